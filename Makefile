@@ -1,0 +1,45 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+# Both need only python3 (3.11 or newer), make and a package index.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test lint types imports check-tests bench clean help
+
+help:
+	@echo "make demo    install, then classify digits with an indefinite similarity"
+	@echo "make test    install, then run every check: ruff, types, import direction, tests"
+	@echo "make bench   measure; ratios to a bare reference of the same run"
+	@echo "make clean   remove what the other commands made"
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "krein needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/python examples/demo.py
+
+test: lint types imports check-tests
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+check-tests: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks $(BENCH)
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

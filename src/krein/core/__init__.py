@@ -1,0 +1,1 @@
+"""Pure mathematics: arrays in, arrays out. numpy and scipy only."""

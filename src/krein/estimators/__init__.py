@@ -1,0 +1,1 @@
+"""Thin scikit-learn façades over `krein.core`."""

@@ -1,0 +1,1 @@
+"""Which objects stand for all: one selection rule a file behind one small protocol."""
