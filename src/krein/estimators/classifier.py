@@ -103,9 +103,13 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         known = np.unique(y) if classes is None else np.unique(classes)
         unseen = ~np.isin(y, known)
         if unseen.any():
-            raise ValueError(f"label {y[unseen][0]!r} is not among the classes {known.tolist()}")
+            raise ValueError(
+                f"label {y[unseen].tolist()[0]!r} is not among the classes {known.tolist()}"
+            )
         if len(known) < 2:
-            raise ValueError(f"{name} needs two classes or more; y holds one class: {known[0]!r}")
+            raise ValueError(
+                f"{name} needs two classes or more; y holds one class: {known.tolist()[0]!r}"
+            )
         codes = np.searchsorted(known, y)
         weights = None
         if sample_weight is not None:
