@@ -25,20 +25,23 @@ class _Histograms(Vectors):
             raise ValueError(f"pseudocount is 0 or more; got {self.pseudocount}")
 
     def check(self, objects: Any) -> Objects:
-        """Return rows that sum to one."""
+        """Return rows of which none is negative or zero throughout."""
         X = as_matrix(objects, "histogram")
         if (X < 0).any():
             row, column = np.argwhere(X < 0)[0]
             raise ValueError(f"histogram {row} holds {X[row, column]:g} in column {column}")
-        X = X + self.pseudocount
-        sums = X.sum(axis=1, keepdims=True)
+        sums = X.sum(axis=1) + self.pseudocount
         if (sums == 0).any():
             raise ValueError(f"histogram {int(np.argmin(sums))} holds zeros alone")
-        return X / sums
+        return X
 
     def diagonal(self, A: Objects) -> Array:
         """Return zeros."""
         return np.zeros(len(A))
+
+    def _shares(self, A: Objects) -> Array:
+        P = np.asarray(A) + self.pseudocount
+        return P / P.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -53,19 +56,19 @@ class SymmetricKL(_Histograms):
     name = "symmetric-kl"
 
     def check(self, objects: Any) -> Objects:
-        """Return rows that sum to one, without a zero."""
-        P = np.asarray(super().check(objects))
-        if (P == 0).any():
-            row, column = np.argwhere(P == 0)[0]
+        """Return rows without a zero, unless there is a pseudocount."""
+        X = np.asarray(super().check(objects))
+        if self.pseudocount == 0 and (X == 0).any():
+            row, column = np.argwhere(X == 0)[0]
             raise ValueError(
                 f"histogram {row} holds 0 in column {column}, infinitely far from any that does "
                 "not; a pseudocount, say 0.5 for counts, avoids that"
             )
-        return P
+        return X
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances."""
-        P, Q = np.asarray(A), np.asarray(B)
+        P, Q = self._shares(A), self._shares(B)
         p, q = np.log(P), np.log(Q)
         # Σ (p − q)(log p − log q) = p·log p + q·log q − p·log q − q·log p: one product
         D = np.hstack([P, p]) @ -np.hstack([q, Q]).T
@@ -87,4 +90,4 @@ class JensenShannon(_Histograms):
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances."""
-        return cdist(A, B, "jensenshannon")
+        return cdist(self._shares(A), self._shares(B), "jensenshannon")
