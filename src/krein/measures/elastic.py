@@ -23,15 +23,14 @@ LANES = 64
 
 _LARGE = 1e300  # stands for infinity, which the compiler may assume away
 _FAST = {"nnan", "ninf", "nsz", "arcp", "contract"}
-_FAST_AND_FREE = {"nogil": True, "fastmath": _FAST}
 
 
 def _kernel(function: Any) -> Any:
     """Compile at the first call, and keep the result beside this file where that can be written."""
     try:
-        return numba.njit(cache=True, **_FAST_AND_FREE)(function)
+        return numba.njit(cache=True, nogil=True, fastmath=_FAST)(function)
     except RuntimeError:  # nowhere to keep it
-        return numba.njit(**_FAST_AND_FREE)(function)
+        return numba.njit(nogil=True, fastmath=_FAST)(function)
 
 
 # slots: sample or cost of a column, penalty of skipping it (ERP alone), two rows
