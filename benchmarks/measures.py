@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from krein.blocks import open_pairs
+from krein.blocks.workers import single_blas
 
 
 def best_of(rounds: int, **runs: Callable[[], Any]) -> dict[str, float]:
@@ -146,7 +147,9 @@ def tangent() -> list[dict[str, Any]]:
     flat = images.reshape(len(images), -1)
     cols = np.arange(100)
     T = Tangent()._tangents(images[:40]).transpose(0, 2, 1)  # (images, pixels, deformations)
+    # BLAS in one thread, as ours: small problems only suffer from more
 
+    @single_blas()
     def one_side() -> None:
         for i in range(0, 40, 2):
             for j in range(1, 40, 2):
@@ -154,6 +157,7 @@ def tangent() -> list[dict[str, Any]]:
                 np.linalg.lstsq(T[i], u, rcond=None)
                 np.linalg.lstsq(T[j], u, rcond=None)
 
+    @single_blas()
     def two_sides() -> None:
         for i in range(0, 40, 2):
             for j in range(1, 40, 2):
@@ -176,7 +180,7 @@ def tangent() -> list[dict[str, Any]]:
                 f"tangent, {sides}-sided",
                 ours / bare,
                 "× speed of least squares",
-                "≥ 50",
+                "≥ 50" if sides == 1 else "–",
                 f"{ours:,.0f} pairs/s, {each} {bare:,.0f} pairs/s, 28 × 28 pixels",
             )
         )

@@ -160,3 +160,16 @@ def test_balls():
     A, B = balls(RNG, 9), balls(RNG, 4)
     gap = cdist(A[:, :3], B[:, :3]) - A[:, 3:] - B[:, 3]
     np.testing.assert_allclose(get_measure("balls").block(A, B), np.maximum(gap, 0), atol=1e-12)
+
+
+def test_large_images_and_sets_are_compared_in_parts(monkeypatch):
+    from krein.measures import images as images_module
+    from krein.measures import sets as sets_module
+
+    pictures, sets = images(RNG, 12), point_sets(RNG, 12)
+    tangent, hausdorff = get_measure("tangent"), get_measure("hausdorff")
+    whole = tangent.block(pictures, pictures[:7]), hausdorff.block(sets, sets[:7])
+    monkeypatch.setattr(images_module, "_PLANES", 5 * 7 * 42)
+    monkeypatch.setattr(sets_module, "_DISTANCES", 60)
+    np.testing.assert_allclose(tangent.block(pictures, pictures[:7]), whole[0], atol=1e-9)
+    np.testing.assert_array_equal(hausdorff.block(sets, sets[:7]), whole[1])

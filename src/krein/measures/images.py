@@ -24,6 +24,9 @@ DEFORMATIONS = (
 _BATCH = 64
 """Images differentiated at a time, so that their derivatives stay near the processor."""
 
+_PLANES = 2**23
+"""Numbers in the tangent planes held at a time: 64 MB."""
+
 
 @dataclass(frozen=True)
 class Tangent(Measure):
@@ -96,6 +99,18 @@ class Tangent(Measure):
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances."""
         A, B = np.asarray(A), np.asarray(B)
+        step = max(1, _PLANES // (A.shape[1] * A.shape[2] * len(self.deformations)))
+        if max(len(A), len(B)) <= step:
+            return self._tile(A, B)
+        values = np.empty((len(A), len(B)))
+        for i in range(0, len(A), step):
+            for j in range(0, len(B), step):
+                tile = self._tile(A[i : i + step], B[j : j + step])
+                values[i : i + step, j : j + step] = tile
+        return values
+
+    def _tile(self, A: Array, B: Array) -> Array:
+        """Return the distances of so few images that their planes fit into memory."""
         D = A.shape[1] * A.shape[2]
         X, Y = A.reshape(len(A), D), B.reshape(len(B), D)
         P, Q = self._planes(A), self._planes(B)  # (n, k, D), (m, k, D)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,20 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from .base import Array, Measure, Objects
+
+_DISTANCES = 2**20
+"""Distances of points held at a time: 8 MB."""
+
+
+def _groups(sizes: NDArray[np.intp], most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of sets with at most so many points together, or of one set."""
+    first, points = 0, 0
+    for j, size in enumerate(sizes):
+        if j > first and points + size > most:
+            yield first, j
+            first, points = j, 0
+        points += int(size)
+    yield first, len(sizes)
 
 
 @dataclass(frozen=True)
@@ -66,14 +81,16 @@ class _PointSets(Measure):
         values = np.empty((len(A), len(B)))
         if values.size == 0:
             return values
-        points = np.concatenate([np.asarray(b) for b in B])
         sizes = np.array([len(b) for b in B])
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        for row, a in zip(values, A, strict=True):
-            D = cdist(a, points, self.metric)  # (points of a, points of all b)
-            nearest_b = np.minimum.reduceat(D, starts, axis=1)  # (points of a, sets)
-            nearest_a = D.min(axis=0)  # (points of all b,)
-            row[:] = self._combine(nearest_b, nearest_a, starts, sizes)
+        for first, last in _groups(sizes, _DISTANCES // max(len(a) for a in A)):
+            points = np.concatenate([np.asarray(B[j]) for j in range(first, last)])
+            group = sizes[first:last]
+            starts = np.concatenate([[0], np.cumsum(group)[:-1]])
+            for row, a in zip(values, A, strict=True):
+                D = cdist(a, points, self.metric)  # (points of a, points of all b)
+                nearest_b = np.minimum.reduceat(D, starts, axis=1)  # (points of a, sets)
+                nearest_a = D.min(axis=0)  # (points of all b,)
+                row[first:last] = self._combine(nearest_b, nearest_a, starts, group)
         return values
 
     def diagonal(self, A: Objects) -> Array:
