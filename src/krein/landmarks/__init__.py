@@ -1,1 +1,22 @@
 """Which objects stand for all: one selection rule a file behind one small protocol."""
+
+from .all import All
+from .base import Rule, Selection
+from .entropy import Entropy
+from .kmeans import KMeans
+from .leverage import Leverage
+from .meb import MEB
+from .random import Random
+from .registry import get_rule
+
+__all__ = [
+    "MEB",
+    "All",
+    "Entropy",
+    "KMeans",
+    "Leverage",
+    "Random",
+    "Rule",
+    "Selection",
+    "get_rule",
+]
