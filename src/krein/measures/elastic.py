@@ -50,6 +50,10 @@ def _costs(w, stride, sample, batch, root):  # type: ignore[no-untyped-def]
     """Write ‖sample − b_j‖², or its root, into the first slot of the columns."""
     for j in range(len(batch)):
         k = j * stride
+        if root and len(sample) == 1:  # √ of a square is dear
+            for lane in range(LANES):
+                w[k + lane] = abs(sample[0] - batch[j, 0, lane])
+            continue
         for lane in range(LANES):
             w[k + lane] = 0.0
         for c in range(len(sample)):
@@ -72,7 +76,7 @@ def _least(x, y, z):  # type: ignore[no-untyped-def]
 def _outside(x, y, z):  # type: ignore[no-untyped-def]
     """Return the distance of x from the interval between y and z."""
     lower = y if y < z else z
-    upper = z if y < z else y
+    upper = y if y > z else z
     below, above = lower - x, x - upper
     d = below if below > above else above
     return d if d > 0.0 else 0.0
