@@ -46,7 +46,7 @@ class Compression(Measure):
     name = "compression"
     kind = "dissimilarity"
     releases_gil = True
-    block_pairs = 2**12
+    block_pairs = 2**10
 
     def __post_init__(self) -> None:
         if self.compressor not in _COMPRESSORS:

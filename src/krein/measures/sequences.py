@@ -68,7 +68,7 @@ class _Alignment(Measure):
 
     kind = "similarity"
     releases_gil = True
-    block_pairs = 2**16
+    block_pairs = 2**15
     algorithm: ClassVar[str]
 
     def __post_init__(self) -> None:
