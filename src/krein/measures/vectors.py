@@ -13,6 +13,8 @@ from .base import Array, Measure, Objects
 
 def as_matrix(objects: Any, what: str = "vector") -> Array:
     """Return `objects` as a float matrix, or say what is wrong with it."""
+    if getattr(getattr(objects, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"Complex data not supported: {what}s are rows of real numbers")
     try:
         X = np.asarray(objects, dtype=np.float64)
     except (TypeError, ValueError) as error:
