@@ -34,6 +34,7 @@ class LandmarkSet:
     space: LandmarkSpace
     indices: Indices  # rows of the objects they were chosen from
     objects: Any  # the landmarks themselves; None where values are given
+    values: Array | None = None  # (N, m) of the training objects, where the rule has found them
 
 
 @contextmanager
@@ -54,7 +55,16 @@ def map_training(
     pairs: Pairs, landmarks: LandmarkSet, function: Callable[[Indices, Array], Result]
 ) -> Iterator[Result]:
     """Apply `function(rows, values)` to all training rows against the landmarks, once each."""
+    if landmarks.values is not None:
+        return iter([function(np.arange(len(pairs)), landmarks.values)])
     return pairs.map_columns(function, landmarks.indices, core=landmarks.space.core)
+
+
+def training_values(pairs: Pairs, landmarks: LandmarkSet) -> Array:
+    """Return the values (N, m) of all training objects to the landmarks. O(N·m) memory."""
+    if landmarks.values is not None:
+        return landmarks.values
+    return np.concatenate(list(map_training(pairs, landmarks, lambda _, values: values)))
 
 
 class LandmarkEstimator(BaseEstimator):
@@ -145,11 +155,12 @@ class LandmarkEstimator(BaseEstimator):
     def _span(self, pairs: Pairs, selection: Selection) -> LandmarkSet:
         """Return the landmarks of a selection with the space they span: m² values."""
         chosen = selection.indices
-        core = pairs.block(chosen, chosen)
+        known = selection.values
+        core = pairs.block(chosen, chosen) if known is None else known[chosen]
         with calm_blas(len(chosen)):
             space = LandmarkSpace.of(core, pairs.kind, rank=self.rank)
         objects = take(pairs.objects, chosen) if isinstance(pairs, ObjectPairs) else None
-        return LandmarkSet(space, chosen, objects)
+        return LandmarkSet(space, chosen, objects, known)
 
     def _adopt(self, landmarks: LandmarkSet) -> None:
         self.space_ = landmarks.space

@@ -19,8 +19,9 @@ from ..blocks.matrix import as_matrix
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, check_labels
 from ..core.space import LandmarkSpace
+from ..landmarks import Learner, Selection, get_rule
 from ..measures import take
-from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas, map_training
+from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas
 
 Scorer = Callable[[Array], Array]
 """Values of objects to the landmarks (n, m) → scores (n, C)."""
@@ -128,6 +129,11 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                     raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
         return X, codes, weights, known
 
+    def _choose(self, pairs: Pairs, codes: Codes | None) -> Selection:
+        """Choose landmarks for this classifier."""
+        rule = get_rule(self.landmarks, self.n_landmarks)
+        return rule.select(pairs, codes, self._rng(), Learner(self._learn, self._log_proba))
+
     def _class_weights(self, counts: Array) -> Array | None:
         """Return the weight of each class, of which there are `counts` objects."""
         if self.class_weight is None:
@@ -173,11 +179,6 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         fair = np.isfinite(scores).all(axis=1)
         w = None if weights is None else weights[fair]
         return fit_temperature(scores[fair], codes[fair], self._log_proba, w)
-
-
-def training_values(pairs: Pairs, landmarks: LandmarkSet) -> Array:
-    """Return the values (N, m) of all training objects to the landmarks. O(N·m) memory."""
-    return np.concatenate(list(map_training(pairs, landmarks, lambda _, values: values)))
 
 
 def _length(X: Any) -> int:

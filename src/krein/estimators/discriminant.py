@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
@@ -22,8 +22,8 @@ from ..core.quadratic import QuadraticDiscriminant, fit_quadratic
 from ..core.space import LandmarkSpace
 from ..core.spectrum import Signature
 from ..measures import take
-from .base import Codes, LandmarkSet, calm_blas, map_training
-from .classifier import LandmarkClassifier, Scorer, training_values
+from .base import Codes, LandmarkSet, calm_blas, map_training, training_values
+from .classifier import LandmarkClassifier, Scorer
 
 Chunk = Callable[[Indices, Array], ClassMoments]
 
@@ -84,8 +84,9 @@ class MomentClassifier(LandmarkClassifier):
         self._priors(np.bincount(codes, minlength=len(classes)).astype(float))  # refuse early
         pairs = self._open(X)
         self.n_objects_ = len(pairs)
-        self.selection_ = self._choose(pairs, codes)
-        landmarks = self._span(pairs, self.selection_)
+        selection = self._choose(pairs, codes)
+        landmarks = self._span(pairs, selection)
+        self.selection_ = replace(selection, values=None)
         if self.calibrate:
             values = training_values(pairs, landmarks)
             everyone = np.arange(len(values))
@@ -94,7 +95,7 @@ class MomentClassifier(LandmarkClassifier):
             moments = self._sum(
                 lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights
             )
-        self.stream_ = Stream(landmarks, moments)
+        self._remember(landmarks, moments)
         with calm_blas(len(landmarks.indices)):
             self._conclude()
         self.temperature_ = 1.0
@@ -145,7 +146,8 @@ class MomentClassifier(LandmarkClassifier):
             moments = self._sum(
                 lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights, len(known)
             )
-            self.classes_, self.selection_, self.n_objects_ = known, selection, len(pairs)
+            self.classes_, self.n_objects_ = known, len(pairs)
+            self.selection_ = replace(selection, values=None)
             self.kernel_evaluations_, self.temperature_ = 0, 1.0
         else:
             landmarks = self.stream_.landmarks
@@ -154,11 +156,15 @@ class MomentClassifier(LandmarkClassifier):
             moments = self.stream_.moments + self._sum(
                 lambda f: pairs.map_columns(f, columns), landmarks, codes, weights
             )
-        self.stream_ = Stream(landmarks, moments)
+        self._remember(landmarks, moments)
         with calm_blas(len(landmarks.indices)):
             self._conclude()
         self.kernel_evaluations_ += pairs.evaluations
         return self
+
+    def _remember(self, landmarks: LandmarkSet, moments: ClassMoments) -> None:
+        """Keep the moments, and of the landmarks what does not grow with the data."""
+        self.stream_ = Stream(replace(landmarks, values=None), moments)
 
     def _sum(
         self,
@@ -247,8 +253,8 @@ class IKFD(MomentClassifier):
     measure_params : dict or None, default=None
         Parameters of a measure given by name.
     landmarks : str, Rule or array of int, default="meb"
-        Which objects stand for all: "all", "meb", "kmeans", "entropy", "random", "leverage", a
-        rule out of `krein.landmarks`, or indices of training objects.
+        Which objects stand for all: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "auto" (grown until more no longer help), a rule out of `krein.landmarks`, or indices.
     n_landmarks : int or None, default=None
         How many, for rules that take a number; None takes as many as "meb" would.
     rank : int or None, default=None

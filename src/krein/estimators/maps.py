@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -31,8 +32,9 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         X = self._checked(X, reset=True)
         pairs = self._open(X)
         self.n_objects_ = len(pairs)
-        self.selection_ = self._choose(pairs, self._codes(pairs, y))
-        landmarks = self._span(pairs, self.selection_)
+        selection = self._choose(pairs, self._codes(pairs, y))
+        landmarks = self._span(pairs, selection)
+        self.selection_ = replace(selection, values=None)
         self._adopt(landmarks)
         space = landmarks.space
 

@@ -1,7 +1,8 @@
 """Which objects stand for all: one selection rule a file behind one small protocol."""
 
 from .all import All
-from .base import Rule, Selection
+from .auto import Auto
+from .base import Learner, Rule, Selection
 from .entropy import Entropy
 from .kmeans import KMeans
 from .leverage import Leverage
@@ -12,8 +13,10 @@ from .registry import get_rule
 __all__ = [
     "MEB",
     "All",
+    "Auto",
     "Entropy",
     "KMeans",
+    "Learner",
     "Leverage",
     "Random",
     "Rule",

@@ -6,13 +6,19 @@ import numpy as np
 
 from ..blocks import Pairs
 from ..core.checks import check_landmarks
-from .base import Codes, Rule, Selection
+from .base import Codes, Learner, Rule, Selection
 
 
 class All(Rule):
     """All objects. The Nyström approximation is then exact: N² values, O(N³) time."""
 
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Choose everybody."""
         return Selection(np.arange(len(pairs)))
 
@@ -29,6 +35,12 @@ class Given(Rule):
     def __init__(self, indices: object) -> None:
         self.indices = indices
 
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Check the indices and return them, in the order given."""
         return Selection(check_landmarks(self.indices, len(pairs)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator
 from ..blocks import MatrixPairs, Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
+from ..core.space import LandmarkSpace
 
 Codes = NDArray[np.intp]
 
@@ -23,6 +25,20 @@ class Selection:
 
     indices: Indices  # ascending, none twice
     details: dict[str, Any] = field(default_factory=dict)
+    values: Array | None = None  # (N, m) of all objects to the landmarks, where they are known
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The classifier that landmarks are chosen for, as far as a rule may use it.
+
+    `learn(space, values, codes, weights)` fits to values (n, m) of objects to the landmarks of
+    `space` and returns a function from values to scores (n, C); `log_proba` turns scores into
+    log-probabilities.
+    """
+
+    learn: Callable[[LandmarkSpace, Array, Codes, Array | None], Callable[[Array], Array]]
+    log_proba: Callable[[Array], Array]
 
 
 class Rule(BaseEstimator, ABC):
@@ -32,11 +48,18 @@ class Rule(BaseEstimator, ABC):
     """Whether the rule needs labels."""
 
     @abstractmethod
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Choose landmarks among the objects of `pairs`.
 
         `codes` are class numbers 0…C−1, or None where there are no labels. Everything random
-        comes from `rng`, and every value of the measure from `pairs`, which counts them.
+        comes from `rng`, and every value of the measure from `pairs`, which counts them. A rule
+        that looks at errors fits `learner` to see them.
         """
 
     def _codes(self, pairs: Pairs, codes: Codes | None) -> Codes:

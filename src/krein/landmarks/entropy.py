@@ -12,7 +12,7 @@ import numpy as np
 
 from ..blocks import Pairs
 from ..core.checks import Array, Indices
-from .base import Codes, Rule, Selection, n_sketched, sketch
+from .base import Codes, Learner, Rule, Selection, n_sketched, sketch
 from .number import number_of_landmarks
 
 
@@ -43,7 +43,13 @@ class Entropy(Rule):
         self.n_swaps = n_swaps
         self.sketch = sketch
 
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Choose landmarks; details hold the `entropy` after every swap that was kept."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         tries = max(500, 20 * m) if self.n_swaps is None else self.n_swaps

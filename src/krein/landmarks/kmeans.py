@@ -8,7 +8,7 @@ from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from ..blocks import Pairs
-from .base import Codes, Rule, Selection, n_sketched, sketch
+from .base import Codes, Learner, Rule, Selection, n_sketched, sketch
 from .number import number_of_landmarks
 
 _MINI_BATCH = 10_000  # objects beyond which mini-batches are worth their rougher centres
@@ -30,7 +30,13 @@ class KMeans(Rule):
         self.n_landmarks = n_landmarks
         self.sketch = sketch
 
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Choose landmarks; details hold the within-cluster sum of squares, `inertia`."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         X = sketch(pairs, np.arange(len(pairs)), n_sketched(pairs, self.sketch), rng)

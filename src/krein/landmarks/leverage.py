@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from ..blocks import Pairs
 from ..core.checks import Array
 from ..core.nystrom import landmark_basis
-from .base import Codes, Rule, Selection, similarities
+from .base import Codes, Learner, Rule, Selection, similarities
 from .number import number_of_landmarks
 
 
@@ -31,7 +31,13 @@ class Leverage(Rule):
         self.n_landmarks = n_landmarks
         self.sketch = sketch
 
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Choose landmarks; details hold the `scores` (N,) of all objects."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         everyone = np.arange(len(pairs))

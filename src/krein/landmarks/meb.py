@@ -11,7 +11,7 @@ from ..blocks import MatrixPairs, Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre, double_centre
 from ..core.meb import Ball, minimum_enclosing_ball
-from .base import Codes, Rule, Selection, n_sketched
+from .base import Codes, Learner, Rule, Selection, n_sketched
 
 PSD_TOLERANCE = 1e-8
 """A λ below −1e-8 of the largest |λ| is no rounding: the matrix is not psd."""
@@ -56,7 +56,13 @@ class MEB(Rule):
         self.psd = psd
         self.sketch = sketch
 
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Choose landmarks; details hold the `balls` and whether the psd route was taken."""
         codes = self._codes(pairs, codes)
         size = n_sketched(pairs, self.sketch)

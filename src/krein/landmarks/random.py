@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..blocks import Pairs
-from .base import Codes, Rule, Selection
+from .base import Codes, Learner, Rule, Selection
 from .number import number_of_landmarks
 
 
@@ -24,7 +24,13 @@ class Random(Rule):
         self.n_landmarks = n_landmarks
         self.stratified = stratified
 
-    def select(self, pairs: Pairs, codes: Codes | None, rng: np.random.Generator) -> Selection:
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
         """Choose landmarks; no value of the measure is needed when the number is given."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         if not self.stratified:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .all import All, Given
+from .auto import Auto
 from .base import Rule
 from .entropy import Entropy
 from .kmeans import KMeans
@@ -22,6 +23,7 @@ RULES: dict[str, type[Rule]] = {
     "entropy": Entropy,
     "random": Random,
     "leverage": Leverage,
+    "auto": Auto,
 }
 
 
