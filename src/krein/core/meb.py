@@ -41,17 +41,19 @@ def minimum_enclosing_ball(
     column: Callable[[int], Array],
     *,
     epsilon: float = 0.01,
-    start: int = 0,
+    start: int | None = None,
 ) -> Ball:
     """Return the (1+ε) minimum enclosing ball of n points.
 
     `squared_norms` holds k_ii (n,) and `column(j)` returns k_·j (n,). Costs a column for each
     point that enters the core set, O(n) beside it, and O(s³) for s core points. `start` is the
-    point to begin with; the second is the one farthest from it.
+    point to begin with, by default the longest: the paper begins anywhere, but then the ball
+    depends on the order of the points. The second is the one farthest from it.
     """
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive; got {epsilon}")
     q = squared_norms
+    start = int(np.argmax(q)) if start is None else start
     zero = _ROUNDING * max(float(np.abs(q).max()), np.finfo(float).tiny)
     core = [start]
     columns = [column(start)]

@@ -37,10 +37,13 @@ def prune_landmarks(
     moments: ClassMoments,
     discriminant: LinearDiscriminant,
     shrinkage: Shrinkage,
+    *,
+    penalty: float | None = None,
 ) -> PrunedDiscriminant:
     """Drop landmarks from a joint discriminant while the information criterion allows. O(m³).
 
-    `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`.
+    `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`. A landmark stays while it adds
+    more than `penalty` to n·log|I + Q|, by default (C − 1)·log n.
     """
     root = within_root(moments, shrinkage)[0]  # A Aᵀ = Σ⁻¹ in coordinates b
     T_plus = space.basis.to_similarities()  # (r, m): c = b T⁺
@@ -57,7 +60,7 @@ def prune_landmarks(
     means = (moments.means - discriminant.centre) @ T_plus  # (C, m)
     M = np.sqrt(prior)[:, None] * means
     n, n_classes = moments.total, int((moments.weights > 0).sum())
-    limit = (n_classes - 1) * np.log(n) / n
+    limit = ((n_classes - 1) * np.log(n) if penalty is None else penalty) / n
     P = np.linalg.inv(covariance)
     beta = P @ M.T  # (m, C)
     Q = M @ beta

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
@@ -97,7 +97,7 @@ class LandmarkEstimator(BaseEstimator):
         if precomputed and isinstance(X, str | os.PathLike | np.memmap):
             return X  # a file of values, read by block and checked there
         if precomputed and not reset:
-            return X  # n × N and n × m are both welcome; checked where it is opened
+            return check_array(X, dtype=np.float64, estimator=self)  # n × N or n × m
         if precomputed or isinstance(get_measure(self.measure, self.measure_params), Vectors):
             return validate_data(self, X, reset=reset, dtype=np.float64)
         return X
@@ -112,9 +112,18 @@ class LandmarkEstimator(BaseEstimator):
         if landmarks is None:
             landmarks = LandmarkSet(self.space_, self.landmarks_, self.landmark_objects_)
         precomputed = is_precomputed(self.measure)
+        X = self._checked(X, reset=False)
+        if precomputed and isinstance(X, np.ndarray) and X.ndim == 2:
+            N, m = self.n_objects_, len(landmarks.indices)
+            if X.shape[1] not in (N, m):
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {N} "
+                    f"features as input: the values of new objects are n × {N}, to all training "
+                    f"objects, or n × {m}, to the landmarks alone; got {X.shape[0]} × {X.shape[1]}"
+                )
         return open_new_pairs(
             self.measure,
-            self._checked(X, reset=False),
+            X,
             landmarks.indices if precomputed else landmarks.objects,
             n_train=self.n_objects_ if precomputed else None,
             **self._opening(),

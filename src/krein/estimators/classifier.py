@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
@@ -68,11 +68,13 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each object."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     def rank_labels(self, X: Any) -> NDArray[Any]:
         """Return all labels of each object (n, C), the most probable first."""
-        return self.classes_[np.argsort(-self.predict_proba(X), axis=1, kind="stable")]
+        order = np.argsort(-self.predict_proba(X), axis=1, kind="stable")
+        return self.classes_[order]
 
     def _log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C): softmax of joint scores, or shares of one-vs-rest."""
@@ -96,13 +98,18 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         X = self._checked(X, reset=reset)
         n = _length(X)
         y = check_labels(column_or_1d(y, warn=True), n)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         known = np.unique(y) if classes is None else np.unique(classes)
         unseen = ~np.isin(y, known)
         if unseen.any():
-            raise ValueError(f"label {y[unseen][0]!r} is not among the classes {known.tolist()}")
+            raise ValueError(
+                f"label {y[unseen].tolist()[0]!r} is not among the classes {known.tolist()}"
+            )
         if len(known) < 2:
-            raise ValueError(f"{name} needs two classes or more; y holds one class: {known[0]!r}")
+            raise ValueError(
+                f"{name} needs two classes or more; y holds one class: {known.tolist()[0]!r}"
+            )
         codes = np.searchsorted(known, y)
         weights = None
         if sample_weight is not None:
@@ -116,11 +123,29 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                     if is_precomputed(self.measure)
                     else take(X, counted)
                 )
-                codes, weights, y = codes[counted], weights[counted], y[counted]
-        if self.class_weight is not None:
-            each = compute_class_weight(self.class_weight, classes=known, y=y)[codes]
-            weights = each if weights is None else weights * each
+                codes, weights = codes[counted], weights[counted]
+                if len(np.unique(codes)) < 2 and classes is None:
+                    raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
         return X, codes, weights, known
+
+    def _class_weights(self, counts: Array) -> Array | None:
+        """Return the weight of each class, of which there are `counts` objects."""
+        if self.class_weight is None:
+            return None
+        present = counts > 0
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight is 'balanced' or a dict; got {self.class_weight!r}")
+            balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
+            return np.where(present, balanced, 1.0)
+        names = self.classes_.tolist()
+        unknown = [name for name in self.class_weight if name not in names]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown[0]!r}, which is not among {names}")
+        given = np.array([self.class_weight.get(name, 1.0) for name in names], dtype=float)
+        if not (given > 0).all():
+            raise ValueError(f"class_weight must be positive; got {self.class_weight!r}")
+        return given
 
     def _cross_fit(
         self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None

@@ -10,7 +10,7 @@ from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
 from ..core.checks import Array, Indices
 from ..core.covariance import Shrinkage
@@ -36,6 +36,14 @@ class Stream:
     moments: ClassMoments
 
 
+def _streams(estimator: MomentClassifier) -> bool:
+    if estimator.calibrate:
+        raise AttributeError(
+            "calibrate=True needs all objects at once: use fit, or partial_fit without it"
+        )
+    return True
+
+
 class MomentClassifier(LandmarkClassifier):
     """A classifier that knows the data by their class moments alone."""
 
@@ -48,13 +56,11 @@ class MomentClassifier(LandmarkClassifier):
     signature_: Signature
 
     @abstractmethod
-    def _discriminant(
-        self, moments: ClassMoments, priors: Array | None
-    ) -> LinearDiscriminant | QuadraticDiscriminant:
+    def _discriminant(self, moments: ClassMoments) -> LinearDiscriminant | QuadraticDiscriminant:
         """Return the model of these moments."""
 
     @abstractmethod
-    def _conclude(self, priors: Array | None) -> None:
+    def _conclude(self) -> None:
         """Turn the moments of the stream into the fitted attributes."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -74,9 +80,9 @@ class MomentClassifier(LandmarkClassifier):
         self
         """
         X, codes, weights, classes = self._validated(X, y, sample_weight)
-        priors = self._checked_priors(classes)
-        pairs = self._open(X)
         self.classes_ = classes
+        self._priors(np.bincount(codes, minlength=len(classes)).astype(float))  # refuse early
+        pairs = self._open(X)
         self.n_objects_ = len(pairs)
         self.selection_ = self._choose(pairs, codes)
         landmarks = self._span(pairs, self.selection_)
@@ -90,7 +96,7 @@ class MomentClassifier(LandmarkClassifier):
             )
         self.stream_ = Stream(landmarks, moments)
         with calm_blas(len(landmarks.indices)):
-            self._conclude(priors)
+            self._conclude()
         self.temperature_ = 1.0
         if self.calibrate:
             columns = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
@@ -99,6 +105,7 @@ class MomentClassifier(LandmarkClassifier):
         self.kernel_evaluations_ = pairs.evaluations
         return self
 
+    @available_if(_streams)
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
@@ -121,10 +128,6 @@ class MomentClassifier(LandmarkClassifier):
         -------
         self
         """
-        if self.calibrate:
-            raise ValueError(
-                "calibrate=True needs all objects at once: use fit, or partial_fit without it"
-            )
         first = not hasattr(self, "stream_")
         if first and classes is None:
             raise ValueError("the first call of partial_fit needs classes=, all there will be")
@@ -135,7 +138,6 @@ class MomentClassifier(LandmarkClassifier):
                 f"{self.classes_.tolist()}"
             )
         X, codes, weights, known = self._validated(X, y, sample_weight, classes=known, reset=first)
-        priors = self._checked_priors(known)
         if first:
             pairs = self._open(X)
             selection = self._choose(pairs, codes)
@@ -154,7 +156,7 @@ class MomentClassifier(LandmarkClassifier):
             )
         self.stream_ = Stream(landmarks, moments)
         with calm_blas(len(landmarks.indices)):
-            self._conclude(priors)
+            self._conclude()
         self.kernel_evaluations_ += pairs.evaluations
         return self
 
@@ -189,7 +191,7 @@ class MomentClassifier(LandmarkClassifier):
         everyone = np.arange(len(values))
         landmarks = LandmarkSet(space, everyone, None)
         moments = self._sum(lambda f: [f(everyone, values)], landmarks, codes, weights)
-        model = self._discriminant(moments, self._checked_priors(self.classes_))
+        model = self._discriminant(moments)
         return lambda V: model.scores(space.coordinates(V))
 
     def _describe(self) -> None:
@@ -200,26 +202,34 @@ class MomentClassifier(LandmarkClassifier):
         q = len(self.eigenvalues_) - p
         self.signature_ = Signature(p, q, max(self.n_objects_ - p - q, 0))
 
-    def _checked_priors(self, classes: NDArray[Any]) -> Array | None:
-        """Return the prior of each class, or None for their frequencies."""
+    def _priors(self, counts: Array) -> Array:
+        """Return the probability of each class before an object is seen (C,).
+
+        The frequencies or what the user gave, times the class weights: what an error costs
+        moves the boundary, it says nothing about the covariance.
+        """
         rho = self.shrinkage
         if rho != "oas" and not (isinstance(rho, int | float) and 0 <= rho <= 1):
             raise ValueError(f"shrinkage is 'oas' or a number from 0 to 1; got {rho!r}")
+        names = self.classes_.tolist()
         if self.priors is None:
-            return None
-        if isinstance(self.priors, str):
+            given = counts
+        elif isinstance(self.priors, str):
             if self.priors != "uniform":
                 raise ValueError(f"priors are None, 'uniform' or numbers; got {self.priors!r}")
-            return np.full(len(classes), 1 / len(classes))
-        if isinstance(self.priors, dict):
-            missing = [c for c in classes.tolist() if c not in self.priors]
-            if missing:
-                raise ValueError(f"priors name no probability for class {missing[0]!r}")
-            given = np.array([self.priors[c] for c in classes.tolist()], dtype=float)
+            given = np.ones(len(names))
         else:
-            given = np.asarray(self.priors, dtype=float)
-        if given.shape != (len(classes),) or not (given > 0).all():
-            raise ValueError(f"priors must be {len(classes)} positive numbers; got {self.priors!r}")
+            numbers = self.priors
+            if isinstance(numbers, dict):
+                missing = [name for name in names if name not in numbers]
+                if missing:
+                    raise ValueError(f"priors name no probability for class {missing[0]!r}")
+                numbers = [numbers[name] for name in names]
+            given = np.asarray(numbers, dtype=float)
+            if given.shape != (len(names),) or not (given > 0).all():
+                raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
+        weights = self._class_weights(counts)
+        given = given if weights is None else given * weights
         return given / given.sum()
 
 
@@ -251,7 +261,7 @@ class IKFD(MomentClassifier):
     priors : "uniform", dict, array or None, default=None
         Probability of each class before its objects are seen; None takes their frequencies.
     class_weight : dict, "balanced" or None, default=None
-        Weight of the objects of each class, as in scikit-learn.
+        What an error on each class costs, as in scikit-learn: a factor of its prior.
     prune : bool, default=False
         Drop landmarks that the discriminant does not need, so that a prediction costs fewer
         comparisons. With `multiclass="joint"`.
@@ -342,15 +352,15 @@ class IKFD(MomentClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _discriminant(self, moments: ClassMoments, priors: Array | None) -> LinearDiscriminant:
+    def _discriminant(self, moments: ClassMoments) -> LinearDiscriminant:
         ovr = self.multiclass == "ovr" and len(moments.weights) > 2
         fit = fit_fisher_one_against_rest if ovr else fit_fisher
-        return fit(moments, shrinkage=self.shrinkage, priors=priors)
+        return fit(moments, shrinkage=self.shrinkage, priors=self._priors(moments.weights))
 
-    def _conclude(self, priors: Array | None) -> None:
+    def _conclude(self) -> None:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         space = landmarks.space
-        model = self._discriminant(moments, priors)
+        model = self._discriminant(moments)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         self._adopt(landmarks)
@@ -441,12 +451,13 @@ class IKQD(MomentClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _discriminant(self, moments: ClassMoments, priors: Array | None) -> QuadraticDiscriminant:
+    def _discriminant(self, moments: ClassMoments) -> QuadraticDiscriminant:
+        priors = self._priors(moments.weights)
         return fit_quadratic(moments, shrinkage=self.shrinkage, priors=priors)
 
-    def _conclude(self, priors: Array | None) -> None:
+    def _conclude(self) -> None:
         self._adopt(self.stream_.landmarks)
-        self.discriminant_ = self._discriminant(self.stream_.moments, priors)
+        self.discriminant_ = self._discriminant(self.stream_.moments)
         self._describe()
 
     def _scores(self, values: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__, landmarks
 from ..core.convert import LandmarkCentre
@@ -22,6 +23,8 @@ from ..io.modelfile import ModelFileError, read_model, write_model
 from ..landmarks import Rule, Selection
 from ..measures import Measure, available, get_measure
 from .base import LandmarkSet
+from .discriminant import IKFD, IKQD, Stream
+from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 
 if TYPE_CHECKING:
     from .base import LandmarkEstimator
@@ -39,28 +42,20 @@ _VALUES: dict[str, type] = {
         LinearDiscriminant,
         QuadraticDiscriminant,
         Selection,
+        Stream,
     )
 }
 _NOT_SAVED = {"cache", "verbose", "n_jobs"}  # they belong to a run and a machine, not to a model
 
 
-def _estimators() -> dict[str, type]:
-    from . import discriminant, maps
-
-    classes = (
-        discriminant.IKFD,
-        discriminant.IKQD,
-        maps.IndefiniteKernelPCA,
-        maps.NystromMap,
-        maps.PseudoEuclideanEmbedding,
-    )
-    return {cls.__name__: cls for cls in classes}
+_ESTIMATORS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding)
+}
 
 
 def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator: parameters, landmark objects, weights, classes."""
-    from sklearn.utils.validation import check_is_fitted
-
     check_is_fitted(estimator)
     params = {
         name: value
@@ -100,8 +95,7 @@ def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
     array(['en'], dtype='<U2')
     """
     tree = read_model(path)
-    known = _estimators()
-    if tree.get("estimator") not in known:
+    if tree.get("estimator") not in _ESTIMATORS:
         raise ModelFileError(
             f"{path} holds a {tree.get('estimator')!r}, which this version of krein does not know"
         )
@@ -121,7 +115,7 @@ def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
         fitted = {name: _decoded(value) for name, value in tree["fitted"].items()}
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} does not fit this version of krein: {error}") from error
-    estimator = known[tree["estimator"]](**decoded)
+    estimator = _ESTIMATORS[tree["estimator"]](**decoded)
     for name, value in fitted.items():
         setattr(estimator, name, value)
     return estimator

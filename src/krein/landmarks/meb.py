@@ -65,8 +65,6 @@ class MEB(Rule):
             everyone = np.arange(len(pairs))
             pairs = MatrixPairs(double_centre(pairs.block(everyone, everyone) ** 2))
         members = [np.flatnonzero(codes == c) for c in np.unique(codes)]
-        # everything random is drawn first and class by class, so that it cannot depend on blocks
-        starts = [int(rng.integers(len(rows))) for rows in members]
         columns = [
             rows if size is None else np.sort(rng.choice(rows, min(size, len(rows)), False))
             for rows in members
@@ -78,11 +76,11 @@ class MEB(Rule):
             psd = all(_is_psd(core, pairs.kind) for core in found)
             cores = list(found)
         balls = []
-        for rows, cols, core, start in zip(members, columns, cores, starts, strict=True):
+        for rows, cols, core in zip(members, columns, cores, strict=True):
             if psd:
-                ball = _ball_of_kernel(pairs, rows, self.epsilon, start)
+                ball = _ball_of_kernel(pairs, rows, self.epsilon)
             else:
-                ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon, start)
+                ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon)
             balls.append(ball)
         chosen = [
             _at_least_two(rows, ball, c)
@@ -97,38 +95,35 @@ def _is_psd(core: Array, kind: str) -> bool:
     return bool(lam[0] >= -PSD_TOLERANCE * np.abs(lam).max())
 
 
-def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float, start: int) -> Ball:
+def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
     """The ball of K_c: a column of the measure for each point of the core set."""
     if pairs.kind == "similarity":
         return minimum_enclosing_ball(
             pairs.diagonal(rows),
             lambda j: pairs.block(rows, rows[j : j + 1])[:, 0],
             epsilon=epsilon,
-            start=start,
         )
-    # a ball does not depend on the origin: put it at the first point of the core set, so that
+    # a ball does not depend on the origin: put it at the first object, so that
     # ⟨x, y⟩ = ½(d²(x, o) + d²(o, y) − d²(x, y)) needs no more than columns of d
-    to_origin = pairs.block(rows, rows[start : start + 1])[:, 0] ** 2
+    to_origin = pairs.block(rows, rows[:1])[:, 0] ** 2
 
     def column(j: int) -> Array:
-        if j == start:
+        if j == 0:
             return np.zeros(len(rows))
         return 0.5 * (to_origin + to_origin[j] - pairs.block(rows, rows[j : j + 1])[:, 0] ** 2)
 
-    return minimum_enclosing_ball(to_origin, column, epsilon=epsilon, start=start)
+    return minimum_enclosing_ball(to_origin, column, epsilon=epsilon)
 
 
 def _ball_of_rows(
-    pairs: Pairs, rows: Indices, cols: Indices, core: Array | None, epsilon: float, start: int
+    pairs: Pairs, rows: Indices, cols: Indices, core: Array | None, epsilon: float
 ) -> Ball:
     """The ball of K_c K_cᵀ: rows of K_c as points, never an n_c×n_c product."""
     X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, core=core)))
     if pairs.kind == "dissimilarity":
         X = LandmarkCentre.of(X[np.searchsorted(rows, cols)]).similarities(X)
     X -= X.mean(axis=0)  # balls do not depend on the origin; rounding does
-    return minimum_enclosing_ball(
-        np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon, start=start
-    )
+    return minimum_enclosing_ball(np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon)
 
 
 def _at_least_two(rows: Indices, ball: Ball, c: int) -> Indices:
