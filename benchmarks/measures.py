@@ -200,7 +200,7 @@ def elm() -> list[dict[str, Any]]:
             2 / np.pi * np.arcsin((1 + A @ L.T) / np.sqrt(np.outer(a, l)))
 
     times = best_of(
-        2,
+        3,
         bare=bare,
         ours=lambda: columns(open_pairs("elm", X, n_jobs=1), cols),
         shared=lambda: columns(open_pairs("elm", X), cols),

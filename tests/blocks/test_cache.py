@@ -204,6 +204,15 @@ def test_a_full_disk_is_told_and_leaves_a_usable_folder(tmp_path, monkeypatch):
     assert run(tmp_path)[1].reused == kept * BLOCK
 
 
+def test_a_function_is_tried_for_symmetry_once(tmp_path):
+    pairs = open_pairs(worker.compare, WORDS, cache=tmp_path)
+    assert 0 < pairs.evaluations <= 16
+    assert open_pairs(worker.compare, WORDS, cache=tmp_path).evaluations == 0
+    with pytest.raises(ValueError, match="not symmetric"):
+        open_pairs(lambda a, b: float(a < b), WORDS, cache=tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_finished_blocks_outlive_a_function_that_fails(tmp_path):
     trouble = {"on": True}
 

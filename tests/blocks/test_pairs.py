@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -155,6 +157,22 @@ def test_a_function_that_fails_names_the_pair(n_jobs):
     pairs.block_rows = lambda n_cols: 9
     with pytest.raises(PairError, match=r"row object 41 and column object 2: .*raised KeyE"):
         collect(pairs, np.arange(5))
+
+
+def test_a_process_that_dies_is_told():
+    here = os.getpid()
+
+    def deadly(a, b):
+        if os.getpid() != here and "a" in a:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return overlap(a, b)
+
+    pairs = open_pairs(deadly, WORDS, n_jobs=2)
+    pairs.block_rows = lambda n_cols: 9
+    with pytest.raises(RuntimeError, match=r"died .* n_jobs=1"):
+        collect(pairs, np.arange(5))
+    pairs = open_pairs(overlap, WORDS, n_jobs=2)
+    assert collect(pairs, np.arange(5)).shape == (60, 5)
 
 
 def test_a_function_that_returns_nan_names_the_pair():

@@ -48,6 +48,14 @@ def test_rbf_of_points_far_from_the_origin_is_still_exact():
     np.testing.assert_allclose(far, sk.rbf_kernel(X, Y, gamma=1.0), atol=1e-7)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-8, 1e8, 1e60, 1e150])
+def test_elm_of_vectors_of_any_length_stays_between_minus_one_and_one(scale):
+    measure = get_measure("elm")
+    K = measure.block(X * scale, X * scale)
+    assert np.abs(K).max() <= 1
+    np.testing.assert_allclose(np.diag(K), measure.diagonal(X * scale), atol=1e-6)
+
+
 def test_vectors_of_another_length_are_refused():
     with pytest.raises(ValueError, match=r"vectors of 4 numbers .* vectors of 3"):
         get_measure("elm").check_alike(X, X[:, :3])
