@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from krein import IKFD
 from krein.core.nystrom import landmark_basis
 from krein.core.spectrum import correct
-from krein.measures.vectors import ELM, Manhattan
+from krein.measures.vectors import ELM, TL1
 
 from .timing import best_times, exponent, peak_memory, row
 
@@ -72,9 +72,9 @@ def a_million() -> list[dict]:
 
 
 def beside_others() -> list[dict]:
-    """An indefinite similarity (Manhattan) on the checkerboard with 5 % of wrong labels."""
+    """An indefinite similarity (truncated l1) on the checkerboard with 5 % of wrong labels."""
     rows = []
-    measure = Manhattan()
+    measure = TL1()
     X_new, y_new = checkerboard(2000, seed=9)
     for N in (2000, 4000, 8000):
         X, y = checkerboard(N, seed=1)
