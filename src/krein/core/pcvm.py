@@ -144,7 +144,7 @@ def signs(basis_classes: Labels, link: Link, n_classes: int, hold: Hold = "own")
     """
     basis_classes = np.asarray(basis_classes, dtype=np.intp)
     if link.n_scores(n_classes) == 1:
-        return (2.0 * basis_classes - 1.0)[:, None]
+        return np.where(basis_classes == 1, 1.0, -1.0)[:, None]
     S = np.full((len(basis_classes), n_classes), 0.0 if hold == "own" else -1.0)
     S[np.arange(len(basis_classes)), basis_classes] = 1.0
     return S

@@ -76,7 +76,9 @@ class Rows:
     def __iter__(self) -> Iterator[Block]:
         for start in range(0, self.shape[0], self.block_rows):
             part = slice(start, start + self.block_rows)
-            yield Block(self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0)
+            yield Block(
+                self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0
+            )
 
     def total(self, term: Callable[[Block], tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in row order."""
@@ -112,7 +114,8 @@ def columns(rows: Rows, full: bool) -> Columns:
 
     def first(block: Block) -> tuple[Array, ...]:
         s = block.s * np.ones(len(block.y))
-        return np.bincount(block.y, weights=s, minlength=C), s @ block.F
+        counts: Array = np.bincount(block.y, weights=s, minlength=C).astype(np.float64)
+        return counts, s @ block.F
 
     class_weight, sums = rows.total(first)
     total = float(class_weight.sum())
