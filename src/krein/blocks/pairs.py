@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..measures import Measure, take
+from ..measures import Measure, PairError, take
 from ..measures.base import Array, Objects
+from .matrix import find_wrong, refuse_entry
+from .progress import progress
+from .workers import count_workers, in_order, in_process
+
+if TYPE_CHECKING:
+    from .cache import BlockCache
 
 Result = TypeVar("Result")
 Indices = NDArray[np.intp]
 
-BLOCK_BYTES = 8 * 2**20
-"""Values of one block: large enough for BLAS, small enough to stay near the processor."""
+BLOCK_BYTES = 2 * 2**20
+"""Values of one block at most: large enough for BLAS, small enough to stay near the processor."""
+
+TRIANGLE_ROWS = 32
+"""Rows of a step where half a symmetric block is compared."""
 
 
 class Pairs(ABC):
@@ -32,6 +42,8 @@ class Pairs(ABC):
     evaluations: int
     """How many pairs were compared so far."""
     shape: tuple[int, int]
+    workers: int = 1
+    verbose: int = 0
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -43,6 +55,10 @@ class Pairs(ABC):
     @abstractmethod
     def diagonal(self, rows: Indices) -> Array:
         """Return the value of each object with itself, counted."""
+
+    @abstractmethod
+    def _values(self, rows: Indices, cols: Indices) -> Array:
+        """Return one block, counted, in the calling thread."""
 
     def map_columns(
         self,
@@ -56,20 +72,34 @@ class Pairs(ABC):
 
         One pass; a block is forgotten once `function` has seen it. `core`, where given, holds
         the values of the objects `cols` with each other: their rows are not compared again.
+        Several threads may share the work, and `function` runs in them: it must not write to
+        what other calls of it read or write. The blocks, and so the numbers, are the same
+        whatever the number of threads. Memory: a few blocks a thread.
         """
-        chosen = np.arange(len(self)) if rows is None else np.asarray(rows)
-        place = np.full(len(self), -1, dtype=np.intp)
+        cols = np.asarray(cols, dtype=np.intp)
+        chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.intp)
+        place = np.full(len(self) if core is not None else 0, -1, dtype=np.intp)
         if core is not None:
             place[cols] = np.arange(len(cols))
-        for start in range(0, len(chosen), self.block_rows(len(cols))):
-            part = chosen[start : start + self.block_rows(len(cols))]
+
+        def run(part: Indices) -> tuple[int, Result]:
+            if core is None:
+                return len(part), function(part, self._values(part, cols))
             known = place[part] >= 0
+            if not known.any():
+                return len(part), function(part, self._values(part, cols))
             values = np.empty((len(part), len(cols)))
-            if core is not None and known.any():
-                values[known] = core[place[part[known]]]
+            values[known] = core[place[part[known]]]
             if not known.all():
-                values[~known] = self.block(part[~known], cols)
-            yield function(part, values)
+                values[~known] = self._values(part[~known], cols)
+            return len(part), function(part, values)
+
+        size = self.block_rows(len(cols))
+        parts = [chosen[i : i + size] for i in range(0, len(chosen), size)]
+        with progress(len(chosen) * len(cols), "comparing", self.verbose) as shown:
+            for done, result in in_order(run, parts, self.workers):
+                shown.advance(done * len(cols))
+                yield result
 
     def block_rows(self, n_cols: int) -> int:
         """How many rows make a block against `n_cols` columns."""
@@ -77,48 +107,219 @@ class Pairs(ABC):
 
 
 class ObjectPairs(Pairs):
-    """Objects compared by a measure when they are asked for."""
+    """Objects compared by a measure when they are asked for.
 
-    def __init__(self, measure: Measure, objects: Objects, others: Objects | None = None) -> None:
+    `n_jobs` is the number of workers: threads where the measure releases Python's lock,
+    processes where not (None: all processors, or this process alone). `cache` is a store of
+    finished blocks; what it serves is counted as `reused`, not as evaluated. `symmetrize`
+    averages both directions of a measure that is not symmetric, at twice the comparisons.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        objects: Objects,
+        others: Objects | None = None,
+        *,
+        n_jobs: int | None = None,
+        cache: BlockCache | None = None,
+        verbose: int = 0,
+        symmetrize: bool = False,
+    ) -> None:
         self.measure = measure
         self.objects = objects
         self.others = objects if others is None else others
         self.kind = measure.kind
-        self.symmetric = measure.symmetric
+        self.symmetric = measure.symmetric or symmetrize
         self.psd = measure.psd
         self.shape = (len(self.objects), len(self.others))
         self.evaluations = 0
+        self.reused = 0
+        self.workers = count_workers(n_jobs, default_all=measure.releases_gil)
+        self.verbose = verbose
+        self.symmetrize = symmetrize
+        self.cache = cache
+        self._lock = threading.Lock()
+        if cache is not None:
+            self._row_digests = cache.digests(self.objects)
+            same = self.others is self.objects
+            self._col_digests = self._row_digests if same else cache.digests(self.others)
 
     def block(self, rows: Indices, cols: Indices) -> Array:
-        """Return the values of `rows` × `cols`."""
-        self.evaluations += len(rows) * len(cols)
-        return self.measure.block(take(self.objects, rows), take(self.others, cols))
+        """Return the values of `rows` × `cols`, shared out among the workers.
+
+        Where both are the same objects and the measure is symmetric, a little more than half
+        of the pairs are compared, and the others are their mirror images.
+        """
+        rows, cols = np.asarray(rows, dtype=np.intp), np.asarray(cols, dtype=np.intp)
+        same = self.others is self.objects and np.array_equal(rows, cols)
+        if same and self.symmetric and len(rows) > TRIANGLE_ROWS:
+            return self._triangle(rows)
+        size = self.block_rows(len(cols))
+        if len(rows) <= size:
+            return self._values(rows, cols)
+        values = np.empty((len(rows), len(cols)))
+
+        def run(start: int) -> None:
+            values[start : start + size] = self._values(rows[start : start + size], cols)
+
+        self._share_out(run, range(0, len(rows), size), size, values.size)
+        return values
 
     def diagonal(self, rows: Indices) -> Array:
         """Return the value of each object with itself."""
-        self.evaluations += len(rows)
-        return self.measure.diagonal(take(self.objects, rows))
+        rows = np.asarray(rows, dtype=np.intp)
+        if self.others is not self.objects:
+            raise ValueError("rows and columns are different objects: there is no diagonal")
+        key = None
+        if self.cache is not None:
+            key = self.cache.key("diagonal", self._row_digests[rows])
+            stored = self.cache.load(key, (len(rows),))
+            if stored is not None:
+                self._count(reused=len(rows))
+                return stored
+        try:
+            values = np.asarray(self.measure.diagonal(take(self.objects, rows)), dtype=np.float64)
+        except PairError as error:
+            raise self._named(error, rows, rows) from error
+        self._count(evaluated=len(rows))
+        if self.cache is not None and key is not None:
+            self.cache.store(key, values)
+        return values
+
+    def block_rows(self, n_cols: int) -> int:
+        """How many rows make a block: by memory, or by what the measure says is enough."""
+        return min(super().block_rows(n_cols), max(1, self.measure.block_pairs // max(1, n_cols)))
+
+    def _triangle(self, rows: Indices) -> Array:
+        """Return rows × rows from steps of some rows against those from there on."""
+        n = len(rows)
+        size = min(self.block_rows(n), max(TRIANGLE_ROWS, -(-n // 16)))
+        values = np.empty((n, n))
+
+        def run(start: int) -> None:
+            stop = min(start + size, n)
+            step = self._values(rows[start:stop], rows[start:])
+            corner = step[:, : stop - start]
+            low = np.tril_indices(stop - start, -1)
+            corner[low] = corner.T[low]
+            values[start:stop, start:] = step
+            values[stop:, start:stop] = step[:, stop - start :].T
+
+        self._share_out(run, range(0, n, size), size, n * (n + size) // 2)
+        return values
+
+    def _share_out(self, run: Callable[[int], None], starts: range, size: int, total: int) -> None:
+        with progress(total, "comparing", self.verbose) as shown:
+            for _ in in_order(run, starts, self.workers):
+                shown.advance(total // len(starts))
+
+    def _values(self, rows: Indices, cols: Indices) -> Array:
+        key = None
+        if self.cache is not None:
+            key = self.cache.key("block", self._row_digests[rows], self._col_digests[cols])
+            stored = self.cache.load(key, (len(rows), len(cols)))
+            if stored is not None:
+                self._count(reused=stored.size)
+                return stored
+        values = self._compare(rows, cols)
+        if self.cache is not None and key is not None:
+            self.cache.store(key, values)
+        return values
+
+    def _compare(self, rows: Indices, cols: Indices) -> Array:
+        A, B = take(self.objects, rows), take(self.others, cols)
+        try:
+            values = self._evaluate(A, B)
+        except PairError as error:
+            raise self._named(error, rows, cols) from error
+        if self.symmetrize:
+            try:
+                back = self._evaluate(B, A)
+            except PairError as error:
+                swapped = PairError(error.col, error.row, error.reason)
+                raise self._named(swapped, rows, cols) from error
+            values = (values + back.T) / 2
+        # one pass and no temporary array: a sum is finite unless something in it is not
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            i, j = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
+            failed = PairError(i, j, f"the measure {self.measure.name!r} gave {values[i, j]}")
+            raise self._named(failed, rows, cols)
+        self._count(evaluated=values.size * (2 if self.symmetrize else 1))
+        return values
+
+    def _evaluate(self, A: Objects, B: Objects) -> Array:
+        if self.workers > 1 and not self.measure.releases_gil:
+            return in_process(_block, self.measure, A, B, workers=self.workers)
+        return self.measure.block(A, B)
+
+    def _named(self, error: PairError, rows: Indices, cols: Indices) -> PairError:
+        """Return the error with the positions of the objects among all of them."""
+        return PairError(int(rows[error.row]), int(cols[error.col]), error.reason)
+
+    def _count(self, evaluated: int = 0, reused: int = 0) -> None:
+        with self._lock:
+            self.evaluations += evaluated
+            self.reused += reused
+
+
+def _block(measure: Measure, A: Objects, B: Objects) -> Array:
+    return measure.block(A, B)
 
 
 class MatrixPairs(Pairs):
-    """Values that somebody has computed already. Reading an entry counts as comparing a pair."""
+    """Values that somebody has computed already. Reading an entry counts as comparing a pair.
+
+    The matrix may be a memory map: entries are read block by block. `symmetrize` averages both
+    directions as they are read; `watch` refuses NaN, infinity and negative distances in what is
+    read. `columns`, where given, are the columns of the matrix that the columns here stand for.
+    """
 
     def __init__(
-        self, matrix: NDArray[Any], kind: Literal["similarity", "dissimilarity"] = "similarity"
+        self,
+        matrix: NDArray[Any],
+        kind: Literal["similarity", "dissimilarity"] = "similarity",
+        *,
+        columns: Indices | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        symmetrize: bool = False,
+        watch: bool = False,
     ) -> None:
         self.matrix = matrix
         self.kind = kind
         self.symmetric = True
         self.psd = None
-        self.shape = (matrix.shape[0], matrix.shape[1])
+        self.columns = columns
+        self.shape = (matrix.shape[0], matrix.shape[1] if columns is None else len(columns))
         self.evaluations = 0
+        self.workers = count_workers(n_jobs, default_all=True)
+        self.verbose = verbose
+        self.symmetrize = symmetrize
+        self.watch = watch
+        self._lock = threading.Lock()
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return the entries `rows` × `cols`."""
-        self.evaluations += len(rows) * len(cols)
-        return np.asarray(self.matrix[np.ix_(rows, cols)], dtype=np.float64)
+        return self._values(np.asarray(rows, dtype=np.intp), np.asarray(cols, dtype=np.intp))
 
     def diagonal(self, rows: Indices) -> Array:
         """Return the diagonal entries of `rows`."""
-        self.evaluations += len(rows)
+        with self._lock:
+            self.evaluations += len(rows)
         return np.asarray(self.matrix[rows, rows], dtype=np.float64)
+
+    def _values(self, rows: Indices, cols: Indices) -> Array:
+        with self._lock:
+            self.evaluations += len(rows) * len(cols)
+        if self.columns is not None:
+            cols = self.columns[cols]
+        values = np.asarray(self.matrix[np.ix_(rows, cols)], dtype=np.float64)
+        if self.symmetrize:
+            values = (values + self.matrix[np.ix_(cols, rows)].T) / 2
+        if self.watch:
+            wrong = find_wrong(values, self.kind)
+            if wrong is not None:
+                i, j = wrong
+                refuse_entry(values[i, j], (int(rows[i]), int(cols[j])))
+        return values

@@ -1,6 +1,6 @@
-"""How two objects are compared: one measure a file behind one small protocol."""
+"""How two objects are compared: one family of measures a file behind one small protocol."""
 
-from .base import Measure, take
+from .base import Measure, PairError, take
 from .registry import available, get_measure
 
-__all__ = ["Measure", "available", "get_measure", "take"]
+__all__ = ["Measure", "PairError", "available", "get_measure", "take"]

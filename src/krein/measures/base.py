@@ -12,6 +12,22 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Objects = NDArray[Any] | Sequence[Any]
+Kind = Literal["similarity", "dissimilarity"]
+
+
+class PairError(ValueError):
+    """A pair that could not be compared: `row` and `col` say which, `reason` says why.
+
+    A measure raises it with positions inside its block; whoever cut the block out of a larger
+    collection raises it again with the positions there.
+    """
+
+    def __init__(self, row: int, col: int, reason: str) -> None:
+        super().__init__(row, col, reason)
+        self.row, self.col, self.reason = row, col, reason
+
+    def __str__(self) -> str:
+        return f"row object {self.row} and column object {self.col}: {self.reason}"
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
@@ -34,7 +50,7 @@ class Measure(ABC):
 
     name: ClassVar[str]
     """What the registry calls it."""
-    kind: ClassVar[Literal["similarity", "dissimilarity"]]
+    kind: ClassVar[Kind]
     """Whether a larger value means more alike or less."""
     symmetric: ClassVar[bool] = True
     """Whether `block(A, B)` is the transpose of `block(B, A)`."""
@@ -42,12 +58,18 @@ class Measure(ABC):
     """Whether it is known to be positive semi-definite (a dissimilarity: Euclidean)."""
     releases_gil: ClassVar[bool] = False
     """Whether several threads evaluate faster than one."""
+    block_pairs: ClassVar[int] = 2**18
+    """How many pairs make a block: enough that a call costs nothing beside them, few enough
+    to share out among threads, to stay near the processor, and to lose little in a crash."""
 
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
         axis) or a list. Raise a `ValueError` or `TypeError` that names the object at fault.
         """
+
+    def check_alike(self, A: Objects, B: Objects) -> None:  # noqa: B027 - most have no such rule
+        """Raise a `ValueError` where objects out of `check` cannot be compared with others."""
 
     @abstractmethod
     def block(self, A: Objects, B: Objects) -> Array:
@@ -57,7 +79,8 @@ class Measure(ABC):
         """Return the (len(A),) values of each object with itself."""
         index = np.arange(1)
         return np.array(
-            [self.block(take(A, index + i), take(A, index + i))[0, 0] for i in range(len(A))]
+            [self.block(take(A, index + i), take(A, index + i))[0, 0] for i in range(len(A))],
+            dtype=np.float64,
         )
 
     def params(self) -> dict[str, Any]:

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
 from .base import Measure
 
 _REGISTRY = {
+    "balls": "balls:Balls",
+    "compression": "compression:Compression",
+    "damerau": "strings:Damerau",
+    "dtw": "series:DTW",
     "elm": "vectors:ELM",
+    "erp": "series:ERP",
+    "hausdorff": "sets:Hausdorff",
+    "jaro-winkler": "strings:JaroWinkler",
+    "jensen-shannon": "histograms:JensenShannon",
+    "lcs": "strings:LCS",
+    "levenshtein": "strings:Levenshtein",
+    "linear": "vectors:Linear",
+    "manhattan": "vectors:Manhattan",
+    "modified-hausdorff": "sets:ModifiedHausdorff",
+    "msm": "series:MSM",
+    "needleman-wunsch": "sequences:NeedlemanWunsch",
+    "rbf": "vectors:RBF",
+    "sigmoid": "vectors:Sigmoid",
+    "smith-waterman": "sequences:SmithWaterman",
+    "symmetric-kl": "histograms:SymmetricKL",
+    "tangent": "images:Tangent",
+    "tl1": "vectors:TL1",
 }
+
+_EXTRAS = {"sequences": "bio", "strings": "text", "series": "series"}
+"""The extra that brings what a module imports beyond the core dependencies."""
 
 
 def available() -> list[str]:
@@ -22,12 +47,44 @@ def available() -> list[str]:
 
 
 def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
-    """Return the measure that a user named: a name, or a `Measure` as it is."""
+    """Return the measure that a user meant.
+
+    `measure` is a name out of `available()`, a `Measure` as it is, or a plain function of two
+    objects; `params` are the parameters of a named measure, or say what the function is
+    (`kind`, `psd`, see `krein.measures.function.FunctionMeasure`).
+    """
     if isinstance(measure, Measure):
         if params:
             raise ValueError("measure_params go with a measure given by name; this one has its own")
         return measure
-    if measure not in _REGISTRY:
-        raise ValueError(f"no measure is called {measure!r}; there are {', '.join(available())}")
-    module, _, cls = _REGISTRY[measure].partition(":")
-    return getattr(import_module(f".{module}", __package__), cls)(**(params or {}))
+    if callable(measure) and not isinstance(measure, type):
+        from .function import FunctionMeasure
+
+        return _build(FunctionMeasure, {"function": measure, **(params or {})}, "a function")
+    if not isinstance(measure, str) or measure not in _REGISTRY:
+        raise ValueError(
+            f"no measure is called {measure!r}; there are {', '.join(available())}, "
+            "any function of two objects, and 'precomputed' or 'precomputed-distance' "
+            "for a matrix of values"
+        )
+    module, _, name = _REGISTRY[measure].partition(":")
+    try:
+        cls = getattr(import_module(f".{module}", __package__), name)
+    except ModuleNotFoundError as missing:
+        if module not in _EXTRAS or (missing.name or "").startswith("krein"):
+            raise
+        raise ImportError(
+            f"the measure {measure!r} needs the package {missing.name!r}, which is not installed: "
+            f'pip install "krein[{_EXTRAS[module]}]"'
+        ) from missing
+    return _build(cls, params or {}, f"the measure {measure!r}")
+
+
+def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
+    """Return `cls(**params)`, or say which parameter it does not have."""
+    known = [field.name for field in fields(cls)]
+    for name in params:
+        if name not in known:
+            allowed = ", ".join(field for field in known if field != "function") or "none"
+            raise ValueError(f"{called} has no parameter {name!r}; its parameters: {allowed}")
+    return cls(**params)

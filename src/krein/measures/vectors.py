@@ -1,4 +1,4 @@
-"""Kernels and kernel-like functions of vectors."""
+"""Kernels and kernel-like functions of vectors, through BLAS where they allow it."""
 
 from __future__ import annotations
 
@@ -6,24 +6,49 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from .base import Array, Measure, Objects
 
 
-def _matrix(objects: Any) -> Array:
+def as_matrix(objects: Any, what: str = "vector") -> Array:
     """Return `objects` as a float matrix, or say what is wrong with it."""
-    X = np.asarray(objects, dtype=np.float64)
+    try:
+        X = np.asarray(objects, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{what}s are rows of numbers, all of one length: {error}") from None
     if X.ndim != 2:
-        raise ValueError(f"vectors come as a 2-dimensional array, one row each; got {X.ndim}-d")
+        raise ValueError(f"{what}s come as a 2-dimensional array, one row each; got {X.ndim}-d")
     if not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0]
-        raise ValueError(f"vector {row} holds {X[row, column]} in column {column}")
+        raise ValueError(f"{what} {row} holds {X[row, column]} in column {column}")
     return X
 
 
 @dataclass(frozen=True)
-class ELM(Measure):
-    """Arcsine kernel of the infinite extreme learning machine.
+class Vectors(Measure):
+    """A function of two rows of numbers. O(d) a pair."""
+
+    releases_gil = True
+
+    def check(self, objects: Any) -> Objects:
+        """Return a finite float matrix."""
+        return as_matrix(objects)
+
+    def check_alike(self, A: Objects, B: Objects) -> None:
+        """Raise where the vectors have different lengths."""
+        d, e = np.shape(A)[1], np.shape(B)[1]
+        if d != e:
+            raise ValueError(f"vectors of {d} numbers cannot be compared with vectors of {e}")
+
+
+def _squares(A: Array) -> Array:
+    return np.einsum("ij,ij->i", A, A)
+
+
+@dataclass(frozen=True)
+class ELM(Vectors):
+    """Arcsine kernel of the infinite extreme learning machine (Frénay & Verleysen 2011).
 
     k(p, q) = 2/π · arcsin((1 + p·q) / √((1/(2σ²) + 1 + p·p)(1/(2σ²) + 1 + q·q)))
     """
@@ -33,11 +58,10 @@ class ELM(Measure):
     name = "elm"
     kind = "similarity"
     psd = True
-    releases_gil = True
 
-    def check(self, objects: Any) -> Objects:
-        """Return a finite float matrix."""
-        return _matrix(objects)
+    def __post_init__(self) -> None:
+        if not self.sigma > 0:
+            raise ValueError(f"sigma is above 0; got {self.sigma}")
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the kernel block."""
@@ -53,7 +77,133 @@ class ELM(Measure):
     def diagonal(self, A: Objects) -> Array:
         """Return k(p, p) for every row."""
         A = np.asarray(A)
-        return 2 / np.pi * np.arcsin((1 + np.einsum("ij,ij->i", A, A)) / self._scale(A) ** 2)
+        return 2 / np.pi * np.arcsin((1 + _squares(A)) / self._scale(A) ** 2)
 
     def _scale(self, A: Array) -> Array:
-        return np.sqrt(1 / (2 * self.sigma**2) + 1 + np.einsum("ij,ij->i", A, A))
+        return np.sqrt(1 / (2 * self.sigma**2) + 1 + _squares(A))
+
+
+@dataclass(frozen=True)
+class RBF(Vectors):
+    """Gaussian kernel k(p, q) = exp(−γ‖p − q‖²); γ is 1/d where none is given."""
+
+    gamma: float | None = None
+
+    name = "rbf"
+    kind = "similarity"
+    psd = True
+
+    def __post_init__(self) -> None:
+        if self.gamma is not None and not self.gamma > 0:
+            raise ValueError(f"gamma is above 0; got {self.gamma}")
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the kernel block."""
+        A, B = np.asarray(A), np.asarray(B)
+        gamma = 1 / A.shape[1] if self.gamma is None else self.gamma
+        # ‖p − q‖² = p·p − 2 p·q + q·q: differences of large numbers where the data lie far from
+        # the origin, so both sides are moved there first
+        centre = B.mean(axis=0) if len(B) else 0.0
+        A, B = A - centre, B - centre
+        K = A @ B.T
+        K *= 2
+        K -= _squares(A)[:, None]
+        K -= _squares(B)
+        np.minimum(K, 0, out=K)
+        K *= gamma
+        return np.exp(K, out=K)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return ones."""
+        return np.ones(len(A))
+
+
+@dataclass(frozen=True)
+class Linear(Vectors):
+    """Inner product k(p, q) = p·q."""
+
+    name = "linear"
+    kind = "similarity"
+    psd = True
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the inner products."""
+        return np.asarray(A) @ np.asarray(B).T
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return p·p for every row."""
+        return _squares(np.asarray(A))
+
+
+@dataclass(frozen=True)
+class Sigmoid(Vectors):
+    """k(p, q) = tanh(γ p·q + c), in general indefinite; γ is 1/d where none is given."""
+
+    gamma: float | None = None
+    offset: float = 1.0
+
+    name = "sigmoid"
+    kind = "similarity"
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the values."""
+        A = np.asarray(A)
+        return self._tanh(A @ np.asarray(B).T, A.shape[1])
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return k(p, p) for every row."""
+        A = np.asarray(A)
+        return self._tanh(_squares(A), A.shape[1])
+
+    def _tanh(self, products: Array, d: int) -> Array:
+        products *= 1 / d if self.gamma is None else self.gamma
+        products += self.offset
+        return np.tanh(products, out=products)
+
+
+@dataclass(frozen=True)
+class Manhattan(Vectors):
+    """k(p, q) = −‖p − q‖₁: indefinite, with a zero diagonal."""
+
+    name = "manhattan"
+    kind = "similarity"
+    psd = False
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the negative distances."""
+        K = cdist(A, B, "cityblock")
+        return np.negative(K, out=K)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros."""
+        return np.zeros(len(A))
+
+
+@dataclass(frozen=True)
+class TL1(Vectors):
+    """Truncated ℓ₁ kernel max(ρ − ‖p − q‖₁, 0) (Huang et al. 2018), indefinite from d = 2.
+
+    ρ is 0.7·d where none is given, its authors' advice for data scaled to [0, 1].
+    """
+
+    rho: float | None = None
+
+    name = "tl1"
+    kind = "similarity"
+
+    def __post_init__(self) -> None:
+        if self.rho is not None and not self.rho > 0:
+            raise ValueError(f"rho is above 0; got {self.rho}")
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the values."""
+        K = cdist(A, B, "cityblock")
+        np.subtract(self._rho(A), K, out=K)
+        return np.maximum(K, 0, out=K)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return ρ for every row."""
+        return np.full(len(A), float(self._rho(A)))
+
+    def _rho(self, A: Objects) -> float:
+        return 0.7 * np.shape(A)[1] if self.rho is None else self.rho

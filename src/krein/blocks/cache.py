@@ -1,0 +1,242 @@
+"""A folder of finished blocks that outlives the process, whatever ends it.
+
+    manifest.json         format, measure and parameters, fingerprint of the objects
+    objects-….npy         fingerprints of the objects the folder was made for
+    blocks/<key>.npy      values of one block, with a checksum behind the array
+
+The key of a block is a hash of the contents of its row and column objects: sketches, landmark
+columns and predictions live side by side, and no block is ever taken for another. Every file is
+written under a temporary name, flushed to the disk, and renamed: after a crash it is there as a
+whole or not at all. Two processes that write the same file write the same contents.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import itertools
+import json
+import os
+import socket
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..measures import Measure
+from ..measures.base import Array, Objects
+from .digests import SIZE, Digests, object_digests
+
+FORMAT = 1
+"""Changes whenever older folders would be misread."""
+
+_CHECKSUM = 16
+_TEMPORARY = ".writing-"
+_serial = itertools.count()
+
+
+class BlockCache:
+    """The store of finished blocks of one measure over one collection of objects.
+
+    `objects` are those the folder is made for, or some of them: a folder that knows other
+    objects, or another measure or parameters, is refused, for somebody has mixed up folders.
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        measure: Measure,
+        objects: Objects,
+        symmetrize: bool = False,
+    ) -> None:
+        self.folder = Path(folder)
+        self.blocks = self.folder / "blocks"
+        self._known: tuple[Objects, Digests] = (objects, object_digests(objects))
+        about = {"measure": measure.name, "params": measure.params(), "symmetrize": symmetrize}
+        self.about = json.loads(json.dumps(about))  # tuples become lists, as they are read back
+        self._open(self._known[1])
+
+    def digests(self, objects: Objects) -> Digests:
+        """Return the fingerprints of the objects."""
+        if objects is self._known[0]:
+            return self._known[1]
+        return object_digests(objects)
+
+    def key(self, what: str, *digests: Digests) -> str:
+        """Return the name of the block of those rows and columns."""
+        key = hashlib.blake2b(f"{FORMAT} {what}".encode(), digest_size=20)
+        for part in digests:
+            key.update(len(part).to_bytes(8, "little"))
+            key.update(np.ascontiguousarray(part).data)
+        return key.hexdigest()
+
+    def load(self, key: str, shape: tuple[int, ...]) -> Array | None:
+        """Return the stored values, or None where there are none, or only damaged ones."""
+        values = _read(self.blocks / f"{key}.npy")
+        if values is None or values.shape != shape or values.dtype != np.float64:
+            return None
+        return values
+
+    def store(self, key: str, values: Array) -> None:
+        """Keep the values, safely on the disk when this returns."""
+        _write(self.blocks / f"{key}.npy", values)
+
+    def _open(self, digests: Digests) -> None:
+        """Make the folder, or make sure that it is the one for this measure and these objects."""
+        manifest = self.folder / "manifest.json"
+        try:
+            self.blocks.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _explained(error, self.folder) from error
+        if not manifest.exists():
+            self._claim(manifest, digests)
+        try:
+            found = json.loads(manifest.read_text("utf-8"))
+            version, about, name = found["format"], found["about"], found["objects"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{manifest} cannot be read ({error}); delete {self.folder}") from None
+        if version != FORMAT:
+            raise ValueError(
+                f"{self.folder} has format {version}, this version reads {FORMAT}; "
+                "name another folder"
+            )
+        if about != self.about:
+            raise ValueError(
+                f"{self.folder} holds blocks of {_told(about)}, not of {_told(self.about)}; "
+                "name another folder"
+            )
+        known = _read(self.folder / name)
+        if known is None:
+            raise ValueError(f"{self.folder / name} is missing or damaged; delete {self.folder}")
+        strange = ~np.isin(_as_scalars(digests), _as_scalars(known))
+        if strange.any():
+            raise ValueError(
+                f"{self.folder} was made for other objects: {strange.sum()} of these "
+                f"{len(digests)} are unknown to it, object {int(np.argmax(strange))} first; "
+                "name another folder"
+            )
+        self._sweep()
+
+    def _claim(self, manifest: Path, digests: Digests) -> None:
+        """Make the folder ours unless another process is the first to do so."""
+        strangers = [
+            item.name
+            for item in self.folder.iterdir()
+            if item.name != "blocks" and not item.name.startswith((_TEMPORARY, "objects-"))
+        ]
+        if strangers and not manifest.exists():
+            raise ValueError(
+                f"{self.folder} is not a folder of blocks (it holds {strangers[0]!r}); "
+                "name a new or an empty one"
+            )
+        name = f"objects-{hashlib.blake2b(digests.tobytes(), digest_size=8).hexdigest()}.npy"
+        _write(self.folder / name, digests)
+        text = json.dumps({"format": FORMAT, "about": self.about, "objects": name}, indent=1)
+        _put(manifest, text.encode("utf-8"), keep=True)
+
+    def _sweep(self) -> None:
+        """Remove what processes of this machine left half-written when they died."""
+        here = f"{_TEMPORARY}{socket.gethostname()}-"
+        for folder in (self.folder, self.blocks):
+            for path in folder.glob(f"{_TEMPORARY}*"):
+                owner = path.name.removeprefix(here).partition("-")[0]
+                if path.name.startswith(here) and owner.isdigit() and not _alive(int(owner)):
+                    path.unlink(missing_ok=True)
+
+
+def _told(about: dict[str, Any]) -> str:
+    params = ", ".join(f"{name}={value!r}" for name, value in about["params"].items())
+    averaged = ", symmetrized" if about["symmetrize"] else ""
+    return f"{about['measure']}({params}){averaged}"
+
+
+def _as_scalars(digests: NDArray[Any]) -> NDArray[Any]:
+    """Return each fingerprint as one value, to look them up by."""
+    return np.ascontiguousarray(digests).view(f"S{SIZE}").ravel()
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _read(path: Path) -> NDArray[Any] | None:
+    """Return the array in the file, or None where its checksum says that it is not whole."""
+    try:
+        contents = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    body, checksum = contents[:-_CHECKSUM], contents[-_CHECKSUM:]
+    if hashlib.blake2b(body, digest_size=_CHECKSUM).digest() != checksum:
+        return None
+    array: NDArray[Any] = np.load(io.BytesIO(body), allow_pickle=False)
+    return array
+
+
+def _write(path: Path, array: NDArray[Any]) -> None:
+    body = io.BytesIO()
+    np.save(body, np.ascontiguousarray(array), allow_pickle=False)
+    contents = body.getvalue()
+    _put(path, contents + hashlib.blake2b(contents, digest_size=_CHECKSUM).digest())
+
+
+def _put(path: Path, contents: bytes, keep: bool = False) -> None:
+    """Write a file so that it appears as a whole or not at all, and is on the disk after that.
+
+    With `keep`, a file that is there already stays.
+    """
+    unique = f"{socket.gethostname()}-{os.getpid()}-{next(_serial)}"
+    temporary = path.with_name(f"{_TEMPORARY}{unique}")
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                file.write(contents)
+                file.flush()
+                os.fsync(file.fileno())
+            if keep:
+                _link(temporary, path)
+            else:
+                os.replace(temporary, path)
+            _flush_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise _explained(error, path.parent) from error
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give the file its name unless that is taken."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without links: nearly as good, for equals write equals
+        if not path.exists():
+            os.replace(temporary, path)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Have the new name on the disk too, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _explained(error: OSError, folder: Path) -> OSError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason = "the disk is full; finished blocks are kept, and a rerun goes on from there"
+    else:
+        reason = f"cannot be written: {error.strerror or error}"
+    return OSError(error.errno, f"{folder}: {reason}")

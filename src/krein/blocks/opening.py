@@ -1,0 +1,158 @@
+"""The two ways into blocks: objects among themselves, and new objects against landmarks."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+
+from ..measures import Measure, get_measure
+from ..measures.base import Objects
+from ..measures.function import FunctionMeasure, sample_symmetry
+from .cache import BlockCache
+from .matrix import as_matrix, check_square, is_mapped
+from .pairs import Indices, MatrixPairs, ObjectPairs, Pairs
+
+PRECOMPUTED: dict[str, Literal["similarity", "dissimilarity"]] = {
+    "precomputed": "similarity",
+    "precomputed-distance": "dissimilarity",
+}
+
+
+def is_precomputed(measure: Any) -> bool:
+    """Whether `measure` says that X is a matrix of values."""
+    return isinstance(measure, str) and measure in PRECOMPUTED
+
+
+def open_pairs(
+    measure: Any,
+    X: Any,
+    *,
+    measure_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    cache: str | PathLike[str] | None = None,
+    verbose: int = 0,
+    symmetrize: bool = False,
+) -> Pairs:
+    """Return the pairs of the objects X among themselves, checked and ready to be compared.
+
+    - `measure`: a name out of `krein.measures.available()`, a `Measure`, a function of two
+      objects, or "precomputed" / "precomputed-distance" with X the N×N matrix: an array, a
+      memory map, or the path of an `.npy` file, which is read by block.
+    - `n_jobs`: workers. None: all processors for measures that release Python's lock, this
+      process alone for a plain function. -1: all processors.
+    - `cache`: a folder that keeps every finished block; a later run with the same objects and
+      measure compares only what is missing. Not used with a matrix.
+    - `verbose`: above 0, a progress bar where standard error is a terminal.
+    - `symmetrize`: average both directions of a measure or matrix that is not symmetric.
+
+    A plain function is tried on up to 8 pairs in both directions, which are counted.
+    """
+    if is_precomputed(measure):
+        _no_params(measure, measure_params)
+        kind, matrix = PRECOMPUTED[measure], as_matrix(X)
+        check_square(matrix, kind, symmetrize=symmetrize)
+        return MatrixPairs(
+            matrix,
+            kind,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            symmetrize=symmetrize,
+            watch=is_mapped(matrix),
+        )
+    chosen = get_measure(measure, measure_params)
+    objects = chosen.check(X)
+    if len(objects) == 0:
+        raise ValueError("there are no objects to compare")
+    _refuse_asymmetric(chosen, symmetrize)
+    spent = 0
+    if isinstance(chosen, FunctionMeasure) and not symmetrize:
+        spent, asymmetry = sample_symmetry(chosen, objects)
+        if asymmetry:
+            raise ValueError(
+                f"the function {chosen.called()} is not symmetric: {asymmetry}; "
+                "symmetrize=True takes the average of both, at twice the comparisons"
+            )
+    average = symmetrize and _may_differ(chosen)
+    pairs = ObjectPairs(
+        chosen,
+        objects,
+        n_jobs=n_jobs,
+        cache=None if cache is None else BlockCache(cache, chosen, objects, average),
+        verbose=verbose,
+        symmetrize=average,
+    )
+    pairs.evaluations += spent
+    return pairs
+
+
+def open_new_pairs(
+    measure: Any,
+    X: Any,
+    landmarks: Objects | Indices,
+    *,
+    n_train: int | None = None,
+    measure_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    cache: str | PathLike[str] | None = None,
+    verbose: int = 0,
+    symmetrize: bool = False,
+) -> Pairs:
+    """Return the pairs of new objects X (rows) with the landmarks (columns 0 … m − 1).
+
+    `landmarks` are the landmark objects, as `measure.check` returned them. Where the measure is
+    "precomputed" or "precomputed-distance" they are the indices of the landmarks among the
+    `n_train` training objects, and X is n × n_train (scikit-learn's shape) or n × m, the
+    landmark columns alone. The other parameters are those of `open_pairs`.
+    """
+    if is_precomputed(measure):
+        _no_params(measure, measure_params)
+        matrix, columns = as_matrix(X), np.asarray(landmarks, dtype=np.intp)
+        n, width = matrix.shape
+        if width != n_train and width != len(columns):
+            full = "" if n_train is None else f"n × {n_train} (all training objects) or "
+            raise ValueError(
+                f"a precomputed matrix of new objects is {full}n × {len(columns)} "
+                f"(the landmarks alone); got {n} × {width}"
+            )
+        return MatrixPairs(
+            matrix,
+            PRECOMPUTED[measure],
+            columns=columns if width == n_train else None,
+            n_jobs=n_jobs,
+            verbose=verbose,
+            watch=True,
+        )
+    chosen = get_measure(measure, measure_params)
+    objects = chosen.check(X)
+    chosen.check_alike(objects, landmarks)
+    _refuse_asymmetric(chosen, symmetrize)
+    average = symmetrize and _may_differ(chosen)
+    return ObjectPairs(
+        chosen,
+        objects,
+        landmarks,
+        n_jobs=n_jobs,
+        cache=None if cache is None else BlockCache(cache, chosen, landmarks, average),
+        verbose=verbose,
+        symmetrize=average,
+    )
+
+
+def _may_differ(measure: Measure) -> bool:
+    """Whether a with b may be another value than b with a: what `symmetrize` is for."""
+    return isinstance(measure, FunctionMeasure) or not measure.symmetric
+
+
+def _refuse_asymmetric(measure: Measure, symmetrize: bool) -> None:
+    if not measure.symmetric and not symmetrize:
+        raise ValueError(
+            f"the measure {measure.name!r} is not symmetric; symmetrize=True takes the average "
+            "of both directions, at twice the comparisons"
+        )
+
+
+def _no_params(measure: str, params: dict[str, Any] | None) -> None:
+    if params:
+        raise ValueError(f"measure_params mean nothing with measure={measure!r}: {params}")

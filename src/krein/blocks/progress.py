@@ -1,0 +1,64 @@
+"""A progress bar where a person watches."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_one_at_a_time = threading.Lock()
+
+
+class Progress:
+    """Counts pairs; where a bar is shown, moves it."""
+
+    def __init__(self, bar: Any = None) -> None:
+        self.bar = bar
+
+    def advance(self, pairs: int) -> None:
+        """Note that so many pairs more are done."""
+        if self.bar is not None:
+            self.bar.advance(self.bar.task_ids[0], pairs)
+
+
+@contextmanager
+def progress(total: int, what: str, verbose: int) -> Iterator[Progress]:
+    """Show a bar of pairs compared, their rate and the time that remains, on standard error.
+
+    Only where `verbose` is above 0 and standard error is a terminal; within another bar none.
+    """
+    if not verbose or not sys.stderr.isatty() or not _one_at_a_time.acquire(blocking=False):
+        yield Progress()
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        ProgressColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as RichProgress
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            return Text(f"{task.speed:,.0f} pairs/s" if task.speed else "", style="dim")
+
+    bar = RichProgress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    try:
+        with bar:
+            bar.add_task(what, total=total)
+            yield Progress(bar)
+    finally:
+        _one_at_a_time.release()

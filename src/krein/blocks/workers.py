@@ -1,0 +1,127 @@
+"""Threads and processes that share out blocks; results come in order."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import parent_process
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+AHEAD = 2
+"""Blocks that may be finished or begun beyond one a worker: memory stays bounded by that."""
+
+_here = threading.local()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def count_workers(n_jobs: int | None, *, default_all: bool) -> int:
+    """Return the number of workers that `n_jobs` means.
+
+    None means all processors where `default_all`, else one; in a process that somebody else
+    started to share out work (as scikit-learn does) None is one. -1 means all, -2 all but one.
+    """
+    if n_jobs is None:
+        return processors() if default_all and parent_process() is None else 1
+    if n_jobs != int(n_jobs) or n_jobs == 0:
+        raise ValueError(f"n_jobs is a whole number other than 0, or None; got {n_jobs!r}")
+    return int(n_jobs) if n_jobs > 0 else max(1, processors() + 1 + int(n_jobs))
+
+
+class _SingleBLAS:
+    """BLAS held to one thread while any caller is inside, whichever leaves first."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.limits: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            if self.inside == 0:
+                from threadpoolctl import threadpool_limits
+
+                self.limits = threadpool_limits(1, user_api="blas")
+            self.inside += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.inside -= 1
+                if self.inside == 0:
+                    self.limits.restore_original_limits()
+                    self.limits = None
+
+
+single_blas = _SingleBLAS()
+
+
+def in_order(
+    task: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Iterator[Result]:
+    """Yield `task(item)` in the order of the items, from `workers` threads.
+
+    At most `workers + AHEAD` results wait at a time. A single item, and any call from inside a
+    task, runs in the calling thread. BLAS is held to one thread whatever the number of workers:
+    threads of ours and of BLAS would fight over the processors, and sums would be rounded
+    differently from one number of workers to another.
+    """
+    queue = deque(items)
+    if len(queue) <= 1 or getattr(_here, "busy", False):
+        while queue:
+            yield task(queue.popleft())
+        return
+    with single_blas():
+        if workers == 1:
+            while queue:
+                yield task(queue.popleft())
+            return
+        pool = ThreadPoolExecutor(min(workers, len(queue)), thread_name_prefix="krein")
+        waiting: deque[Future[Result]] = deque()
+        try:
+            while queue or waiting:
+                while queue and len(waiting) < workers + AHEAD:
+                    waiting.append(pool.submit(_busy, task, queue.popleft()))
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _busy(task: Callable[[Item], Result], item: Item) -> Result:
+    _here.busy = True
+    return task(item)
+
+
+def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -> Result:
+    """Return `function(*arguments)` as computed by one of `workers` processes.
+
+    The processes are started once and stay for a while; what they are given may be a lambda.
+    """
+    from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    with _starting:
+        future = get_reusable_executor(max_workers=workers).submit(function, *arguments)
+    try:
+        return future.result()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "a process that was comparing objects died (killed, or out of memory); "
+            "n_jobs=1 compares them in this process"
+        ) from error
+
+
+_starting = threading.Lock()

@@ -1,0 +1,59 @@
+"""From similarities to dissimilarities and back.
+
+Sources: the footnotes of section 2.2 of the paper; the landmark form is the one of landmark
+multidimensional scaling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .checks import Array
+
+
+def squared_dissimilarities(K: Array) -> Array:
+    """Return d²_ij = k_ii + k_jj − 2 k_ij, which may be negative. O(N²)."""
+    diagonal = np.diag(K)
+    return diagonal[:, None] + diagonal[None, :] - 2 * K
+
+
+def double_centre(D2: Array) -> Array:
+    """Return S = −½ H D² H with H = I − 11ᵀ/N, from *squared* dissimilarities. O(N²).
+
+    `squared_dissimilarities(double_centre(D2))` is D2 where its diagonal is zero, and
+    `double_centre(squared_dissimilarities(K))` is H K H.
+    """
+    rows = D2.mean(axis=1)
+    return -0.5 * (D2 - rows[:, None] - D2.mean(axis=0)[None, :] + rows.mean())
+
+
+@dataclass(frozen=True)
+class LandmarkCentre:
+    """The centre of the landmarks, as origin for similarities made of dissimilarities.
+
+    s(x, l) = −½ (d²(x, l) − mean_l' d²(x, l') − mean_l' d²(l', l) + mean d²(L, L))
+
+    It needs the m dissimilarities of an object to the landmarks and nothing else, so the same
+    map serves training objects and new ones. With every object a landmark it is
+    `double_centre`.
+    """
+
+    column_means: Array  # (m,): mean_l' d²(l', l)
+    grand_mean: float
+
+    @classmethod
+    def of(cls, D: Array) -> LandmarkCentre:
+        """Return the centre from the dissimilarities D (m, m) of the landmarks. O(m²)."""
+        column_means = (D**2).mean(axis=0)
+        return cls(column_means, float(column_means.mean()))
+
+    def similarities(self, D: Array) -> Array:
+        """Return similarities (n, m) from dissimilarities D (n, m) to the landmarks. O(n·m)."""
+        S = np.square(D)
+        S -= S.mean(axis=1, keepdims=True)
+        S -= self.column_means
+        S += self.grand_mean
+        S *= -0.5
+        return S

@@ -1,0 +1,137 @@
+"""What one pass over the data leaves behind: counts, sums and products, class by class.
+
+Moments of chunks merge by addition, in any order, over threads and machines, and their size
+does not depend on the number of objects. Everything that iKFD, iKQD, the Nyström
+eigendecomposition and SMSS need is in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+
+from .checks import Array
+
+
+def gram(B: Array) -> Array:
+    """Return BᵀB by the symmetric rank-k product, half the work of a general one. O(n·r²)."""
+    if B.shape[0] == 0 or B.shape[1] == 0:
+        return np.zeros((B.shape[1], B.shape[1]))
+    # Bᵀ of a C-ordered B is Fortran-ordered: BLAS reads it without a copy
+    G = dsyrk(1.0, B.T, lower=1) if B.flags.c_contiguous else dsyrk(1.0, B, trans=1, lower=1)
+    upper = np.triu_indices(len(G), 1)
+    G[upper] = G.T[upper]
+    return G
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Weights n_c, sums Σw(b−o) and products Σw(b−o)(b−o)ᵀ about a fixed origin o.
+
+    The origin is there for accuracy alone: a scatter is a difference of products, and loses
+    the digits that the mean has more than the spread. Take it near the data (the mean of the
+    landmarks) and the same for every chunk.
+    """
+
+    origin: Array  # (r,)
+    weights: Array  # (C,): Σw of each class
+    sums: Array  # (C, r), about the origin
+    products: Array  # (r, r) over all classes, or (C, r, r) class by class; about the origin
+
+    @classmethod
+    def of(
+        cls,
+        B: Array,
+        codes: NDArray[Any],
+        n_classes: int,
+        *,
+        origin: Array | None = None,
+        sample_weight: Array | None = None,
+        by_class: bool = False,
+    ) -> ClassMoments:
+        """Return the moments of a chunk: coordinates B (n, r), class codes 0…C−1 (n,).
+
+        O(n·r²) time and O(C·r + r²) memory beyond one copy of the chunk (C·r² by class).
+        """
+        r = B.shape[1]
+        origin = np.zeros(r) if origin is None else origin
+        centred = B - origin
+        root = None if sample_weight is None else np.sqrt(sample_weight)
+        if root is not None:
+            centred *= root[:, None]
+        members = np.zeros((len(B), n_classes))
+        members[np.arange(len(B)), codes] = 1.0 if root is None else root
+        sums = members.T @ centred
+        weights = np.bincount(codes, weights=sample_weight, minlength=n_classes).astype(float)
+        if by_class:
+            products = np.stack([gram(centred[codes == c]) for c in range(n_classes)])
+        else:
+            products = gram(centred)
+        return cls(origin, weights, sums, products)
+
+    def __add__(self, other: ClassMoments) -> ClassMoments:
+        if not np.array_equal(self.origin, other.origin):
+            raise ValueError("moments about different origins cannot be merged")
+        return ClassMoments(
+            self.origin,
+            self.weights + other.weights,
+            self.sums + other.sums,
+            self.products + other.products,
+        )
+
+    def __sub__(self, other: ClassMoments) -> ClassMoments:
+        """Return what is left without `other`, a part of these moments."""
+        return self + ClassMoments(other.origin, -other.weights, -other.sums, -other.products)
+
+    @property
+    def total(self) -> float:
+        """Σw over all objects."""
+        return float(self.weights.sum())
+
+    @property
+    def means(self) -> Array:
+        """Class means (C, r); the origin for a class without weight."""
+        safe = np.where(self.weights > 0, self.weights, 1.0)
+        return self.origin + self.sums / safe[:, None]
+
+    @property
+    def pooled(self) -> Array:
+        """Products over all classes (r, r), about the origin."""
+        return self.products if self.products.ndim == 2 else self.products.sum(axis=0)
+
+    def gram(self) -> Array:
+        """Return G = Σw b bᵀ about zero. O(r²)."""
+        shift = np.outer(self.sums.sum(axis=0), self.origin)
+        return self.pooled + shift + shift.T + self.total * np.outer(self.origin, self.origin)
+
+    def class_sums(self) -> Array:
+        """Return Σw b of each class (C, r), about zero."""
+        return self.sums + self.weights[:, None] * self.origin
+
+    def within(self) -> Array:
+        """Return the within-class scatter Σ_c Σ_i w(b−μ_c)(b−μ_c)ᵀ. O(C·r²)."""
+        deviation = self.sums / np.sqrt(np.where(self.weights > 0, self.weights, 1.0))[:, None]
+        return self.pooled - deviation.T @ deviation
+
+    def within_class(self, c: int) -> Array:
+        """Return the scatter of class `c` about its own mean; needs moments by class."""
+        n = self.weights[c] if self.weights[c] > 0 else 1.0
+        return self.products[c] - np.outer(self.sums[c], self.sums[c]) / n
+
+    def one_against_rest(self, c: int) -> ClassMoments:
+        """Return the moments of the two-class problem rest (0) against class `c` (1). O(C·r)."""
+        rest = np.arange(len(self.weights)) != c
+        return ClassMoments(
+            self.origin,
+            np.array([self.weights[rest].sum(), self.weights[c]]),
+            np.stack([self.sums[rest].sum(axis=0), self.sums[c]]),
+            self.pooled,
+        )
+
+    def transform(self, P: Array) -> ClassMoments:
+        """Return the moments of b P, for P (r, s). O(r²·s)."""
+        return ClassMoments(self.origin @ P, self.weights, self.sums @ P, P.T @ (self.products @ P))

@@ -1,0 +1,124 @@
+"""A plain Python function of two objects as a measure."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .base import Array, Kind, Measure, Objects, PairError, take
+
+
+@dataclass(frozen=True)
+class FunctionMeasure(Measure):
+    """`function(a, b)` → number, called once a pair.
+
+    `kind` says whether a larger value means more alike ("similarity") or less
+    ("dissimilarity"); `psd` whether it is known to be positive semi-definite. The function has
+    to be symmetric: `krein.blocks.open_pairs` tries that on a few pairs, and averages both
+    directions where it is asked to. Where several processes share the work the function is
+    sent to them, so it may be a lambda or a closure, but everything it needs travels along.
+    """
+
+    function: Callable[[Any, Any], float]
+    # the user knows these, the class cannot
+    kind: Kind = field(default="similarity", kw_only=True)  # type: ignore[misc]
+    psd: bool | None = field(default=None, kw_only=True)  # type: ignore[misc]
+
+    name = "function"
+    block_pairs = 2**14
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("similarity", "dissimilarity"):
+            raise ValueError(f"kind is 'similarity' or 'dissimilarity'; got {self.kind!r}")
+
+    def check(self, objects: Any) -> Objects:
+        """Return an array or a list of the objects, whatever they are."""
+        if isinstance(objects, str | bytes) or not hasattr(objects, "__len__"):
+            raise TypeError(f"objects come as a list or an array; got {type(objects).__name__}")
+        if hasattr(objects, "to_numpy"):
+            objects = objects.to_numpy()
+        if isinstance(objects, np.ndarray):
+            if objects.ndim == 0:
+                raise TypeError("objects come as a list or an array; got a single value")
+            return objects
+        return list(objects)
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the values; a `PairError` says for which pair the function failed."""
+        values = np.empty((len(A), len(B)))
+        for i, a in enumerate(A):
+            for j, b in enumerate(B):
+                values[i, j] = self._value(a, b, i, j)
+        return values
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return function(a, a) for every object."""
+        return np.array([self._value(a, a, i, i) for i, a in enumerate(A)], dtype=np.float64)
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters; the function stands there as its name and a hash of its text."""
+        return {"function": self._identity(), "kind": self.kind, "psd": self.psd}
+
+    def _value(self, a: Any, b: Any, i: int, j: int) -> float:
+        try:
+            value = float(self.function(a, b))
+        except Exception as error:
+            reason = f"{self.called()} raised {type(error).__name__}: {error}"
+            raise PairError(i, j, reason) from error
+        if not np.isfinite(value):
+            raise PairError(i, j, f"{self.called()} returned {value}")
+        return value
+
+    def called(self) -> str:
+        """Return the name of the function."""
+        function = self.function.func if isinstance(self.function, partial) else self.function
+        return getattr(function, "__qualname__", None) or type(function).__qualname__
+
+    def _identity(self) -> str:
+        """Return what tells this function from another: its name and a hash of its source (of
+        its bytecode where no source is to be had). Values that it closes over are not seen.
+        """
+        function, bound = inspect.unwrap(self.function), b""
+        if isinstance(function, partial):
+            bound = repr((function.args, function.keywords)).encode()
+            function = function.func
+        try:
+            text = inspect.getsource(function).encode() + bound
+        except (OSError, TypeError):
+            code = getattr(function, "__code__", None)
+            text = b"" if code is None else code.co_code + repr(code.co_consts).encode()
+            text += bound
+        digest = hashlib.blake2b(text, digest_size=8).hexdigest()
+        return f"{getattr(function, '__module__', '?')}.{self.called()}#{digest}"
+
+
+def sample_symmetry(
+    measure: Measure, objects: Objects, pairs: int = 8, seed: int = 0
+) -> tuple[int, str | None]:
+    """Compare up to `pairs` pairs in both directions.
+
+    Returns how many comparisons that took, and a sentence about the first pair whose two values
+    differ by more than rounding, or None.
+    """
+    n = len(objects)
+    if n < 2:
+        return 0, None
+    random = np.random.default_rng(seed)
+    spent = 0
+    for _ in range(min(pairs, n * (n - 1) // 2)):
+        i, j = (int(k) for k in random.choice(n, 2, replace=False))
+        a, b = take(objects, np.array([i])), take(objects, np.array([j]))
+        spent += 2
+        try:
+            there, back = measure.block(a, b)[0, 0], measure.block(b, a)[0, 0]
+        except PairError as error:
+            raise PairError(i, j, error.reason) from error
+        if abs(there - back) > 1e-9 * max(abs(there), abs(back)):
+            return spent, f"{there:.6g} for objects ({i}, {j}) but {back:.6g} for ({j}, {i})"
+    return spent, None

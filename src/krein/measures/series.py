@@ -1,0 +1,221 @@
+"""Elastic distances of time series: a batch of series at a time, one lane each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .base import Array, Measure, Objects
+from .elastic import LANES, dtw_lanes, erp_lanes, msm_lanes
+
+
+def _series(objects: Any) -> Objects:
+    """Return (N, T, channels) float64 where all lengths agree, else a list of (T, channels)."""
+    if hasattr(objects, "to_numpy"):
+        objects = objects.to_numpy()
+    if isinstance(objects, np.ndarray) and objects.dtype != object:
+        if objects.ndim not in (2, 3):
+            raise ValueError(
+                "series come as an array (N, times) or (N, times, channels) or as a list; "
+                f"got an array of shape {objects.shape}"
+            )
+        stack = np.ascontiguousarray(objects, dtype=np.float64)
+        stack = stack[:, :, None] if stack.ndim == 2 else stack
+        if stack.shape[1] == 0 or stack.shape[2] == 0:
+            raise ValueError(f"the series are empty: an array of shape {objects.shape}")
+        if not np.isfinite(stack).all():
+            row, time, _ = (int(k) for k in np.argwhere(~np.isfinite(stack))[0])
+            _refuse(stack[row], row, time)
+        return stack
+    series: list[Array] = []
+    for row, item in enumerate(objects):
+        try:
+            one = np.ascontiguousarray(item, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"series {row} is not made of numbers: {error}") from None
+        if one.ndim == 1:
+            one = one[:, None]
+        if one.ndim != 2:
+            raise ValueError(f"series {row} has {one.ndim} axes; times and channels are two")
+        if one.size == 0:
+            raise ValueError(f"series {row} is empty")
+        if series and one.shape[1] != series[0].shape[1]:
+            raise ValueError(
+                f"series {row} has {one.shape[1]} channels where series 0 has {series[0].shape[1]}"
+            )
+        if not np.isfinite(one).all():
+            _refuse(one, row, int(np.argwhere(~np.isfinite(one))[0, 0]))
+        series.append(one)
+    if series and len({len(one) for one in series}) == 1:
+        return np.stack(series)
+    return series
+
+
+def _refuse(one: Array, row: int, time: int) -> None:
+    channel = int(np.argmin(np.isfinite(one[time])))
+    where = f"time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
+    raise ValueError(f"series {row} holds {one[time, channel]} at {where}")
+
+
+@dataclass(frozen=True)
+class _Elastic(Measure):
+    """Distances by dynamic programming over all alignments in time.
+
+    O(T²·channels) a pair. The recursion has to go step by step, so many pairs go side by side:
+    one series against `LANES` others, padded to the longest of them. Padding changes nothing:
+    a cell depends on earlier cells alone, and each lane is read off at its own length.
+    """
+
+    kind = "dissimilarity"
+    releases_gil = True
+    block_pairs = 2**15
+
+    def check(self, objects: Any) -> Objects:
+        """Return an array (N, times, channels), or a list where lengths differ."""
+        return _series(objects)
+
+    def check_alike(self, A: Objects, B: Objects) -> None:
+        """Raise where the numbers of channels differ."""
+        if len(A) and len(B) and A[0].shape[1] != B[0].shape[1]:
+            raise ValueError(f"series of {A[0].shape[1]} and of {B[0].shape[1]} channels")
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances; the side that leaves fewer lanes empty fills them."""
+        if -(-len(A) // LANES) * len(B) < -(-len(B) // LANES) * len(A):
+            return np.ascontiguousarray(self.block(B, A).T)
+        values = np.empty((len(A), len(B)))
+        if values.size == 0:
+            return values
+        flat = np.concatenate([np.asarray(a) for a in A])
+        starts = np.concatenate([[0], np.cumsum([len(a) for a in A])])
+        lengths = np.array([len(b) for b in B])
+        for lanes in self._batches(lengths):
+            width = lengths[lanes].max()
+            batch = np.zeros((width, flat.shape[1], LANES))
+            for lane, index in enumerate(lanes):
+                batch[: lengths[index], :, lane] = B[index]
+            ends = np.full(LANES, width)
+            ends[: len(lanes)] = lengths[lanes]
+            values[:, lanes] = self._lanes(flat, starts, batch, ends)[:, : len(lanes)]
+        return values
+
+    def _batches(self, lengths: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+        """Yield indices of up to `LANES` series of like length."""
+        order = np.argsort(lengths, kind="stable")
+        for first in range(0, len(order), LANES):
+            yield order[first : first + LANES]
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros: a series is at no distance from itself."""
+        return np.zeros(len(A))
+
+    @abstractmethod
+    def _lanes(
+        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
+    ) -> Array:
+        """Return (series, LANES) distances of the series in `flat` to those in the lanes."""
+
+
+def _check_band(band: float | None) -> None:
+    whole = isinstance(band, int) and not isinstance(band, bool)
+    if band is not None and not (band >= 0 if whole else 0 <= band <= 1):
+        raise ValueError(
+            "band is a whole number of samples or a share of the longer series (0.0 to 1.0); "
+            f"got {band!r}"
+        )
+
+
+@dataclass(frozen=True)
+class DTW(_Elastic):
+    """Dynamic time warping (Sakoe & Chiba 1978): √ of the least sum of squared differences.
+
+    Several channels are warped together (the squared Euclidean distance of two samples is the
+    local cost). `band` keeps the warping near the diagonal, |i − j| ≤ band: a whole number of
+    samples, or a share of the longer series (0.1 is a tenth; 1 is one sample, 1.0 no limit);
+    it is widened to the difference in length where two series need that. O(T²) a pair, O(T·band)
+    with a band. Neither a metric nor Euclidean.
+    """
+
+    band: float | None = None
+
+    name = "dtw"
+    psd = False
+
+    def __post_init__(self) -> None:
+        _check_band(self.band)
+
+    def _batches(self, lengths: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+        """Yield batches of one length where there is a band, which hangs on the length."""
+        if self.band is None:
+            yield from super()._batches(lengths)
+        else:
+            for length in np.unique(lengths):
+                same = np.flatnonzero(lengths == length)
+                for batch in super()._batches(lengths[same]):
+                    yield same[batch]
+
+    def _lanes(
+        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
+    ) -> Array:
+        return dtw_lanes(flat, starts, batch, ends, *_band(self.band))
+
+
+@dataclass(frozen=True)
+class ERP(_Elastic):
+    """Edit distance with real penalty (Chen & Ng 2004): a metric.
+
+    Least sum of the distances of matched samples and, for the unmatched, of their distances
+    from `gap`; the distance of two samples of several channels is Euclidean. O(T²) a pair.
+    """
+
+    gap: float = 0.0
+
+    name = "erp"
+
+    def _lanes(
+        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
+    ) -> Array:
+        return erp_lanes(flat, starts, batch, ends, float(self.gap))
+
+
+@dataclass(frozen=True)
+class MSM(_Elastic):
+    """Move-split-merge (Stefan, Athitsos & Das 2013): a metric for series of one channel.
+
+    Least cost of turning one series into the other by moving a value (its change), splitting
+    one in two or merging two equal ones (`cost` each). O(T²) a pair.
+    """
+
+    cost: float = 1.0
+
+    name = "msm"
+
+    def __post_init__(self) -> None:
+        if not self.cost > 0:
+            raise ValueError(f"cost is above 0; got {self.cost}")
+
+    def check(self, objects: Any) -> Objects:
+        """Return the series, which have to be of one channel."""
+        series = _series(objects)
+        if len(series) and series[0].shape[1] != 1:
+            raise ValueError(f"msm compares series of one channel; these have {series[0].shape[1]}")
+        return series
+
+    def _lanes(
+        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
+    ) -> Array:
+        return msm_lanes(flat, starts, batch, ends, float(self.cost))
+
+
+def _band(band: float | None) -> tuple[float, float]:
+    """Return (samples, share) so that the band is samples + share·longer length."""
+    if band is None:
+        return np.inf, 0.0
+    if isinstance(band, int):
+        return float(band), 0.0
+    return 0.0, float(band)

@@ -1,0 +1,123 @@
+"""Edit distances and their kin between strings, by rapidfuzz."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from rapidfuzz import distance, process
+
+from .base import Array, Measure, Objects
+from .texts import as_list
+
+
+@dataclass(frozen=True)
+class _Strings(Measure):
+    """Strings compared character by character; the empty string is one of them."""
+
+    releases_gil = True
+
+    def check(self, objects: Any) -> Objects:
+        """Return a list of strings."""
+        return as_list(objects, "string")
+
+    def _cdist(self, A: Objects, B: Objects, scorer: Any, **options: Any) -> Array:
+        return process.cdist(A, B, scorer=scorer, dtype=np.float64, scorer_kwargs=options or None)
+
+
+@dataclass(frozen=True)
+class _Edits(_Strings):
+    """A number of edits, or (`normalize`) that number as a share of the longer length."""
+
+    normalize: bool = False
+
+    kind = "dissimilarity"
+    scorer: ClassVar[Any]
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        scorer = self.scorer
+        return self._cdist(A, B, scorer.normalized_distance if self.normalize else scorer.distance)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros: no edit leads from a string to itself."""
+        return np.zeros(len(A))
+
+
+@dataclass(frozen=True)
+class Levenshtein(_Edits):
+    """Least number of insertions, deletions and substitutions (Levenshtein 1966).
+
+    `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 0.
+    O(|a|·|b| / 64) a pair (Hyyrö's bit-parallel algorithm).
+    """
+
+    name = "levenshtein"
+    scorer: ClassVar[Any] = distance.Levenshtein
+
+
+@dataclass(frozen=True)
+class Damerau(_Edits):
+    """Levenshtein's edits and transpositions of neighbours (Damerau 1964), unrestricted.
+
+    `normalize=True` divides by the length of the longer string. O(|a|·|b|) a pair, some
+    hundred times slower than Levenshtein.
+    """
+
+    name = "damerau"
+    scorer: ClassVar[Any] = distance.DamerauLevenshtein
+    block_pairs = 2**15
+
+
+@dataclass(frozen=True)
+class LCS(_Strings):
+    """Length of the longest common subsequence.
+
+    `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 1.
+    O(|a|·|b| / 64) a pair.
+    """
+
+    normalize: bool = False
+
+    name = "lcs"
+    kind = "similarity"
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the lengths."""
+        scorer = distance.LCSseq
+        return self._cdist(
+            A, B, scorer.normalized_similarity if self.normalize else scorer.similarity
+        )
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return the length of each string; 1 where normalised."""
+        if self.normalize:
+            return np.ones(len(A))
+        return np.array([len(a) for a in A], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class JaroWinkler(_Strings):
+    """Jaro's similarity, raised by a common prefix of up to four characters (Winkler 1990).
+
+    Between 0 and 1; `prefix_weight` 0 is Jaro's own. O(|a|·|b| / 64) a pair.
+    """
+
+    prefix_weight: float = 0.1
+
+    name = "jaro-winkler"
+    kind = "similarity"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.prefix_weight <= 0.25:
+            raise ValueError(f"prefix_weight lies in [0, 0.25]; got {self.prefix_weight}")
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the similarities."""
+        scorer = distance.JaroWinkler.similarity
+        return self._cdist(A, B, scorer, prefix_weight=self.prefix_weight)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return ones: a string is as like itself as can be."""
+        return np.ones(len(A))
