@@ -114,6 +114,7 @@ class PCVMFit:
     scaled: Array  # (M, C), weights of basis functions of unit deviation
     precision: Array  # (M, C), α of each scaled weight
     link: Link
+    log_likelihood: float
     objective_path: Array  # log posterior after each step, rising
     n_iter: int
     n_passes: int  # over all rows
@@ -160,6 +161,7 @@ class Posterior:
     Q: Array | None
     sign: Array
     prior: Prior
+    allowed: NDArray[np.bool_] | None = None  # basis functions that may carry a weight
     mean: Array = field(init=False)  # of Φ
     deviation: Array = field(init=False)  # of Φ, infinite where a basis function is constant
     total: float = field(init=False)
@@ -181,6 +183,9 @@ class Posterior:
         constant = variance <= 1e-20 * np.maximum(self.mean**2, largest)
         with np.errstate(invalid="ignore"):
             self.deviation = np.where(constant, np.inf, np.sqrt(variance))
+        if self.allowed is not None:
+            # infinite: neither weight nor gradient, and the start, zero, is where it stays
+            self.deviation[~self.allowed] = np.inf
         self.flip = np.where(self.sign < 0, -1.0, 1.0)
         self.bounded = self.sign != 0
         self.n_passes += 2
@@ -202,6 +207,11 @@ class Posterior:
         gx = self.flip * (gW / self.deviation[:, None] + self.prior.gradient(u))
         value = loss + self.prior.value(u) + 0.5 * BIAS_PRECISION * float(beta @ beta)
         return value, gx, gb + BIAS_PRECISION * beta
+
+    def log_likelihood(self, value: float, x: Array, beta: Array) -> float:
+        """Return the likelihood's part of −value."""
+        prior = self.prior.value(self.flip * x) + 0.5 * BIAS_PRECISION * float(beta @ beta)
+        return prior - value
 
     def violation(self, x: Array, gx: Array, gb: Array) -> float:
         """Return the largest breach of the optimality conditions: g = 0, or g ≥ 0 where x = 0."""
@@ -243,10 +253,13 @@ class Posterior:
             HbX = HbV * by_x
         else:
             HbX = ((HbV.reshape(C, C, r) @ self.Q) * scale).reshape(C, C * M)
-            root = ((_root(S).reshape(-1, C, r) @ self.Q) * scale).reshape(-1, C * M)
-            square = None
-            if root.shape[0] >= root.shape[1]:
-                square, root = root.T @ root, None
+            if M <= r:
+                SQ = (S.reshape(C * r, C, r) @ self.Q).reshape(C, r, C * M)
+                square = (self.Q.T @ SQ).reshape(C * M, C * M) * scale.ravel()
+                square, root = square * scale.ravel()[:, None], None
+            else:
+                root = ((_root(S).reshape(-1, C, r) @ self.Q) * scale).reshape(-1, C * M)
+                square = None
         u = self.flip * x
         # beyond the inflexion the prior is concave; a share of the EM precision keeps the model
         # convex there and its steps longer than EM's
@@ -357,6 +370,7 @@ def fit_pcvm(
     link: Link | None = None,
     hold: Hold = "own",
     prior: Prior | None = None,
+    allowed: NDArray[np.bool_] | None = None,
     start: tuple[Array, Array] | None = None,
     solver: Solver | None = None,
     tol: float | None = None,
@@ -369,6 +383,7 @@ def fit_pcvm(
     Q              (r, M), Φ = FQ; Φ = F where None
     link           Probit for two classes, Softmax for more
     hold           with Softmax: the own class alone ("own") or every class ("all")
+    allowed        (M,) which basis functions may carry a weight; all, where None
     start          weights (M, C) and bias (C,) of an earlier fit; weights of new basis objects
                    are zero. Without it the first step is ridge regression under the bounds.
     tol            largest breach of the optimality conditions, a row
@@ -381,17 +396,16 @@ def fit_pcvm(
     M = rows.shape[1] if Q is None else Q.shape[1]
     if len(basis_classes) != M:
         raise ValueError(f"{M} basis functions but {len(basis_classes)} classes of basis objects")
-    post = Posterior(
-        rows, link, Q, signs(basis_classes, link, rows.n_classes, hold), prior or GammaPrior()
-    )
+    S = signs(basis_classes, link, rows.n_classes, hold)
+    post = Posterior(rows, link, Q, S, prior or GammaPrior(), allowed)
     if np.any(post.shares <= 0):
         empty = np.flatnonzero(post.shares <= 0)
         raise ValueError(f"no row of class {', '.join(map(str, empty))} carries weight")
     if start is None:
         x, beta = np.zeros((M, C)), link.start(post.shares)
     else:
-        W = np.asarray(start[0], dtype=np.float64).reshape(M, C)
         finite = np.where(np.isfinite(post.deviation), post.deviation, 0.0)
+        W = np.asarray(start[0], dtype=np.float64).reshape(M, C) * (finite > 0)[:, None]
         x = post.flip * W * finite[:, None]
         np.maximum(x, 0.0, out=x, where=post.bounded)
         beta = np.asarray(start[1], dtype=np.float64) + post.mean @ W
@@ -400,7 +414,7 @@ def fit_pcvm(
     run = _newton if solver == "newton" else _lbfgs
     tol = tol or (1e-9 if solver == "newton" else 1e-5)
     state = run(post, x, beta, tol, max_iter or (100 if solver == "newton" else 2000))
-    _, gx, gb = post.value_gradient(state.x, state.beta)
+    value, gx, gb = post.value_gradient(state.x, state.beta)
     violation = post.violation(state.x, gx, gb) / post.total
     W, b = post.weights(state.x, state.beta)
     u = post.flip * state.x
@@ -410,6 +424,7 @@ def fit_pcvm(
         scaled=u,
         precision=np.array(post.prior.precision(u)),
         link=link,
+        log_likelihood=post.log_likelihood(value, state.x, state.beta),
         objective_path=np.array(state.path),
         n_iter=state.n_iter,
         n_passes=post.n_passes,

@@ -13,6 +13,10 @@ _FAR = -1e4
 """Below this λ(λ + z) = 1 − O(1/z²) is 1 to eight digits, and the difference λ + z loses more."""
 
 
+_LEAST = 1e-8
+"""Of 1 − leverage, which is positive but for rounding."""
+
+
 def hazard(z: Array) -> Array:
     """Return λ(z) = φ(z)/Ψ(z), finite for every finite z.
 
@@ -62,6 +66,20 @@ class Probit:
         np.multiply(F, root[:, None], out=A[:, :-1])
         A[:, -1] = root
         return A.T @ A
+
+    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the Hessian of the one score, (1, r+1, r+1)."""
+        return self.hessian(F, Z, y, s)[None]
+
+    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return −log p(y | z) of each row under the model without that row, to first order.
+
+        z₋ = z + h g / (1 − h d), g and d the derivatives of the row's loss by z, h its variance.
+        """
+        t = 2.0 * y - 1.0
+        tz, v = t * Z[:, 0], h[:, 0]
+        left = np.maximum(1.0 - v * s * curvature(tz), _LEAST)
+        return -log_ndtr(tz - v * s * hazard(tz) / left)
 
     def start(self, shares: Array) -> Array:
         """Return the bias of a model without weights: Ψ⁻¹ of the share of class 1."""

@@ -34,6 +34,12 @@ class Link(Protocol):
     def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return the second derivative of the loss by (weights, bias) of each score."""
 
+    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return its diagonal blocks, one a score."""
+
+    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return each row's loss under the model without that row, h the variance of its scores."""
+
     def start(self, shares: Array) -> Array:
         """Return the biases of a model without weights."""
 
@@ -79,6 +85,16 @@ class Rows:
             yield Block(
                 self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0
             )
+
+    def thinned(self, n_rows: int) -> Rows:
+        """Return about `n_rows` of the rows, evenly spaced."""
+        step = max(1, self.shape[0] // max(1, n_rows))
+        if step == 1:
+            return self
+        # the labels may come sorted or in turn: a fixed shuffle keeps spacing and order apart
+        part = np.sort(np.random.default_rng(0).permutation(self.shape[0])[::step])
+        weight = None if self.weight is None else self.weight[part]
+        return Rows(self.F[part], self.y[part], weight, n_classes=self.n_classes)
 
     def total(self, term: Callable[[Block], tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in row order."""
@@ -146,3 +162,10 @@ def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Ar
 def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
     """Return the second derivative by (V, b), (r+1)C square, classes outermost. O(N (r C)²)."""
     return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
+
+
+def class_hessians(rows: Rows, link: Link, V: Array, b: Array) -> Array:
+    """Return the diagonal blocks of `hessian`, (C, r+1, r+1). O(N r² C)."""
+    return rows.total(
+        lambda block: (link.class_hessians(block.F, block.F @ V + b, block.y, block.s),)
+    )[0]

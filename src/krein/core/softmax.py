@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
+_LEAST = 1e-8
+"""Of 1 − leverage, which is positive but for rounding."""
+
 
 def softmax(Z: Array) -> Array:
     """Return exp(z_c) / Σ_d exp(z_d) for every row, without overflow."""
@@ -57,6 +60,31 @@ class Softmax:
             D = F1 * (root * np.sqrt(P[:, c]))[:, None]
             H[part, part] += D.T @ D
         return H
+
+    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the diagonal blocks of the Hessian, Σ s p_c (1 − p_c) (f, 1)(f, 1)ᵀ, O(n r² C)."""
+        P = softmax(Z)
+        F1 = np.column_stack([F, np.ones(len(F))])
+        root = np.sqrt(P * (1 - P) * (s * np.ones(len(F)))[:, None])
+        scaled = (F1 * root[:, c, None] for c in range(Z.shape[1]))
+        return np.stack([A.T @ A for A in scaled])
+
+    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return −log p(y | z) of each row under the model without that row, to first order.
+
+        As for the probit link, one score at a time: z₋ = z + h g / (1 − h d).
+        """
+        weight = (s * np.ones(len(Z)))[:, None]
+        P = softmax(Z)
+        left = np.maximum(1.0 - h * weight * P * (1 - P), _LEAST)
+        P[np.arange(len(Z)), y] -= 1.0
+        return self.losses(Z + h * weight * P / left, y)
+
+    def losses(self, Z: Array, y: Labels) -> Array:
+        """Return −log p(y | z) of each row."""
+        Z = Z - Z.max(axis=1, keepdims=True)
+        own = Z[np.arange(len(Z)), y]
+        return np.log(np.exp(Z).sum(axis=1)) - own
 
     def start(self, shares: Array) -> Array:
         """Return the biases of a model without weights: the logarithms of the shares, centred."""
