@@ -1,0 +1,174 @@
+"""PCVM as it was published, dense and with Nyström matrices, kept for the reproduction.
+
+Sections 2.4 and 5.1 of the paper. Labels t ∈ {−1, +1}; weights w ≥ 0 with the label put into the
+basis function, Φ = K diag(t). Known weaknesses, which `pcvm` does not share and which are left as
+they are here: the M-step ignores the bounds and cuts off what came out negative, so that the
+posterior may fall; the second Nyström step cannot represent the identity in Υ; results depend on
+the unit of the kernel and on the random start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigh, pinvh, qr
+
+from .probit import hazard
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+MAX_CYCLES = 500
+THRESHOLD = 1e-4
+"""A weight below it is pruned; a cycle that changes no weight by more ends the run."""
+
+FEW_WEIGHTS = 100
+"""With fewer weights than these the original update is used."""
+
+MAX_STEP_LANDMARKS = 500
+"""Landmarks of Υ: 1 % of the weights, at most this many."""
+
+
+@dataclass(frozen=True)
+class PublishedFit:
+    """Signed weights of all N basis objects (zero where pruned), bias, and how the run ended."""
+
+    weights: Array  # (N,)
+    bias: float
+    kept: Indices
+    n_iter: int
+    converged: bool
+    reason: str
+
+
+class _Kernel(Protocol):
+    """Products with the kernel matrix restricted to the basis objects not yet pruned."""
+
+    def __len__(self) -> int: ...
+
+    def scores(self, kept: Indices, v: Array) -> Array:
+        """Return K̂ v, (N,)."""
+
+    def transposed(self, kept: Indices, v: Array) -> Array:
+        """Return K̂ᵀ v."""
+
+    def weights(
+        self, kept: Indices, m: Array, t: Array, v: Array, rng: np.random.Generator
+    ) -> Array:
+        """Return M Υ⁻¹ M v, Υ = M Φ̂ᵀΦ̂ M + I, Φ̂ = K̂ diag(t)."""
+
+
+def _original_update(Phi: Array, m: Array, v: Array) -> Array:
+    """Return M (M ΦᵀΦ M + I)⁻¹ M v by Cholesky. O(N n² + n³) for n weights."""
+    A = Phi * m
+    Upsilon = A.T @ A
+    Upsilon[np.diag_indices_from(Upsilon)] += 1.0
+    try:
+        return m * cho_solve(cho_factor(Upsilon), m * v)
+    except np.linalg.LinAlgError:
+        # diverging weights make the identity vanish beside MΦᵀΦM; Υ ≥ I all the same
+        lam, U = eigh(Upsilon)
+        return m * (U @ ((U.T @ (m * v)) / np.maximum(lam, 1.0)))
+
+
+class _Dense:
+    def __init__(self, K: Array) -> None:
+        self.K = K
+
+    def __len__(self) -> int:
+        return len(self.K)
+
+    def scores(self, kept: Indices, v: Array) -> Array:
+        return self.K[:, kept] @ v
+
+    def transposed(self, kept: Indices, v: Array) -> Array:
+        return self.K[:, kept].T @ v
+
+    def weights(
+        self, kept: Indices, m: Array, t: Array, v: Array, rng: np.random.Generator
+    ) -> Array:
+        return _original_update(self.K[:, kept] * t, m, v)
+
+
+class _LowRank:
+    def __init__(self, K1: Array, W: Array) -> None:
+        self.K1 = K1  # (N, m)
+        self.K2 = pinvh(W) @ K1.T  # (m, N)
+        self.inner = self.K2 @ K1  # (m, m): K̃ᵀK̃ = K1 (K2 K1) K2
+
+    def __len__(self) -> int:
+        return len(self.K1)
+
+    def scores(self, kept: Indices, v: Array) -> Array:
+        return self.K1 @ (self.K2[:, kept] @ v)
+
+    def transposed(self, kept: Indices, v: Array) -> Array:
+        return (v @ self.K1) @ self.K2[:, kept]
+
+    def weights(
+        self, kept: Indices, m: Array, t: Array, v: Array, rng: np.random.Generator
+    ) -> Array:
+        n = len(kept)
+        if n < FEW_WEIGHTS:
+            return _original_update(self.K1 @ self.K2[:, kept] * t, m, v)
+        # Υ̃ = C W⁺ Cᵀ on m* of the weights:
+        # C = E + (K̂1 (K2 (K1 K̂2_[m*])) ∘ t tᵀ_[m*]) ∘ √2w ∘ √2wᵀ_[m*]
+        chosen = np.sort(rng.choice(n, min(-(-n // 100), MAX_STEP_LANDMARKS), replace=False))
+        C = self.K1[kept] @ (self.inner @ self.K2[:, kept[chosen]])
+        C *= np.outer(m * t, (m * t)[chosen])
+        C[chosen, np.arange(len(chosen))] += 1.0
+        # C = UR, so the pseudo-inverse of Υ̃ is U (R W⁺ Rᵀ)⁺ Uᵀ
+        U, R = qr(C, mode="economic")
+        core = pinvh(R @ pinvh(C[chosen]) @ R.T)
+        return m * (U @ (core @ (U.T @ (m * v))))
+
+
+def fit_published(K: Array, t: Array, rng: np.random.Generator) -> PublishedFit:
+    """Return PCVM on a full kernel matrix K (N, N). O(N³) a cycle."""
+    return _run(_Dense(K), np.asarray(t, dtype=np.float64), rng)
+
+
+def fit_published_nystrom(K1: Array, W: Array, t: Array, rng: np.random.Generator) -> PublishedFit:
+    """Return Ny-PCVM on landmark columns K1 (N, m) and W (m, m). O(N (m² + m*²)) a cycle."""
+    return _run(_LowRank(K1, W), np.asarray(t, dtype=np.float64), rng)
+
+
+def _run(kernel: _Kernel, t: Array, rng: np.random.Generator) -> PublishedFit:
+    N = len(kernel)
+    kept = np.arange(N)
+    w = rng.random(N)
+    b = float(rng.standard_normal())
+    converged, reason = False, f"no convergence in {MAX_CYCLES} cycles"
+    n_iter = 0
+    while n_iter < MAX_CYCLES:
+        n_iter += 1
+        th = t[kept]
+        # E-step: H̄ = z + t φ(z)/Ψ(tz)
+        z = kernel.scores(kept, th * w) + b
+        H = z + t * hazard(t * z)
+        # M-step: w = M Υ⁻¹ M (ΦᵀH̄ − b Φᵀ1), M = diag(√2 w)
+        v = th * kernel.transposed(kept, H - b)
+        w_new = kernel.weights(kept, np.sqrt(2) * w, th, v, rng)
+        # b = t(1 + tNt)⁻¹t (1ᵀH̄ − 1ᵀΦw), t = √2 |b|
+        tt = 2 * b**2
+        rest = float(np.sum(H - kernel.scores(kept, th * w_new)))
+        b = tt / (1 + tt * N) * rest
+        if not (np.isfinite(w_new).all() and np.isfinite(b)):
+            reason = "the weights diverged"
+            kept, w, b = kept[:0], w[:0], 0.0
+            break
+        change = float(np.abs(w_new - w).max())
+        stay = w_new > THRESHOLD
+        kept, w = kept[stay], w_new[stay]
+        if len(kept) == 0:
+            reason = "every weight was pruned"
+            break
+        if change < THRESHOLD:
+            converged, reason = True, f"no weight changed by more than {THRESHOLD}"
+            break
+    weights = np.zeros(N)
+    weights[kept] = t[kept] * w
+    return PublishedFit(weights, b, kept, n_iter, converged, reason)

@@ -1,0 +1,91 @@
+"""The probit link of PCVM: p(y = 1 | z) = Ψ(z), Ψ the distribution function of N(0, 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+_FAR = -1e4
+"""Below this λ(λ + z) = 1 − O(1/z²) is 1 to eight digits, and the difference λ + z loses more."""
+
+
+_LEAST = 1e-8
+"""Of 1 − leverage, which is positive but for rounding."""
+
+
+def hazard(z: Array) -> Array:
+    """Return λ(z) = φ(z)/Ψ(z), finite for every finite z.
+
+    φ(z)/Ψ(z) = √(2/π) / erfcx(−z/√2): both sides of the fraction carry the factor exp(−z²/2),
+    which underflows at z = −38; erfcx leaves it out. For large z the quotient is φ(z) itself.
+    """
+    z = np.asarray(z, dtype=np.float64)
+    # erfcx(−z/√2) overflows to infinity near z = 38, where λ is 0 to every digit
+    with np.errstate(over="ignore"):
+        return np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2))
+
+
+def curvature(z: Array) -> Array:
+    """Return −d²/dz² log Ψ(z) = λ(z)(λ(z) + z), which lies between 0 and 1."""
+    z = np.asarray(z, dtype=np.float64)
+    lam = hazard(z)
+    near = np.where(z < _FAR, 0.0, z)
+    return np.clip(np.where(z < _FAR, 1.0, lam * (lam + near)), 0.0, 1.0)
+
+
+class Probit:
+    """Two classes, one score a row: log p(y | z) = log Ψ(t z), t = +1 for class 1, −1 for class 0.
+
+    Scores are (n, 1) so that two classes and more share one shape.
+    """
+
+    name = "probit"
+
+    def n_scores(self, n_classes: int) -> int:
+        """Return the number of scores a row: one, and only two classes."""
+        if n_classes != 2:
+            raise ValueError(f"the probit link tells two classes apart, not {n_classes}")
+        return 1
+
+    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
+        """Return −Σ s log Ψ(t z) and its derivative by each score, −s t λ(t z). O(n)."""
+        t = 2.0 * y - 1.0
+        tz = t * Z[:, 0]
+        loss = -float(np.sum(s * log_ndtr(tz)))
+        return loss, (-s * t * hazard(tz))[:, None]
+
+    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return Σ s λ(λ + tz) (f, 1)(f, 1)ᵀ, (r+1) × (r+1): one product of n r² additions."""
+        t = 2.0 * y - 1.0
+        root = np.sqrt(s * curvature(t * Z[:, 0]))
+        A = np.empty((F.shape[0], F.shape[1] + 1))
+        np.multiply(F, root[:, None], out=A[:, :-1])
+        A[:, -1] = root
+        return A.T @ A
+
+    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the Hessian of the one score, (1, r+1, r+1)."""
+        return self.hessian(F, Z, y, s)[None]
+
+    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return −log p(y | z) of each row under the model without that row, to first order.
+
+        z₋ = z + h g / (1 − h d), g and d the derivatives of the row's loss by z, h its variance.
+        """
+        t = 2.0 * y - 1.0
+        tz, v = t * Z[:, 0], h[:, 0]
+        left = np.maximum(1.0 - v * s * curvature(tz), _LEAST)
+        return -log_ndtr(tz - v * s * hazard(tz) / left)
+
+    def start(self, shares: Array) -> Array:
+        """Return the bias of a model without weights: Ψ⁻¹ of the share of class 1."""
+        return ndtri(shares[1:2])
+
+    def probabilities(self, Z: Array) -> Array:
+        """Return (n, 2) class probabilities."""
+        # both from ndtr: 1 − Ψ(z) would round a small probability to zero
+        return np.column_stack([ndtr(-Z[:, 0]), ndtr(Z[:, 0])])

@@ -1,0 +1,171 @@
+"""Passes over the rows of a model, each the sum of a function of one block of rows.
+
+What a pass needs of the data is `total`: rows in memory, on disk or on other machines differ in
+it alone. Only vectors of basis length go in, only sums come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+BLOCK_BYTES = 2 * 2**20
+"""Features of one block: it is read twice a pass (scores, then gradient), so it stays in cache."""
+
+
+class Link(Protocol):
+    """How scores become probabilities, and what the likelihood costs."""
+
+    name: str
+
+    def n_scores(self, n_classes: int) -> int:
+        """Return the number of scores a row."""
+
+    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
+        """Return the loss of a block and its derivative by each score."""
+
+    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the second derivative of the loss by (weights, bias) of each score."""
+
+    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return its diagonal blocks, one a score."""
+
+    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return each row's loss under the model without that row, h the variance of its scores."""
+
+    def start(self, shares: Array) -> Array:
+        """Return the biases of a model without weights."""
+
+    def probabilities(self, Z: Array) -> Array:
+        """Return class probabilities."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows: features F (n, r), class indices y (n,), weights s (n,) or one number."""
+
+    F: Array
+    y: Labels
+    s: Array | float
+
+
+class Rows:
+    """Rows in memory, cut into blocks. Nothing is copied but one block at a time."""
+
+    def __init__(
+        self,
+        F: Array,
+        y: Labels,
+        weight: Array | None = None,
+        *,
+        n_classes: int | None = None,
+        block_rows: int | None = None,
+    ) -> None:
+        self.F = F
+        self.y = np.asarray(y, dtype=np.intp)
+        self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
+        self.shape = (F.shape[0], F.shape[1])
+        self.n_classes = int(self.y.max()) + 1 if n_classes is None else n_classes
+        self.block_rows = block_rows or max(256, BLOCK_BYTES // (8 * max(1, F.shape[1])))
+        if len(self.y) != self.shape[0]:
+            raise ValueError(f"{self.shape[0]} rows but {len(self.y)} labels")
+        if self.weight is not None and self.weight.shape != (self.shape[0],):
+            raise ValueError(f"{self.shape[0]} rows but weights of shape {self.weight.shape}")
+
+    def __iter__(self) -> Iterator[Block]:
+        for start in range(0, self.shape[0], self.block_rows):
+            part = slice(start, start + self.block_rows)
+            yield Block(
+                self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0
+            )
+
+    def thinned(self, n_rows: int) -> Rows:
+        """Return about `n_rows` of the rows, evenly spaced."""
+        step = max(1, self.shape[0] // max(1, n_rows))
+        if step == 1:
+            return self
+        # the labels may come sorted or in turn: a fixed shuffle keeps spacing and order apart
+        part = np.sort(np.random.default_rng(0).permutation(self.shape[0])[::step])
+        weight = None if self.weight is None else self.weight[part]
+        return Rows(self.F[part], self.y[part], weight, n_classes=self.n_classes)
+
+    def total(self, term: Callable[[Block], tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Return Σ term(block) over all blocks, in row order."""
+        sums: list[Array] | None = None
+        for block in self:
+            parts = term(block)
+            if sums is None:
+                sums = [np.array(part, dtype=np.float64) for part in parts]
+            else:
+                for one, part in zip(sums, parts, strict=True):
+                    one += part
+        if sums is None:
+            raise ValueError("no rows to sum over")
+        return tuple(sums)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What scaling needs to know of the features: total weight, class weights, mean, scatter."""
+
+    total: float
+    class_weight: Array  # (C,)
+    mean: Array  # (r,)
+    scatter: Array  # (r, r), or its diagonal (r,)
+
+
+def columns(rows: Rows, full: bool) -> Columns:
+    """Return the weighted mean and centred scatter of the features in two passes. O(N r), O(N r²).
+
+    Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large.
+    """
+    C = rows.n_classes
+
+    def first(block: Block) -> tuple[Array, ...]:
+        s = block.s * np.ones(len(block.y))
+        counts: Array = np.bincount(block.y, weights=s, minlength=C).astype(np.float64)
+        return counts, s @ block.F
+
+    class_weight, sums = rows.total(first)
+    total = float(class_weight.sum())
+    mean = sums / total
+
+    def second(block: Block) -> tuple[Array, ...]:
+        X = block.F - mean
+        s = block.s * np.ones(len(block.y))
+        if full:
+            X *= np.sqrt(s)[:, None]
+            return (X.T @ X,)
+        return (s @ np.square(X, out=X),)
+
+    return Columns(total, class_weight, mean, rows.total(second)[0] / total)
+
+
+def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Array, Array]:
+    """Return the loss at scores FV + b, and its derivatives by V (r, C) and b (C,). O(N r C)."""
+
+    def term(block: Block) -> tuple[Array, ...]:
+        loss, G = link.loss_residual(block.F @ V + b, block.y, block.s)
+        return np.asarray(loss), block.F.T @ G, G.sum(axis=0)
+
+    loss, gV, gb = rows.total(term)
+    return float(loss), gV, gb
+
+
+def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
+    """Return the second derivative by (V, b), (r+1)C square, classes outermost. O(N (r C)²)."""
+    return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
+
+
+def class_hessians(rows: Rows, link: Link, V: Array, b: Array) -> Array:
+    """Return the diagonal blocks of `hessian`, (C, r+1, r+1). O(N r² C)."""
+    return rows.total(
+        lambda block: (link.class_hessians(block.F, block.F @ V + b, block.y, block.s),)
+    )[0]

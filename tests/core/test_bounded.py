@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
+
+from krein.core.bounded import Quadratic, minimise_bounded
+
+
+@given(
+    seed=st.integers(0, 10**6), k=st.integers(1, 30), n=st.integers(1, 30), log_a=st.floats(-4, 3)
+)
+def test_solution_is_optimal_and_the_brute_force_one(seed, k, n, log_a):
+    rng = np.random.default_rng(seed)
+    R, a, c = rng.normal(size=(k, n)), 10.0**log_a * (0.1 + rng.random(n)), rng.normal(size=n)
+    bounded = rng.random(n) < 0.7
+    problem = Quadratic(a, root=R)
+    problem.c = c
+    solution = minimise_bounded(problem, bounded, rng.random(n) < 0.5)
+    assert solution.optimal
+    x, y = solution.x, problem.product(solution.x) + c
+    assert (x[bounded] >= 0).all()
+    tol = 1e-8 * max(1.0, np.abs(c).max())
+    assert (np.abs(y[~bounded | (x > 0)]) <= tol).all()
+    assert (y[bounded] >= -tol).all()
+    # as least squares: H = LLᵀ, ½‖Lᵀx + L⁻¹c‖². The other solver stops early: it may not be better
+    L = np.linalg.cholesky(R.T @ R + np.diag(a))
+    brute = lsq_linear(L.T, -np.linalg.solve(L, c), (np.where(bounded, 0, -np.inf), np.inf))
+
+    def value(x):
+        return 0.5 * x @ problem.product(x) + c @ x
+
+    assert value(x) <= value(brute.x) + 1e-10 * abs(value(brute.x))
+
+
+@pytest.mark.parametrize("n", [5, 60])
+def test_square_and_root_give_the_same(n):
+    rng = np.random.default_rng(1)
+    R, a, c = rng.normal(size=(10, n)), 0.01 + rng.random(n), rng.normal(size=n)
+    found = []
+    for problem in (Quadratic(a, root=R), Quadratic(a, square=R.T @ R)):
+        problem.c = c
+        found.append(minimise_bounded(problem, np.ones(n, dtype=bool)).x)
+    np.testing.assert_allclose(*found, atol=1e-10)
+
+
+def test_matrix_is_given_once():
+    with pytest.raises(ValueError, match="either"):
+        Quadratic(np.ones(2))
