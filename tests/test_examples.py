@@ -1,4 +1,4 @@
-"""Every example runs from start to end, on less data."""
+"""Every example and every script of the paper runs from start to end, on less data."""
 
 import runpy
 import sys
@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+ROOT = Path(__file__).parent.parent
+SCRIPTS = sorted(
+    path
+    for folder in ("examples", "paper")
+    for path in (ROOT / folder).glob("*.py")
+    if path.stem != "__init__"
+)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_script(path, tmp_path, monkeypatch):
     output = tmp_path / ("result.png" if path.stem == "picture" else "result")
     monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", "250"])
     runpy.run_path(str(path), run_name="__main__")

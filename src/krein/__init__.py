@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 _HOME = {
     "IKFD": "estimators",
     "IKQD": "estimators",
+    "PCVM": "estimators",
     "IndefiniteKernelPCA": "estimators",
     "NystromMap": "estimators",
     "PseudoEuclideanEmbedding": "estimators",
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from .estimators import (
         IKFD,
         IKQD,
+        PCVM,
         IndefiniteKernelPCA,
         NystromMap,
         PseudoEuclideanEmbedding,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IKFD",
     "IKQD",
+    "PCVM",
     "IndefiniteKernelPCA",
     "NystromMap",
     "PseudoEuclideanEmbedding",

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from krein import IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from krein import IKFD, IKQD, PCVM, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 from krein.landmarks import MEB, Random
 
 ESTIMATORS = [
@@ -19,6 +19,8 @@ ESTIMATORS = [
     IKFD(landmarks="all", calibrate=True),
     IKFD(prune=True, random_state=0),
     IKQD(random_state=0),
+    PCVM(random_state=0),
+    PCVM(landmarks="random", n_landmarks=8, multiclass="ovr", random_state=0),
     NystromMap(random_state=0),
     PseudoEuclideanEmbedding(random_state=0),
     IndefiniteKernelPCA(random_state=0),

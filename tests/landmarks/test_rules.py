@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from krein import IKFD, NystromMap
 from krein.blocks import MatrixPairs, ObjectPairs
 from krein.core.convert import double_centre
+from krein.datasets import make_three_gaussians
 from krein.landmarks import (
     MEB,
     All,
@@ -263,15 +264,12 @@ def test_leverage_prefers_the_object_nobody_else_resembles():
 
 def test_three_gaussians_of_the_paper():
     """MEB finds the small classes and about ten landmarks; k-means need not (section 4.3)."""
-    random = np.random.default_rng(0)
-    X = 0.05 * random.normal(size=(540, 10))
-    X[:500, :2] += 0.5 * random.normal(size=(500, 2))
-    X[500:520] = [0, 0, 4, *[0] * 7] + np.eye(10)[2] * 0.2 * random.normal(size=(20, 1))
-    X[520:] = [4, 4, -4, *[0] * 7] + np.eye(10)[2] * 0.2 * random.normal(size=(20, 1))
-    labels = (np.arange(540) >= 500).astype(int)
+    X, labels = make_three_gaussians(random_state=0)
     clf = IKFD("elm", landmarks="meb", random_state=0).fit(X[::2], labels[::2])
     assert clf.score(X[1::2], labels[1::2]) == 1.0
     assert 4 <= len(clf.landmarks_) <= 20
+    blind = IKFD("elm", landmarks="random", n_landmarks=len(clf.landmarks_), random_state=0)
+    assert blind.fit(X[::2], labels[::2]).score(X[1::2], labels[1::2]) < 0.97
 
 
 @pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance", "elm"])

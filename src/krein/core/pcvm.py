@@ -253,7 +253,7 @@ class Posterior:
             HbX = HbV * by_x
         else:
             HbX = ((HbV.reshape(C, C, r) @ self.Q) * scale).reshape(C, C * M)
-            if M <= r:
+            if r >= M:
                 SQ = (S.reshape(C * r, C, r) @ self.Q).reshape(C, r, C * M)
                 square = (self.Q.T @ SQ).reshape(C * M, C * M) * scale.ravel()
                 square, root = square * scale.ravel()[:, None], None

@@ -2,6 +2,15 @@
 
 from .discriminant import IKFD, IKQD
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from .pcvm import PCVM
 from .persist import load
 
-__all__ = ["IKFD", "IKQD", "IndefiniteKernelPCA", "NystromMap", "PseudoEuclideanEmbedding", "load"]
+__all__ = [
+    "IKFD",
+    "IKQD",
+    "PCVM",
+    "IndefiniteKernelPCA",
+    "NystromMap",
+    "PseudoEuclideanEmbedding",
+    "load",
+]

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from ..blocks import ObjectPairs, Pairs, is_precomputed, open_new_pairs, open_pairs
 from ..core.checks import Array, Indices
 from ..core.space import LandmarkSpace
+from ..core.spectrum import Signature
 from ..landmarks import Selection, get_rule
 from ..measures import get_measure, take
 from ..measures.vectors import Vectors
@@ -89,6 +90,8 @@ class LandmarkEstimator(BaseEstimator):
     landmark_objects_: Any
     selection_: Selection
     kernel_evaluations_: int
+    eigenvalues_: Array
+    signature_: Signature
     n_objects_: int
 
     @abstractmethod
@@ -166,6 +169,13 @@ class LandmarkEstimator(BaseEstimator):
         self.space_ = landmarks.space
         self.landmarks_ = landmarks.indices
         self.landmark_objects_ = landmarks.objects
+
+    def _set_spectrum(self, eigenvalues: Array) -> None:
+        """Set what is known of the approximated kernel from its non-zero eigenvalues."""
+        p = int((eigenvalues > 0).sum())
+        q = len(eigenvalues) - p
+        self.eigenvalues_ = eigenvalues
+        self.signature_ = Signature(p, q, max(self.n_objects_ - p - q, 0))
 
     def _map_new(self, X: Any, function: Callable[[Array], Array]) -> Array:
         """Apply `function(values)` to the values of new objects to the landmarks; stack."""

@@ -42,9 +42,11 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     @abstractmethod
     def _learn(
-        self, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None
+        self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         """Return the scores learned from values (n, m) of objects to the landmarks of `space`.
+
+        `own` (m,) are the classes of the landmarks themselves.
 
         Used where several models are fitted to values that are there already: calibration and
         growing landmarks.
@@ -173,7 +175,8 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             w = None if weights is None else weights[~held]
             with calm_blas(len(kept)):
                 part = space.restricted(kept)
-                scorer = self._learn(part, values[np.ix_(~held, kept)], codes[~held], w)
+                own = codes[places[kept]]
+                scorer = self._learn(part, own, values[np.ix_(~held, kept)], codes[~held], w)
                 scores[held] = scorer(values[np.ix_(held, kept)])
         # an object whose class was absent from the other folds has no score of its own class
         fair = np.isfinite(scores).all(axis=1)

@@ -20,7 +20,6 @@ from ..core.nystrom import signed_eigen
 from ..core.prune import prune_landmarks
 from ..core.quadratic import QuadraticDiscriminant, fit_quadratic
 from ..core.space import LandmarkSpace
-from ..core.spectrum import Signature
 from ..measures import take
 from .base import Codes, LandmarkSet, calm_blas, map_training, training_values
 from .classifier import LandmarkClassifier, Scorer
@@ -52,8 +51,6 @@ class MomentClassifier(LandmarkClassifier):
     _by_class: ClassVar[bool]
 
     stream_: Stream
-    eigenvalues_: Array
-    signature_: Signature
 
     @abstractmethod
     def _discriminant(self, moments: ClassMoments) -> LinearDiscriminant | QuadraticDiscriminant:
@@ -192,21 +189,13 @@ class MomentClassifier(LandmarkClassifier):
         return reduce(add, blocks(chunk))
 
     def _learn(
-        self, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None
+        self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         everyone = np.arange(len(values))
         landmarks = LandmarkSet(space, everyone, None)
         moments = self._sum(lambda f: [f(everyone, values)], landmarks, codes, weights)
         model = self._discriminant(moments)
         return lambda V: model.scores(space.coordinates(V))
-
-    def _describe(self) -> None:
-        """Set what the moments tell of the approximated kernel."""
-        stream = self.stream_
-        self.eigenvalues_ = signed_eigen(stream.moments.gram(), stream.landmarks.space.signs).values
-        p = int((self.eigenvalues_ > 0).sum())
-        q = len(self.eigenvalues_) - p
-        self.signature_ = Signature(p, q, max(self.n_objects_ - p - q, 0))
 
     def _priors(self, counts: Array) -> Array:
         """Return the probability of each class before an object is seen (C,).
@@ -381,7 +370,7 @@ class IKFD(MomentClassifier):
         else:
             self.dual_coef_ = space.basis.T @ model.coef
             self.intercept_ = model.intercept - model.centre @ model.coef
-        self._describe()
+        self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
 
     def _scores(self, values: Array) -> Array:
         return self.space_.similarities(values) @ self.dual_coef_ + self.intercept_
@@ -464,7 +453,8 @@ class IKQD(MomentClassifier):
     def _conclude(self) -> None:
         self._adopt(self.stream_.landmarks)
         self.discriminant_ = self._discriminant(self.stream_.moments)
-        self._describe()
+        G, signs = self.stream_.moments.gram(), self.stream_.landmarks.space.signs
+        self._set_spectrum(signed_eigen(G, signs).values)
 
     def _scores(self, values: Array) -> Array:
         return self.discriminant_.scores(self.space_.coordinates(values))

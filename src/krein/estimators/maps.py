@@ -16,15 +16,12 @@ from ..core.checks import Array, Indices, check_labels
 from ..core.embedding import Embedding, embed
 from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
-from ..core.spectrum import Signature
 from .base import Codes, LandmarkEstimator, calm_blas, map_training
 
 
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
     """A transformer that knows the data by one Gram matrix."""
 
-    eigenvalues_: Array
-    signature_: Signature
     signs_: Array
 
     def _gram(self, X: Any, y: Any) -> ClassMoments:
@@ -50,12 +47,6 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         if y is None:
             return None
         return np.unique(check_labels(column_or_1d(y), len(pairs)), return_inverse=True)[1]
-
-    def _sign(self, eigenvalues: Array) -> None:
-        self.eigenvalues_ = eigenvalues
-        p = int((eigenvalues > 0).sum())
-        q = len(eigenvalues) - p
-        self.signature_ = Signature(p, q, self.n_objects_ - p - q)
 
     @property
     def _n_features_out(self) -> int:
@@ -130,7 +121,7 @@ random_state : as for `IKFD`
         moments = self._gram(X, y)
         self.signs_ = self.space_.signs
         with calm_blas(len(self.signs_)):
-            self._sign(signed_eigen(moments.gram(), self.signs_).values)
+            self._set_spectrum(signed_eigen(moments.gram(), self.signs_).values)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -207,7 +198,7 @@ random_state : as for `IKFD`
                 n_components=self.n_components,
             )
         self.signs_ = self.embedding_.signs
-        self._sign(self.embedding_.eigenvalues)
+        self._set_spectrum(self.embedding_.eigenvalues)
         return self
 
     def transform(self, X: Any) -> Array:

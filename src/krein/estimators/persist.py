@@ -25,6 +25,7 @@ from ..measures import Measure, available, get_measure
 from .base import LandmarkSet
 from .discriminant import IKFD, IKQD, Stream
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from .pcvm import PCVM
 
 if TYPE_CHECKING:
     from .base import LandmarkEstimator
@@ -50,7 +51,7 @@ _NOT_SAVED = {"cache", "verbose", "n_jobs"}  # they belong to a run and a machin
 
 _ESTIMATORS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding)
+    for cls in (IKFD, IKQD, PCVM, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding)
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
@@ -84,7 +86,7 @@ class Auto(Rule):
         sizes: list[int] = []
         while True:
             space = LandmarkSpace.of(values[landmarks], pairs.kind)
-            scorer = learner.learn(space, values[~held], codes[~held], None)
+            scorer = learner.learn(space, codes[landmarks], values[~held], codes[~held], None)
             loss = _calibrated_losses(scorer(values[held]), codes[held], learner)
             losses.append(loss)
             sizes.append(len(landmarks))
@@ -179,7 +181,9 @@ def _sample(objects: Indices, losses: Array, n: int, rng: np.random.Generator) -
 def _fisher(n_classes: int) -> Learner:
     """The classifier where nobody named one: a Fisher discriminant."""
 
-    def learn(space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None):  # type: ignore[no-untyped-def]
+    def learn(
+        space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
+    ) -> Callable[[Array], Array]:
         B = space.coordinates(values)
         model = fit_fisher(ClassMoments.of(B, codes, n_classes, origin=space.origin()))
         return lambda V: model.scores(space.coordinates(V))

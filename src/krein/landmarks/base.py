@@ -32,12 +32,12 @@ class Selection:
 class Learner:
     """The classifier that landmarks are chosen for, as far as a rule may use it.
 
-    `learn(space, values, codes, weights)` fits to values (n, m) of objects to the landmarks of
-    `space` and returns a function from values to scores (n, C); `log_proba` turns scores into
-    log-probabilities.
+    `learn(space, own, values, codes, weights)` fits to values (n, m) of objects to the landmarks
+    of `space`, which have the class codes `own` (m,), and returns a function from values to scores
+    (n, C); `log_proba` turns scores into log-probabilities.
     """
 
-    learn: Callable[[LandmarkSpace, Array, Codes, Array | None], Callable[[Array], Array]]
+    learn: Callable[[LandmarkSpace, Codes, Array, Codes, Array | None], Callable[[Array], Array]]
     log_proba: Callable[[Array], Array]
 
 

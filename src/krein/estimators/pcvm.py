@@ -1,0 +1,377 @@
+"""PCVM: a sparse sum of similarities to objects that each speak for their own class."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from ..blocks import ObjectPairs, Pairs
+from ..core.checks import Array, Indices
+from ..core.moments import gram
+from ..core.nystrom import signed_eigen
+from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
+from ..core.pcvm_laplace import choose_scale
+from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
+from ..core.pcvm_prune import prune_pcvm
+from ..core.rows import Rows
+from ..core.space import LandmarkSpace
+from ..measures import take
+from .base import Codes, LandmarkSet, calm_blas, training_values
+from .classifier import LandmarkClassifier, Scorer
+
+
+class PCVM(LandmarkClassifier):
+    """Probabilistic classification vector machine: sparse, probabilistic, stable.
+
+    Scores are weighted sums of similarities to basis objects, each weight held to the sign of
+    its object's label under a sparsity prior. With `landmarks="all"` the dense method, otherwise
+    its low-rank version.
+
+    Parameters
+    ----------
+    measure, measure_params, landmarks, n_landmarks, rank : as for `IKFD`
+    n_basis : int, "all" or None, default=None
+        How many training objects may be basis objects: None takes the landmarks, a number takes
+        them and a random sample of others up to it, "all" takes everybody. Time and memory stay
+        linear in N for a fixed number.
+    solver : {"em", "paper"}, default="em"
+        "em" maximises the posterior under the sign constraints exactly. "paper" is the published
+        algorithm, which is known to collapse on some data; it is here for comparison.
+    multiclass : {"joint", "ovr"}, default="joint"
+        One multinomial model of all classes, or one class against the rest as in the paper.
+    sparse : bool, default=True
+        Drop basis objects while the leave-one-out loss stays within one standard error.
+    class_weight : dict, "balanced" or None, default=None
+        Weight of the objects of each class in the likelihood, as in scikit-learn.
+    calibrate, symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
+
+    Attributes
+    ----------
+    classes_ : array (C,)
+    relevance_ : array
+        Rows of the training objects that carry a weight.
+    landmarks_ : array (m,)
+        Rows of the training objects that a new object is compared with.
+    dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
+        Weights of the similarities to `landmarks_`: one score for two classes, else one a class.
+    objective_path_ : array
+        Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
+    prior_scale_ : float
+        Scale of the sparsity prior on weights of unit-deviation columns, chosen by the loss.
+    n_iter_, converged_, stop_reason_ : how the search for the mode ended
+    signature_, eigenvalues_, kernel_evaluations_, temperature_ : as for `IKFD`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import PCVM
+    >>> X = np.random.default_rng(0).uniform(0, 2, size=(300, 2))
+    >>> y = np.where(X.astype(int).sum(axis=1) % 2, "black", "white")  # a 2×2 checkerboard
+    >>> clf = PCVM(landmarks="random", n_landmarks=30, random_state=0).fit(X, y)
+    >>> clf.predict([[0.5, 0.5], [1.5, 0.5]])
+    array(['white', 'black'], dtype='<U5')
+    >>> len(clf.relevance_) < 30
+    True
+    """
+
+    relevance_: Indices
+    dual_coef_: Array
+    intercept_: Array
+    objective_path_: Array
+    prior_scale_: float
+    n_iter_: int
+    converged_: bool
+    stop_reason_: str
+
+    def __init__(
+        self,
+        measure: Any = "elm",
+        *,
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "meb",
+        n_landmarks: int | None = None,
+        rank: int | None = None,
+        n_basis: Any = None,
+        solver: str = "em",
+        multiclass: str = "joint",
+        sparse: bool = True,
+        class_weight: Any = None,
+        calibrate: bool = False,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.n_basis = n_basis
+        self.solver = solver
+        self.multiclass = multiclass
+        self.sparse = sparse
+        self.class_weight = class_weight
+        self.calibrate = calibrate
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to objects X with labels y.
+
+        Parameters
+        ----------
+        X : sequence of N objects, or an N×N matrix of values
+        y : array of N labels
+        sample_weight : array of N numbers, optional
+            Weight of each object in the likelihood; objects of weight 0 are left out.
+
+        Returns
+        -------
+        self
+        """
+        if self.solver not in ("em", "paper"):
+            raise ValueError(f"solver is 'em' or 'paper'; got {self.solver!r}")
+        X, codes, weights, classes = self._validated(X, y, sample_weight)
+        self.classes_ = classes
+        self.temperature_ = 1.0
+        weights = self._weighed(codes, weights)
+        pairs = self._open(X)
+        self.n_objects_ = len(pairs)
+        selection = self._choose(pairs, codes)
+        self.selection_ = replace(selection, values=None)
+        landmarks = self._span(pairs, selection)
+        values = training_values(pairs, landmarks)
+        with calm_blas(len(landmarks.indices)):
+            B = landmarks.space.coordinates(values)
+            self._set_spectrum(signed_eigen(gram(B), landmarks.space.signs).values)
+            if self.solver == "paper":
+                self._fit_published(landmarks, values, codes)
+            elif self.n_basis is None:
+                self._fit_landmarks(landmarks, values, codes, weights)
+            else:
+                self._fit_basis(pairs, landmarks, B, codes, weights)
+        if self.calibrate:
+            self.temperature_ = self._cross_fit(landmarks, values, codes, weights)
+        self.kernel_evaluations_ = pairs.evaluations
+        return self
+
+    # -- the sound solver --------------------------------------------------------------------
+
+    def _fit_landmarks(
+        self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
+    ) -> None:
+        """The landmarks are the basis objects: predictions need those alone that carry a weight."""
+        F = features(landmarks.space, values)
+        W, b = self._solve(F, None, codes[landmarks.indices], codes, weights)
+        kept = _carrying(W)
+        self._keep(landmarks, kept)
+        self.relevance_ = self.landmarks_
+        self.dual_coef_, self.intercept_ = W[kept], b
+
+    def _fit_basis(
+        self,
+        pairs: Pairs,
+        landmarks: LandmarkSet,
+        B: Array,
+        codes: Codes,
+        weights: Array | None,
+    ) -> None:
+        """Basis objects beyond the landmarks: Φ = B Q with Q = J B_basisᵀ, φ_i(x) = K̃(x, x_i)."""
+        basis = self._basis(len(codes), landmarks.indices)
+        space = landmarks.space
+        Q = (B[basis] * space.signs).T
+        W, b = self._solve(B, Q, codes[basis], codes, weights)
+        kept = _carrying(W)
+        self.relevance_ = basis[kept]
+        if len(kept) >= len(landmarks.indices) or space.centre is not None:
+            self._adopt(replace(landmarks, values=None))
+            self.dual_coef_, self.intercept_ = space.basis.T @ (Q @ W), b
+            self.centred_ = True
+            return
+        # fewer basis objects than landmarks: compare with those instead, and let the weights
+        # know that K(x, x_i) now stands where its approximation stood
+        chosen = np.sort(basis[kept])
+        objects = take(pairs.objects, chosen) if isinstance(pairs, ObjectPairs) else None
+        core = pairs.block(chosen, chosen)
+        fewer = LandmarkSet(LandmarkSpace.of(core, pairs.kind), chosen, objects)
+        F = features(fewer.space, training_values(pairs, fewer))
+        W, b = self._solve(F, None, codes[chosen], codes, weights, sparse=False)
+        kept = _carrying(W)
+        self._keep(fewer, kept)
+        self.relevance_ = self.landmarks_
+        self.dual_coef_, self.intercept_ = W[kept], b
+
+    def _basis(self, n: int, landmarks: Indices) -> Indices:
+        """Return the rows of the candidate basis objects: the landmarks, then a random sample."""
+        if isinstance(self.n_basis, str):
+            if self.n_basis != "all":
+                raise ValueError(f"n_basis is a number, 'all' or None; got {self.n_basis!r}")
+            return np.arange(n)
+        size = int(self.n_basis)
+        if not 1 <= size <= n:
+            raise ValueError(f"n_basis={size} basis objects were asked for among {n} objects")
+        others = np.setdiff1d(np.arange(n), landmarks)
+        order = np.concatenate([landmarks, self._rng().permutation(others)])
+        return np.sort(order[:size])
+
+    def _solve(
+        self,
+        F: Array,
+        Q: Array | None,
+        own: Codes,
+        codes: Codes,
+        weights: Array | None,
+        *,
+        sparse: bool | None = None,
+    ) -> tuple[Array, Array]:
+        """Return weights (M, 1 or C) and bias; note how the search ended."""
+        n_classes = len(self.classes_)
+        sparse = self.sparse if sparse is None else sparse
+        fits, scales = [], []
+        for target, basis, size in self._problems(codes, own):
+            rows = Rows(F, target, weights, n_classes=size)
+            chosen = choose_scale(rows, basis, Q)
+            fit = fit_pcvm(
+                rows,
+                basis,
+                Q,
+                prior=chosen.prior,
+                start=(chosen.fit.weights, chosen.fit.bias),
+            )
+            if sparse:
+                fit = prune_pcvm(rows, basis, Q, fit, prior=chosen.prior).fit
+            fits.append(fit)
+            scales.append(float(np.sqrt(2 * chosen.prior.b)))
+        self._note(fits, scales)
+        joint = n_classes == 2 or self.multiclass == "joint"
+        if joint:
+            return fits[0].weights, fits[0].bias
+        return np.hstack([f.weights for f in fits]), np.concatenate([f.bias for f in fits])
+
+    def _problems(self, codes: Codes, own: Codes) -> list[tuple[Codes, Codes, int]]:
+        """The problems to solve: labels, classes of the basis objects, number of classes."""
+        n_classes = len(self.classes_)
+        if n_classes == 2 or self.multiclass == "joint":
+            return [(codes, own, n_classes)]
+        return [
+            ((codes == c).astype(np.intp), (own == c).astype(np.intp), 2) for c in range(n_classes)
+        ]
+
+    def _note(self, fits: list[PCVMFit], scales: list[float]) -> None:
+        worst = max(fits, key=lambda fit: fit.violation)
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+        self.converged_ = all(fit.converged for fit in fits)
+        self.stop_reason_ = worst.reason
+        self.objective_path_ = worst.objective_path
+        self.prior_scale_ = float(np.exp(np.mean(np.log(scales))))
+        if not self.converged_:
+            warnings.warn(
+                f"PCVM stopped before its optimality conditions held: {worst.reason} "
+                f"(largest breach {worst.violation:.1e} a row)",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+    def _learn(
+        self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
+    ) -> Scorer:
+        """Scores by the landmarks as basis objects, at the scale of the prior found so far."""
+        F = features(space, values)
+        scale = getattr(self, "prior_scale_", 1.0)
+        prior = GammaPrior(0.5, 0.5 * scale**2)
+        W, b = [], []
+        for target, basis, size in self._problems(codes, own):
+            fit = fit_pcvm(Rows(F, target, weights, n_classes=size), basis, prior=prior, tol=1e-5)
+            W.append(fit.weights)
+            b.append(fit.bias)
+        dual, intercept = np.hstack(W), np.concatenate(b)
+        return lambda V: self._spread(features(space, V) @ dual + intercept)
+
+    # -- the published algorithm -------------------------------------------------------------
+
+    def _fit_published(self, landmarks: LandmarkSet, values: Array, codes: Codes) -> None:
+        """One published PCVM for each class against the rest (one for two classes)."""
+        space = landmarks.space
+        C, W = space.similarities(values), space.similarities(space.core)
+        rng = self._rng()
+        dense = len(landmarks.indices) == len(codes)
+        fits: list[PublishedFit] = []
+        for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
+            t = np.where(codes == c, 1.0, -1.0)
+            fits.append(fit_published(C, t, rng) if dense else fit_published_nystrom(C, W, t, rng))
+        T, J = space.basis.T, space.signs
+        w = np.column_stack([fit.weights for fit in fits])
+        # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
+        self.dual_coef_ = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
+        self.intercept_ = np.array([fit.bias for fit in fits])
+        self.centred_ = True
+        self.relevance_ = np.flatnonzero((w != 0).any(axis=1))
+        self._adopt(replace(landmarks, values=None))
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+        self.converged_ = all(fit.converged for fit in fits)
+        self.stop_reason_ = next((f.reason for f in fits if not f.converged), fits[0].reason)
+        self.objective_path_ = np.empty(0)
+        self.prior_scale_ = 1.0
+
+    # -- scores and probabilities ------------------------------------------------------------
+
+    def _keep(self, landmarks: LandmarkSet, kept: Indices) -> None:
+        """Compare new objects with these landmarks alone."""
+        objects = None if landmarks.objects is None else take(landmarks.objects, kept)
+        space = landmarks.space.restricted(kept)
+        self._adopt(LandmarkSet(space, landmarks.indices[kept], objects))
+        self.centred_ = False
+
+    def _scores(self, values: Array) -> Array:
+        F = (self.space_.similarities if self.centred_ else self._features)(values)
+        return self._spread(F @ self.dual_coef_ + self.intercept_)
+
+    def _features(self, values: Array) -> Array:
+        return features(self.space_, values)
+
+    def _spread(self, Z: Array) -> Array:
+        """Return scores (n, C): the one score of two classes is their difference."""
+        return np.hstack([-Z / 2, Z / 2]) if Z.shape[1] == 1 else Z
+
+    def _log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities: probit for two classes, softmax or shares of probits."""
+        if scores.shape[1] == 2:
+            z = scores[:, 1] - scores[:, 0]
+            return np.column_stack([log_ndtr(-z), log_ndtr(z)])
+        if self.multiclass == "ovr" or self.solver == "paper":
+            own = log_ndtr(scores)
+            return own - logsumexp(own, axis=1, keepdims=True)
+        return super()._log_proba(scores)
+
+    def _weighed(self, codes: Codes, weights: Array | None) -> Array | None:
+        counts = np.bincount(codes, weights=weights, minlength=len(self.classes_)).astype(float)
+        each = self._class_weights(counts)
+        if each is None:
+            return weights
+        return each[codes] if weights is None else weights * each[codes]
+
+
+def features(space: LandmarkSpace, values: Array) -> Array:
+    """Return the basis functions (n, m) of the landmarks: similarities, or −½ d².
+
+    PCVM asks nothing of its basis functions, so dissimilarities need not be centred, and a
+    prediction needs no landmark whose weight is zero.
+    """
+    return values if space.centre is None else -0.5 * np.square(values)
+
+
+def _carrying(W: Array) -> NDArray[np.intp]:
+    """Places of the basis objects that carry a weight; one at least, to compare with something."""
+    kept = np.flatnonzero((W != 0).any(axis=1))
+    return kept if len(kept) else np.arange(1)

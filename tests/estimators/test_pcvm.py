@@ -1,0 +1,141 @@
+"""PCVM as a user meets it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
+
+import krein
+from krein import PCVM
+
+from ..market import with_eigenvalues
+
+X, y = load_iris(return_X_y=True)
+
+
+def checkerboard(n, seed=0):
+    Z = np.random.default_rng(seed).uniform(0, 3, size=(n, 2))
+    return Z, Z.astype(int).sum(axis=1) % 2
+
+
+@pytest.mark.parametrize("multiclass", ["joint", "ovr"])
+@pytest.mark.parametrize("landmarks", ["meb", "random", "all"])
+def test_probabilities(landmarks, multiclass):
+    objects, labels = X[::2], y[::2]
+    clf = PCVM(landmarks=landmarks, multiclass=multiclass, random_state=0).fit(objects, labels)
+    P = clf.predict_proba(X)
+    assert_allclose(P.sum(axis=1), 1)
+    assert_array_equal(clf.predict(X), clf.classes_[P.argmax(axis=1)])
+    assert clf.score(X[1::2], y[1::2]) > 0.9
+    assert set(clf.relevance_) <= set(range(75))
+    assert clf.converged_
+    assert (np.diff(clf.objective_path_) >= -1e-9 * np.abs(clf.objective_path_[0])).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_low_rank_equals_dense_on_a_low_rank_kernel(classes):
+    K = with_eigenvalues([9, -7, 5, -3, 2], 60)
+    V = np.linalg.eigh(K)[1][:, -classes:]
+    labels = np.argmax(V + 0.05 * np.random.default_rng(0).normal(size=V.shape), axis=1)
+    options = {"sparse": False, "n_basis": "all"}
+    dense = PCVM("precomputed", landmarks="all", **options).fit(K, labels)
+    low = PCVM("precomputed", landmarks=np.arange(0, 60, 6), **options).fit(K, labels)
+    a, b = dense.decision_function(K), low.decision_function(K)
+    assert_allclose(a, b, atol=1e-6 * np.abs(a).max())
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+@pytest.mark.parametrize("kind", ["precomputed", "precomputed-distance"])
+def test_the_unit_does_not_matter(unit, kind):
+    Z, labels = checkerboard(200)
+    D = np.abs(Z[:, None] - Z[None]).sum(axis=2)
+    K = np.exp(-D) - 0.1 * D if kind == "precomputed" else D
+    a = PCVM(kind, random_state=0).fit(K, labels)
+    b = PCVM(kind, random_state=0).fit(unit * K, labels)
+    assert_array_equal(a.landmarks_, b.landmarks_)
+    assert_allclose(a.predict_proba(K), b.predict_proba(unit * K), atol=1e-5)
+
+
+def test_signs_follow_the_labels():
+    Z, labels = checkerboard(300)
+    clf = PCVM(landmarks="random", n_landmarks=40, random_state=0).fit(Z, labels)
+    weights = clf.dual_coef_[:, 0]
+    assert (weights[labels[clf.landmarks_] == 1] >= 0).all()
+    assert (weights[labels[clf.landmarks_] == 0] <= 0).all()
+    assert_array_equal(clf.relevance_, clf.landmarks_)
+
+
+def test_a_checkerboard_is_learned_by_few():
+    Z, labels = checkerboard(3000)
+    Z_new, labels_new = checkerboard(2000, seed=1)
+    clf = PCVM(landmarks="random", n_landmarks=100, random_state=0).fit(Z, labels)
+    assert clf.score(Z_new, labels_new) > 0.95
+    assert len(clf.landmarks_) <= 60
+    assert clf.kernel_evaluations_ == 3000 * 100 or clf.kernel_evaluations_ < 3000 * 100
+
+
+def test_more_basis_objects_than_landmarks():
+    Z, labels = checkerboard(400)
+    given = np.arange(0, 400, 10)
+    clf = PCVM(landmarks=given, n_basis=120, random_state=0).fit(Z, labels)
+    assert len(clf.landmarks_) <= 40, "whichever is less: basis objects or landmarks"
+    assert clf.score(Z, labels) > 0.9
+    assert_array_equal(
+        PCVM(landmarks=given, n_basis=120, random_state=0).fit(Z, labels).relevance_, clf.relevance_
+    )
+
+
+@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)])
+def test_the_published_algorithm(landmarks):
+    labels = np.array(["a", "b", "b"])[y]
+    clf = PCVM("linear", landmarks=landmarks, solver="paper", random_state=0).fit(X, labels)
+    assert clf.n_iter_ <= 500
+    assert clf.stop_reason_
+    P = clf.predict_proba(X)
+    assert np.isfinite(P).all()
+    assert_allclose(P.sum(axis=1), 1)
+    again = PCVM("linear", landmarks=landmarks, solver="paper", random_state=0).fit(X, labels)
+    assert_array_equal(again.dual_coef_, clf.dual_coef_)
+    assert PCVM("linear", landmarks=landmarks, solver="paper", random_state=0).fit(X, y).predict(
+        X
+    ).shape == (150,)
+
+
+def test_class_weights_move_the_boundary():
+    Z, labels = checkerboard(300)
+    base = PCVM(random_state=0).fit(Z, labels).predict_proba(Z)[:, 1].mean()
+    more = PCVM(class_weight={1: 20.0}, random_state=0).fit(Z, labels).predict_proba(Z)[:, 1].mean()
+    assert more > base + 0.05
+
+
+def test_strings_and_calibration_and_files(tmp_path):
+    words = ["house", "mouse", "louse", "horse", "morse", "nurse"] * 2
+    woerter = ["haus", "maus", "laus", "ross", "torf", "wurst"] * 2
+    labels = ["en"] * 12 + ["de"] * 12
+    clf = PCVM("levenshtein", landmarks="all", calibrate=True).fit(words + woerter, labels)
+    assert_array_equal(clf.predict(["house", "haus"]), ["en", "de"])
+    clf.save(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein")
+    assert_array_equal(again.predict_proba(words), clf.predict_proba(words))
+    assert len(again.landmarks_) < 24, "a prediction needs no object without a weight"
+
+
+def test_grown_landmarks():
+    Z, labels = checkerboard(500)
+    clf = PCVM(landmarks="auto", random_state=0).fit(Z, labels)
+    assert clf.score(*checkerboard(1000, seed=2)) > 0.9
+    assert len(clf.selection_.details["curve"]["landmarks"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"solver": "sgd"}, "solver is 'em' or 'paper'"),
+        ({"n_basis": 151}, "n_basis=151 basis objects were asked for among 150"),
+        ({"n_basis": "some"}, "n_basis is a number"),
+        ({"multiclass": "x"}, "'joint' or 'ovr'"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
+        PCVM(**options).fit(X, y)
