@@ -36,7 +36,7 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 check-tests: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -1,3 +1,47 @@
 """Probabilistic classification with similarities that are not kernels."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "IKFD": "estimators",
+    "IKQD": "estimators",
+    "IndefiniteKernelPCA": "estimators",
+    "NystromMap": "estimators",
+    "PseudoEuclideanEmbedding": "estimators",
+    "load": "estimators",
+}
+
+if TYPE_CHECKING:
+    from .estimators import (
+        IKFD,
+        IKQD,
+        IndefiniteKernelPCA,
+        NystromMap,
+        PseudoEuclideanEmbedding,
+        load,
+    )
+
+__all__ = [
+    "IKFD",
+    "IKQD",
+    "IndefiniteKernelPCA",
+    "NystromMap",
+    "PseudoEuclideanEmbedding",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: `import krein` stays light."""
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -34,8 +34,14 @@ FORMAT = 1
 """Changes whenever older folders would be misread."""
 
 _CHECKSUM = 16
+_MANIFEST = "manifest.json"
 _TEMPORARY = ".writing-"
 _serial = itertools.count()
+
+
+def was_made(folder: str | PathLike[str] | None) -> bool:
+    """Whether an earlier run has made this folder."""
+    return folder is not None and (Path(folder) / _MANIFEST).exists()
 
 
 class BlockCache:
@@ -86,7 +92,7 @@ class BlockCache:
 
     def _open(self, digests: Digests) -> None:
         """Make the folder, or make sure that it is the one for this measure and these objects."""
-        manifest = self.folder / "manifest.json"
+        manifest = self.folder / _MANIFEST
         try:
             self.blocks.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -159,6 +165,8 @@ def _as_scalars(digests: NDArray[Any]) -> NDArray[Any]:
 
 
 def _alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # there, asking a process for a sign of life would end it
     try:
         os.kill(process, 0)
     except ProcessLookupError:

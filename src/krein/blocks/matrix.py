@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import SYMMETRY_TOLERANCE
+
 TILE = 1024
-TOLERANCE = 1e-8
-"""Largest difference between two mirrored entries, relative to the largest entry."""
 SAMPLED_TILES = 64
 """Pairs of tiles looked at in a memory map, which reading as a whole may take hours."""
 
@@ -77,11 +77,12 @@ def check_square(
             worst = difference.max()
             row, column = np.unravel_index(int(difference.argmax()), difference.shape)
             where = (i + int(row), j + int(column))
-    if worst > TOLERANCE * largest:
+    if worst > SYMMETRY_TOLERANCE * largest:
         a, b = where
         raise ValueError(
             f"the matrix is not symmetric: entry ({a}, {b}) is {matrix[a, b]:.6g} but entry "
-            f"({b}, {a}) is {matrix[b, a]:.6g}; symmetrize=True takes the average of both"
+            f"({b}, {a}) is {matrix[b, a]:.6g}, {worst / largest:.1e} of the largest entry apart; "
+            "symmetrize=True takes the average of both"
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..measures import Measure, get_measure
 from ..measures.base import Objects
 from ..measures.function import FunctionMeasure, sample_symmetry
-from .cache import BlockCache
+from .cache import BlockCache, was_made
 from .matrix import as_matrix, check_square, is_mapped
 from .pairs import Indices, MatrixPairs, ObjectPairs, Pairs
 
@@ -47,7 +47,8 @@ def open_pairs(
     - `verbose`: above 0, a progress bar where standard error is a terminal.
     - `symmetrize`: average both directions of a measure or matrix that is not symmetric.
 
-    A plain function is tried on up to 8 pairs in both directions, which are counted.
+    A plain function is tried on up to 8 pairs in both directions, which are counted; not where
+    the cache shows that it was tried before.
     """
     if is_precomputed(measure):
         _no_params(measure, measure_params)
@@ -67,7 +68,7 @@ def open_pairs(
         raise ValueError("there are no objects to compare")
     _refuse_asymmetric(chosen, symmetrize)
     spent = 0
-    if isinstance(chosen, FunctionMeasure) and not symmetrize:
+    if isinstance(chosen, FunctionMeasure) and not symmetrize and not was_made(cache):
         spent, asymmetry = sample_symmetry(chosen, objects)
         if asymmetry:
             raise ValueError(

@@ -74,7 +74,8 @@ class Pairs(ABC):
         the values of the objects `cols` with each other: their rows are not compared again.
         Several threads may share the work, and `function` runs in them: it must not write to
         what other calls of it read or write. The blocks, and so the numbers, are the same
-        whatever the number of threads. Memory: a few blocks a thread.
+        whatever the number of threads. Memory: a few blocks a thread. Until the last result has
+        been taken BLAS runs in one thread.
         """
         cols = np.asarray(cols, dtype=np.intp)
         chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.intp)
@@ -182,6 +183,10 @@ class ObjectPairs(Pairs):
             values = np.asarray(self.measure.diagonal(take(self.objects, rows)), dtype=np.float64)
         except PairError as error:
             raise self._named(error, rows, rows) from error
+        if not np.isfinite(values).all():
+            i = int(np.argmin(np.isfinite(values)))
+            failed = PairError(i, i, f"the measure {self.measure.name!r} gave {values[i]}")
+            raise self._named(failed, rows, rows)
         self._count(evaluated=len(rows))
         if self.cache is not None and key is not None:
             self.cache.store(key, values)

@@ -1,1 +1,25 @@
 """Which objects stand for all: one selection rule a file behind one small protocol."""
+
+from .all import All
+from .auto import Auto
+from .base import Learner, Rule, Selection
+from .entropy import Entropy
+from .kmeans import KMeans
+from .leverage import Leverage
+from .meb import MEB
+from .random import Random
+from .registry import get_rule
+
+__all__ = [
+    "MEB",
+    "All",
+    "Auto",
+    "Entropy",
+    "KMeans",
+    "Learner",
+    "Leverage",
+    "Random",
+    "Rule",
+    "Selection",
+    "get_rule",
+]

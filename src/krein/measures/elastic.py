@@ -23,7 +23,15 @@ LANES = 64
 
 _LARGE = 1e300  # stands for infinity, which the compiler may assume away
 _FAST = {"nnan", "ninf", "nsz", "arcp", "contract"}
-_kernel: Any = numba.njit(nogil=True, fastmath=_FAST)
+
+
+def _kernel(function: Any) -> Any:
+    """Compile at the first call, and keep the result beside this file where that can be written."""
+    try:
+        return numba.njit(cache=True, nogil=True, fastmath=_FAST)(function)
+    except RuntimeError:  # nowhere to keep it
+        return numba.njit(nogil=True, fastmath=_FAST)(function)
+
 
 # slots: sample or cost of a column, penalty of skipping it (ERP alone), two rows
 _DTW = 3 * LANES
@@ -42,6 +50,10 @@ def _costs(w, stride, sample, batch, root):  # type: ignore[no-untyped-def]
     """Write ‖sample − b_j‖², or its root, into the first slot of the columns."""
     for j in range(len(batch)):
         k = j * stride
+        if root and len(sample) == 1:  # √ of a square is dear
+            for lane in range(LANES):
+                w[k + lane] = abs(sample[0] - batch[j, 0, lane])
+            continue
         for lane in range(LANES):
             w[k + lane] = 0.0
         for c in range(len(sample)):
@@ -64,7 +76,7 @@ def _least(x, y, z):  # type: ignore[no-untyped-def]
 def _outside(x, y, z):  # type: ignore[no-untyped-def]
     """Return the distance of x from the interval between y and z."""
     lower = y if y < z else z
-    upper = z if y < z else y
+    upper = y if y > z else z
     below, above = lower - x, x - upper
     d = below if below > above else above
     return d if d > 0.0 else 0.0

@@ -31,7 +31,7 @@ class FunctionMeasure(Measure):
     psd: bool | None = field(default=None, kw_only=True)  # type: ignore[misc]
 
     name = "function"
-    block_pairs = 2**14
+    block_pairs = 2**12
 
     def __post_init__(self) -> None:
         if self.kind not in ("similarity", "dissimilarity"):

@@ -20,7 +20,7 @@ class _Scoring(NamedTuple):
     """A scoring matrix and what the sums over it need."""
 
     matrix: Any  # ScoringMatrix
-    alphabet: str
+    letters: str  # those of its alphabet that the aligner takes
     self_score: Array  # (256,) by byte: score of a letter with itself
     dominant: NDArray[np.bool_]  # (256,) by byte: no other letter scores more with it
 
@@ -45,7 +45,9 @@ def _scoring(name: str) -> _Scoring:
     self_score[letters] = np.diag(M)
     dominant = np.zeros(256, dtype=bool)
     dominant[letters] = (np.diag(M) > 0) & (np.diag(M) >= M.max(axis=1))
-    return _Scoring(matrix, matrix.alphabet, self_score, dominant)
+    # Opal encodes letters alone: "*", which stands in most matrices, it cannot align
+    usable = "".join(letter for letter in matrix.alphabet if letter.isalpha())
+    return _Scoring(matrix, usable, self_score, dominant)
 
 
 _aligners = threading.local()
@@ -66,14 +68,14 @@ class _Alignment(Measure):
 
     kind = "similarity"
     releases_gil = True
-    block_pairs = 2**16
+    block_pairs = 2**15
     algorithm: ClassVar[str]
 
     def __post_init__(self) -> None:
         for cost in (self.gap_open, self.gap_extend):
             if cost != int(cost) or cost < 0:
                 raise ValueError(f"gap costs are whole numbers, 0 or more; got {cost}")
-        letters = _scoring(self.matrix).alphabet
+        letters = _scoring(self.matrix).letters
         if self.unknown is not None and (len(self.unknown) != 1 or self.unknown not in letters):
             raise ValueError(f"unknown={self.unknown!r} is not a letter of {self.matrix}")
 
@@ -83,7 +85,7 @@ class _Alignment(Measure):
         An empty sequence is refused: it aligns with nothing.
         """
         sequences = as_list(objects, "sequence")
-        letters = _scoring(self.matrix).alphabet
+        letters = _scoring(self.matrix).letters
         fold = letters == letters.upper()
         scored = set(letters)
         checked = []
@@ -97,7 +99,7 @@ class _Alignment(Measure):
                     place = min(sequence.index(letter) for letter in foreign)
                     raise ValueError(
                         f"sequence {row} ({excerpt(given)}) contains {given[place]!r} at position "
-                        f"{place + 1}, which {self.matrix} does not score; "
+                        f"{place + 1}, which is not scored with {self.matrix}; "
                         "unknown='X' would take X for such letters"
                     )
                 sequence = sequence.translate({ord(letter): self.unknown for letter in foreign})

@@ -123,7 +123,7 @@ class _Elastic(Measure):
 
 def _check_band(band: float | None) -> None:
     whole = isinstance(band, int) and not isinstance(band, bool)
-    if band is not None and not (band >= 0 if whole else 0 <= band <= 1):
+    if band is not None and (band is True or not (band >= 0 if whole else 0 <= band <= 1)):
         raise ValueError(
             "band is a whole number of samples or a share of the longer series (0.0 to 1.0); "
             f"got {band!r}"

@@ -10,18 +10,24 @@ from scipy.spatial.distance import cdist
 
 from .base import Array, Measure, Objects
 
+_ROWS = 2**14  # looked at together, so that a check of a memory map needs little memory
+
 
 def as_matrix(objects: Any, what: str = "vector") -> Array:
     """Return `objects` as a float matrix, or say what is wrong with it."""
+    if getattr(getattr(objects, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"Complex data not supported: {what}s are rows of real numbers")
     try:
         X = np.asarray(objects, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what}s are rows of numbers, all of one length: {error}") from None
     if X.ndim != 2:
         raise ValueError(f"{what}s come as a 2-dimensional array, one row each; got {X.ndim}-d")
-    if not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0]
-        raise ValueError(f"{what} {row} holds {X[row, column]} in column {column}")
+    for start in range(0, len(X), _ROWS):
+        bad = ~np.isfinite(X[start : start + _ROWS])
+        if bad.any():
+            row, column = np.argwhere(bad)[0] + np.array([start, 0])
+            raise ValueError(f"{what} {row} holds {X[row, column]} in column {column}")
     return X
 
 
@@ -70,6 +76,7 @@ class ELM(Vectors):
         # scaling the factors is (n + m)·d work where scaling the product is n·m
         product = np.column_stack([A, np.ones(len(A))]) / a[:, None]
         product = product @ (np.column_stack([B, np.ones(len(B))]) / b[:, None]).T
+        np.clip(product, -1, 1, out=product)  # rounding, where vectors are long
         np.arcsin(product, out=product)
         product *= 2 / np.pi
         return product
@@ -77,7 +84,8 @@ class ELM(Vectors):
     def diagonal(self, A: Objects) -> Array:
         """Return k(p, p) for every row."""
         A = np.asarray(A)
-        return 2 / np.pi * np.arcsin((1 + _squares(A)) / self._scale(A) ** 2)
+        share = (1 + _squares(A)) / self._scale(A) ** 2
+        return 2 / np.pi * np.arcsin(np.minimum(share, 1))
 
     def _scale(self, A: Array) -> Array:
         return np.sqrt(1 / (2 * self.sigma**2) + 1 + _squares(A))

@@ -1,0 +1,124 @@
+"""The picture of the README: digits under tangent distance, and what a prediction costs.
+
+Left: the digits along the two directions that tell them apart best, in coordinates made of their
+distances to the landmarks alone. Right: accuracy on new digits against the number of
+comparisons that each of them costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+
+from krein import IKFD, NystromMap
+from krein.blocks import open_new_pairs
+
+COLOURS = plt.get_cmap("tab10").colors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("docs/images/digits.png"))
+    parser.add_argument("--objects", type=int, default=1797)
+    options = parser.parse_args()
+    digits = load_digits()
+    images, labels = digits.images[: options.objects], digits.target[: options.objects]
+    train, test = train_test_split(
+        np.arange(len(labels)), test_size=0.3, stratify=labels, random_state=0
+    )
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(11, 4.6), width_ratios=[1.15, 1], constrained_layout=True
+    )
+
+    nystrom = NystromMap("tangent", random_state=0).fit(images[train], labels[train])
+    lda = LinearDiscriminantAnalysis(n_components=2)
+    V = lda.fit_transform(nystrom.transform(images[train]), labels[train])
+    for digit in range(10):
+        members = labels[train] == digit
+        left.scatter(*V[members].T, s=7, color=COLOURS[digit], alpha=0.45, linewidths=0)
+        centre = np.median(V[members], axis=0)
+        left.annotate(
+            str(digit),
+            centre,
+            ha="center",
+            va="center",
+            fontsize=17,
+            weight="bold",
+            color=COLOURS[digit],
+            path_effects=[_outline()],
+        )
+    left.scatter(
+        *V[nystrom.landmarks_].T,
+        s=46,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.1,
+        label=f"{len(nystrom.landmarks_)} landmarks stand for {len(train):,} digits",
+    )
+    left.set(xticks=[], yticks=[], title="Digits under tangent distance, which is no kernel")
+    left.legend(loc="lower left", frameon=False)
+
+    def ikfd(**kwargs) -> tuple[int, float]:
+        clf = IKFD("tangent", random_state=0, **kwargs).fit(images[train], labels[train])
+        return len(clf.landmarks_), accuracy_score(labels[test], clf.predict(images[test]))
+
+    sizes = [m for m in (30, 50, 100, 200, 400) if m < len(train)]
+    curve = [ikfd()] + [
+        ikfd(landmarks="random", n_landmarks=m, prune=True)
+        for m in (100, 200, 400)
+        if m < len(train)
+    ]
+    D = open_new_pairs("tangent", images[test], images[train])
+    D = D.block(np.arange(len(test)), np.arange(len(train)))
+    neighbours = []
+    rng = np.random.default_rng(0)
+    for m in [*sizes, len(train)]:
+        accuracies = []
+        for _ in range(1 if m == len(train) else 5):
+            chosen = rng.choice(len(train), m, replace=False)
+            knn = KNeighborsClassifier(1, metric="precomputed")
+            knn.fit(np.zeros((m, m)), labels[train][chosen])
+            accuracies.append(accuracy_score(labels[test], knn.predict(D[:, chosen])))
+        neighbours.append((m, float(np.mean(accuracies))))
+    for points, name, colour, marker in (
+        (curve, "krein: IKFD", "#0072B2", "o"),
+        (neighbours, "nearest neighbour among as many", "#D55E00", "s"),
+    ):
+        x, y = np.array(points).T
+        right.plot(x, 100 * y, marker=marker, color=colour, label=name)
+    right.set(
+        xscale="log",
+        xlabel="comparisons a new digit costs",
+        ylabel="accuracy on new digits (%)",
+        title="Fewer comparisons for the same accuracy",
+    )
+    ticks = [30, 100, 300, 1000]
+    right.set_xticks(ticks, [f"{t:,}" for t in ticks])
+    right.minorticks_off()
+    right.grid(alpha=0.25)
+    right.spines[["top", "right"]].set_visible(False)
+    right.legend(frameon=False, loc="lower right")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(options.output, dpi=110)
+    print(f"written to {options.output}")
+
+
+def _outline():
+    from matplotlib.patheffects import withStroke
+
+    return withStroke(linewidth=3, foreground="white")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""What the classifiers share: labels, weights, linear scores, calibration, probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, log_softmax, logsumexp
+from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
+
+from ..blocks import Pairs, is_precomputed
+from ..blocks.matrix import as_matrix
+from ..core.calibration import fit_temperature
+from ..core.checks import Array, check_labels
+from ..core.space import LandmarkSpace
+from ..landmarks import Learner, Selection, get_rule
+from ..measures import take
+from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas
+
+Scorer = Callable[[Array], Array]
+"""Values of objects to the landmarks (n, m) → scores (n, C)."""
+
+_FOLDS = 10
+
+
+class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
+    """Scores from the values of an object to the landmarks, and what follows from them."""
+
+    class_weight: Any
+    multiclass: str
+    calibrate: bool
+
+    classes_: NDArray[Any]
+    temperature_: float
+    """Scores are multiplied by it before they become probabilities; 1 without calibration."""
+
+    @abstractmethod
+    def _learn(
+        self, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None
+    ) -> Scorer:
+        """Return the scores learned from values (n, m) of objects to the landmarks of `space`.
+
+        Used where several models are fitted to values that are there already: calibration and
+        growing landmarks.
+        """
+
+    @abstractmethod
+    def _scores(self, values: Array) -> Array:
+        """Return the scores (n, C) of the fitted model."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Return scores: (n,) for two classes, positive for the second; (n, C) for more."""
+        scores = self._map_new(X, self._scores)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of the probabilities (n, C)."""
+        return self._map_new(X, lambda values: self._calibrated(self._scores(values)))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability (n, C) of each class, in the order of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each object."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
+
+    def rank_labels(self, X: Any) -> NDArray[Any]:
+        """Return all labels of each object (n, C), the most probable first."""
+        order = np.argsort(-self.predict_proba(X), axis=1, kind="stable")
+        return self.classes_[order]
+
+    def _log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities (n, C): softmax of joint scores, or shares of one-vs-rest."""
+        if self.multiclass == "ovr" and scores.shape[1] > 2:
+            own = log_expit(scores)
+            return own - logsumexp(own, axis=1, keepdims=True)
+        return log_softmax(scores, axis=1)
+
+    def _calibrated(self, scores: Array) -> Array:
+        return self._log_proba(self.temperature_ * scores)
+
+    def _validated(
+        self, X: Any, y: Any, sample_weight: Any, *, classes: Any = None, reset: bool = True
+    ) -> tuple[Any, Codes, Array | None, NDArray[Any]]:
+        """Return objects, class codes, weights and classes; objects of weight 0 are left out."""
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(f"{name} requires y to be passed, but the target y is None")
+        if self.multiclass not in ("joint", "ovr"):
+            raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
+        X = self._checked(X, reset=reset)
+        n = _length(X)
+        y = check_labels(column_or_1d(y, warn=True), n)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        known = np.unique(y) if classes is None else np.unique(classes)
+        unseen = ~np.isin(y, known)
+        if unseen.any():
+            raise ValueError(
+                f"label {y[unseen].tolist()[0]!r} is not among the classes {known.tolist()}"
+            )
+        if len(known) < 2:
+            raise ValueError(
+                f"{name} needs two classes or more; y holds one class: {known.tolist()[0]!r}"
+            )
+        codes = np.searchsorted(known, y)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+            )
+            counted = np.flatnonzero(weights > 0)
+            if len(counted) < n:
+                X = (
+                    X[np.ix_(counted, counted)]
+                    if is_precomputed(self.measure)
+                    else take(X, counted)
+                )
+                codes, weights = codes[counted], weights[counted]
+                if len(np.unique(codes)) < 2 and classes is None:
+                    raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
+        return X, codes, weights, known
+
+    def _choose(self, pairs: Pairs, codes: Codes | None) -> Selection:
+        """Choose landmarks for this classifier."""
+        rule = get_rule(self.landmarks, self.n_landmarks)
+        return rule.select(pairs, codes, self._rng(), Learner(self._learn, self._log_proba))
+
+    def _class_weights(self, counts: Array) -> Array | None:
+        """Return the weight of each class, of which there are `counts` objects."""
+        if self.class_weight is None:
+            return None
+        present = counts > 0
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(f"class_weight is 'balanced' or a dict; got {self.class_weight!r}")
+            balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
+            return np.where(present, balanced, 1.0)
+        names = self.classes_.tolist()
+        unknown = [name for name in self.class_weight if name not in names]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown[0]!r}, which is not among {names}")
+        given = np.array([self.class_weight.get(name, 1.0) for name in names], dtype=float)
+        if not (given > 0).all():
+            raise ValueError(f"class_weight must be positive; got {self.class_weight!r}")
+        return given
+
+    def _cross_fit(
+        self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
+    ) -> float:
+        """Return the temperature, from scores of objects that the scoring model never saw.
+
+        Ten folds over the values (N, m) that are there, so no pair is compared again. A
+        landmark in the held-out fold is left out as a landmark too: a new object is never its
+        own landmark.
+        """
+        space, places = landmarks.space, landmarks.indices
+        folds = _stratified_folds(codes, _FOLDS, np.random.default_rng(0))
+        scores = np.full((len(codes), len(self.classes_)), np.nan)
+        for fold in range(folds.max() + 1):
+            held = folds == fold
+            kept = np.flatnonzero(~held[places])
+            if len(kept) == 0:
+                kept = np.arange(len(places))
+            w = None if weights is None else weights[~held]
+            with calm_blas(len(kept)):
+                part = space.restricted(kept)
+                scorer = self._learn(part, values[np.ix_(~held, kept)], codes[~held], w)
+                scores[held] = scorer(values[np.ix_(held, kept)])
+        # an object whose class was absent from the other folds has no score of its own class
+        fair = np.isfinite(scores).all(axis=1)
+        w = None if weights is None else weights[fair]
+        return fit_temperature(scores[fair], codes[fair], self._log_proba, w)
+
+
+def _length(X: Any) -> int:
+    """How many objects; a path names a file of values."""
+    return len(as_matrix(X)) if isinstance(X, str) or hasattr(X, "__fspath__") else _num_samples(X)
+
+
+def _stratified_folds(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
+    """Deal the objects of each class out to the folds, in random order, going round."""
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    folds = np.empty(len(codes), dtype=np.intp)
+    folds[order] = np.arange(len(codes)) % min(n_folds, len(codes))
+    return folds

@@ -1,0 +1,242 @@
+"""Objects to vectors: the Nyström map, the pseudo-Euclidean embedding, indefinite kernel PCA."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import column_or_1d
+
+from ..blocks import Pairs
+from ..core.checks import Array, Indices, check_labels
+from ..core.embedding import Embedding, embed
+from ..core.moments import ClassMoments
+from ..core.nystrom import signed_eigen
+from ..core.spectrum import Signature
+from .base import Codes, LandmarkEstimator, calm_blas, map_training
+
+
+class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
+    """A transformer that knows the data by one Gram matrix."""
+
+    eigenvalues_: Array
+    signature_: Signature
+    signs_: Array
+
+    def _gram(self, X: Any, y: Any) -> ClassMoments:
+        """Choose landmarks and return the moments of all objects, as one class."""
+        X = self._checked(X, reset=True)
+        pairs = self._open(X)
+        self.n_objects_ = len(pairs)
+        selection = self._choose(pairs, self._codes(pairs, y))
+        landmarks = self._span(pairs, selection)
+        self.selection_ = replace(selection, values=None)
+        self._adopt(landmarks)
+        space = landmarks.space
+
+        def chunk(rows: Indices, values: Array) -> ClassMoments:
+            B = space.coordinates(values)
+            return ClassMoments.of(B, np.zeros(len(B), dtype=np.intp), 1)
+
+        moments = reduce(add, map_training(pairs, landmarks, chunk))
+        self.kernel_evaluations_ = pairs.evaluations
+        return moments
+
+    def _codes(self, pairs: Pairs, y: Any) -> Codes | None:
+        if y is None:
+            return None
+        return np.unique(check_labels(column_or_1d(y), len(pairs)), return_inverse=True)[1]
+
+    def _sign(self, eigenvalues: Array) -> None:
+        self.eigenvalues_ = eigenvalues
+        p = int((eigenvalues > 0).sum())
+        q = len(eigenvalues) - p
+        self.signature_ = Signature(p, q, self.n_objects_ - p - q)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.signs_)
+
+
+class NystromMap(LandmarkTransformer):
+    """Coordinates B of objects such that (B * signs_) @ B.T is the Nyström approximation of K.
+
+    scikit-learn's `Nystroem` returns |K| for an indefinite K; here the signs are kept.
+
+    Parameters
+    ----------
+    measure, measure_params, landmarks, n_landmarks, rank, symmetrize, n_jobs, cache, verbose, \
+random_state : as for `IKFD`
+        Rules that look at labels take them from `y`; without labels all objects are one class.
+
+    Attributes
+    ----------
+    signs_ : array (r,)
+        +1 or −1 for each coordinate.
+    eigenvalues_ : array
+        Non-zero eigenvalues of the approximation with their signs, largest magnitude first.
+    signature_ : Signature
+        How many are positive, negative and zero.
+    landmarks_ : array (m,)
+        Rows of the training objects that became landmarks.
+    kernel_evaluations_ : int
+        How many pairs were compared to fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import NystromMap
+    >>> K = np.array([[0.0, 2.0], [2.0, 0.0]])
+    >>> map = NystromMap(measure="precomputed", landmarks="all").fit(K)
+    >>> B = map.transform(K)
+    >>> np.round((B * map.signs_) @ B.T, 10) + 0.0
+    array([[0., 2.],
+           [2., 0.]])
+    >>> map.signature_
+    Signature(positive=1, negative=1, zero=0)
+    """
+
+    def __init__(
+        self,
+        measure: Any = "elm",
+        *,
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "meb",
+        n_landmarks: int | None = None,
+        rank: int | None = None,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose landmarks among the objects X; labels y serve rules that look at them."""
+        moments = self._gram(X, y)
+        self.signs_ = self.space_.signs
+        with calm_blas(len(self.signs_)):
+            self._sign(signed_eigen(moments.gram(), self.signs_).values)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the coordinates (n, r) of objects: m comparisons each."""
+        return self._map_new(X, self.space_.coordinates)
+
+
+class PseudoEuclideanEmbedding(LandmarkTransformer):
+    """Vectors V with V J Vᵀ ≈ K along the principal axes of K, largest |λ| first (paper, eq. 1).
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        How many axes; None keeps all with a non-zero eigenvalue.
+    measure, measure_params, landmarks, n_landmarks, rank, symmetrize, n_jobs, cache, verbose, \
+random_state : as for `IKFD`
+
+    Attributes
+    ----------
+    signs_, eigenvalues_, signature_, landmarks_, kernel_evaluations_ : as for `NystromMap`,
+        of the axes that are kept.
+
+    Examples
+    --------
+    >>> from krein import PseudoEuclideanEmbedding
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> embedding = PseudoEuclideanEmbedding(2, measure="levenshtein", landmarks="all")
+    >>> embedding.fit_transform(words).shape
+    (6, 2)
+    """
+
+    _centred = False
+    embedding_: Embedding
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        measure: Any = "elm",
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "meb",
+        n_landmarks: int | None = None,
+        rank: int | None = None,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the axes from objects X; labels y serve rules that look at them."""
+        if self.n_components is not None and self.n_components < 1:
+            raise ValueError(f"n_components must be at least 1; got {self.n_components}")
+        moments = self._gram(X, y)
+        mean = moments.means[0] if self._centred else None
+        with calm_blas(len(self.space_.signs)):
+            self.embedding_ = embed(
+                moments.gram(),
+                self.space_.signs,
+                mean=mean,
+                n=moments.total,
+                n_components=self.n_components,
+            )
+        self.signs_ = self.embedding_.signs
+        self._sign(self.embedding_.eigenvalues)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Return the vectors (n, n_components) of objects: m comparisons each."""
+        return self._map_new(
+            X, lambda values: self.embedding_.coordinates(self.space_.coordinates(values))
+        )
+
+
+class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
+    """Principal axes about the mean of the objects: kernel PCA for kernels that are not psd.
+
+    As `PseudoEuclideanEmbedding` after centring. An axis of negative sign is one along which
+    squared distances are negative.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        How many axes; None keeps all with a non-zero eigenvalue.
+    measure, measure_params, landmarks, n_landmarks, rank, symmetrize, n_jobs, cache, verbose, \
+random_state : as for `IKFD`
+
+    Examples
+    --------
+    >>> from krein import IndefiniteKernelPCA
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> pca = IndefiniteKernelPCA(2, measure="levenshtein", landmarks="all").fit(words)
+    >>> pca.transform(["laus"]).shape
+    (1, 2)
+    """
+
+    _centred = True

@@ -1,0 +1,171 @@
+"""Fitted estimators to model files and back, by names on a list: nothing in a file runs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import __version__, landmarks
+from ..core.convert import LandmarkCentre
+from ..core.embedding import Embedding
+from ..core.fisher import LinearDiscriminant
+from ..core.meb import Ball
+from ..core.moments import ClassMoments
+from ..core.nystrom import LandmarkBasis
+from ..core.quadratic import QuadraticDiscriminant
+from ..core.space import LandmarkSpace
+from ..core.spectrum import Signature
+from ..io.modelfile import ModelFileError, read_model, write_model
+from ..landmarks import Rule, Selection
+from ..measures import Measure, available, get_measure
+from .base import LandmarkSet
+from .discriminant import IKFD, IKQD, Stream
+from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+
+if TYPE_CHECKING:
+    from .base import LandmarkEstimator
+
+_VALUES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        Ball,
+        ClassMoments,
+        Embedding,
+        LandmarkBasis,
+        LandmarkCentre,
+        LandmarkSet,
+        LandmarkSpace,
+        LinearDiscriminant,
+        QuadraticDiscriminant,
+        Selection,
+        Stream,
+    )
+}
+_NOT_SAVED = {"cache", "verbose", "n_jobs"}  # they belong to a run and a machine, not to a model
+
+
+_ESTIMATORS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding)
+}
+
+
+def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator: parameters, landmark objects, weights, classes."""
+    check_is_fitted(estimator)
+    params = {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in _NOT_SAVED
+    }
+    if isinstance(params["random_state"], np.random.RandomState):
+        params["random_state"] = None  # landmarks are chosen: nothing random is left
+    fitted = {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
+    tree = {
+        "estimator": type(estimator).__name__,
+        "params": {name: _encoded(value, name) for name, value in params.items()},
+        "fitted": {name: _encoded(value, name) for name, value in fitted.items()},
+    }
+    write_model(path, tree, __version__)
+
+
+def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
+    """Return the estimator of a model file.
+
+    A model that was fitted with a function of the user's own, or with a `Measure` that krein
+    does not know by name, needs it again: `load(path, measure=f)`. The file names it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import krein
+    >>> words, languages = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+    >>> clf = krein.IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     clf.save(os.path.join(folder, "m.krein"))
+    ...     krein.load(os.path.join(folder, "m.krein")).predict(["louse"])
+    array(['en'], dtype='<U2')
+    """
+    tree = read_model(path)
+    if tree.get("estimator") not in _ESTIMATORS:
+        raise ModelFileError(
+            f"{path} holds a {tree.get('estimator')!r}, which this version of krein does not know"
+        )
+    params = tree["params"]
+    named = params["measure"]
+    if isinstance(named, dict) and "function" in named:
+        if measure is None:
+            raise ValueError(
+                f"{path} was fitted with the measure {named['function']!r}, which is not part of "
+                "krein: hand it over with load(path, measure=...)"
+            )
+        params["measure"] = measure
+    elif measure is not None:
+        raise ValueError(f"{path} holds its measure; load(path) needs no measure=")
+    try:
+        decoded = {name: _decoded(value) for name, value in params.items()}
+        fitted = {name: _decoded(value) for name, value in tree["fitted"].items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path} does not fit this version of krein: {error}") from error
+    estimator = _ESTIMATORS[tree["estimator"]](**decoded)
+    for name, value in fitted.items():
+        setattr(estimator, name, value)
+    return estimator
+
+
+def _encoded(value: Any, name: str) -> Any:
+    """Return `value` as a tree of what a model file holds."""
+    if isinstance(value, Measure):
+        if value.name in available():
+            return {"measure": value.name, "params": value.params()}
+        return {"function": _called(value)}
+    if isinstance(value, Rule):
+        params = {key: _encoded(v, key) for key, v in value.get_params(deep=False).items()}
+        return {"rule": type(value).__name__, "params": params}
+    if isinstance(value, Signature):
+        return {"signature": list(value)}
+    if is_dataclass(value) and type(value).__name__ in _VALUES:
+        content = {f.name: _encoded(getattr(value, f.name), f.name) for f in fields(value)}
+        return {"value": type(value).__name__, "fields": content}
+    if isinstance(value, dict):
+        return {"mapping": [[_encoded(k, name), _encoded(v, name)] for k, v in value.items()]}
+    if isinstance(value, list):
+        return [_encoded(item, name) for item in value]
+    if callable(value):
+        return {"function": _called(value)}
+    return value
+
+
+def _called(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__qualname__
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "measure" in value:
+        return get_measure(value["measure"], value["params"])
+    if "rule" in value:
+        params = {key: _decoded(v) for key, v in value["params"].items()}
+        return _rules()[value["rule"]](**params)
+    if "signature" in value:
+        return Signature(*value["signature"])
+    if "mapping" in value:
+        return {_decoded(k): _decoded(v) for k, v in value["mapping"]}
+    content = {key: _decoded(v) for key, v in value["fields"].items()}
+    return _VALUES[value["value"]](**content)
+
+
+def _rules() -> dict[str, type[Rule]]:
+    named = (getattr(landmarks, name) for name in landmarks.__all__)
+    return {r.__name__: r for r in named if isinstance(r, type) and issubclass(r, Rule)}

@@ -1,0 +1,1 @@
+"""Files: the model file."""

@@ -1,0 +1,46 @@
+"""Every object a landmark: the dense methods."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..blocks import Pairs
+from ..core.checks import check_landmarks
+from .base import Codes, Learner, Rule, Selection
+
+
+class All(Rule):
+    """All objects. The Nyström approximation is then exact: N² values, O(N³) time."""
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Choose everybody."""
+        return Selection(np.arange(len(pairs)))
+
+
+class Given(Rule):
+    """The objects at these indices.
+
+    Parameters
+    ----------
+    indices : array of int
+        Rows of the training objects; each once.
+    """
+
+    def __init__(self, indices: object) -> None:
+        self.indices = indices
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Check the indices and return them, in the order given."""
+        return Selection(check_landmarks(self.indices, len(pairs)))

@@ -1,0 +1,187 @@
+"""A number nobody has to choose: grow the landmarks until more of them no longer help."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from ..blocks import Pairs
+from ..core.calibration import fit_temperature
+from ..core.checks import Array, Indices
+from ..core.fisher import fit_fisher
+from ..core.moments import ClassMoments
+from ..core.space import LandmarkSpace
+from .base import Codes, Learner, Rule, Selection
+from .meb import MEB
+
+LOSS_CAP = 3.0
+"""An object counts as no more wrong than this (nats): beyond it, it is more likely mislabelled."""
+
+
+class Auto(Rule):
+    """MEB's landmarks, grown towards what the classifier gets wrong.
+
+    A share of the objects is held out. Landmarks are added by sampling the others in proportion
+    to their loss under the current model, at most `LOSS_CAP`, until the held-out log-loss (at its
+    best temperature) has stopped falling by more than its standard error.
+
+    Parameters
+    ----------
+    growth : float, default=0.5
+        How many landmarks are added at a time, as a share of those there are; at least 10.
+    held_out : float, default=0.2
+        Share of the objects that the criterion is measured on; they are not landmarks, but the
+        classifier is fitted to all objects in the end.
+    max_landmarks : int or None, default=None
+        Stop at so many; None stops at half the objects.
+    patience : int, default=2
+        How many times in a row more landmarks may fail to help before growing stops.
+
+    Notes
+    -----
+    Costs what MEB costs and N evaluations for each landmark that was tried, all reused by the
+    fit. Keeps the N×m values in memory.
+    The selection's details hold the `curve`: numbers of `landmarks`, the `criterion`, its
+    `standard_error` and the `evaluations` so far.
+    """
+
+    supervised = True
+
+    def __init__(
+        self,
+        growth: float = 0.5,
+        held_out: float = 0.2,
+        max_landmarks: int | None = None,
+        patience: int = 2,
+    ) -> None:
+        self.growth = growth
+        self.held_out = held_out
+        self.max_landmarks = max_landmarks
+        self.patience = patience
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Choose landmarks; details hold the `curve`."""
+        codes = self._codes(pairs, codes)
+        self._check()
+        learner = learner or _fisher(int(codes.max()) + 1)
+        everyone = np.arange(len(pairs))
+        landmarks = MEB().select(pairs, codes, rng).indices
+        held = _held_out(codes, landmarks, self.held_out, rng)
+        most = min(
+            len(pairs) // 2 if self.max_landmarks is None else self.max_landmarks,
+            int((~held).sum()),
+        )
+        values = _columns(pairs, everyone, landmarks)
+        curve: list[tuple[float, float, float, float]] = []
+        losses: list[Array] = []
+        sizes: list[int] = []
+        while True:
+            space = LandmarkSpace.of(values[landmarks], pairs.kind)
+            scorer = learner.learn(space, values[~held], codes[~held], None)
+            loss = _calibrated_losses(scorer(values[held]), codes[held], learner)
+            losses.append(loss)
+            sizes.append(len(landmarks))
+            error = float(loss.std(ddof=1) / np.sqrt(len(loss)))
+            curve.append((len(landmarks), float(loss.mean()), error, pairs.evaluations))
+            if len(landmarks) >= most or _settled(losses, self.patience):
+                break
+            open_ = np.setdiff1d(np.flatnonzero(~held), landmarks)
+            wrong = _calibrated_losses(scorer(values[open_]), codes[open_], learner)
+            wanted = max(10, int(np.ceil(self.growth * len(landmarks))))
+            new = _sample(open_, wrong, min(wanted, most - len(landmarks)), rng)
+            if len(new) == 0:
+                break
+            values = np.hstack([values, _columns(pairs, everyone, new)])
+            landmarks = np.concatenate([landmarks, new])
+        size = sizes[_smallest_good(losses)]
+        order = np.argsort(landmarks[:size])
+        names = ("landmarks", "criterion", "standard_error", "evaluations")
+        details = {"curve": dict(zip(names, np.array(curve).T, strict=True))}
+        return Selection(landmarks[:size][order], details, values[:, :size][:, order])
+
+    def _check(self) -> None:
+        if not self.growth > 0:
+            raise ValueError(f"growth must be positive; got {self.growth}")
+        if not 0 < self.held_out < 1:
+            raise ValueError(f"held_out is a share between 0 and 1; got {self.held_out}")
+        if self.patience < 1:
+            raise ValueError(f"patience must be at least 1; got {self.patience}")
+
+
+def _columns(pairs: Pairs, everyone: Indices, cols: Indices) -> Array:
+    return np.concatenate(list(pairs.map_columns(lambda _, values: values, cols, rows=everyone)))
+
+
+def _held_out(
+    codes: Codes, landmarks: Indices, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Mark a share of each class, none of them landmarks; at least one object is marked."""
+    free = np.ones(len(codes), dtype=bool)
+    free[landmarks] = False
+    held = np.zeros(len(codes), dtype=bool)
+    for c in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(free & (codes == c)))
+        held[members[: round(share * int((codes == c).sum()))]] = True
+    if held.sum() < 2:
+        raise ValueError(
+            "too few objects to hold some out; use landmarks='meb' or 'all' for so small a set"
+        )
+    return held
+
+
+def _calibrated_losses(scores: Array, codes: Codes, learner: Learner) -> Array:
+    """−log p of each object at the temperature that suits them best.
+
+    A model that grows surer than it should be gets better at ranking classes while its raw
+    log-loss rises; temperature is mended later, so it must not stop the growth.
+    """
+    beta = fit_temperature(scores, codes, learner.log_proba)
+    return -learner.log_proba(beta * scores)[np.arange(len(codes)), codes]
+
+
+def _better(before: Array, after: Array) -> bool:
+    """Whether the mean loss fell by more than the standard error of the paired differences."""
+    difference = before - after
+    return bool(difference.mean() > difference.std(ddof=1) / np.sqrt(len(difference)))
+
+
+def _settled(losses: list[Array], patience: int) -> bool:
+    """Whether none of the last `patience` sets was better than the best before them."""
+    if len(losses) <= patience:
+        return False
+    best = min(losses[:-patience], key=np.mean)
+    return not any(_better(best, loss) for loss in losses[-patience:])
+
+
+def _smallest_good(losses: list[Array]) -> int:
+    """Return the first set that no later one betters by more than a standard error."""
+    best = min(range(len(losses)), key=lambda i: float(losses[i].mean()))
+    for i in range(best):
+        if not _better(losses[i], losses[best]):
+            return i
+    return best
+
+
+def _sample(objects: Indices, losses: Array, n: int, rng: np.random.Generator) -> Indices:
+    """Draw objects without replacement, in proportion to their capped loss."""
+    p = np.minimum(losses, LOSS_CAP)
+    n = min(n, int((p > 0).sum()))
+    return rng.choice(objects, size=n, replace=False, p=p / p.sum()) if n else objects[:0]
+
+
+def _fisher(n_classes: int) -> Learner:
+    """The classifier where nobody named one: a Fisher discriminant."""
+
+    def learn(space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None):  # type: ignore[no-untyped-def]
+        B = space.coordinates(values)
+        model = fit_fisher(ClassMoments.of(B, codes, n_classes, origin=space.origin()))
+        return lambda V: model.scores(space.coordinates(V))
+
+    return Learner(learn, lambda scores: log_softmax(scores, axis=1))

@@ -1,0 +1,103 @@
+"""What a selection rule is: pairs and labels in, indices of landmarks out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from ..blocks import MatrixPairs, Pairs
+from ..core.checks import Array, Indices
+from ..core.convert import LandmarkCentre
+from ..core.space import LandmarkSpace
+
+Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Landmarks, and what the rule found on the way."""
+
+    indices: Indices  # ascending, none twice
+    details: dict[str, Any] = field(default_factory=dict)
+    values: Array | None = None  # (N, m) of all objects to the landmarks, where they are known
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The classifier that landmarks are chosen for, as far as a rule may use it.
+
+    `learn(space, values, codes, weights)` fits to values (n, m) of objects to the landmarks of
+    `space` and returns a function from values to scores (n, C); `log_proba` turns scores into
+    log-probabilities.
+    """
+
+    learn: Callable[[LandmarkSpace, Array, Codes, Array | None], Callable[[Array], Array]]
+    log_proba: Callable[[Array], Array]
+
+
+class Rule(BaseEstimator, ABC):
+    """A way to choose landmarks. Parameters in `__init__`, as for a scikit-learn estimator."""
+
+    supervised = False
+    """Whether the rule needs labels."""
+
+    @abstractmethod
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Choose landmarks among the objects of `pairs`.
+
+        `codes` are class numbers 0…C−1, or None where there are no labels. Everything random
+        comes from `rng`, and every value of the measure from `pairs`, which counts them. A rule
+        that looks at errors fits `learner` to see them.
+        """
+
+    def _codes(self, pairs: Pairs, codes: Codes | None) -> Codes:
+        """Return the class numbers; without labels all objects are one class."""
+        if codes is not None:
+            return codes
+        if self.supervised:
+            raise ValueError(
+                f"{type(self).__name__} chooses landmarks class by class and needs labels y"
+            )
+        return np.zeros(len(pairs), dtype=np.intp)
+
+
+def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
+    """Return similarities (n, s) of `rows` to `cols`, where `cols` are among `rows`.
+
+    Values of a dissimilarity are squared and centred on the columns.
+    """
+    values = pairs.block(rows, cols)
+    if pairs.kind == "similarity":
+        return values
+    place = {row: i for i, row in enumerate(rows)}
+    return LandmarkCentre.of(values[[place[col] for col in cols]]).similarities(values)
+
+
+def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: np.random.Generator) -> Array:
+    """Return the rows of K on `size` random columns among `rows` (all of them for None).
+
+    Costs len(rows)·size evaluations. Row i holds the similarities of object i to a random
+    sample: its coordinates in the empirical feature space, in which K Kᵀ is an inner product.
+    """
+    if size is None or size >= len(rows):
+        return similarities(pairs, rows, rows)
+    return similarities(pairs, rows, np.sort(rng.choice(rows, size=size, replace=False)))
+
+
+def n_sketched(pairs: Pairs, size: int | None) -> int | None:
+    """How many columns a sketch takes: all of a matrix that is there, 100 of a lazy measure."""
+    if size is not None:
+        return size
+    return None if isinstance(pairs, MatrixPairs) else 100

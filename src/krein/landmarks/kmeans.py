@@ -1,0 +1,53 @@
+"""Landmarks in the middle of clusters (Zhang & Kwok 2010; the paper's KM)."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.cluster import KMeans as _KMeans
+from sklearn.cluster import MiniBatchKMeans
+from threadpoolctl import threadpool_limits
+
+from ..blocks import Pairs
+from .base import Codes, Learner, Rule, Selection, n_sketched, sketch
+from .number import number_of_landmarks
+
+_MINI_BATCH = 10_000  # objects beyond which mini-batches are worth their rougher centres
+
+
+class KMeans(Rule):
+    """The object nearest to each centre of a k-means clustering of the rows of K.
+
+    Parameters
+    ----------
+    n_landmarks : int or None, default=None
+        How many; None takes as many as `MEB` would.
+    sketch : int or None, default=None
+        Rows of K on so many random columns. None takes all of a precomputed matrix, as
+        published, and 100 columns of a measure that is evaluated: N·100 evaluations.
+    """
+
+    def __init__(self, n_landmarks: int | None = None, sketch: int | None = None) -> None:
+        self.n_landmarks = n_landmarks
+        self.sketch = sketch
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Choose landmarks; details hold the within-cluster sum of squares, `inertia`."""
+        m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
+        X = sketch(pairs, np.arange(len(pairs)), n_sketched(pairs, self.sketch), rng)
+        m = min(m, len(np.unique(X, axis=0)))  # identical rows cannot be told apart
+        method = MiniBatchKMeans if len(X) > _MINI_BATCH else _KMeans
+        seed = int(rng.integers(2**31))
+        with threadpool_limits(1, user_api="openmp"):  # sums in one order, whatever the threads
+            model = method(m, n_init=1, random_state=seed).fit(X)
+        chosen: list[int] = []
+        for centre in model.cluster_centers_:
+            distances = ((X - centre) ** 2).sum(axis=1)
+            distances[chosen] = np.inf  # never the same object twice
+            chosen.append(int(np.argmin(distances)))
+        return Selection(np.sort(np.array(chosen)), {"inertia": float(model.inertia_)})

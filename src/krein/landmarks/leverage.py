@@ -1,0 +1,67 @@
+"""Landmarks drawn by ridge leverage: objects that the others cannot replace."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.optimize import brentq
+
+from ..blocks import Pairs
+from ..core.checks import Array
+from ..core.nystrom import landmark_basis
+from .base import Codes, Learner, Rule, Selection, similarities
+from .number import number_of_landmarks
+
+
+class Leverage(Rule):
+    """Objects drawn in proportion to their ridge leverage scores, estimated from a sketch.
+
+    l_i = b_iᵀ (BᵀB + γI)⁻¹ b_i in the coordinates B of a random sketch (of |K|, where K is
+    indefinite), with γ such that Σ l_i is the number of landmarks.
+
+    Parameters
+    ----------
+    n_landmarks : int or None, default=None
+        How many; None takes as many as `MEB` would.
+    sketch : int, default=100
+        Random columns of K that the scores are estimated from: N·sketch evaluations.
+    """
+
+    def __init__(self, n_landmarks: int | None = None, sketch: int = 100) -> None:
+        self.n_landmarks = n_landmarks
+        self.sketch = sketch
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Choose landmarks; details hold the `scores` (N,) of all objects."""
+        m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
+        everyone = np.arange(len(pairs))
+        cols = np.sort(rng.choice(len(pairs), size=min(self.sketch, len(pairs)), replace=False))
+        C = similarities(pairs, everyone, cols)
+        scores = ridge_leverage(landmark_basis(C[cols]).coordinates(C), m)
+        # an object without leverage may still be needed to fill the number
+        p = scores + 1e-12 * max(scores.max(), 1.0)
+        chosen = rng.choice(len(pairs), size=m, replace=False, p=p / p.sum())
+        return Selection(np.sort(chosen), {"scores": scores})
+
+
+def ridge_leverage(B: Array, m: int) -> Array:
+    """Return b_iᵀ(BᵀB + γI)⁻¹b_i (N,), γ such that they sum to m (less where rank ≤ m). O(N·r²)."""
+    lam, V = eigh(B.T @ B)
+    lam = np.maximum(lam, 0.0)
+    top = lam.max(initial=0.0)
+    if top == 0:
+        return np.zeros(len(B))
+
+    def excess(log_gamma: float) -> float:
+        return float((lam / (lam + np.exp(log_gamma))).sum() - m)
+
+    low, high = np.log(top) - 30.0, np.log(top) + 30.0
+    gamma = np.exp(low if excess(low) <= 0 else brentq(excess, low, high))
+    projected = B @ V
+    return (projected**2 / (lam + gamma)).sum(axis=1)

@@ -1,0 +1,145 @@
+"""Landmarks on the surface of each class: minimum enclosing balls (paper, section 4)."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.linalg import eigvalsh
+
+from ..blocks import MatrixPairs, Pairs
+from ..core.checks import Array, Indices
+from ..core.convert import LandmarkCentre, double_centre
+from ..core.meb import Ball, minimum_enclosing_ball
+from .base import Codes, Learner, Rule, Selection, n_sketched
+
+PSD_TOLERANCE = 1e-8
+"""A λ below −1e-8 of the largest |λ| is no rounding: the matrix is not psd."""
+
+
+class MEB(Rule):
+    """The points that hold the minimum enclosing ball of each class, in kernel space.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.01
+        Every object of a class lies within (1 + epsilon) of the radius of its ball. Smaller
+        gives more landmarks.
+    psd : bool or None, default=None
+        Whether the measure is positive semi-definite: then the ball is that of K_c itself,
+        otherwise that of K_c K_cᵀ. None takes what the measure declares or, where it declares
+        nothing, decides from the sketched columns of each class.
+    sketch : int or None, default=None
+        For K_c K_cᵀ, rows of K_c on so many random columns of the class. None takes all of a
+        precomputed matrix and 100 columns of a measure that is evaluated.
+
+    Notes
+    -----
+    The psd route costs about a column for each landmark; the other N·sketch evaluations.
+    At least two landmarks a class; a class of one object gives that one, with a warning.
+    Without labels all objects are one class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import NystromMap
+    >>> from krein.landmarks import MEB
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> NystromMap(measure="elm", landmarks=MEB(epsilon=0.1)).fit(X).landmarks_.shape[0] < 20
+    True
+    """
+
+    def __init__(
+        self, epsilon: float = 0.01, psd: bool | None = None, sketch: int | None = None
+    ) -> None:
+        self.epsilon = epsilon
+        self.psd = psd
+        self.sketch = sketch
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Choose landmarks; details hold the `balls` and whether the psd route was taken."""
+        codes = self._codes(pairs, codes)
+        size = n_sketched(pairs, self.sketch)
+        if pairs.kind == "dissimilarity" and size is None:
+            # all values are there: K is their textbook double centring, K_c a block of it
+            everyone = np.arange(len(pairs))
+            pairs = MatrixPairs(double_centre(pairs.block(everyone, everyone) ** 2))
+        members = [np.flatnonzero(codes == c) for c in np.unique(codes)]
+        columns = [
+            rows if size is None else np.sort(rng.choice(rows, min(size, len(rows)), False))
+            for rows in members
+        ]
+        psd = pairs.psd if self.psd is None else self.psd
+        cores: list[Array | None] = [None] * len(members)
+        if psd is None:
+            found = [pairs.block(cols, cols) for cols in columns]
+            psd = all(_is_psd(core, pairs.kind) for core in found)
+            cores = list(found)
+        balls = []
+        for rows, cols, core in zip(members, columns, cores, strict=True):
+            if psd:
+                ball = _ball_of_kernel(pairs, rows, self.epsilon)
+            else:
+                ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon)
+            balls.append(ball)
+        chosen = [
+            _at_least_two(rows, ball, c)
+            for c, (rows, ball) in enumerate(zip(members, balls, strict=True))
+        ]
+        return Selection(np.sort(np.concatenate(chosen)), {"psd": psd, "balls": balls})
+
+
+def _is_psd(core: Array, kind: str) -> bool:
+    W = core if kind == "similarity" else LandmarkCentre.of(core).similarities(core)
+    lam = eigvalsh((W + W.T) / 2)
+    return bool(lam[0] >= -PSD_TOLERANCE * np.abs(lam).max())
+
+
+def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
+    """The ball of K_c: a column of the measure for each point of the core set."""
+    if pairs.kind == "similarity":
+        return minimum_enclosing_ball(
+            pairs.diagonal(rows),
+            lambda j: pairs.block(rows, rows[j : j + 1])[:, 0],
+            epsilon=epsilon,
+        )
+    # a ball does not depend on the origin: put it at the first object, so that
+    # ⟨x, y⟩ = ½(d²(x, o) + d²(o, y) − d²(x, y)) needs no more than columns of d
+    to_origin = pairs.block(rows, rows[:1])[:, 0] ** 2
+
+    def column(j: int) -> Array:
+        if j == 0:
+            return np.zeros(len(rows))
+        return 0.5 * (to_origin + to_origin[j] - pairs.block(rows, rows[j : j + 1])[:, 0] ** 2)
+
+    return minimum_enclosing_ball(to_origin, column, epsilon=epsilon)
+
+
+def _ball_of_rows(
+    pairs: Pairs, rows: Indices, cols: Indices, core: Array | None, epsilon: float
+) -> Ball:
+    """The ball of K_c K_cᵀ: rows of K_c as points, never an n_c×n_c product."""
+    X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, core=core)))
+    if pairs.kind == "dissimilarity":
+        X = LandmarkCentre.of(X[np.searchsorted(rows, cols)]).similarities(X)
+    X -= X.mean(axis=0)  # balls do not depend on the origin; rounding does
+    return minimum_enclosing_ball(np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon)
+
+
+def _at_least_two(rows: Indices, ball: Ball, c: int) -> Indices:
+    support = rows[ball.support]
+    if len(rows) == 1:
+        warnings.warn(
+            f"class number {c} has one object (row {rows[0]}): it becomes its only landmark",
+            stacklevel=5,
+        )
+        return support
+    if len(support) == 1:  # identical objects: any second one serves
+        return np.array([support[0], rows[rows != support[0]][0]])
+    return support

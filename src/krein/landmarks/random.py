@@ -1,0 +1,47 @@
+"""Landmarks drawn at random."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..blocks import Pairs
+from .base import Codes, Learner, Rule, Selection
+from .number import number_of_landmarks
+
+
+class Random(Rule):
+    """Objects drawn without looking at them.
+
+    Parameters
+    ----------
+    n_landmarks : int or None, default=None
+        How many; None takes as many as `MEB` would.
+    stratified : bool, default=False
+        Draw from each class in proportion to its size, at least one of each.
+    """
+
+    def __init__(self, n_landmarks: int | None = None, stratified: bool = False) -> None:
+        self.n_landmarks = n_landmarks
+        self.stratified = stratified
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        learner: Learner | None = None,
+    ) -> Selection:
+        """Choose landmarks; no value of the measure is needed when the number is given."""
+        m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
+        if not self.stratified:
+            return Selection(np.sort(rng.choice(len(pairs), size=m, replace=False)))
+        if codes is None:
+            raise ValueError("Random(stratified=True) draws class by class and needs labels y")
+        order = rng.permutation(len(pairs))
+        counts = np.bincount(codes)
+        rank = np.empty(len(pairs))
+        for c in np.flatnonzero(counts):
+            rows = order[codes[order] == c]
+            rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
+        shuffled = order[np.argsort(rank[order], kind="stable")]
+        return Selection(np.sort(shuffled[:m]))

@@ -1,0 +1,48 @@
+"""Selection rules by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from .all import All, Given
+from .auto import Auto
+from .base import Rule
+from .entropy import Entropy
+from .kmeans import KMeans
+from .leverage import Leverage
+from .meb import MEB
+from .random import Random
+
+RULES: dict[str, type[Rule]] = {
+    "all": All,
+    "meb": MEB,
+    "kmeans": KMeans,
+    "entropy": Entropy,
+    "random": Random,
+    "leverage": Leverage,
+    "auto": Auto,
+}
+
+
+def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
+    """Return the rule a user asked for: by name, as a `Rule`, or as an array of indices."""
+    if isinstance(landmarks, str):
+        if landmarks not in RULES:
+            raise ValueError(
+                f"no landmark rule is called {landmarks!r}; there are {', '.join(RULES)}"
+            )
+        rule = RULES[landmarks]()
+    elif isinstance(landmarks, Rule):
+        rule = clone(landmarks)
+    else:
+        rule = Given(np.asarray(landmarks))
+    if n_landmarks is None:
+        return rule
+    if "n_landmarks" not in rule.get_params():
+        raise ValueError(
+            f"n_landmarks={n_landmarks} was given, but {type(rule).__name__} finds its own number"
+        )
+    return rule.set_params(n_landmarks=n_landmarks)

@@ -1,0 +1,47 @@
+"""Balls in space, compared by the gap between their surfaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from .base import Array, Objects
+from .vectors import Vectors, as_matrix
+
+
+@dataclass(frozen=True)
+class Balls(Vectors):
+    """Distance of two balls' surfaces, max(0, ‖c − c′‖ − r − r′) (Pękalska & Duin 2005).
+
+    A ball is a row: its centre, then its radius. Far from Euclidean, for the triangle
+    inequality fails through any ball that lies between two others. O(d) a pair.
+    """
+
+    name = "balls"
+    kind = "dissimilarity"
+    psd = False
+
+    def check(self, objects: Any) -> Objects:
+        """Return a finite float matrix whose last column, the radii, is not negative."""
+        X = as_matrix(objects, "ball")
+        if X.shape[1] < 2:
+            raise ValueError(f"a ball is its centre and its radius; got {X.shape[1]} numbers")
+        if (X[:, -1] < 0).any():
+            row = int(np.argmax(X[:, -1] < 0))
+            raise ValueError(f"ball {row} has the negative radius {X[row, -1]:g}")
+        return X
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        A, B = np.asarray(A), np.asarray(B)
+        D = cdist(A[:, :-1], B[:, :-1])
+        D -= A[:, -1:]
+        D -= B[:, -1]
+        return np.maximum(D, 0, out=D)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros: a ball touches itself."""
+        return np.zeros(len(A))

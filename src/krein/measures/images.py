@@ -1,0 +1,224 @@
+"""Images, compared up to small deformations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from .base import Array, Measure, Objects
+
+DEFORMATIONS = (
+    "shift-x",
+    "shift-y",
+    "scale",
+    "rotate",
+    "stretch",
+    "shear",
+    "thicken",
+)
+
+_BATCH = 64
+"""Images differentiated at a time, so that their derivatives stay near the processor."""
+
+_PLANES = 2**23
+"""Numbers in the tangent planes held at a time: 64 MB."""
+
+
+@dataclass(frozen=True)
+class Tangent(Measure):
+    """Tangent distance (Simard, LeCun & Denker 1993): Euclidean distance up to deformations.
+
+    Deforming an image a little moves it along a plane, spanned by the derivatives T of the
+    image with respect to shifts, scaling, rotation, stretching, shearing and thickness.
+    `sides=1` is the distance of one image from the plane of the other, d² = min_t ‖x + T_x t −
+    y‖², averaged over both directions to be symmetric; `sides=2` the distance of the two planes,
+    min_s,t ‖x + T_x s − y − T_y t‖². With orthonormal bases both are products and small solves:
+    O(D·k) a pair for one side, O(D·k² + k³) for two, with D pixels and k deformations.
+
+    Images come as (N, height, width), or flattened with their `shape` (a square where none is
+    given). They are smoothed with `smoothing` pixels of a Gaussian before they are
+    differentiated. `deformations` names those to be used.
+    """
+
+    sides: int = 1
+    shape: tuple[int, int] | None = None
+    smoothing: float = 0.7
+    deformations: tuple[str, ...] = DEFORMATIONS
+
+    name = "tangent"
+    kind = "dissimilarity"
+    psd = False
+    releases_gil = True
+    block_pairs = 2**16
+
+    def __post_init__(self) -> None:
+        if self.sides not in (1, 2):
+            raise ValueError(f"sides is 1 or 2; got {self.sides!r}")
+        if self.smoothing < 0:
+            raise ValueError(f"smoothing is 0 or more; got {self.smoothing}")
+        for name in self.deformations:
+            if name not in DEFORMATIONS:
+                raise ValueError(
+                    f"no deformation is called {name!r}; there are {', '.join(DEFORMATIONS)}"
+                )
+        if not self.deformations:
+            raise ValueError("name at least one deformation")
+        # as they come back from JSON
+        object.__setattr__(self, "deformations", tuple(self.deformations))
+        if self.shape is not None:
+            object.__setattr__(self, "shape", tuple(int(k) for k in self.shape))
+
+    def check(self, objects: Any) -> Objects:
+        """Return a finite array (N, height, width)."""
+        if not isinstance(objects, np.ndarray):
+            objects = self._stacked(objects)
+        images = np.asarray(objects, dtype=np.float64)
+        if images.ndim == 2:
+            images = images.reshape(len(images), *self._shape(images.shape[1]))
+        if images.ndim != 3:
+            raise ValueError(
+                f"images come as (N, height, width) or (N, pixels); got {images.shape}"
+            )
+        if min(images.shape[1:]) < 2:
+            raise ValueError(f"images of {images.shape[1]} × {images.shape[2]} have no derivative")
+        if not np.isfinite(images).all():
+            row, y, x = np.argwhere(~np.isfinite(images))[0]
+            raise ValueError(f"image {row} holds {images[row, y, x]} at pixel ({y}, {x})")
+        return images
+
+    def check_alike(self, A: Objects, B: Objects) -> None:
+        """Raise where the images have different sizes."""
+        if np.shape(A)[1:] != np.shape(B)[1:]:
+            a, b = (" × ".join(map(str, np.shape(X)[1:])) for X in (A, B))
+            raise ValueError(f"images of {a} pixels cannot be compared with images of {b}")
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        A, B = np.asarray(A), np.asarray(B)
+        step = max(1, _PLANES // (A.shape[1] * A.shape[2] * len(self.deformations)))
+        if max(len(A), len(B)) <= step:
+            return self._tile(A, B)
+        values = np.empty((len(A), len(B)))
+        for i in range(0, len(A), step):
+            for j in range(0, len(B), step):
+                tile = self._tile(A[i : i + step], B[j : j + step])
+                values[i : i + step, j : j + step] = tile
+        return values
+
+    def _tile(self, A: Array, B: Array) -> Array:
+        """Return the distances of so few images that their planes fit into memory."""
+        D = A.shape[1] * A.shape[2]
+        X, Y = A.reshape(len(A), D), B.reshape(len(B), D)
+        P, Q = self._planes(A), self._planes(B)  # (n, k, D), (m, k, D)
+        squared = -2 * (X @ Y.T)
+        squared += np.einsum("id,id->i", X, X)[:, None]
+        squared += np.einsum("jd,jd->j", Y, Y)
+        # coordinates of u = x − y in the planes of x and of y: Pu = Px − Py, Qu = Qx − Qy
+        Pu = _products(P, Y)  # (n, k, m)
+        np.subtract(np.einsum("ikd,id->ik", P, X)[:, :, None], Pu, out=Pu)
+        Qu = _products(Q, X)  # (m, k, n)
+        np.subtract(Qu, np.einsum("jkd,jd->jk", Q, Y)[:, :, None], out=Qu)
+        if self.sides == 1:
+            squared -= 0.5 * np.einsum("ikj,ikj->ij", Pu, Pu)
+            squared -= 0.5 * np.einsum("jki,jki->ji", Qu, Qu).T
+        else:
+            squared -= _projection(P, Q, Pu.transpose(0, 2, 1), Qu.transpose(2, 0, 1))
+        np.maximum(squared, 0, out=squared)
+        return np.sqrt(squared, out=squared)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros."""
+        return np.zeros(len(A))
+
+    def _stacked(self, objects: Any) -> Any:
+        images = [np.asarray(image, dtype=np.float64) for image in objects]
+        for row, image in enumerate(images):
+            if image.shape != images[0].shape:
+                sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
+                raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")
+        return np.array(images)
+
+    def _shape(self, pixels: int) -> tuple[int, int]:
+        if self.shape is None:
+            side = isqrt(pixels)
+            if side * side != pixels:
+                raise ValueError(f"{pixels} pixels are no square image; name its shape=(h, w)")
+            return side, side
+        if self.shape[0] * self.shape[1] != pixels:
+            raise ValueError(f"shape={self.shape} has not the {pixels} pixels of the images")
+        return self.shape
+
+    def _planes(self, images: Array) -> Array:
+        """Return (n, k, D): orthonormal bases of the tangent planes, zeros where rank is less.
+
+        Through the eigenvectors of the k×k Gram matrix, T = (TTᵀ)^(−1/2) T, which is products
+        alone. A direction below 1e-10 of the largest is rounding and no direction.
+        """
+        planes = np.empty((len(images), len(self.deformations), images.shape[1] * images.shape[2]))
+        for start in range(0, len(images), _BATCH):
+            T = self._tangents(images[start : start + _BATCH])
+            lam, U = np.linalg.eigh(T @ T.transpose(0, 2, 1))
+            kept = lam > 1e-10 * np.maximum(lam[:, -1:], np.finfo(float).tiny)
+            scale = np.where(kept, 1 / np.sqrt(np.where(kept, lam, 1.0)), 0.0)
+            bases = (U * scale[:, None, :]).transpose(0, 2, 1)
+            np.matmul(bases, T, out=planes[start : start + _BATCH])
+        return planes
+
+    def _tangents(self, images: Array) -> Array:
+        """Return (n, k, D): derivatives of each image with respect to each deformation."""
+        n, height, width = images.shape
+        # smoothing and differentiating are linear along each axis: products with small matrices
+        rows, d_rows = self._filters(height)
+        columns, d_columns = self._filters(width)
+        both = images.reshape(n * height, width) @ np.hstack([columns, d_columns])
+        both = both.reshape(n, height, 2 * width)
+        dx = rows.T @ both[:, :, width:]
+        dy = d_rows.T @ both[:, :, :width]
+        y = (np.arange(height) - (height - 1) / 2)[:, None]
+        x = np.arange(width) - (width - 1) / 2
+        formulas = {
+            "shift-x": lambda: dx,
+            "shift-y": lambda: dy,
+            "scale": lambda: x * dx + y * dy,
+            "rotate": lambda: y * dx - x * dy,
+            "stretch": lambda: x * dx - y * dy,
+            "shear": lambda: y * dx + x * dy,
+            "thicken": lambda: dx**2 + dy**2,
+        }
+        T = np.empty((n, len(self.deformations), height, width))
+        for k, name in enumerate(self.deformations):
+            T[:, k] = formulas[name]()
+        return T.reshape(n, len(self.deformations), height * width)
+
+    def _filters(self, length: int) -> tuple[Array, Array]:
+        """Return (length, length) matrices that smooth a row, and smooth and differentiate it."""
+        smooth = np.eye(length)
+        if self.smoothing:
+            smooth = gaussian_filter1d(smooth, self.smoothing, axis=1, mode="constant")
+        return smooth, np.asarray(np.gradient(smooth, axis=1))
+
+
+def _products(P: Array, Y: Array) -> Array:
+    """Return (n, k, m): the coordinates of each y in each plane, one matrix product."""
+    n, k, D = P.shape
+    return (P.reshape(n * k, D) @ Y.T).reshape(n, k, len(Y))
+
+
+def _projection(P: Array, Q: Array, Pu: Array, Qu: Array) -> Array:
+    """Return (n, m): ‖projection of u onto the span of both planes‖².
+
+    With M = PQᵀ, the part of Q outside P has the Gram matrix S = I − MᵀM and the coordinates
+    r = Qu − MᵀPu, so the answer is ‖Pu‖² + rᵀS⁻¹r. Where planes share a direction S has a zero
+    eigenvalue and r nothing along it; the small ridge keeps the solve regular.
+    """
+    n, k, D = P.shape
+    M = (P.reshape(n * k, D) @ Q.reshape(-1, D).T).reshape(n, k, len(Q), k).transpose(0, 2, 1, 3)
+    r = Qu - np.einsum("ijkl,ijk->ijl", M, Pu)
+    S = np.eye(k) * (1 + 1e-12) - M.transpose(0, 1, 3, 2) @ M
+    solved = np.linalg.solve(S, r[..., None])[..., 0]
+    inside: Array = np.einsum("ijk,ijk->ij", Pu, Pu)
+    return inside + np.maximum(np.einsum("ijk,ijk->ij", r, solved), 0)

@@ -1,0 +1,146 @@
+"""Sets of points, compared by the distances between their points."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from .base import Array, Measure, Objects
+
+_DISTANCES = 2**20
+"""Distances of points held at a time: 8 MB."""
+
+
+def _groups(sizes: NDArray[np.intp], most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of sets with at most so many points together, or of one set."""
+    first, points = 0, 0
+    for j, size in enumerate(sizes):
+        if j > first and points + size > most:
+            yield first, j
+            first, points = j, 0
+        points += int(size)
+    yield first, len(sizes)
+
+
+@dataclass(frozen=True)
+class _PointSets(Measure):
+    """Each object is an array of points, (points, d); the numbers of points may differ.
+
+    O(|a|·|b|·d) a pair: one set against all points of all the others at once.
+    """
+
+    metric: str = "euclidean"
+
+    kind = "dissimilarity"
+    releases_gil = True
+    block_pairs = 2**14
+
+    def __post_init__(self) -> None:
+        if self.metric not in ("euclidean", "cityblock", "chebyshev"):
+            raise ValueError(
+                f"metric is 'euclidean', 'cityblock' or 'chebyshev'; got {self.metric!r}"
+            )
+
+    def check(self, objects: Any) -> Objects:
+        """Return a list of finite arrays (points, d), all of the same d."""
+        sets: list[Array] = []
+        for row, item in enumerate(objects):
+            try:
+                points = np.ascontiguousarray(item, dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"set {row} is not an array of points: {error}") from None
+            if points.ndim == 1:
+                points = points[:, None]
+            if points.ndim != 2:
+                raise ValueError(f"set {row} has {points.ndim} axes; points and coordinates are 2")
+            if points.size == 0:
+                raise ValueError(f"set {row} is empty")
+            if sets and points.shape[1] != sets[0].shape[1]:
+                raise ValueError(
+                    f"set {row} lies in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}"
+                )
+            if not np.isfinite(points).all():
+                point = int(np.argwhere(~np.isfinite(points))[0, 0])
+                raise ValueError(f"set {row} holds NaN or infinity in point {point}")
+            sets.append(points)
+        return sets
+
+    def check_alike(self, A: Objects, B: Objects) -> None:
+        """Raise where the sets lie in different dimensions."""
+        if len(A) and len(B) and A[0].shape[1] != B[0].shape[1]:
+            raise ValueError(f"sets in {A[0].shape[1]} and in {B[0].shape[1]} dimensions")
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        values = np.empty((len(A), len(B)))
+        if values.size == 0:
+            return values
+        sizes = np.array([len(b) for b in B])
+        for first, last in _groups(sizes, _DISTANCES // max(len(a) for a in A)):
+            points = np.concatenate([np.asarray(B[j]) for j in range(first, last)])
+            group = sizes[first:last]
+            starts = np.concatenate([[0], np.cumsum(group)[:-1]])
+            for row, a in zip(values, A, strict=True):
+                D = cdist(a, points, self.metric)  # (points of a, points of all b)
+                nearest_b = np.minimum.reduceat(D, starts, axis=1)  # (points of a, sets)
+                nearest_a = D.min(axis=0)  # (points of all b,)
+                row[first:last] = self._combine(nearest_b, nearest_a, starts, group)
+        return values
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros."""
+        return np.zeros(len(A))
+
+    @abstractmethod
+    def _combine(
+        self,
+        nearest_b: Array,
+        nearest_a: Array,
+        starts: NDArray[np.intp],
+        sizes: NDArray[np.intp],
+    ) -> Array:
+        """Return the distance of one set to each b, from how far each point's nearest lies."""
+
+
+@dataclass(frozen=True)
+class Hausdorff(_PointSets):
+    """max(max_x min_y ‖x − y‖, max_y min_x ‖x − y‖): the point worst served by the other set.
+
+    A metric on closed sets, ruled by outliers.
+    """
+
+    name = "hausdorff"
+
+    def _combine(
+        self,
+        nearest_b: Array,
+        nearest_a: Array,
+        starts: NDArray[np.intp],
+        sizes: NDArray[np.intp],
+    ) -> Array:
+        return np.maximum(nearest_b.max(axis=0), np.maximum.reduceat(nearest_a, starts))
+
+
+@dataclass(frozen=True)
+class ModifiedHausdorff(_PointSets):
+    """max(mean_x min_y ‖x − y‖, mean_y min_x ‖x − y‖) (Dubuisson & Jain 1994).
+
+    Robust against outliers; not a metric.
+    """
+
+    name = "modified-hausdorff"
+
+    def _combine(
+        self,
+        nearest_b: Array,
+        nearest_a: Array,
+        starts: NDArray[np.intp],
+        sizes: NDArray[np.intp],
+    ) -> Array:
+        return np.maximum(nearest_b.mean(axis=0), np.add.reduceat(nearest_a, starts) / sizes)

@@ -1,0 +1,216 @@
+"""When to say "I do not know": a reject option over any classifier with probabilities.
+
+Objects are ranked by confidence, the largest probability of a class. Rejecting the least
+confident gives, for every coverage, the accuracy on what is left: the accuracy–reject curve.
+AUGRC, the area under the generalised risk–coverage curve (Traub et al. 2024), is one number for
+it: the mean, over all coverages, of the share of objects that are accepted *and* wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+Array = NDArray[np.float64]
+
+
+def _right(y: Any, probabilities: Any, classes: Any) -> tuple[NDArray[np.bool_], Array]:
+    """Return whether each prediction is right, and how confident it is."""
+    P = np.asarray(probabilities, dtype=float)
+    y = np.asarray(y)
+    if P.ndim != 2 or len(P) != len(y):
+        raise ValueError(f"{len(y)} labels for probabilities of shape {P.shape}")
+    if len(P) == 0:
+        raise ValueError("there are no objects to rank by confidence")
+    names = np.unique(y) if classes is None else np.asarray(classes)
+    if len(names) != P.shape[1]:
+        raise ValueError(
+            f"{P.shape[1]} columns of probabilities for {len(names)} classes; name them: classes="
+        )
+    return names[np.argmax(P, axis=1)] == y, P.max(axis=1)
+
+
+@dataclass(frozen=True)
+class AccuracyRejectCurve:
+    """Coverage, and the accuracy and threshold that go with it; from few accepted to all."""
+
+    coverage: Array
+    accuracy: Array
+    threshold: Array
+
+
+def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> AccuracyRejectCurve:
+    """Return the accuracy on the accepted objects for every threshold on the confidence.
+
+    `probabilities` (n, C) has a column for each of `classes`, by default the sorted labels.
+    Objects of equal confidence are accepted or rejected together. O(n log n).
+
+    Examples
+    --------
+    >>> curve = accuracy_reject_curve([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> curve.accuracy.round(2)
+    array([1.  , 1.  , 0.67])
+    """
+    right, confidence = _right(y, probabilities, classes)
+    order = np.argsort(-confidence, kind="stable")
+    right, confidence = right[order], confidence[order]
+    last = np.flatnonzero(np.append(np.diff(confidence) != 0, True))  # the last of equals
+    accepted = last + 1
+    return AccuracyRejectCurve(
+        accepted / len(right), np.cumsum(right)[last] / accepted, confidence[last]
+    )
+
+
+def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
+    """Return the area under the generalised risk–coverage curve: 0 is best, ½ worst. O(n log n).
+
+    The curve runs from (0, 0) over (coverage, share of all objects accepted and wrong), straight
+    between the thresholds, so that objects of equal confidence share their risk.
+
+    Examples
+    --------
+    >>> augrc([0, 1], [[0.9, 0.1], [0.4, 0.6]])
+    0.0
+    """
+    curve = accuracy_reject_curve(y, probabilities, classes)
+    coverage = np.append(0.0, curve.coverage)
+    risk = np.append(0.0, curve.coverage * (1 - curve.accuracy))
+    return float(np.trapezoid(risk, coverage))
+
+
+def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
+    """Return the largest threshold that accepts at least this share of the objects."""
+    if not 0 < coverage <= 1:
+        raise ValueError(f"coverage is a share above 0 and up to 1; got {coverage}")
+    confidence = np.sort(np.asarray(probabilities, dtype=float).max(axis=1))[::-1]
+    return float(confidence[int(np.ceil(coverage * len(confidence) - 1e-9)) - 1])
+
+
+def threshold_for_risk(y: Any, probabilities: Any, risk: float, classes: Any = None) -> float:
+    """Return the smallest threshold at which the accepted objects are wrong at most this often.
+
+    The risk is that seen on (y, probabilities): hand over objects that the model was not fitted
+    to. Where no threshold reaches it the result is infinite: everything is rejected.
+    """
+    if not 0 <= risk < 1:
+        raise ValueError(f"risk is a share from 0 up to 1; got {risk}")
+    curve = accuracy_reject_curve(y, probabilities, classes)
+    kept = np.flatnonzero(1 - curve.accuracy <= risk + 1e-12)
+    return float(curve.threshold[kept[-1]]) if len(kept) else float("inf")
+
+
+class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier that answers `reject_label` where it is not confident enough.
+
+    Parameters
+    ----------
+    estimator : classifier with `predict_proba`
+        Fitted by `fit`, or taken as it is where `prefit`.
+    threshold : float or None, default=None
+        Accept where the largest probability reaches it.
+    coverage : float or None, default=None
+        Or choose the threshold so that at least this share of the objects is accepted.
+    risk : float or None, default=None
+        Or so that at most this share of the accepted ones is wrong.
+    reject_label : default=None
+        What `predict` returns for a rejected object. None takes −1 for numeric labels and
+        "rejected" for others.
+    prefit : bool, default=False
+        Whether `estimator` is fitted already; then (X, y) of `fit` only set the threshold.
+    cv : int, default=5
+        Without `prefit`, `coverage` and `risk` are met on probabilities from so many folds, so
+        on objects that the model had not seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKFD
+    >>> from krein.reject import RejectingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-1, 1, (100, 1)), rng.normal(1, 1, (100, 1))])
+    >>> y = np.repeat(["left", "right"], 100)
+    >>> clf = RejectingClassifier(IKFD(random_state=0), threshold=0.9).fit(X, y)
+    >>> clf.predict([[-3.0], [0.05], [3.0]])
+    array(['left', 'rejected', 'right'], dtype='<U8')
+    """
+
+    threshold_: float
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        threshold: float | None = None,
+        coverage: float | None = None,
+        risk: float | None = None,
+        reject_label: Any = None,
+        prefit: bool = False,
+        cv: int = 5,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.coverage = coverage
+        self.risk = risk
+        self.reject_label = reject_label
+        self.prefit = prefit
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the estimator, and find the threshold."""
+        from sklearn.model_selection import cross_val_predict
+
+        given = [self.threshold, self.coverage, self.risk]
+        if sum(value is not None for value in given) != 1:
+            raise ValueError("give exactly one of threshold, coverage and risk")
+        self.estimator_ = self.estimator if self.prefit else clone(self.estimator).fit(X, y)
+        self.classes_ = self.estimator_.classes_
+        if self.threshold is not None:
+            self.threshold_ = float(self.threshold)
+            return self
+        if self.prefit:
+            P = self.estimator_.predict_proba(X)
+        else:
+            P = cross_val_predict(clone(self.estimator), X, y, cv=self.cv, method="predict_proba")
+        if self.coverage is not None:
+            self.threshold_ = threshold_for_coverage(P, self.coverage)
+        else:
+            assert self.risk is not None
+            self.threshold_ = threshold_for_risk(y, P, self.risk, self.classes_)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class, or the reject label."""
+        P = self.predict_proba(X)
+        labels = self.classes_[np.argmax(P, axis=1)]
+        accepted = P.max(axis=1) >= self.threshold_
+        if accepted.all():
+            return labels
+        return np.where(accepted, labels, np.asarray(self._reject_label()))
+
+    def rejects(self, X: Any) -> NDArray[np.bool_]:
+        """Return whether each object is rejected."""
+        return self.predict_proba(X).max(axis=1) < self.threshold_
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the estimator, rejected or not."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    def _reject_label(self) -> Any:
+        if self.reject_label is not None:
+            return self.reject_label
+        return -1 if self.classes_.dtype.kind in "iuf" else "rejected"
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags

@@ -1,0 +1,206 @@
+"""Discriminants against the paper's dense formulas and against scikit-learn."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.special import softmax
+from sklearn.covariance import OAS
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
+
+from krein.core.covariance import inverse_root, oas, shrinkage_to_identity
+from krein.core.fisher import fit_fisher, fit_fisher_one_against_rest
+from krein.core.moments import ClassMoments
+from krein.core.quadratic import fit_quadratic
+from krein.core.space import LandmarkSpace
+
+from ..market import with_eigenvalues
+
+
+def indefinite_problem(seed=0, n=60, lam=(9, -7, 5, -3, 2)):
+    """Two classes that differ in their means, with an indefinite kernel of low rank."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    V = rng.normal(size=(n, len(lam))) + 1.5 * y[:, None]
+    signs = np.sign(lam)
+    return (V * signs) @ V.T, y, V, signs
+
+
+def moments_of(B, y, n_classes=2, **kwargs):
+    return ClassMoments.of(B, y, n_classes, origin=B.mean(axis=0), **kwargs)
+
+
+def paper_ikfd(K, y):
+    """α = N⁺(μ₊ − μ₋), b = −αᵀ(μ₊ + μ₋)/2 with μ± and N of the columns of K."""
+    plus, minus = K[:, y == 1], K[:, y == 0]
+    mu_plus, mu_minus = plus.mean(axis=1), minus.mean(axis=1)
+    N = sum(
+        (part - part.mean(axis=1, keepdims=True)) @ (part - part.mean(axis=1, keepdims=True)).T
+        for part in (plus, minus)
+    )
+    alpha = np.linalg.pinv(N, rcond=1e-10, hermitian=True) @ (mu_plus - mu_minus)
+    return alpha, -alpha @ (mu_plus + mu_minus) / 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_decision_values_are_the_papers(seed):
+    K, y, _, _ = indefinite_problem(seed)
+    alpha, b = paper_ikfd(K, y)
+    space = LandmarkSpace.of(K, "similarity")
+    B = space.coordinates(K)
+    model = fit_fisher(moments_of(B, y), shrinkage=0.0, priors=np.array([0.5, 0.5]))
+    scores = model.scores(B)
+    expected = (len(y) - 2) * (K @ alpha + b)
+    assert_allclose(scores[:, 1] - scores[:, 0], expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pseudo_euclidean_and_associated_euclidean_space_give_the_same_scores(seed):
+    """Haasdonk: with Σ_b J and Σ_w J in the quotient, w = J w_E, and ⟨w, x⟩_pE = w_Eᵀx."""
+    _, y, V, signs = indefinite_problem(seed)
+    J = np.diag(signs)
+    means = np.array([V[y == c].mean(axis=0) for c in (0, 1)])
+    within = sum((V[y == c] - means[c]).T @ (V[y == c] - means[c]) for c in (0, 1))
+    w_pe = np.linalg.solve(within @ J, means[1] - means[0])  # maximises the quotient in pE
+    scores_pe = V @ J @ w_pe
+    model = fit_fisher(moments_of(V, y), shrinkage=0.0, priors=np.array([0.5, 0.5]))
+    scores = model.scores(V)
+    difference = (scores[:, 1] - scores[:, 0]) / (len(y) - 2)
+    assert_allclose(difference - difference.mean(), scores_pe - scores_pe.mean(), rtol=1e-8)
+
+
+def test_landmarks_that_span_give_the_dense_scores():
+    K, y, _, _ = indefinite_problem(n=80)
+    results = []
+    for landmarks in (np.arange(80), np.arange(12), np.arange(40, 60)):
+        space = LandmarkSpace.of(K[np.ix_(landmarks, landmarks)], "similarity")
+        B = space.coordinates(K[:, landmarks])
+        results.append(fit_fisher(moments_of(B, y), shrinkage=0.0).scores(B))
+    spread = np.abs(results[0]).max()
+    for other in results[1:]:
+        d = (other[:, 1] - other[:, 0]) - (results[0][:, 1] - results[0][:, 0])
+        assert np.abs(d).max() < 1e-8 * spread
+
+
+def test_posteriors_are_those_of_linear_discriminant_analysis():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    B = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4)) + 2 * y[:, None]
+    ours = softmax(fit_fisher(moments_of(B, y, 3), shrinkage=0.0).scores(B), axis=1)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr").fit(B, y).predict_proba(B)
+    assert_allclose(ours, theirs, atol=0.02)  # they divide the scatter by n, we by n − C
+    assert (ours.argmax(axis=1) == theirs.argmax(axis=1)).mean() > 0.99
+
+
+def test_each_one_against_rest_is_the_two_class_problem():
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 4, 200)
+    B = rng.normal(size=(200, 5)) + y[:, None]
+    together = fit_fisher_one_against_rest(moments_of(B, y, 4)).scores(B)
+    for c in range(4):
+        alone = fit_fisher(moments_of(B, (y == c).astype(int))).scores(B)
+        assert_allclose(together[:, c], alone[:, 1] - alone[:, 0], rtol=1e-8, atol=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1000), st.floats(1e-8, 1e8))
+def test_the_unit_of_the_coordinates_does_not_matter(seed, unit):
+    rng = np.random.default_rng(seed)
+    y = np.arange(50) % 3
+    B = rng.normal(size=(50, 6)) + y[:, None]
+    for fit, by_class in (
+        (fit_fisher, False),
+        (fit_fisher_one_against_rest, False),
+        (fit_quadratic, True),
+    ):
+        a = fit(moments_of(B, y, 3, by_class=by_class)).scores(B)
+        b = fit(moments_of(unit * B, y, 3, by_class=by_class)).scores(unit * B)
+        a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+        assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_oas_is_scikit_learns_but_for_their_missing_terms():
+    """Theirs leaves out the −2/p of the paper's equation 23: the same for large p."""
+    X = np.random.default_rng(0).normal(size=(30, 400)) * np.linspace(1, 3, 400)
+    estimator = OAS().fit(X)
+    S = (X - X.mean(axis=0)).T @ (X - X.mean(axis=0)) / 30
+    assert_allclose(oas(S, 30), estimator.shrinkage_, rtol=0.02)
+
+
+def test_oas_by_the_papers_formula():
+    S, n, p = np.diag([4.0, 2.0, 1.0]), 20, 3
+    numerator = (1 - 2 / p) * np.trace(S @ S) + np.trace(S) ** 2
+    denominator = (n + 1 - 2 / p) * (np.trace(S @ S) - np.trace(S) ** 2 / p)
+    assert_allclose(oas(S, n), numerator / denominator)
+    assert oas(np.eye(3), 20) == 1.0
+    assert oas(S, 1) == 1.0
+
+
+def test_shrinkage_to_identity_finds_the_best_share_on_average():
+    rng = np.random.default_rng(0)
+    sigma = np.diag([3.0, 1.5, 1.0, 0.5, 0.2])
+    n, shares, best = 12, [], []
+    grid = np.linspace(0, 1, 51)
+    for _ in range(400):
+        X = rng.normal(size=(n + 1, 5)) @ np.sqrt(sigma)
+        S = np.cov(X.T)
+        shares.append(shrinkage_to_identity(S, n))
+        best.append([(((1 - r) * S + r * np.eye(5) - sigma) ** 2).sum() for r in grid])
+    oracle = grid[np.argmin(np.mean(best, axis=0))]
+    assert abs(np.median(shares) - oracle) < 0.15
+
+
+def test_inverse_root_inverts():
+    S = with_eigenvalues([4, 3, 2, 1, 0.5], 5)
+    A, _ = inverse_root(S * 10, 10, 0.0, 1.0)
+    assert_allclose(A @ A.T, np.linalg.inv(S), rtol=1e-8)
+    A, rho = inverse_root(S * 10, 10, 0.3, 1.0)
+    assert rho == 0.3
+    expected = np.linalg.inv(0.7 * S + 0.3 * np.trace(S) / 5 * np.eye(5))
+    assert_allclose(A @ A.T, expected, rtol=1e-8)
+
+
+def test_classes_without_scatter_are_told_apart_by_the_nearest_mean():
+    B = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], 5, axis=0)
+    y = np.repeat([0, 1, 2], 5)
+    for fit, by_class in ((fit_fisher, False), (fit_quadratic, True)):
+        scores = fit(moments_of(B, y, 3, by_class=by_class)).scores(B + 0.1)
+        assert (scores.argmax(axis=1) == y).all()
+
+
+def test_an_absent_class_has_probability_zero():
+    B = np.random.default_rng(0).normal(size=(20, 2))
+    y = np.arange(20) % 2
+    for fit, by_class in (
+        (fit_fisher, False),
+        (fit_fisher_one_against_rest, False),
+        (fit_quadratic, True),
+    ):
+        scores = fit(moments_of(B, y, 3, by_class=by_class)).scores(B)
+        assert (scores[:, 2] == -np.inf).all()
+        assert np.isfinite(scores[:, :2]).all()
+
+
+def test_quadratic_finds_what_linear_cannot():
+    rng = np.random.default_rng(0)
+    B = np.concatenate([rng.normal(size=(200, 3)), 4 * rng.normal(size=(200, 3))])
+    y = np.repeat([0, 1], 200)
+    quadratic = fit_quadratic(moments_of(B, y, by_class=True)).scores(B).argmax(axis=1)
+    linear = fit_fisher(moments_of(B, y)).scores(B).argmax(axis=1)
+    theirs = QuadraticDiscriminantAnalysis().fit(B, y).predict(B)
+    assert (linear == y).mean() < 0.7
+    assert (quadratic == y).mean() > 0.9
+    assert (quadratic == theirs).mean() > 0.98
+
+
+def test_quadratic_with_few_objects_falls_back_on_the_shared_covariance():
+    rng = np.random.default_rng(0)
+    B = rng.normal(size=(41, 10))
+    y = np.append(np.arange(40) % 2, 2)
+    model = fit_quadratic(moments_of(B, y, 3, by_class=True))
+    assert model.shrinkage[2] == 1.0
+    assert np.isfinite(model.scores(B)).all()

@@ -1,0 +1,321 @@
+"""IKFD and IKQD as a user meets them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_predict
+
+import krein
+from krein import IKFD, IKQD
+from krein.landmarks import Random
+
+from ..market import with_eigenvalues
+
+X, y = load_iris(return_X_y=True)
+BOTH = pytest.mark.parametrize("cls", [IKFD, IKQD])
+
+
+def manhattan_problem(seed=0, n=120):
+    rng = np.random.default_rng(seed)
+    Z, labels = make_blobs(n, centers=3, n_features=4, random_state=seed)
+    K = -np.abs(Z[:, None] - Z[None]).sum(axis=2)
+    return K + 0.01 * with_eigenvalues(rng.normal(size=n), n), labels
+
+
+def test_dense_equals_low_rank_when_the_landmarks_span():
+    K = with_eigenvalues([5, -4, 3, -2, 1], 100)
+    labels = (K[:, 0] > 0).astype(int)
+    dense = IKFD("precomputed", landmarks="all", shrinkage=0.0).fit(K, labels)
+    low = IKFD("precomputed", landmarks=np.arange(20, 30), shrinkage=0.0).fit(K, labels)
+    d = dense.decision_function(K)
+    assert_allclose(low.decision_function(K), d, atol=1e-8 * np.abs(d).max())
+    assert dense.signature_ == low.signature_ == (3, 2, 95)
+
+
+@BOTH
+@pytest.mark.parametrize("landmarks", ["all", "meb", "kmeans", "entropy", "random", "leverage"])
+def test_every_rule_fits_an_indefinite_matrix(cls, landmarks):
+    K, labels = manhattan_problem()
+    clf = cls("precomputed", landmarks=landmarks, random_state=0).fit(K, labels)
+    assert clf.score(K, labels) > 0.8
+    assert clf.signature_.negative > 0 or landmarks != "all"
+    P = clf.predict_proba(K)
+    assert_allclose(P.sum(axis=1), 1)
+    assert_array_equal(clf.predict(K), clf.classes_[P.argmax(axis=1)])
+    assert_array_equal(clf.rank_labels(K)[:, 0], clf.predict(K))
+
+
+@BOTH
+@pytest.mark.parametrize("unit", [1e-6, 1000.0])
+@pytest.mark.parametrize("landmarks", ["all", "meb"])
+def test_the_unit_of_the_similarity_does_not_matter(cls, unit, landmarks):
+    K, labels = manhattan_problem()
+    a = cls("precomputed", landmarks=landmarks, random_state=0).fit(K, labels)
+    b = cls("precomputed", landmarks=landmarks, random_state=0).fit(unit * K, labels)
+    assert_array_equal(a.landmarks_, b.landmarks_)
+    assert_allclose(a.predict_proba(K), b.predict_proba(unit * K), atol=1e-6)
+
+
+@BOTH
+@pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"priors": "uniform"}])
+def test_chunks_give_what_fit_gives(cls, options):
+    landmarks = [0, 10, 20, 60, 70, 80]
+    order = np.r_[0:30, 50:90, 30:50, 90:150]  # the third class comes late
+    given = [int(np.flatnonzero(order == i)[0]) for i in landmarks]
+    whole = cls(landmarks=given, **options).fit(X[order], y[order])
+    parts = cls(landmarks=given, **options)
+    for chunk in np.split(order, [70, 90, 110]):
+        parts.partial_fit(X[chunk], y[chunk], classes=[0, 1, 2])
+    assert_allclose(parts.decision_function(X), whole.decision_function(X), rtol=1e-7, atol=1e-7)
+    assert parts.kernel_evaluations_ == whole.kernel_evaluations_ == 150 * 6
+    if cls is IKFD:
+        other = cls(landmarks=given, multiclass="ovr", **options).fit(X[order], y[order])
+        again = cls(landmarks=given, multiclass="ovr", **options)
+        for chunk in np.split(order, [70, 90]):
+            again.partial_fit(X[chunk], y[chunk], classes=[0, 1, 2])
+        assert_allclose(again.predict_proba(X), other.predict_proba(X), atol=1e-9)
+
+
+def test_chunks_of_a_matrix_may_be_wide_or_narrow():
+    K, labels = manhattan_problem()
+    landmarks = np.array([3, 10, 30, 50])
+    whole = IKFD("precomputed", landmarks=landmarks).fit(K, labels)
+    parts = IKFD("precomputed", landmarks=landmarks)
+    parts.partial_fit(K[:60, :60], labels[:60], classes=[0, 1, 2])
+    parts.partial_fit(K[60:80, :60], labels[60:80])
+    parts.partial_fit(K[80:][:, landmarks], labels[80:])
+    assert_allclose(parts.predict_proba(K[:, landmarks]), whole.predict_proba(K), atol=1e-9)
+
+
+def test_one_pass_and_every_pair_once():
+    calls = []
+
+    def similarity(a, b):
+        calls.append((a, b))
+        return float(np.tanh(a * b)) - abs(a - b)
+
+    objects = list(np.random.default_rng(0).normal(size=40))
+    labels = np.array(objects) > 0
+    clf = IKFD(similarity, landmarks=[1, 5, 9]).fit(objects, labels)
+    spent = clf.kernel_evaluations_
+    assert spent == len(calls)
+    assert spent <= 40 * 3 + 16, "N·m, and a few to see whether the function is symmetric"
+    calls.clear()
+    clf.predict(objects[:7])
+    assert len(calls) == 7 * 3
+
+
+def test_prune_costs_fewer_comparisons_and_little_accuracy():
+    K, labels = manhattan_problem(n=240)
+    train, test = np.arange(0, 240, 2), np.arange(1, 240, 2)
+    full = IKFD("precomputed", landmarks="all").fit(K[np.ix_(train, train)], labels[train])
+    small = IKFD("precomputed", landmarks="all", prune=True)
+    small.fit(K[np.ix_(train, train)], labels[train])
+    assert len(small.landmarks_) < len(full.landmarks_) / 4
+    accuracy = full.score(K[np.ix_(test, train)], labels[test])
+    standard_error = np.sqrt(max(accuracy * (1 - accuracy), 1 / 240) / len(test))
+    assert small.score(K[np.ix_(test, train)], labels[test]) >= accuracy - standard_error
+    narrow = K[np.ix_(test, train[small.landmarks_])]
+    assert_allclose(small.predict_proba(narrow), small.predict_proba(K[np.ix_(test, train)]))
+
+
+def test_pruned_model_goes_on_learning():
+    clf = IKFD(landmarks=np.arange(0, 60, 4), prune=True)
+    clf.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
+    whole = IKFD(landmarks=np.arange(0, 60, 4), prune=True)
+    whole.fit(np.concatenate([X[::2], X[1::2]]), np.concatenate([y[::2], y[1::2]]))
+    assert_array_equal(clf.landmarks_, whole.landmarks_)
+    assert_allclose(clf.predict_proba(X), whole.predict_proba(X), atol=1e-6)
+
+
+@BOTH
+@pytest.mark.parametrize("landmarks", ["all", "meb"])
+def test_calibration_improves_probabilities_and_compares_no_pair_again(cls, landmarks):
+    K, labels = manhattan_problem(n=150)
+    flipped = labels.copy()
+    flipped[::7] = (flipped[::7] + 1) % 3  # noise, which an overconfident model pays for
+    raw = cls("precomputed", landmarks=landmarks, random_state=0)
+    calibrated = cls("precomputed", landmarks=landmarks, calibrate=True, random_state=0)
+    losses = [
+        log_loss(flipped, cross_val_predict(clf, K, flipped, method="predict_proba", cv=5))
+        for clf in (raw, calibrated)
+    ]
+    assert losses[1] < losses[0] + 0.01
+    a, b = raw.fit(K, flipped), calibrated.fit(K, flipped)
+    assert a.kernel_evaluations_ == b.kernel_evaluations_
+    assert_array_equal(a.predict(K), b.predict(K))
+    assert b.temperature_ != 1.0
+
+
+def test_objects_far_away_have_probabilities_too():
+    clf = IKFD("linear", landmarks="all").fit(X, y)
+    P = clf.predict_proba(1e12 * X[:5])
+    assert np.isfinite(P).all()
+    assert_allclose(P.sum(axis=1), 1)
+    assert not np.isnan(clf.predict_log_proba(1e12 * X[:5])).any()
+
+
+def test_priors_and_class_weights_move_the_boundary():
+    base = IKFD(random_state=0).fit(X, y).predict_proba(X)
+    for option in ({"priors": [0.01, 0.98, 0.01]}, {"class_weight": {1: 98.0}}):
+        moved = IKFD(random_state=0, **option).fit(X, y).predict_proba(X)
+        assert moved[:, 1].sum() > base[:, 1].sum() + 1
+    named = IKFD(priors={0: 0.98, 1: 0.01, 2: 0.01}, random_state=0).fit(X, y)
+    assert_allclose(
+        named.predict_proba(X), IKFD(priors=[98, 1, 1], random_state=0).fit(X, y).predict_proba(X)
+    )
+    unbalanced = np.r_[0:50, 50:60]
+    a = IKFD(class_weight="balanced", random_state=0).fit(X[unbalanced], y[unbalanced])
+    b = IKFD(priors="uniform", random_state=0).fit(X[unbalanced], y[unbalanced])
+    assert_allclose(a.predict_proba(X), b.predict_proba(X))
+
+
+def test_whole_sample_weights_count_like_repeats():
+    weights = np.random.default_rng(0).integers(1, 4, 150)
+    again = np.repeat(np.arange(150), weights)
+    landmarks = np.arange(0, 150, 15)
+    a = IKFD(landmarks=landmarks).fit(X, y, sample_weight=weights)
+    first = np.searchsorted(again, landmarks)
+    b = IKFD(landmarks=first).fit(X[again], y[again])
+    assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-8)
+
+
+def test_the_same_seed_gives_the_same_model_whatever_the_threads():
+    Z = np.random.default_rng(0).normal(size=(5000, 3))
+    labels = (Z[:, 0] ** 2 > Z[:, 1]).astype(int)
+    models = [IKFD(n_jobs=jobs, random_state=3).fit(Z, labels) for jobs in (1, 2, 3)]
+    for other in models[1:]:
+        assert_array_equal(models[0].landmarks_, other.landmarks_)
+        assert_array_equal(models[0].dual_coef_, other.dual_coef_)
+
+
+def test_dual_coefficients_are_the_model():
+    clf = IKFD(random_state=0).fit(X, y)
+    C = clf.space_.similarities(
+        clf._open_new(X).block(np.arange(150), np.arange(len(clf.landmarks_)))
+    )
+    scores = C @ clf.dual_coef_ + clf.intercept_
+    assert_allclose(softmax(scores, axis=1), clf.predict_proba(X), atol=1e-10)
+
+
+class TestBadInput:
+    def test_one_class(self):
+        with pytest.raises(ValueError, match="needs two classes or more; y holds one class: 'a'"):
+            IKFD().fit(X, np.full(150, "a"))
+
+    def test_lengths(self):
+        with pytest.raises(ValueError, match="149 labels for 150 objects"):
+            IKFD().fit(X, y[:149])
+
+    def test_shape_at_predict_names_both_shapes(self):
+        K = X @ X.T
+        clf = IKFD("precomputed", landmarks=[0, 60, 110]).fit(K, y)
+        with pytest.raises(
+            ValueError, match=r"n × 150, to all.*n × 3, to the landmarks.*got 2 × 7"
+        ):
+            clf.predict(np.zeros((2, 7)))
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"landmarks": "best"}, "no landmark rule is called 'best'; there are"),
+            ({"measure": "smith"}, "no measure is called 'smith'"),
+            ({"landmarks": [0, 0]}, "landmark 0 is given more than once"),
+            ({"landmarks": [151]}, "out of range"),
+            ({"landmarks": "random", "n_landmarks": 151}, "151 landmarks were asked for among 150"),
+            ({"landmarks": "meb", "n_landmarks": 5}, "finds its own number"),
+            ({"shrinkage": 2}, "number from 0 to 1"),
+            ({"multiclass": "one"}, "'joint' or 'ovr'"),
+            ({"priors": "equal"}, "priors are"),
+            ({"priors": [1, 2]}, "3 positive numbers"),
+            ({"priors": {0: 1.0}}, "no probability for class 1"),
+            ({"class_weight": {7: 1.0}}, "names 7"),
+            ({"class_weight": "even"}, "'balanced' or a dict"),
+            ({"prune": True, "multiclass": "ovr"}, "goes with multiclass='joint'"),
+        ],
+    )
+    def test_parameters(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            IKFD(**options).fit(X, y)
+
+    def test_matrix(self):
+        K = X @ X.T
+        K[3, 5] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            IKFD("precomputed").fit(K, y)
+        K = X @ X.T
+        K[3, 5] += 1000
+        with pytest.raises(ValueError, match="not symmetric"):
+            IKFD("precomputed").fit(K, y)
+        assert IKFD("precomputed", symmetrize=True).fit(K, y).score(X @ X.T, y) > 0.5
+        with pytest.raises(ValueError, match="square"):
+            IKFD("precomputed").fit(X, y)
+
+    def test_wrong_objects_for_the_measure(self):
+        with pytest.raises((TypeError, ValueError), match=r"object|string|sequence"):
+            IKFD("levenshtein").fit([1, 2, 3, 4], [0, 0, 1, 1])
+
+    def test_partial_fit(self):
+        with pytest.raises(ValueError, match="needs classes="):
+            IKFD().partial_fit(X, y)
+        with pytest.raises(AttributeError, match="no attribute 'partial_fit'"):
+            IKFD(calibrate=True).partial_fit(X, y, classes=[0, 1, 2])
+        clf = IKFD(landmarks=[0, 60, 110]).partial_fit(X, y, classes=[0, 1, 2])
+        with pytest.raises(ValueError, match="differ from those of the first call"):
+            clf.partial_fit(X, y, classes=[0, 1])
+
+    def test_a_failed_chunk_leaves_the_model_as_it_was(self):
+        clf = IKFD(landmarks=[0, 10, 20, 60, 70, 110])
+        clf.partial_fit(X, y, classes=[0, 1, 2, 3])
+        before = clf.predict_proba(X)
+        for bad_X, bad_y in (
+            (X, np.full(150, 9)),
+            (X[:, :2], y),
+            (np.full((2, 4), np.nan), [0, 1]),
+            (X[:3], y[:2]),
+        ):
+            with pytest.raises(ValueError):
+                clf.partial_fit(bad_X, bad_y)
+            assert_array_equal(clf.predict_proba(X), before)
+        assert (before[:, 3] == 0).all(), "a class that never came"
+
+
+def test_a_class_of_one_object_is_its_own_landmark_with_a_warning():
+    labels = np.append(y[:100], 2)
+    with pytest.warns(UserWarning, match="has one object"):
+        clf = IKFD(random_state=0).fit(X[:101], labels)
+    assert 100 in clf.landmarks_
+
+
+@pytest.mark.parametrize("objects", [np.ones((20, 3)), np.zeros((20, 3))])
+def test_identical_objects_are_a_coin_toss(objects):
+    labels = np.arange(20) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        P = IKFD("linear").fit(objects, labels).predict_proba(objects)
+    assert_allclose(P, 0.5, atol=1e-6)
+
+
+def test_an_all_zero_matrix_predicts_the_frequencies():
+    labels = np.array([0, 0, 0, 1])
+    P = (
+        IKFD("precomputed", landmarks="all")
+        .fit(np.zeros((4, 4)), labels)
+        .predict_proba(np.zeros((2, 4)))
+    )
+    assert_allclose(P, [[0.75, 0.25]] * 2)
+
+
+def test_public_names():
+    assert set(krein.__all__) <= set(dir(krein))
+    with pytest.raises(AttributeError, match="no attribute 'SVC'"):
+        _ = krein.SVC
+
+
+def test_random_rule_is_exported():
+    assert Random(n_landmarks=3).get_params() == {"n_landmarks": 3, "stratified": False}

@@ -1,0 +1,222 @@
+"""Model files: the same model comes back, and nothing else ever runs."""
+
+import os
+import pickle
+import stat
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+import krein
+from krein import IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from krein.io.modelfile import ModelFileError, read_model, write_model
+from krein.landmarks import MEB, Random
+from krein.measures.vectors import ELM
+
+X, y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])[y]
+WORDS = ["house", "mouse", "horse", "haus", "maus", "ross"]
+LANGUAGES = ["en", "en", "en", "de", "de", "de"]
+
+
+def overlap(a, b):
+    return len(set(a) & set(b)) - 0.1 * abs(len(a) - len(b))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "objects", "labels"),
+    [
+        (IKFD(random_state=0), X, NAMES),
+        (IKFD(random_state=0, prune=True, calibrate=True), X, NAMES),
+        (IKFD(ELM(sigma=3.0), landmarks=MEB(epsilon=0.1), priors={0: 1, 1: 2, 2: 3}), X, y),
+        (IKFD(landmarks=Random(n_landmarks=9), multiclass="ovr", random_state=1), X, y == 1),
+        (IKFD("levenshtein", landmarks="all"), WORDS, LANGUAGES),
+        (
+            IKFD("levenshtein", landmarks="all"),
+            np.array(WORDS, dtype=object),
+            np.array(LANGUAGES, dtype=object),
+        ),
+        (IKFD("precomputed", landmarks=[0, 70, 120]), X @ X.T, y),
+        (IKFD("precomputed-distance"), np.linalg.norm(X[:, None] - X[None], axis=2), y),
+        (IKQD(random_state=np.random.RandomState(0)), X, y),
+        (NystromMap(random_state=0), X, y),
+        (PseudoEuclideanEmbedding(3, random_state=0), X, None),
+        (IndefiniteKernelPCA(2, measure="levenshtein", landmarks="all"), WORDS, None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_same_model_comes_back(tmp_path, estimator, objects, labels):
+    estimator.fit(objects, labels)
+    estimator.save(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein")
+    assert type(again) is type(estimator)
+    method = "predict_proba" if hasattr(estimator, "predict_proba") else "transform"
+    assert_array_equal(getattr(again, method)(objects), getattr(estimator, method)(objects))
+    assert_array_equal(again.landmarks_, estimator.landmarks_)
+    if hasattr(estimator, "classes_"):
+        assert_array_equal(again.predict(objects), estimator.predict(objects))
+        assert again.classes_.dtype == estimator.classes_.dtype
+    assert again.kernel_evaluations_ == estimator.kernel_evaluations_
+    assert again.signature_ == estimator.signature_
+
+
+def test_a_loaded_model_goes_on_learning(tmp_path):
+    clf = IKFD(landmarks=[0, 20, 60]).partial_fit(X[:100], y[:100], classes=[0, 1, 2])
+    clf.save(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein").partial_fit(X[100:], y[100:])
+    clf.partial_fit(X[100:], y[100:])
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+def test_a_users_function_is_named_and_asked_for(tmp_path):
+    clf = IKFD(overlap, landmarks="all").fit(WORDS, LANGUAGES)
+    clf.save(tmp_path / "m.krein")
+    with pytest.raises(ValueError, match=r"measure 'overlap'.*load\(path, measure=...\)"):
+        krein.load(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein", measure=overlap)
+    assert_array_equal(again.predict_proba(WORDS), clf.predict_proba(WORDS))
+
+
+def test_a_measure_nobody_asked_for_is_refused(tmp_path):
+    IKFD(random_state=0).fit(X, y).save(tmp_path / "m.krein")
+    with pytest.raises(ValueError, match="needs no measure="):
+        krein.load(tmp_path / "m.krein", measure=overlap)
+
+
+def test_unfitted_models_are_not_saved(tmp_path):
+    with pytest.raises(NotFittedError):
+        IKFD().save(tmp_path / "m.krein")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_file_names_no_machine(tmp_path):
+    clf = IKFD(random_state=0, cache=str(tmp_path / "cache"), n_jobs=1).fit(X, y)
+    clf.save(tmp_path / "m.krein")
+    header = np.load(tmp_path / "m.krein")["header"].tobytes().decode()
+    assert str(tmp_path) not in header
+    assert krein.load(tmp_path / "m.krein").cache is None
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "m.krein"
+    IKFD(random_state=0).fit(X, y).save(path)
+    return path
+
+
+def test_every_damaged_byte_is_noticed_or_harmless(model):
+    good = model.read_bytes()
+    truth = krein.load(model).predict_proba(X)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for place in rng.choice(len(good), size=150, replace=False):
+        bad = bytearray(good)
+        bad[place] ^= 0xFF
+        model.write_bytes(bytes(bad))
+        try:
+            again = krein.load(model)
+        except ModelFileError:
+            refused += 1
+        else:  # a byte of the archive that carries nothing, such as a date
+            assert_array_equal(again.predict_proba(X), truth)
+    assert refused > 100
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, -1, -100])
+def test_truncated(model, length):
+    model.write_bytes(model.read_bytes()[:length])
+    with pytest.raises(ModelFileError, match=r"m\.krein"):
+        krein.load(model)
+
+
+class Trap:
+    sprung = False
+
+    def __reduce__(self):
+        return (setattr, (Trap, "sprung", True))
+
+
+def test_foreign_files_are_refused_and_run_nothing(tmp_path):
+    path = tmp_path / "m.krein"
+    trap = np.array([Trap()])
+    contents = {
+        "text": lambda f: f.write(b"hello"),
+        "pickle": lambda f: pickle.dump(Trap(), f),
+        "npz": lambda f: np.savez(f, a=np.ones(3)),
+        "npy": lambda f: np.save(f, np.ones(3)),
+        "npy of objects": lambda f: np.save(f, trap, allow_pickle=True),
+        "npz of objects": lambda f: np.savez(f, header=trap, seal=trap),
+    }
+    for name, write in contents.items():
+        with path.open("wb") as file:
+            write(file)
+        with pytest.raises(ModelFileError):
+            krein.load(path)
+        assert not Trap.sprung, name
+
+
+def test_missing_file():
+    with pytest.raises(FileNotFoundError):
+        krein.load("no such file.krein")
+
+
+def test_newer_format_and_unknown_estimator(model, monkeypatch):
+    tree = read_model(model)
+    monkeypatch.setattr("krein.io.modelfile.FORMAT", 7)
+    write_model(model, tree, "9.9")
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match=r"krein 9.9 in format 7.*upgrade"):
+        krein.load(model)
+    write_model(model, {**tree, "estimator": "os.system"}, "1")
+    with pytest.raises(ModelFileError, match=r"os\.system"):
+        krein.load(model)
+    fitted = {**tree["fitted"], "space_": {"value": "Popen", "fields": {}}}
+    write_model(model, {**tree, "fitted": fitted}, "1")
+    with pytest.raises(ModelFileError, match="Popen"):
+        krein.load(model)
+
+
+def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "m.krein"
+    clf = IKFD(random_state=0).fit(X, y)
+    clf.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(OSError, match="No space"):
+        clf.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["m.krein"]
+
+
+def test_others_may_read_the_file_as_the_umask_says(model):
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(model.stat().st_mode) == 0o666 & ~umask
+
+
+def test_values_come_back_as_they_were(tmp_path):
+    tree = {
+        "none": None,
+        "numbers": [1, 2.5, True, float("inf")],
+        "text": "ä <b>",
+        "bytes": b"\x00\xff",
+        "array": np.arange(6).reshape(2, 3),
+        "strings": np.array(["a", "bc"]),
+        "objects": np.array(["a", 1, None], dtype=object),
+        "tuple": (1, (2, np.zeros(2))),
+        "deep": {"a": {"b": [np.float64(0.5), np.int64(3)]}},
+    }
+    write_model(tmp_path / "t", tree, "0")
+    again = read_model(tmp_path / "t")
+    assert again["tuple"][1][1].tolist() == [0.0, 0.0]
+    assert again["deep"] == {"a": {"b": [0.5, 3]}}
+    for name in ("none", "numbers", "text", "bytes"):
+        assert again[name] == tree[name]
+    for name in ("array", "strings", "objects"):
+        assert_array_equal(again[name], tree[name])
+        assert again[name].dtype == tree[name].dtype
+    with pytest.raises(TypeError, match="set cannot be saved"):
+        write_model(tmp_path / "t", {"a": {1, 2}}, "0")

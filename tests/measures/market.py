@@ -1,0 +1,140 @@
+"""One case of objects for every measure in the registry: what the shared tests run over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Case:
+    """A measure, good objects for it, and bad ones with what the error has to say."""
+
+    name: str
+    objects: Callable[[np.random.Generator, int], Any]
+    params: dict[str, Any] = field(default_factory=dict)
+    bad: list[tuple[Any, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return self.name + "".join(f"-{k}={v}" for k, v in self.params.items())
+
+
+def proteins(rng: np.random.Generator, n: int) -> list[str]:
+    letters = list("ARNDCQEGHILKMFPSTWYVBZX")
+    return ["M" + "".join(rng.choice(letters, rng.integers(3, 60))) for _ in range(n)]
+
+
+def words(rng: np.random.Generator, n: int) -> list[str]:
+    return ["".join(rng.choice(list("abcde é"), rng.integers(0, 12))) for _ in range(n)]
+
+
+def texts(rng: np.random.Generator, n: int) -> list[str]:
+    return [w * 5 + "." for w in words(rng, n)]
+
+
+def vectors(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.normal(size=(n, 4))
+
+
+def counts(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.integers(0, 9, size=(n, 6)) + np.eye(6)[rng.integers(0, 6, n)]
+
+
+def balls(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.column_stack([3 * rng.normal(size=(n, 3)), rng.uniform(0, 1, n)])
+
+
+def series(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.normal(size=(n, 17)).cumsum(axis=1)
+
+
+def gestures(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.normal(size=(n, 11, 3)).cumsum(axis=1)
+
+
+def unequal(rng: np.random.Generator, n: int) -> list[np.ndarray]:
+    return [rng.normal(size=rng.integers(1, 30)).cumsum() for _ in range(n)]
+
+
+def images(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.uniform(size=(n, 6, 7))
+
+
+def point_sets(rng: np.random.Generator, n: int) -> list[np.ndarray]:
+    return [rng.normal(size=(rng.integers(1, 9), 2)) for _ in range(n)]
+
+
+NAN = float("nan")
+BAD_VECTORS = [
+    ([[1.0, 2.0], [3.0, NAN]], "vector 1 holds nan in column 1"),
+    ([1.0, 2.0], "2-dimensional"),
+    ([[1.0, 2.0], [3.0]], "one length"),
+]
+BAD_SERIES = [
+    (np.array([[0.0, 1.0], [2.0, NAN]]), "series 1 holds nan at time 1"),
+    ([[0.0], [1.0, NAN, 2.0]], "series 1 holds nan at time 1"),
+    ([[0.0], []], "series 1 is empty"),
+    (["text"], "series 0 is not made of numbers"),
+    ([np.zeros((3, 2)), np.zeros((3, 1))], "series 1 has 1 channels"),
+]
+BAD_STRINGS = [(["a", None], "string 1 is None"), ("alone", "come as a list"), ([1], "string 0")]
+BAD_PROTEINS = [
+    (["MK", ""], "sequence 1 is empty"),
+    (
+        ["MK", "MKAJ"],
+        r"sequence 1 \('MKAJ'\) contains 'J' at position 4, which is not scored",
+    ),
+    (["MK", "MK-V"], "contains '-'"),
+    (["MK", b"MK"], "sequence 1 is b'MK', a bytes"),
+    (["MK", "XX"], "sequence 1 .* cannot be normalised"),
+]
+BAD_IMAGES = [
+    ([np.zeros((3, 3)), np.zeros((3, 4))], "image 1 is 3 × 4 where image 0 is 3 × 3"),
+    (np.full((1, 3, 3), NAN), r"image 0 holds nan at pixel \(0, 0\)"),
+    (np.zeros((2, 7)), "7 pixels are no square"),
+]
+BAD_SETS = [
+    ([[[0.0, 1.0]], []], "set 1 is empty"),
+    ([[[0.0, 1.0]], [[1.0, 2.0, 3.0]]], "set 1 lies in 3 dimensions"),
+    ([[[0.0, NAN]]], "set 0 holds NaN or infinity in point 0"),
+]
+BAD_COUNTS = [([[1, 2], [-1, 2]], "histogram 1 holds -1"), ([[1, 2], [0, 0]], "histogram 1")]
+
+MARKET = [
+    Case("smith-waterman", proteins, bad=BAD_PROTEINS),
+    Case("smith-waterman", proteins, {"normalize": False, "matrix": "PAM120", "gap_open": 5}),
+    Case("needleman-wunsch", proteins, bad=BAD_PROTEINS),
+    Case("needleman-wunsch", proteins, {"normalize": False}),
+    Case("levenshtein", words, bad=BAD_STRINGS),
+    Case("levenshtein", words, {"normalize": True}),
+    Case("damerau", words, bad=BAD_STRINGS),
+    Case("lcs", words, bad=BAD_STRINGS),
+    Case("lcs", words, {"normalize": True}),
+    Case("jaro-winkler", words, bad=BAD_STRINGS),
+    Case("dtw", series, bad=BAD_SERIES),
+    Case("dtw", gestures),
+    Case("dtw", unequal, {"band": 0.2}),
+    Case("dtw", gestures, {"band": 2}),
+    Case("erp", unequal, bad=BAD_SERIES),
+    Case("erp", gestures, {"gap": 0.5}),
+    Case("msm", unequal, bad=[*BAD_SERIES[:3], (np.zeros((2, 3, 2)), "one channel")]),
+    Case("tangent", images, bad=BAD_IMAGES),
+    Case("tangent", images, {"sides": 2, "deformations": ["shift-x", "rotate"]}),
+    Case("elm", vectors, bad=BAD_VECTORS),
+    Case("rbf", vectors, {"gamma": 0.3}, bad=BAD_VECTORS),
+    Case("linear", vectors, bad=BAD_VECTORS),
+    Case("sigmoid", vectors, bad=BAD_VECTORS),
+    Case("manhattan", vectors, bad=BAD_VECTORS),
+    Case("tl1", vectors, {"rho": 5.0}, bad=BAD_VECTORS),
+    Case("symmetric-kl", counts, {"pseudocount": 0.5}, bad=BAD_COUNTS[:1]),
+    Case("symmetric-kl", lambda rng, n: counts(rng, n) + 1, bad=BAD_COUNTS),
+    Case("jensen-shannon", counts, bad=BAD_COUNTS),
+    Case("hausdorff", point_sets, bad=BAD_SETS),
+    Case("modified-hausdorff", point_sets, {"metric": "cityblock"}, bad=BAD_SETS),
+    Case("compression", texts, bad=[(["a", ""], "text 1 is empty"), (["a", 3], "text 1 is a int")]),
+    Case("compression", texts, {"compressor": "zlib"}),
+    Case("balls", balls, bad=[([[0.0, 0.0, -1.0]], "ball 0 has the negative radius -1")]),
+]

@@ -1,0 +1,69 @@
+"""Measures by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from krein.measures import Measure, available, get_measure
+from krein.measures.function import FunctionMeasure
+
+from .market import MARKET
+
+
+def test_the_market_has_every_measure():
+    assert {case.name for case in MARKET} == set(available())
+
+
+def test_a_measure_is_taken_as_it_is():
+    measure = get_measure("elm", {"sigma": 3.0})
+    assert get_measure(measure) is measure
+    with pytest.raises(ValueError, match="has its own"):
+        get_measure(measure, {"sigma": 1.0})
+
+
+def test_a_function_becomes_a_measure():
+    measure = get_measure(lambda a, b: a * b, {"kind": "dissimilarity"})
+    assert isinstance(measure, FunctionMeasure)
+    assert measure.kind == "dissimilarity"
+
+
+@pytest.mark.parametrize("name", ["nothing", "precomputed", 3, None, Measure])
+def test_an_unknown_name_is_told_with_the_known_ones(name):
+    with pytest.raises(ValueError, match=r"no measure is called .* smith-waterman"):
+        get_measure(name)
+
+
+@pytest.mark.parametrize(
+    ("package", "measure", "extra"),
+    [
+        ("pyopal", "smith-waterman", "bio"),
+        ("rapidfuzz", "levenshtein", "text"),
+        ("numba", "dtw", "series"),
+    ],
+)
+def test_a_missing_package_is_told_with_the_command_that_installs_it(package, measure, extra):
+    code = f"""
+import sys
+sys.modules[{package!r}] = None
+from krein.measures import get_measure
+try:
+    get_measure({measure!r})
+except ImportError as error:
+    assert 'pip install "krein[{extra}]"' in str(error), error
+else:
+    raise SystemExit("no error")
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_krein_imports_nothing_heavy():
+    code = """
+import sys
+import krein, krein.measures, krein.blocks
+heavy = {"numba", "rich", "click", "matplotlib", "pyopal", "rapidfuzz", "joblib"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,105 @@
+"""Alignment scores against biopython, and the traps of letters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from Bio.Align import PairwiseAligner, substitution_matrices
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from krein.measures import get_measure
+
+from .market import proteins
+
+NAMES = {"smith-waterman": "local", "needleman-wunsch": "global"}
+
+
+def oracle(name, matrix, gap_open, gap_extend):
+    aligner = PairwiseAligner(mode=NAMES[name])
+    aligner.substitution_matrix = substitution_matrices.load(matrix)
+    aligner.open_gap_score, aligner.extend_gap_score = -gap_open, -gap_extend
+    return aligner.score
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("matrix", "gap_open", "gap_extend"),
+    [("BLOSUM62", 11, 1), ("PAM250", 5, 5), ("BLOSUM45", 8, 0)],
+)
+def test_raw_scores_are_biopythons(name, matrix, gap_open, gap_extend):
+    params = {"matrix": matrix, "gap_open": gap_open, "gap_extend": gap_extend}
+    measure = get_measure(name, {**params, "normalize": False})
+    objects = measure.check(proteins(np.random.default_rng(1), 14))
+    score = oracle(name, matrix, gap_open, gap_extend)
+    expected = [[score(a, b) for b in objects[:6]] for a in objects]
+    np.testing.assert_array_equal(measure.block(objects, objects[:6]), expected)
+    np.testing.assert_array_equal(measure.block(objects[:6], objects), np.transpose(expected))
+    np.testing.assert_array_equal(measure.diagonal(objects), [score(a, a) for a in objects])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("ARNDCQEGHILKMFPSTWYVBZX", min_size=1, max_size=30))
+def test_a_self_score_is_that_of_the_alignment_with_itself(sequence):
+    for name in NAMES:
+        for matrix in ("BLOSUM62", "PAM30", "BLOSUM100"):
+            measure = get_measure(name, {"matrix": matrix, "normalize": False})
+            aligned = measure.block([sequence], [sequence])[0, 0]
+            assert measure.diagonal([sequence])[0] == aligned
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_normalised_scores_are_cosines(name):
+    raw, cosine = get_measure(name, {"normalize": False}), get_measure(name)
+    objects = cosine.check(proteins(np.random.default_rng(2), 9))
+    K, self_scores = raw.block(objects, objects), raw.diagonal(objects)
+    expected = K / np.sqrt(np.outer(self_scores, self_scores))
+    np.testing.assert_allclose(cosine.block(objects, objects), expected, rtol=1e-12)
+    np.testing.assert_array_equal(cosine.diagonal(objects), np.ones(9))
+
+
+def test_scores_beyond_sixteen_bits_are_right():
+    measure = get_measure("smith-waterman", {"normalize": False})
+    long = measure.check(["W" * 4000, "W" * 3500 + "A"])
+    np.testing.assert_array_equal(measure.block(long, long), [[44000, 38500], [38500, 38504]])
+
+
+def test_lower_case_scores_as_upper_case():
+    measure = get_measure("smith-waterman")
+    assert measure.check(["mkvl", "MkVL"]) == ["MKVL", "MKVL"]
+
+
+def test_unknown_letters_are_replaced_where_asked():
+    measure = get_measure("smith-waterman", {"unknown": "X"})
+    assert measure.check(["MUKO", "mju"]) == ["MXKX", "MXX"]
+    with pytest.raises(ValueError, match="'U' at position 2"):
+        get_measure("smith-waterman").check(["MUKO"])
+
+
+def test_every_letter_that_the_matrix_knows_is_accepted():
+    assert get_measure("smith-waterman").check(["ARNDCQEGHILKMFPSTWYVBZX"])
+
+
+def test_a_stop_is_no_letter():
+    with pytest.raises(ValueError, match=r"'\*' at position 3, which is not scored"):
+        get_measure("smith-waterman").check(["MK*"])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"matrix": "BLOSUM63"}, "no scoring matrix is called 'BLOSUM63'.*BLOSUM62"),
+        ({"gap_open": -1}, "gap costs"),
+        ({"gap_extend": 0.5}, "gap costs"),
+        ({"unknown": "J"}, "not a letter of BLOSUM62"),
+    ],
+)
+def test_bad_parameters_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        get_measure("smith-waterman", params)
+
+
+def test_arrays_and_columns_of_strings_are_taken():
+    measure = get_measure("smith-waterman")
+    assert measure.check(np.array(["MK", "MKV"])) == ["MK", "MKV"]
+    assert measure.check(np.array([["MK"], ["MKV"]], dtype=object)) == ["MK", "MKV"]

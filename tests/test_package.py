@@ -1,0 +1,24 @@
+"""What the package promises as a whole."""
+
+import subprocess
+import sys
+
+
+def imported_by(statement):
+    code = f"import sys; {statement}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_importing_krein_stays_light():
+    heavy = {"numba", "matplotlib", "click", "rich", "sklearn", "scipy", "pandas", "rapidfuzz"}
+    assert not imported_by("import krein") & heavy
+
+
+def test_an_estimator_brings_no_optional_dependency():
+    optional = {"numba", "matplotlib", "click", "rapidfuzz", "pyopal", "jinja2", "dnaio"}
+    assert not imported_by("from krein import IKFD; IKFD()") & optional
+
+
+def test_core_knows_no_scikit_learn():
+    assert "sklearn" not in imported_by("import krein.core.prune, krein.core.quadratic")

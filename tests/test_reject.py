@@ -1,0 +1,119 @@
+"""The reject option: curves, areas and thresholds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from krein import IKFD
+from krein.reject import (
+    RejectingClassifier,
+    accuracy_reject_curve,
+    augrc,
+    threshold_for_coverage,
+    threshold_for_risk,
+)
+
+
+def predictions(seed, n=50, ties=False):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet([1, 1, 1], size=n)
+    if ties:
+        P = np.round(P, 1)
+    return rng.integers(0, 3, n), P
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.booleans())
+def test_the_curve_is_what_each_threshold_gives(seed, ties):
+    y, P = predictions(seed, ties=ties)
+    curve = accuracy_reject_curve(y, P, classes=[0, 1, 2])
+    for coverage, accuracy, threshold in zip(
+        curve.coverage, curve.accuracy, curve.threshold, strict=True
+    ):
+        accepted = P.max(axis=1) >= threshold
+        assert_allclose(coverage, accepted.mean())
+        assert_allclose(accuracy, (P.argmax(axis=1) == y)[accepted].mean())
+    assert curve.coverage[-1] == 1.0
+    assert (np.diff(curve.coverage) > 0).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000))
+def test_augrc_is_the_probability_that_a_random_pair_shows_it(seed):
+    """AUGRC = P(wrong, and accepted before a random coverage): the sum over wrong objects of
+    the share of coverage at which they are accepted, without ties."""
+    y, P = predictions(seed)
+    order = np.argsort(-P.max(axis=1))
+    wrong = (P.argmax(axis=1) != y)[order]
+    n = len(y)
+    expected = sum((n - position - 0.5) / n for position in np.flatnonzero(wrong)) / n
+    assert_allclose(augrc(y, P, classes=[0, 1, 2]), expected, rtol=1e-9)
+
+
+def test_augrc_at_its_ends():
+    right = np.eye(2)[[0, 1, 0, 1]] * 0.8 + 0.1
+    assert augrc([0, 1, 0, 1], right) == 0.0
+    assert_allclose(augrc([1, 0, 1, 0], right), 0.5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.floats(0.01, 1.0))
+def test_coverage_is_met_and_no_more_than_needed(seed, coverage):
+    _, P = predictions(seed)
+    t = threshold_for_coverage(P, coverage)
+    accepted = (P.max(axis=1) >= t).mean()
+    assert accepted >= coverage - 1e-9
+    assert (P.max(axis=1) > t).mean() < coverage
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1000), st.floats(0.0, 0.9))
+def test_risk_is_met(seed, risk):
+    y, P = predictions(seed)
+    t = threshold_for_risk(y, P, risk, classes=[0, 1, 2])
+    accepted = P.max(axis=1) >= t
+    if np.isfinite(t):
+        assert (P.argmax(axis=1) != y)[accepted].mean() <= risk + 1e-9
+    else:
+        assert (accuracy_reject_curve(y, P, [0, 1, 2]).accuracy < 1 - risk).all()
+
+
+@pytest.mark.parametrize("estimator", [IKFD(random_state=0), LogisticRegression(max_iter=1000)])
+def test_any_classifier_with_probabilities(estimator):
+    X, y = load_iris(return_X_y=True)
+    clf = RejectingClassifier(estimator, coverage=0.8).fit(X, y)
+    rejected = clf.rejects(X)
+    assert_array_equal(clf.predict(X) == -1, rejected)
+    assert 0.7 < 1 - rejected.mean() < 0.95
+    kept = clf.predict(X)[~rejected]
+    assert (kept == y[~rejected]).mean() >= 0.97
+    risky = RejectingClassifier(estimator, risk=0.0).fit(X, y)
+    assert risky.rejects(X).mean() < 0.5
+
+
+def test_a_fitted_classifier_is_taken_as_it_is():
+    X, y = load_iris(return_X_y=True)
+    fitted = IKFD(random_state=0).fit(X, y)
+    clf = RejectingClassifier(fitted, coverage=0.5, prefit=True, reject_label=99).fit(X, y)
+    assert clf.estimator_ is fitted
+    assert 99 in clf.predict(X)
+
+
+def test_bad_requests():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="exactly one"):
+        RejectingClassifier(IKFD()).fit(X, y)
+    with pytest.raises(ValueError, match="exactly one"):
+        RejectingClassifier(IKFD(), risk=0.1, coverage=0.5).fit(X, y)
+    with pytest.raises(ValueError, match="coverage is a share"):
+        threshold_for_coverage(np.eye(2), 0.0)
+    with pytest.raises(ValueError, match="risk is a share"):
+        threshold_for_risk([0, 1], np.eye(2), 1.0)
+    with pytest.raises(ValueError, match="name them: classes="):
+        augrc([0, 1], np.eye(3)[:2])
+    with pytest.raises(ValueError, match="no objects"):
+        augrc([], np.empty((0, 2)))
