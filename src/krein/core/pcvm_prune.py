@@ -3,8 +3,8 @@
 The prior is flat at zero, so the sign constraint alone makes weights vanish, and many that stay
 say next to nothing. Around the mode the loss is ½ xᵀHx; taking basis function j out and moving
 the others to their new optimum costs x_j² / (2 [H⁻¹]_jj) (optimal brain surgeon, Hassibi & Stork
-1993). It goes while that is below the price of its parameters (half a unit each; Akaike's criterion says one), and while the
-leave-one-out loss stays within one standard error of the full model's.
+1993). It goes while that is below the price of its weights (half a unit each; Akaike's criterion
+says one), and while the leave-one-out loss stays within one standard error of the full model's.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def prune_pcvm(
     errors   by how many standard errors the loss may exceed the full model's
 
     A round takes out what the quadratic model says is not worth its price, fits again from there,
-    and is undone by halves where the loss rose too far. Some three to eight rounds, each a warm
-    fit and two passes of O(N r² C).
+    and is undone, and a quarter tried, where the loss rose too far. Some three to eight rounds,
+    each a warm fit and two passes of O(N r² C).
     """
     full = Candidate.of(rows, fit, Q)
     near, path = full.near, [(len(fit.kept), 0.0, 0.0)]
-    order = _order(near, price)
-    while order:
+    limit = max(1, len(fit.kept) // 2)
+    while order := _order(near, price)[:limit]:
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
         allowed[near.kept[order]] = False
@@ -93,7 +93,8 @@ def prune_pcvm(
         if more <= errors * error:
             fit, near = trial, candidate.near
             path.append((len(fit.kept), more, error))
-            order = _order(near, price)
+        elif len(order) == 1:
+            break
         else:
-            order = order[: len(order) // 2]
+            limit = max(1, len(order) // 4)
     return Pruned(fit, tuple(path))

@@ -1,0 +1,117 @@
+"""Leave-one-out loss against leaving one out, and what is decided by it."""
+
+import numpy as np
+import pytest
+
+from krein.core.pcvm import FixedPrecision, GammaPrior, fit_pcvm
+from krein.core.pcvm_laplace import Candidate, choose_scale, compare, leave_one_out, surroundings
+from krein.core.pcvm_prune import prune_pcvm
+from krein.core.probit import curvature
+from krein.core.rows import Rows
+
+
+def _rings(seed, N=200, m=30, n_classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 2))
+    K = np.exp(-((X[:, None] - X[None, :m]) ** 2).sum(-1))
+    y = np.digitize(np.hypot(*X.T) + 0.2 * rng.normal(size=N), [1.0, 1.8][: n_classes - 1])
+    return K, y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leave_one_out_is_close_to_leaving_one_out(seed):
+    N, m = 200, 8
+    K, y = _rings(seed, N, m)
+    prior = FixedPrecision(np.array(1.0))
+    rows = Rows(K, y)
+    fit = fit_pcvm(rows, y[:m], prior=prior)
+    quick = leave_one_out(rows, Candidate.of(rows, fit))
+    slow = 0.0
+    for i in range(N):
+        rest = np.delete(np.arange(N), i)
+        without = fit_pcvm(Rows(K[rest], y[rest], n_classes=2), y[:m], prior=prior)
+        slow -= np.log(without.probabilities(K[i : i + 1])[0, y[i]]) / N
+    # to first order only: the weights on their bounds stay there, and so does the scaling
+    seen = -fit.log_likelihood / N
+    assert 0.85 < (quick - seen) / (slow - seen) < 1.1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_surroundings_are_the_same_through_a_basis(n_classes):
+    K, y = _rings(1, n_classes=n_classes)
+    rows = Rows(K, y)
+    fit = fit_pcvm(rows, y[:30])
+    wide = np.column_stack([np.eye(30), np.zeros((30, 5))])
+    other = fit_pcvm(rows, np.r_[y[:30], y[:5]], wide)
+    np.testing.assert_allclose(
+        surroundings(rows, fit).variance(K), surroundings(rows, other, wide).variance(K), rtol=1e-4
+    )
+
+
+def test_variance_of_a_score_is_that_of_laplace():
+    K, y = _rings(2, m=10)
+    rows = Rows(K, y, np.linspace(0.5, 2, len(y)))
+    fit = fit_pcvm(rows, y[:10])
+    near = surroundings(rows, fit)
+    on = np.flatnonzero(fit.weights[:, 0])
+    T = np.column_stack([K[:, on], np.ones(len(K))])
+    weights = rows.weight * curvature((2 * y - 1) * fit.scores(K)[:, 0])
+    H = (T * weights[:, None]).T @ T
+    deviation = fit.scaled[on, 0] / fit.weights[on, 0]
+    H[np.arange(len(on)), np.arange(len(on))] += fit.precision[on, 0] * deviation**2
+    expected = np.einsum("ni,ij,nj->n", T, np.linalg.inv(H), T)
+    np.testing.assert_allclose(near.variance(K)[:, 0], expected, rtol=1e-3)
+
+
+def test_a_model_is_no_better_than_itself():
+    K, y = _rings(3)
+    rows = Rows(K, y)
+    one = Candidate.of(rows, fit_pcvm(rows, y[:30]))
+    assert compare(rows, one, one) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("through_basis", [False, True])
+def test_pruning_keeps_the_quality_and_leaves_exact_zeros(n_classes, through_basis):
+    K, y = _rings(4, N=400, n_classes=n_classes)
+    Q = np.eye(30)[:, ::-1].copy() if through_basis else None
+    basis = y[:30][::-1] if through_basis else y[:30]
+    rows, prior = Rows(K, y), GammaPrior()
+    full = fit_pcvm(rows, basis, Q, prior=prior)
+    pruned = prune_pcvm(rows, basis, Q, full, prior=prior)
+    assert len(pruned.fit.kept) < len(full.kept)
+    assert set(pruned.fit.kept) <= set(full.kept)
+    assert all(more <= error for _, more, error in pruned.path)
+    sizes = [size for size, _, _ in pruned.path]
+    assert sizes == sorted(sizes, reverse=True)
+    agree = np.argmax(full.scores(K, Q), 1) == np.argmax(pruned.fit.scores(K, Q), 1)
+    assert agree.mean() > 0.9
+    assert pruned.fit.converged
+
+
+def test_scale_of_the_prior_does_not_depend_on_the_unit():
+    K, y = _rings(5)
+    choices = [choose_scale(Rows(unit * K, y), y[:30]) for unit in (1e-3, 1.0, 1e3)]
+    assert len({choice.prior.b for choice in choices}) == 1
+    losses = [[loss for _, loss in choice.path] for choice in choices]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
+    np.testing.assert_allclose(losses[2], losses[1], rtol=1e-4)
+
+
+def test_thinned_rows_keep_classes_and_weights():
+    K, y = _rings(6)
+    rows = Rows(K, y, np.arange(200.0)).thinned(50)
+    assert rows.shape == (50, 30)
+    assert rows.n_classes == 2
+    assert np.array_equal(rows.F, K[rows.weight.astype(int)])
+    assert Rows(K, y).thinned(200).shape == (200, 30)
+
+
+def test_moderation_draws_probabilities_towards_one_half():
+    K, y = _rings(7, N=40)
+    rows = Rows(K, y)
+    fit = fit_pcvm(rows, y[:30])
+    Z = fit.scores(K)
+    moderated = surroundings(rows, fit).moderated(Z, K)
+    assert (np.abs(moderated) <= np.abs(Z)).all()
+    assert np.array_equal(moderated > 0, Z > 0)
