@@ -26,6 +26,12 @@ from .base import Codes, LandmarkSet, calm_blas, training_values
 from .classifier import LandmarkClassifier, Scorer
 
 
+ROWS_A_CANDIDATE = 5
+"""Basis objects are dropped where there are so many objects to each candidate. With fewer, choosing
+among them fits the leave-one-out loss itself: with as many candidates as objects the pruned model
+looked as good and was not."""
+
+
 class PCVM(LandmarkClassifier):
     """Probabilistic classification vector machine: sparse, probabilistic, stable.
 
@@ -46,7 +52,8 @@ class PCVM(LandmarkClassifier):
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.
     sparse : bool, default=True
-        Drop basis objects while the leave-one-out loss stays within one standard error.
+        Drop basis objects while the leave-one-out loss stays within one standard error. Needs
+        five objects to each candidate; with fewer, only weights that are zero are dropped.
     class_weight : dict, "balanced" or None, default=None
         Weight of the objects of each class in the likelihood, as in scikit-learn.
     calibrate, symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
@@ -249,7 +256,7 @@ class PCVM(LandmarkClassifier):
                 prior=chosen.prior,
                 start=(chosen.fit.weights, chosen.fit.bias),
             )
-            if sparse:
+            if sparse and len(codes) >= ROWS_A_CANDIDATE * len(basis):
                 fit = prune_pcvm(rows, basis, Q, fit, prior=chosen.prior).fit
             fits.append(fit)
             scales.append(float(np.sqrt(2 * chosen.prior.b)))

@@ -32,6 +32,8 @@ class _Edits(_Strings):
 
     normalize: bool = False
 
+    psd = False  # "", "a", "b", "ab" lie as no points of a Euclidean space can
+
     kind = "dissimilarity"
     scorer: ClassVar[Any]
 
