@@ -117,7 +117,7 @@ def test_strings_and_calibration_and_files(tmp_path):
     clf.save(tmp_path / "m.krein")
     again = krein.load(tmp_path / "m.krein")
     assert_array_equal(again.predict_proba(words), clf.predict_proba(words))
-    assert len(again.landmarks_) < 24, "a prediction needs no object without a weight"
+    assert_array_equal(again.relevance_, clf.relevance_)
 
 
 def test_grown_landmarks():

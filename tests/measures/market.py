@@ -24,7 +24,12 @@ class Case:
 
 def proteins(rng: np.random.Generator, n: int) -> list[str]:
     letters = list("ARNDCQEGHILKMFPSTWYVBZX")
-    return ["M" + "".join(rng.choice(letters, rng.integers(3, 60))) for _ in range(n)]
+    found = ["M" + "".join(rng.choice(letters, rng.integers(3, 60))) for _ in range(n)]
+    # two domains, and both in either order: local alignment sees the same parts in both wholes,
+    # and no kernel could
+    a, b = "WWHCYFPWWHCYFP" * 2, "KDERNQKDERNQTT" * 2
+    found[1:5] = [a, b, a + b, b + a]
+    return found[:n]
 
 
 def words(rng: np.random.Generator, n: int) -> list[str]:
