@@ -154,6 +154,7 @@ class PCVM(LandmarkClassifier):
         X, codes, weights, classes = self._validated(X, y, sample_weight)
         self.classes_ = classes
         self.temperature_ = 1.0
+        self._scale: float | None = None
         weights = self._weighed(codes, weights)
         pairs = self._open(X)
         self.n_objects_ = len(pairs)
@@ -283,7 +284,7 @@ class PCVM(LandmarkClassifier):
         self.converged_ = all(fit.converged or fit.violation <= OPTIMAL for fit in fits)
         self.stop_reason_ = worst.reason
         self.objective_path_ = worst.objective_path
-        self.prior_scale_ = float(np.exp(np.mean(np.log(scales))))
+        self.prior_scale_ = self._scale = float(np.exp(np.mean(np.log(scales))))
         if not self.converged_:
             warnings.warn(
                 f"PCVM stopped before its optimality conditions held: {worst.reason} "
@@ -295,12 +296,16 @@ class PCVM(LandmarkClassifier):
     def _learn(
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
-        """Scores by the landmarks as basis objects, at the scale of the prior found so far."""
+        """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
         F = features(space, values)
-        scale = getattr(self, "prior_scale_", 1.0)
-        prior = GammaPrior(0.5, 0.5 * scale**2)
+        problems = self._problems(codes, own)
+        if self._scale is None:
+            target, basis, size = problems[0]
+            chosen = choose_scale(Rows(F, target, weights, n_classes=size), basis)
+            self._scale = float(np.sqrt(2 * chosen.prior.b))
+        prior = GammaPrior(0.5, 0.5 * self._scale**2)
         W, b = [], []
-        for target, basis, size in self._problems(codes, own):
+        for target, basis, size in problems:
             fit = fit_pcvm(Rows(F, target, weights, n_classes=size), basis, prior=prior, tol=1e-5)
             W.append(fit.weights)
             b.append(fit.bias)

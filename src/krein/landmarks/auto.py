@@ -18,15 +18,17 @@ from .base import Codes, Learner, Rule, Selection
 from .meb import MEB
 
 LOSS_CAP = 3.0
-"""An object counts as no more wrong than this (nats): beyond it, it is more likely mislabelled."""
+"""An object counts as no more wrong than this (nats): beyond it, it is more likely mislabelled, and
+a few such would drown what landmarks do for all others."""
 
 
 class Auto(Rule):
     """MEB's landmarks, grown towards what the classifier gets wrong.
 
     A share of the objects is held out. Landmarks are added by sampling the others in proportion
-    to their loss under the current model, at most `LOSS_CAP`, until the held-out log-loss (at its
-    best temperature) has stopped falling by more than its standard error.
+    to their loss under the current model, until the mean loss of the held-out ones has stopped
+    falling by more than its standard error. The loss is −log p at the best temperature, at most
+    `LOSS_CAP`.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ class Auto(Rule):
         while True:
             space = LandmarkSpace.of(values[landmarks], pairs.kind)
             scorer = learner.learn(space, codes[landmarks], values[~held], codes[~held], None)
-            loss = _calibrated_losses(scorer(values[held]), codes[held], learner)
+            loss = _losses(scorer(values[held]), codes[held], learner)
             losses.append(loss)
             sizes.append(len(landmarks))
             error = float(loss.std(ddof=1) / np.sqrt(len(loss)))
@@ -95,7 +97,7 @@ class Auto(Rule):
             if len(landmarks) >= most or _settled(losses, self.patience):
                 break
             open_ = np.setdiff1d(np.flatnonzero(~held), landmarks)
-            wrong = _calibrated_losses(scorer(values[open_]), codes[open_], learner)
+            wrong = _losses(scorer(values[open_]), codes[open_], learner)
             wanted = max(10, int(np.ceil(self.growth * len(landmarks))))
             new = _sample(open_, wrong, min(wanted, most - len(landmarks)), rng)
             if len(new) == 0:
@@ -138,14 +140,14 @@ def _held_out(
     return held
 
 
-def _calibrated_losses(scores: Array, codes: Codes, learner: Learner) -> Array:
-    """−log p of each object at the temperature that suits them best.
+def _losses(scores: Array, codes: Codes, learner: Learner) -> Array:
+    """Capped −log p of each object at the temperature that suits them best.
 
     A model that grows surer than it should be gets better at ranking classes while its raw
     log-loss rises; temperature is mended later, so it must not stop the growth.
     """
     beta = fit_temperature(scores, codes, learner.log_proba)
-    return -learner.log_proba(beta * scores)[np.arange(len(codes)), codes]
+    return np.minimum(-learner.log_proba(beta * scores)[np.arange(len(codes)), codes], LOSS_CAP)
 
 
 def _better(before: Array, after: Array) -> bool:
@@ -172,10 +174,10 @@ def _smallest_good(losses: list[Array]) -> int:
 
 
 def _sample(objects: Indices, losses: Array, n: int, rng: np.random.Generator) -> Indices:
-    """Draw objects without replacement, in proportion to their capped loss."""
-    p = np.minimum(losses, LOSS_CAP)
-    n = min(n, int((p > 0).sum()))
-    return rng.choice(objects, size=n, replace=False, p=p / p.sum()) if n else objects[:0]
+    """Draw objects without replacement, in proportion to their loss."""
+    n = min(n, int((losses > 0).sum()))
+    p = losses / max(losses.sum(), np.finfo(float).tiny)
+    return rng.choice(objects, size=n, replace=False, p=p) if n else objects[:0]
 
 
 def _fisher(n_classes: int) -> Learner:
