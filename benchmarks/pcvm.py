@@ -106,6 +106,9 @@ def run() -> list[dict]:
             f"{whole:.2f} s",
         ),
         row(
+            "exponent in N, the fit", exponent(sizes, fits), "at most 1.1", f"N = {sizes}", unit=""
+        ),
+        row(
             "exponent in N, a step", exponent(sizes, steps), "at most 1.1", f"N = {sizes}", unit=""
         ),
         row("memory, scale and prune included", memory, "at most 4", "N·m doubles beyond the rows"),

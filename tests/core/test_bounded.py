@@ -47,3 +47,13 @@ def test_square_and_root_give_the_same(n):
 def test_matrix_is_given_once():
     with pytest.raises(ValueError, match="either"):
         Quadratic(np.ones(2))
+
+
+def test_rounding_of_the_matrix_does_not_stop_the_solution():
+    rng = np.random.default_rng(0)
+    R = rng.normal(size=(3, 8)) * 1e4
+    problem = Quadratic(np.full(8, 1e-12), square=R.T @ R - 1e-7 * np.eye(8))
+    problem.c = R.T @ rng.normal(size=3)
+    x = minimise_bounded(problem, np.ones(8, dtype=bool)).x
+    assert np.isfinite(x).all()
+    assert (x >= 0).all()

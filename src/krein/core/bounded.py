@@ -76,7 +76,12 @@ class Quadratic:
 def _solve(S: Array, a: Array, v: Array) -> Array:
     """Return (S + diag a)⁻¹ v; S is overwritten."""
     S[np.diag_indices_from(S)] += a
-    return cho_solve(cho_factor(S, overwrite_a=True, check_finite=False), v)
+    try:
+        return cho_solve(cho_factor(S, check_finite=False), v)
+    except np.linalg.LinAlgError:
+        # a so small that the rounding of S exceeds it; a step from here is still downhill
+        S[np.diag_indices_from(S)] += 1e-10 * np.diag(S).max()
+        return cho_solve(cho_factor(S, check_finite=False), v)
 
 
 def minimise_bounded(
