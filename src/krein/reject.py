@@ -90,7 +90,7 @@ def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage is a share above 0 and up to 1; got {coverage}")
     confidence = np.sort(np.asarray(probabilities, dtype=float).max(axis=1))[::-1]
-    return float(confidence[int(np.ceil(coverage * len(confidence) - 1e-9)) - 1])
+    return float(confidence[max(1, int(np.ceil(coverage * len(confidence) - 1e-9))) - 1])
 
 
 def threshold_for_risk(y: Any, probabilities: Any, risk: float, classes: Any = None) -> float:
@@ -121,7 +121,8 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Or so that at most this share of the accepted ones is wrong.
     reject_label : default=None
         What `predict` returns for a rejected object. None takes −1 for numeric labels and
-        "rejected" for others.
+        "rejected" for others; it may not be a class. Where the two are of different kinds the
+        answer is an array of objects.
     prefit : bool, default=False
         Whether `estimator` is fitted already; then (X, y) of `fit` only set the threshold.
     cv : int, default=5
@@ -172,7 +173,14 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("give exactly one of threshold, coverage and risk")
         self.estimator_ = self.estimator if self.prefit else clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
+        if self._reject_label() in self.classes_.tolist():
+            raise ValueError(
+                f"the label of a rejected object, {self._reject_label()!r}, is a class of its own; "
+                "name another with reject_label="
+            )
         if self.threshold is not None:
+            if not 0 <= self.threshold <= 1:
+                raise ValueError(f"threshold is a probability from 0 to 1; got {self.threshold}")
             self.threshold_ = float(self.threshold)
             return self
         if self.prefit:
@@ -191,9 +199,13 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         P = self.predict_proba(X)
         labels = self.classes_[np.argmax(P, axis=1)]
         accepted = P.max(axis=1) >= self.threshold_
-        if accepted.all():
-            return labels
-        return np.where(accepted, labels, np.asarray(self._reject_label()))
+        rejected = np.asarray(self._reject_label())
+        if (labels.dtype.kind in "US") != (rejected.dtype.kind in "US") or labels.dtype == bool:
+            labels = labels.astype(object)  # else NumPy would turn the labels into strings
+        elif labels.dtype.kind in "US":
+            labels = labels.astype(np.result_type(labels, rejected))
+        labels[~accepted] = self._reject_label()
+        return labels
 
     def rejects(self, X: Any) -> NDArray[np.bool_]:
         """Return whether each object is rejected."""

@@ -1,15 +1,21 @@
 """Pseudo-Euclidean embedding and indefinite kernel PCA."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA, KernelPCA
 
+from krein import IndefiniteKernelPCA
 from krein.core.embedding import embed, embed_dense
 from krein.core.nystrom import NystromMatrix, landmark_basis
 
 
 def scale(K):
     return max(np.abs(K).max(initial=0.0), 1e-300)
+
+
+def scatter(B):
+    return (B - B.mean(axis=0)).T @ (B - B.mean(axis=0))
 
 
 def test_dense_embedding_gives_the_matrix_back(case):
@@ -43,7 +49,7 @@ def test_indefinite_pca_is_pca_for_a_linear_kernel():
     X = np.random.default_rng(0).normal(size=(60, 4)) * [4, 3, 2, 1] + 5
     basis = landmark_basis(X[:10] @ X[:10].T)
     B = basis.coordinates(X @ X[:10].T)
-    pca = embed(B.T @ B, basis.signs, mean=B.mean(axis=0), n=len(B), n_components=3)
+    pca = embed(scatter(B), basis.signs, mean=B.mean(axis=0), n_components=3)
     expected = PCA(3).fit_transform(X)
     assert_allclose(np.abs(pca.coordinates(B)), np.abs(expected), atol=1e-8)
 
@@ -52,7 +58,7 @@ def test_indefinite_pca_centres_an_indefinite_matrix(exact):
     n = len(exact.K)
     matrix = NystromMatrix(exact.C, landmark_basis(exact.W))
     B = matrix.basis.coordinates(exact.C)
-    pca = embed(matrix.gram, matrix.basis.signs, mean=B.mean(axis=0), n=n)
+    pca = embed(scatter(B), matrix.basis.signs, mean=B.mean(axis=0))
     V = pca.coordinates(B)
     H = np.eye(n) - 1 / n
     centred = H @ exact.K @ H
@@ -65,6 +71,13 @@ def test_positive_part_agrees_with_scikit_learn():
     K = X @ X.T
     basis = landmark_basis(K)
     B = basis.coordinates(K)
-    pca = embed(B.T @ B, basis.signs, mean=B.mean(axis=0), n=30, n_components=2)
+    pca = embed(scatter(B), basis.signs, mean=B.mean(axis=0), n_components=2)
     expected = KernelPCA(2, kernel="precomputed").fit_transform(K)
     assert_allclose(np.abs(pca.coordinates(B)), np.abs(expected), atol=1e-7)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
+def test_a_constant_added_to_the_kernel_does_not_move_the_axes(offset):
+    X = np.random.default_rng(0).normal(size=(40, 3)) * [5, 3, 1]
+    pca = IndefiniteKernelPCA(3, measure="precomputed", landmarks="all").fit(X @ X.T + offset)
+    assert_allclose(pca.eigenvalues_, PCA(3).fit(X).singular_values_ ** 2, rtol=1e-4)

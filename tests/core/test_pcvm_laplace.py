@@ -98,13 +98,19 @@ def test_scale_of_the_prior_does_not_depend_on_the_unit():
     np.testing.assert_allclose(losses[2], losses[1], rtol=1e-4)
 
 
-def test_thinned_rows_keep_classes_and_weights():
-    K, y = _rings(6)
-    rows = Rows(K, y, np.arange(200.0)).thinned(50)
-    assert rows.shape == (50, 30)
-    assert rows.n_classes == 2
-    assert np.array_equal(rows.F, K[rows.weight.astype(int)])
-    assert Rows(K, y).thinned(200).shape == (200, 30)
+def test_thinned_rows_keep_every_class_and_its_weight():
+    F = np.arange(10_000.0)[:, None]
+    y = np.zeros(10_000, dtype=int)
+    y[:30], y[30:33] = 1, 2
+    weight = np.random.default_rng(0).random(10_000)
+    rows = Rows(F, y, weight).thinned(500)
+    assert 500 <= rows.shape[0] <= 600
+    counts = np.bincount(rows.y)
+    assert counts[1] == 30
+    assert counts[2] == 3
+    for c in range(3):
+        np.testing.assert_allclose(rows.weight[rows.y == c].sum(), weight[y == c].sum())
+    assert Rows(F, y).thinned(10_000).shape == (10_000, 1)
 
 
 def test_moderation_draws_probabilities_towards_one_half():

@@ -10,6 +10,7 @@ from krein.core.fisher import fit_fisher
 from krein.core.moments import ClassMoments
 from krein.core.prune import prune_landmarks
 from krein.core.space import LandmarkSpace
+from krein.measures.vectors import ELM
 
 
 def problem(seed=0, n=400, m=15, kind="similarity"):
@@ -82,6 +83,34 @@ def test_nothing_to_prune_leaves_the_scores_as_they_are(kind):
     expected = model.scores(space.coordinates(values))
     spread = np.ptp(expected)
     assert np.abs((scores - scores[:, :1]) - (expected - expected[:, :1])).max() < 1e-4 * spread
+
+
+@pytest.mark.parametrize("m", [50, 100])
+def test_nothing_dropped_is_the_same_for_an_ill_conditioned_kernel(m):
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+    values = ELM().block(X, X[:m])
+    space = LandmarkSpace.of(values[:m], "similarity")
+    moments = ClassMoments.of(space.coordinates(values), y, 3, origin=space.origin())
+    model = fit_fisher(moments)
+    pruned = prune_landmarks(space, moments, model, "oas", penalty=0.0)
+    scores = values[:, pruned.kept] @ pruned.dual_coef + pruned.intercept
+    expected = model.scores(space.coordinates(values))
+    a, b = scores - scores[:, :1], expected - expected[:, :1]
+    assert np.abs(a - b).max() < 1e-3 * np.ptp(b)
+
+
+@pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
+def test_landmarks_that_repeat_each_other_go_first(kind):
+    values, y, space, _ = problem(m=10, kind=kind)
+    twice = np.r_[0:10, 0:10]
+    double = LandmarkSpace.of(space.core[np.ix_(twice, twice)], kind)
+    B = double.coordinates(values[:, twice])
+    moments2 = ClassMoments.of(B, y, 3, origin=double.origin())
+    pruned = prune_landmarks(double, moments2, fit_fisher(moments2), "oas")
+    assert len(np.unique(twice[pruned.kept])) == len(pruned.kept)
+    assert np.isfinite(pruned.dual_coef).all()
+    assert np.isfinite(pruned.criterion).all()
 
 
 def test_temperature_recovers_a_known_one():

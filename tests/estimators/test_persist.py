@@ -207,16 +207,18 @@ def test_values_come_back_as_they_were(tmp_path):
         "strings": np.array(["a", "bc"]),
         "objects": np.array(["a", 1, None], dtype=object),
         "tuple": (1, (2, np.zeros(2))),
+        "keys": {0: "a", (1, 2): "b"},
+        "sets": [{1, 2}, frozenset("a")],
         "deep": {"a": {"b": [np.float64(0.5), np.int64(3)]}},
     }
     write_model(tmp_path / "t", tree, "0")
     again = read_model(tmp_path / "t")
     assert again["tuple"][1][1].tolist() == [0.0, 0.0]
     assert again["deep"] == {"a": {"b": [0.5, 3]}}
-    for name in ("none", "numbers", "text", "bytes"):
+    for name in ("none", "numbers", "text", "bytes", "keys", "sets"):
         assert again[name] == tree[name]
     for name in ("array", "strings", "objects"):
         assert_array_equal(again[name], tree[name])
         assert again[name].dtype == tree[name].dtype
-    with pytest.raises(TypeError, match="set cannot be saved"):
-        write_model(tmp_path / "t", {"a": {1, 2}}, "0")
+    with pytest.raises(TypeError, match="complex cannot be saved"):
+        write_model(tmp_path / "t", {"a": 1j}, "0")

@@ -107,6 +107,36 @@ class Pairs(ABC):
         return max(1, BLOCK_BYTES // (8 * max(1, n_cols)))
 
 
+class SubsetPairs(Pairs):
+    """Some of the objects of other pairs, numbered anew; what they compare is counted there."""
+
+    def __init__(self, pairs: Pairs, chosen: Indices) -> None:
+        self.pairs, self.chosen = pairs, np.asarray(chosen, dtype=np.intp)
+        self.kind, self.symmetric, self.psd = pairs.kind, pairs.symmetric, pairs.psd
+        self.shape = (len(self.chosen), len(self.chosen))
+        self.workers, self.verbose = pairs.workers, pairs.verbose
+
+    @property
+    def evaluations(self) -> int:  # type: ignore[override]
+        """How many pairs were compared so far, by all."""
+        return self.pairs.evaluations
+
+    def block(self, rows: Indices, cols: Indices) -> Array:
+        """Return the values of `rows` × `cols`."""
+        return self.pairs.block(self.chosen[rows], self.chosen[cols])
+
+    def diagonal(self, rows: Indices) -> Array:
+        """Return the value of each object with itself."""
+        return self.pairs.diagonal(self.chosen[rows])
+
+    def _values(self, rows: Indices, cols: Indices) -> Array:
+        return self.pairs._values(self.chosen[rows], self.chosen[cols])
+
+    def block_rows(self, n_cols: int) -> int:
+        """How many rows make a block against `n_cols` columns."""
+        return self.pairs.block_rows(n_cols)
+
+
 class ObjectPairs(Pairs):
     """Objects compared by a measure when they are asked for.
 

@@ -1,8 +1,7 @@
 """One temperature for all scores: p = softmax(β s), fitted to scores of held-out objects.
 
-Temperature scaling (Guo et al. 2017) with a standard normal prior on log β, worth less than a
-handful of objects: without it, held-out objects that are all classified right would drive β to
-infinity.
+Temperature scaling (Guo et al. 2017) with a wide normal prior on log β: without it, held-out
+objects that are all classified right would drive β to infinity.
 """
 
 from __future__ import annotations
@@ -15,6 +14,9 @@ from scipy.optimize import minimize_scalar
 
 from .checks import Array
 
+_SPREAD = 3.0  # standard deviation of the prior on log β
+_FAR = 12.0  # how far log β is sought
+
 
 def fit_temperature(
     scores: Array,
@@ -22,14 +24,21 @@ def fit_temperature(
     log_proba: Callable[[Array], Array],
     weights: Array | None = None,
 ) -> float:
-    """Return β that maximises Σ w log p(code | β·scores) − ½(log β)². O(n·C) a step.
+    """Return β that maximises Σ w log p(code | β·scores) − ½(log β / 3)². O(n·C) a step.
 
-    `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax.
+    `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. Likelihood and prior
+    may each have their own maximum, so the best of a grid is found first.
     """
     rows = np.arange(len(codes))
     w = np.ones(len(codes)) if weights is None else weights
 
     def loss(log_beta: float) -> float:
-        return float(-w @ log_proba(np.exp(log_beta) * scores)[rows, codes] + 0.5 * log_beta**2)
+        return float(
+            -w @ log_proba(np.exp(log_beta) * scores)[rows, codes] + log_beta**2 / (2 * _SPREAD**2)
+        )
 
-    return float(np.exp(minimize_scalar(loss, bounds=(-10.0, 10.0), method="bounded").x))
+    grid = np.linspace(-_FAR, _FAR, 41)
+    best = grid[np.argmin([loss(x) for x in grid])]
+    step = grid[1] - grid[0]
+    around = (best - step, best + step)
+    return float(np.exp(minimize_scalar(loss, bounds=around, method="bounded").x))

@@ -89,7 +89,8 @@ def check_landmarks(indices: Any, n: int) -> Indices:
     if indices.ndim != 1 or len(indices) == 0:
         raise ValueError(f"landmarks must be a non-empty vector of indices; got {indices!r}")
     if indices.dtype.kind not in "iu":
-        raise ValueError(f"landmarks must be whole numbers; got {indices.dtype}")
+        hint = "; np.flatnonzero(mask) turns a mask into indices" if indices.dtype == bool else ""
+        raise ValueError(f"landmarks must be whole numbers; got {indices.dtype}{hint}")
     outside = (indices < 0) | (indices >= n)
     if outside.any():
         raise ValueError(f"landmark {indices[outside][0]} is out of range for {n} objects")

@@ -38,16 +38,14 @@ def embed(
     signs: Array,
     *,
     mean: Array | None = None,
-    n: float = 0.0,
     n_components: int | None = None,
 ) -> Embedding:
     """Return the embedding of K̃ = B J Bᵀ from G = BᵀB and J. O(r³).
 
-    With `mean` b̄ over `n` objects the axes are those of the centred matrix: indefinite kernel
-    PCA. `n_components` keeps the largest |λ|.
+    For the axes of the centred matrix, indefinite kernel PCA, give the `mean` b̄ and as G the
+    scatter about it (`ClassMoments.within`; a difference G − N b̄b̄ᵀ would lose its digits).
+    `n_components` keeps the largest |λ|.
     """
-    if mean is not None:
-        G = G - n * np.outer(mean, mean)
     eigen = signed_eigen(G, signs)
     values, P = eigen.values[:n_components], eigen.P[:, :n_components]
     # eigenvectors are B P; V = B P |Λ|^½

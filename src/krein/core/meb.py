@@ -20,7 +20,8 @@ import numpy as np
 
 from .checks import Array, Indices
 
-_ROUNDING = 1e-12  # squared lengths below this share of the largest are zero
+_ROUNDING = 1e-12  # weights and breaches below this share are zero
+_IDENTICAL = 1e-14  # squared distances below this share of the squared lengths are zero
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Ball:
     alpha: Array  # their weights, sum 1
     radius: float
     iterations: int  # how many points were added to the first two
-    violation: float  # distance of the farthest point / radius − 1, at most ε
+    violation: float  # distance of the farthest point / radius − 1; at most ε where covered
     reason: Literal["covered", "identical points", "rounding"]
     columns_used: int  # how many columns k_·j were asked for
 
@@ -54,19 +55,21 @@ def minimum_enclosing_ball(
         raise ValueError(f"epsilon must be positive; got {epsilon}")
     q = squared_norms
     start = int(np.argmax(q)) if start is None else start
-    zero = _ROUNDING * max(float(np.abs(q).max()), np.finfo(float).tiny)
-    core = [start]
-    columns = [column(start)]
-    distances = q - 2 * columns[0] + q[start]
+    first = column(start)
+    distances = q - 2 * first + q[start]
     farthest = int(np.argmax(distances))
-    if distances[farthest] <= zero:
+    if distances[farthest] <= _IDENTICAL * float(np.abs(q).max()):
         return Ball(np.array([start]), np.ones(1), 0.0, 0, 0.0, "identical points", 1)
+    # the first point becomes the origin: a ball does not depend on it, the rounding does
+    q = distances
+    core, columns = [start], [np.zeros(len(q))]
     alpha = np.ones(1)
     iterations = -1
     reason: Literal["covered", "rounding"] = "covered"
     while True:
         core.append(farthest)
-        columns.append(column(farthest))
+        new = column(farthest)
+        columns.append(new - first - first[farthest] + first[start])
         iterations += 1
         Q = np.stack(columns, axis=1)  # (n, s)
         alpha = _solve_dual(Q[core], q[core], np.append(alpha, 0.0))
@@ -102,7 +105,7 @@ def _solve_dual(K: Array, q: Array, alpha: Array) -> Array:
     outside. The objective rises with each step, so no set of points comes twice.
     """
     scale = max(float(np.abs(K).max()), np.finfo(float).tiny)
-    # affinely dependent points have no unique weights: a ridge far below rounding of R² picks one
+    # affinely dependent points have no unique weights: a ridge near rounding of R² picks one
     K = K / scale + 1e-13 * np.eye(len(K))
     q = q / scale
     active = alpha > 0

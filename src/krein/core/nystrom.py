@@ -49,6 +49,8 @@ def landmark_basis(
     Truncating bounds the error where W has eigenvalues near zero though K has none: take
     some 1.5 to 2 times as many landmarks as `rank`.
     """
+    if rank is not None and (rank != int(rank) or rank < 1):
+        raise ValueError(f"rank is a whole number from 1, or None; got {rank!r}")
     lam, U = eigh((W + W.T) / 2)  # exact halves: W is symmetric up to rounding
     order = np.argsort(-np.abs(lam), kind="stable")
     keep = order[np.abs(lam[order]) > tol * np.abs(lam).max()][:rank]
@@ -72,7 +74,7 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     the columns of B differ in size by as much as √(λ_max/λ_min) of the core, and without the
     scaling the small ones would drown. Eigenvalues |A| ≤ tol·max|A| are left out.
     """
-    d = np.sqrt(np.diag(G))
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
     inverse_d = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
     E, Q = eigh(inverse_d[:, None] * G * inverse_d)
     keep = len(G) * np.finfo(float).eps * E.max(initial=0.0) < E

@@ -4,9 +4,9 @@ In similarity coordinates c = k(x, L) the classes have means M (C, m) and a shar
 What a set of landmarks tells about the classes is Wilks' criterion log|I + Q| with
 Q = M̂ Σ⁻¹ M̂ᵀ, M̂_c = √π_c (μ_c − μ̄). Leaving out landmark j takes v vᵀ from Q, where
 v = β_j / √P_jj, P = Σ⁻¹ and β = P M̂ᵀ: in closed form, for every j at once, and P and β of what
-is left come by a rank-one update. Were j of no use, −n·log(1 − vᵀ(I+Q)⁻¹v) would be χ² with C − 1
-degrees of freedom (Rao's test for additional information), so a landmark stays while that exceeds
-(C − 1)·log n: the Bayesian information criterion.
+is left come by a rank-one update. Were j of no use, and Σ not shrunk, −n·log(1 − vᵀ(I+Q)⁻¹v)
+would be χ² with C − 1 degrees of freedom (Rao's test for additional information); a landmark
+stays while it exceeds (C − 1)·log n, as the Bayesian information criterion has it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import null_space, qr, svd
 
 from .checks import Array, Indices
 from .covariance import Shrinkage
 from .fisher import LinearDiscriminant, within_root
 from .moments import ClassMoments
 from .space import LandmarkSpace
+
+_FRESH = 20  # landmarks dropped between two inversions from scratch
 
 
 @dataclass(frozen=True)
@@ -47,42 +50,45 @@ def prune_landmarks(
     """
     root = within_root(moments, shrinkage)[0]  # A Aᵀ = Σ⁻¹ in coordinates b
     T_plus = space.basis.to_similarities()  # (r, m): c = b T⁺
-    # Σ in similarity coordinates; a ridge at rounding level stands for what W cannot tell apart
-    sqrt_covariance = np.linalg.pinv(root) @ T_plus  # (s, m), its Gram matrix is Σ
-    covariance = sqrt_covariance.T @ sqrt_covariance
-    scale = float(np.trace(covariance)) / len(covariance)
-    covariance += 1e-9 * scale * np.eye(len(covariance))
-    if space.centre is not None:
-        # similarities made of dissimilarities add up to a constant; only contrasts Σβ = 0 can
-        # do without the other landmarks, so the direction 1 is made too costly to use
-        covariance += 1e6 * scale * np.ones_like(covariance)
+    S = np.linalg.pinv(root) @ T_plus  # (s, m): SᵀS is Σ in similarity coordinates
     prior = moments.weights / moments.total
     means = (moments.means - discriminant.centre) @ T_plus  # (C, m)
+    if not S.any():  # nothing is like or unlike anything: any one landmark says as much
+        n_classes = len(prior)
+        zero = np.zeros((1, n_classes))
+        return PrunedDiscriminant(np.arange(1), zero, discriminant.intercept, np.zeros(1))
+    # similarities made of dissimilarities add up to a constant over all landmarks; only contrasts
+    # Σβ = 0 can do without the others
+    contrasts = space.centre is not None
     M = np.sqrt(prior)[:, None] * means
-    n, n_classes = moments.total, int((moments.weights > 0).sum())
+    n, n_classes = moments.total, int((prior > 0).sum())
     limit = ((n_classes - 1) * np.log(n) if penalty is None else penalty) / n
-    P = np.linalg.inv(covariance)
-    beta = P @ M.T  # (m, C)
-    Q = M @ beta
-    kept = np.arange(len(P))
-    path = [float(np.linalg.slogdet(np.eye(len(Q)) + Q)[1])]
-    while len(kept) > 1:
-        v = beta / np.sqrt(np.diag(P))[:, None]
+    kept = _independent(S, contrasts)
+    path: list[float] = []
+    stale = _FRESH
+    while len(kept) > (2 if contrasts else 1):
+        if stale >= _FRESH:  # from scratch, before rounding of the updates adds up
+            P = _inverse(S[:, kept], contrasts)
+            beta = P @ M[:, kept].T  # (m, C)
+            Q = M[:, kept] @ beta
+            path = path or [float(np.linalg.slogdet(np.eye(len(Q)) + Q)[1])]
+            stale = 0
+        variance = np.maximum(np.diag(P), np.finfo(float).tiny)
+        v = beta / np.sqrt(variance)[:, None]
         loss = -np.log1p(-_quadratic(v, np.eye(len(Q)) + Q))
         j = int(np.argmin(loss))
-        if loss[j] >= limit:
+        if not loss[j] < limit:
             break
         Q = Q - np.outer(v[j], v[j])
         rest = np.arange(len(kept)) != j
-        beta = beta[rest] - np.outer(P[rest, j], beta[j]) / P[j, j]
-        P = P[np.ix_(rest, rest)] - np.outer(P[rest, j], P[j, rest]) / P[j, j]
+        beta = beta[rest] - np.outer(P[rest, j], beta[j]) / variance[j]
+        P = P[np.ix_(rest, rest)] - np.outer(P[rest, j], P[j, rest]) / variance[j]
         kept = kept[rest]
         path.append(path[-1] - float(loss[j]))
-    # once more from scratch, so that rounding of the updates stays out of the model
-    P = np.linalg.inv(covariance[np.ix_(kept, kept)])
-    coef = P @ means[:, kept].T
-    if space.centre is not None:
-        coef -= np.outer(P.sum(axis=1) / P.sum(), coef.sum(axis=0))  # Σβ = 0 to rounding
+        # what was nearly free to drop was large in P, and took the digits of the others along
+        lost = np.finfo(float).eps * variance[j] > 1e-8 * float(np.median(variance))
+        stale = _FRESH if lost else stale + 1
+    coef = _inverse(S[:, kept], contrasts) @ means[:, kept].T
     with np.errstate(divide="ignore"):
         log_prior = discriminant.intercept + 0.5 * np.einsum(
             "cr,rc->c", moments.means - discriminant.centre, discriminant.coef
@@ -90,6 +96,28 @@ def prune_landmarks(
     intercept = log_prior - 0.5 * np.einsum("cm,mc->c", means[:, kept], coef)
     intercept = intercept - discriminant.centre @ T_plus[:, kept] @ coef
     return PrunedDiscriminant(kept, coef, intercept + _recentred(space, kept, coef), np.array(path))
+
+
+def _inverse(S: Array, contrasts: bool) -> Array:
+    """Return (SᵀS)⁻¹ (m, m), or its restriction to vectors that sum to zero. O(m³).
+
+    By singular values, so that the condition of S is not squared.
+    """
+    m = S.shape[1]
+    V = null_space(np.ones((1, m))) if contrasts else np.eye(m)
+    _, sigma, Ut = svd(S @ V, full_matrices=True)
+    sigma = np.append(sigma, np.zeros(V.shape[1] - len(sigma)))
+    root = V @ (Ut.T / np.maximum(sigma, 1e-12 * sigma[0]))
+    return root @ root.T
+
+
+def _independent(S: Array, contrasts: bool) -> Indices:
+    """Return landmarks that span the others: of those that repeat each other, one. O(m³)."""
+    scale = float(np.abs(S).max())
+    full = np.vstack([S, np.full(S.shape[1], scale)]) if contrasts else S
+    R, order = qr(full, mode="r", pivoting=True)
+    size = np.abs(np.diag(R))
+    return np.sort(order[: int((size > 1e-10 * size[0]).sum())])
 
 
 def _quadratic(v: Array, Q: Array) -> Array:

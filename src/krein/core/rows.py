@@ -87,14 +87,23 @@ class Rows:
             )
 
     def thinned(self, n_rows: int) -> Rows:
-        """Return about `n_rows` of the rows, evenly spaced."""
-        step = max(1, self.shape[0] // max(1, n_rows))
-        if step == 1:
+        """Return about `n_rows` of the rows: of each class its share, but 50 where it has them.
+
+        What is left of a class weighs as much as all of it did.
+        """
+        N = self.shape[0]
+        if n_rows >= N:
             return self
-        # the labels may come sorted or in turn: a fixed shuffle keeps spacing and order apart
-        part = np.sort(np.random.default_rng(0).permutation(self.shape[0])[::step])
-        weight = None if self.weight is None else self.weight[part]
-        return Rows(self.F[part], self.y[part], weight, n_classes=self.n_classes)
+        order = np.random.default_rng(0).permutation(N)
+        weight = np.ones(N) if self.weight is None else self.weight.copy()
+        part = []
+        for c in np.unique(self.y):
+            members = order[self.y[order] == c]
+            some = members[: max(-(-n_rows * len(members) // N), min(len(members), 50))]
+            weight[some] *= weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
+            part.append(some)
+        rows = np.sort(np.concatenate(part))
+        return Rows(self.F[rows], self.y[rows], weight[rows], n_classes=self.n_classes)
 
     def total(self, term: Callable[[Block], tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in row order."""

@@ -24,6 +24,7 @@ class LandmarkSpace:
     core: Array  # (m, m): values of the measure between the landmarks, as they came
     basis: LandmarkBasis
     centre: LandmarkCentre | None  # None for a similarity
+    rank: int | None = None  # at most so many coordinates
 
     @classmethod
     def of(
@@ -37,7 +38,7 @@ class LandmarkSpace:
         """Return the space of landmarks with these values between them. O(m³)."""
         centre = LandmarkCentre.of(core) if kind == "dissimilarity" else None
         W = core if centre is None else centre.similarities(core)
-        return cls(core, landmark_basis(W, tol=tol, rank=rank), centre)
+        return cls(core, landmark_basis(W, tol=tol, rank=rank), centre, rank)
 
     @property
     def kind(self) -> Literal["similarity", "dissimilarity"]:
@@ -63,4 +64,4 @@ class LandmarkSpace:
 
     def restricted(self, kept: Indices) -> LandmarkSpace:
         """Return the space of the landmarks `kept` alone. O(m³)."""
-        return LandmarkSpace.of(self.core[np.ix_(kept, kept)], self.kind)
+        return LandmarkSpace.of(self.core[np.ix_(kept, kept)], self.kind, rank=self.rank)

@@ -52,6 +52,18 @@ def calm_blas(size: int) -> Iterator[None]:
             yield
 
 
+@contextmanager
+def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Leave the estimator as it was where what is done inside fails."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 def map_training(
     pairs: Pairs, landmarks: LandmarkSet, function: Callable[[Indices, Array], Result]
 ) -> Iterator[Result]:
@@ -93,6 +105,9 @@ class LandmarkEstimator(BaseEstimator):
     eigenvalues_: Array
     signature_: Signature
     n_objects_: int
+    """How many objects the landmarks were chosen from."""
+    n_samples_seen_: int
+    """How many objects were fitted to, all chunks together."""
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -110,10 +125,20 @@ class LandmarkEstimator(BaseEstimator):
         if precomputed and isinstance(X, str | os.PathLike | np.memmap):
             return X  # a file of values, read by block and checked there
         if precomputed and not reset:
-            return check_array(X, dtype=np.float64, estimator=self)  # n × N or n × m
-        if precomputed or isinstance(get_measure(self.measure, self.measure_params), Vectors):
+            return check_array(X, dtype=None, estimator=self)  # n × N or n × m
+        if precomputed:  # its entries are checked where it is opened, and named
+            return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
+        if not isinstance(get_measure(self.measure, self.measure_params), Vectors):
+            return X
+        try:
             return validate_data(self, X, reset=reset, dtype=np.float64)
-        return X
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise ValueError(
+                f"{error}: the measure {self.measure!r} compares vectors of numbers; name one for "
+                "such objects, e.g. measure='levenshtein' (krein.measures.available() lists them)"
+            ) from error
 
     def _open(self, X: Any) -> Pairs:
         """Return the pairs of the training objects X."""
@@ -175,7 +200,7 @@ class LandmarkEstimator(BaseEstimator):
         p = int((eigenvalues > 0).sum())
         q = len(eigenvalues) - p
         self.eigenvalues_ = eigenvalues
-        self.signature_ = Signature(p, q, max(self.n_objects_ - p - q, 0))
+        self.signature_ = Signature(p, q, max(self.n_samples_seen_ - p - q, 0))
 
     def _map_new(self, X: Any, function: Callable[[Array], Array]) -> Array:
         """Apply `function(values)` to the values of new objects to the landmarks; stack."""

@@ -14,13 +14,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
-from ..blocks import Pairs, is_precomputed
+from ..blocks import Pairs, SubsetPairs
 from ..blocks.matrix import as_matrix
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, check_labels
 from ..core.space import LandmarkSpace
-from ..landmarks import Learner, Selection, get_rule
-from ..measures import take
+from ..landmarks import Given, Learner, Selection, get_rule
 from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas
 
 Scorer = Callable[[Array], Array]
@@ -92,7 +91,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     def _validated(
         self, X: Any, y: Any, sample_weight: Any, *, classes: Any = None, reset: bool = True
     ) -> tuple[Any, Codes, Array | None, NDArray[Any]]:
-        """Return objects, class codes, weights and classes; objects of weight 0 are left out."""
+        """Return objects, class codes, weights and classes."""
         name = type(self).__name__
         if y is None:
             raise ValueError(f"{name} requires y to be passed, but the target y is None")
@@ -100,6 +99,8 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
         X = self._checked(X, reset=reset)
         n = _length(X)
+        if n == 0:
+            raise ValueError(f"there are no objects for {name} to learn from")
         y = check_labels(column_or_1d(y, warn=True), n)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -119,22 +120,26 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             weights = _check_sample_weight(
                 sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
             )
-            counted = np.flatnonzero(weights > 0)
-            if len(counted) < n:
-                X = (
-                    X[np.ix_(counted, counted)]
-                    if is_precomputed(self.measure)
-                    else take(X, counted)
+            present = np.unique(codes[weights > 0])
+            if classes is None and len(present) < 2:
+                raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
+            if classes is None and weights.sum() - len(present) < 1:
+                raise ValueError(
+                    f"sample_weight sums to {weights.sum():.3g} for {n} objects: weights count "
+                    "objects, so scale them to sum to about as many"
                 )
-                codes, weights = codes[counted], weights[counted]
-                if len(np.unique(codes)) < 2 and classes is None:
-                    raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
         return X, codes, weights, known
 
-    def _choose(self, pairs: Pairs, codes: Codes | None) -> Selection:
-        """Choose landmarks for this classifier."""
+    def _choose(self, pairs: Pairs, codes: Codes | None, weights: Array | None = None) -> Selection:
+        """Choose landmarks for this classifier, among objects of weight above 0."""
         rule = get_rule(self.landmarks, self.n_landmarks)
-        return rule.select(pairs, codes, self._rng(), Learner(self._learn, self._log_proba))
+        learner = Learner(self._learn, self._log_proba, self.rank)
+        if weights is None or (weights > 0).all() or isinstance(rule, Given):
+            return rule.select(pairs, codes, self._rng(), learner)
+        counted = np.flatnonzero(weights > 0)
+        part = None if codes is None else codes[counted]
+        found = rule.select(SubsetPairs(pairs, counted), part, self._rng(), learner)
+        return Selection(counted[found.indices], found.details)
 
     def _class_weights(self, counts: Array) -> Array | None:
         """Return the weight of each class, of which there are `counts` objects."""
@@ -151,8 +156,8 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         if unknown:
             raise ValueError(f"class_weight names {unknown[0]!r}, which is not among {names}")
         given = np.array([self.class_weight.get(name, 1.0) for name in names], dtype=float)
-        if not (given > 0).all():
-            raise ValueError(f"class_weight must be positive; got {self.class_weight!r}")
+        if not ((given > 0) & np.isfinite(given)).all():
+            raise ValueError(f"class_weight must be positive numbers; got {self.class_weight!r}")
         return given
 
     def _cross_fit(
@@ -165,7 +170,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         own landmark.
         """
         space, places = landmarks.space, landmarks.indices
-        folds = _stratified_folds(codes, _FOLDS, np.random.default_rng(0))
+        folds = _stratified_folds(codes, weights, np.random.default_rng(0))
         scores = np.full((len(codes), len(self.classes_)), np.nan)
         for fold in range(folds.max() + 1):
             held = folds == fold
@@ -178,8 +183,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                 own = codes[places[kept]]
                 scorer = self._learn(part, own, values[np.ix_(~held, kept)], codes[~held], w)
                 scores[held] = scorer(values[np.ix_(held, kept)])
-        # an object whose class was absent from the other folds has no score of its own class
-        fair = np.isfinite(scores).all(axis=1)
+        fair = folds >= 0
         w = None if weights is None else weights[fair]
         return fit_temperature(scores[fair], codes[fair], self._log_proba, w)
 
@@ -189,10 +193,16 @@ def _length(X: Any) -> int:
     return len(as_matrix(X)) if isinstance(X, str) or hasattr(X, "__fspath__") else _num_samples(X)
 
 
-def _stratified_folds(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
-    """Deal the objects of each class out to the folds, in random order, going round."""
-    order = rng.permutation(len(codes))
+def _stratified_folds(codes: Codes, weights: Array | None, rng: np.random.Generator) -> Codes:
+    """Deal the objects of each class out to the folds, in random order, going round.
+
+    Fold −1 is never held out: a class of one object would be absent from what is learned.
+    """
+    counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
+    counts = np.bincount(codes[counted])
+    dealt = np.flatnonzero(counted & (counts[codes] > 1))
+    order = rng.permutation(dealt)
     order = order[np.argsort(codes[order], kind="stable")]
-    folds = np.empty(len(codes), dtype=np.intp)
-    folds[order] = np.arange(len(codes)) % min(n_folds, len(codes))
+    folds = np.full(len(codes), -1, dtype=np.intp)
+    folds[order] = np.arange(len(order)) % min(_FOLDS, max(len(order), 1))
     return folds

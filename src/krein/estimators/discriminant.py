@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
+from numbers import Real
 from operator import add
 from typing import Any, ClassVar, Self
 
@@ -21,7 +22,14 @@ from ..core.prune import prune_landmarks
 from ..core.quadratic import QuadraticDiscriminant, fit_quadratic
 from ..core.space import LandmarkSpace
 from ..measures import take
-from .base import Codes, LandmarkSet, calm_blas, map_training, training_values
+from .base import (
+    Codes,
+    LandmarkSet,
+    all_or_nothing,
+    calm_blas,
+    map_training,
+    training_values,
+)
 from .classifier import LandmarkClassifier, Scorer
 
 Chunk = Callable[[Indices, Array], ClassMoments]
@@ -69,29 +77,28 @@ class MomentClassifier(LandmarkClassifier):
             What the measure compares; for a precomputed measure the values themselves.
         y : array of N labels
         sample_weight : array of N numbers, optional
-            Objects of weight 0 are left out; the others count by their weight in the moments,
-            not in the choice of landmarks.
+            How many objects each one counts for. Landmarks are chosen among those above 0,
+            whatever their weight.
 
         Returns
         -------
         self
         """
-        X, codes, weights, classes = self._validated(X, y, sample_weight)
-        self.classes_ = classes
-        self._priors(np.bincount(codes, minlength=len(classes)).astype(float))  # refuse early
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, codes, weights, self.classes_ = self._validated(X, y, sample_weight)
+        self._priors(np.bincount(codes, minlength=len(self.classes_)).astype(float))  # refuse early
         pairs = self._open(X)
-        self.n_objects_ = len(pairs)
-        selection = self._choose(pairs, codes)
+        self.n_objects_ = self.n_samples_seen_ = len(pairs)
+        selection = self._choose(pairs, codes, weights)
         landmarks = self._span(pairs, selection)
         self.selection_ = replace(selection, values=None)
         if self.calibrate:
             values = training_values(pairs, landmarks)
-            everyone = np.arange(len(values))
-            moments = self._sum(lambda f: [f(everyone, values)], landmarks, codes, weights)
-        else:
-            moments = self._sum(
-                lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights
-            )
+            landmarks = replace(landmarks, values=values)
+        moments = self._sum(lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights)
         self._remember(landmarks, moments)
         with calm_blas(len(landmarks.indices)):
             self._conclude()
@@ -126,6 +133,10 @@ class MomentClassifier(LandmarkClassifier):
         -------
         self
         """
+        with all_or_nothing(self):
+            return self._add(X, y, classes, sample_weight)
+
+    def _add(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         first = not hasattr(self, "stream_")
         if first and classes is None:
             raise ValueError("the first call of partial_fit needs classes=, all there will be")
@@ -135,17 +146,20 @@ class MomentClassifier(LandmarkClassifier):
                 f"classes={known.tolist()} differ from those of the first call, "
                 f"{self.classes_.tolist()}"
             )
-        X, codes, weights, known = self._validated(X, y, sample_weight, classes=known, reset=first)
+        X, codes, weights, self.classes_ = self._validated(
+            X, y, sample_weight, classes=known, reset=first
+        )
+        self.temperature_ = 1.0
         if first:
             pairs = self._open(X)
-            selection = self._choose(pairs, codes)
+            selection = self._choose(pairs, codes, weights)
             landmarks = self._span(pairs, selection)
             moments = self._sum(
-                lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights, len(known)
+                lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights
             )
-            self.classes_, self.n_objects_ = known, len(pairs)
             self.selection_ = replace(selection, values=None)
-            self.kernel_evaluations_, self.temperature_ = 0, 1.0
+            self.n_objects_ = len(pairs)
+            self.n_samples_seen_ = self.kernel_evaluations_ = 0
         else:
             landmarks = self.stream_.landmarks
             pairs = self._open_new(X, landmarks)
@@ -153,6 +167,7 @@ class MomentClassifier(LandmarkClassifier):
             moments = self.stream_.moments + self._sum(
                 lambda f: pairs.map_columns(f, columns), landmarks, codes, weights
             )
+        self.n_samples_seen_ += len(pairs)
         self._remember(landmarks, moments)
         with calm_blas(len(landmarks.indices)):
             self._conclude()
@@ -169,12 +184,11 @@ class MomentClassifier(LandmarkClassifier):
         landmarks: LandmarkSet,
         codes: Codes,
         weights: Array | None,
-        n_classes: int | None = None,
     ) -> ClassMoments:
         """Return the moments over all blocks that `blocks` maps a function of (rows, values) to."""
         space = landmarks.space
         origin = space.origin()
-        n_classes = len(self.classes_) if n_classes is None else n_classes
+        n_classes = len(self.classes_)
 
         def chunk(rows: Indices, values: Array) -> ClassMoments:
             return ClassMoments.of(
@@ -204,7 +218,7 @@ class MomentClassifier(LandmarkClassifier):
         moves the boundary, it says nothing about the covariance.
         """
         rho = self.shrinkage
-        if rho != "oas" and not (isinstance(rho, int | float) and 0 <= rho <= 1):
+        if rho != "oas" and not (isinstance(rho, Real) and 0 <= rho <= 1):
             raise ValueError(f"shrinkage is 'oas' or a number from 0 to 1; got {rho!r}")
         names = self.classes_.tolist()
         if self.priors is None:
@@ -221,7 +235,8 @@ class MomentClassifier(LandmarkClassifier):
                     raise ValueError(f"priors name no probability for class {missing[0]!r}")
                 numbers = [numbers[name] for name in names]
             given = np.asarray(numbers, dtype=float)
-            if given.shape != (len(names),) or not (given > 0).all():
+            fit_for_use = (given > 0) & np.isfinite(given)
+            if given.shape != (len(names),) or not fit_for_use.all():
                 raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
         weights = self._class_weights(counts)
         given = given if weights is None else given * weights
@@ -247,7 +262,7 @@ class IKFD(MomentClassifier):
     n_landmarks : int or None, default=None
         How many, for rules that take a number; None takes as many as "meb" would.
     rank : int or None, default=None
-        Keep so many dimensions of the landmark space, the largest |λ|.
+        Keep so many dimensions of the landmark space, the largest |λ|. Not with `prune`.
     shrinkage : "oas" or float, default="oas"
         How far the covariance is shrunk towards a multiple of the identity: by the OAS formula,
         or a share from 0 to 1. At 0 a singular one has its pseudo-inverse, as in the paper.
@@ -264,7 +279,8 @@ class IKFD(MomentClassifier):
         Fit a temperature to held-out scores (ten folds, no pair compared again). Keeps the N×m
         values while fitting.
     symmetrize : bool, default=False
-        Average both directions of a measure or matrix that is not symmetric.
+        Average both directions of a measure or matrix that is not symmetric. At predict, given
+        values are used as they are.
     n_jobs : int or None, default=None
         Workers that compare pairs. None: all processors for measures that release Python's
         lock, one process for a plain function.
@@ -362,6 +378,8 @@ class IKFD(MomentClassifier):
         if self.prune:
             if self.multiclass != "joint":
                 raise ValueError("prune=True goes with multiclass='joint'")
+            if self.rank is not None:
+                raise ValueError("prune=True drops landmarks, rank= dimensions: use one of them")
             pruned = prune_landmarks(space, moments, model, self.shrinkage)
             kept = pruned.kept
             objects = None if landmarks.objects is None else take(landmarks.objects, kept)

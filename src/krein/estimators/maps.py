@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from ..blocks import Pairs
@@ -28,23 +29,24 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         """Choose landmarks and return the moments of all objects, as one class."""
         X = self._checked(X, reset=True)
         pairs = self._open(X)
-        self.n_objects_ = len(pairs)
+        self.n_objects_ = self.n_samples_seen_ = len(pairs)
         selection = self._choose(pairs, self._codes(pairs, y))
         landmarks = self._span(pairs, selection)
         self.selection_ = replace(selection, values=None)
         self._adopt(landmarks)
-        space = landmarks.space
+        space, origin = landmarks.space, landmarks.space.origin()
 
         def chunk(rows: Indices, values: Array) -> ClassMoments:
             B = space.coordinates(values)
-            return ClassMoments.of(B, np.zeros(len(B), dtype=np.intp), 1)
+            return ClassMoments.of(B, np.zeros(len(B), dtype=np.intp), 1, origin=origin)
 
         moments = reduce(add, map_training(pairs, landmarks, chunk))
         self.kernel_evaluations_ = pairs.evaluations
         return moments
 
     def _codes(self, pairs: Pairs, y: Any) -> Codes | None:
-        if y is None:
+        """Return class codes where y holds classes; a target of another kind tells of none."""
+        if y is None or type_of_target(y) not in ("binary", "multiclass"):
             return None
         return np.unique(check_labels(column_or_1d(y), len(pairs)), return_inverse=True)[1]
 
@@ -188,13 +190,11 @@ random_state : as for `IKFD`
         if self.n_components is not None and self.n_components < 1:
             raise ValueError(f"n_components must be at least 1; got {self.n_components}")
         moments = self._gram(X, y)
-        mean = moments.means[0] if self._centred else None
         with calm_blas(len(self.space_.signs)):
             self.embedding_ = embed(
-                moments.gram(),
+                moments.within() if self._centred else moments.gram(),
                 self.space_.signs,
-                mean=mean,
-                n=moments.total,
+                mean=moments.means[0] if self._centred else None,
                 n_components=self.n_components,
             )
         self.signs_ = self.embedding_.signs

@@ -22,7 +22,7 @@ from ..core.pcvm_prune import prune_pcvm
 from ..core.rows import Rows
 from ..core.space import LandmarkSpace
 from ..measures import take
-from .base import Codes, LandmarkSet, calm_blas, training_values
+from .base import Codes, LandmarkSet, all_or_nothing, calm_blas, training_values
 from .classifier import LandmarkClassifier, Scorer
 
 OPTIMAL = 1e-5
@@ -39,7 +39,9 @@ class PCVM(LandmarkClassifier):
 
     Scores are weighted sums of similarities to basis objects, each weight held to the sign of
     its object's label under a sparsity prior. With `landmarks="all"` the dense method, otherwise
-    its low-rank version.
+    its low-rank version. For more than two classes the joint model has a weight for each class,
+    the one on an object's own class held positive; since only differences between classes count,
+    that acts through the prior.
 
     Parameters
     ----------
@@ -53,11 +55,13 @@ class PCVM(LandmarkClassifier):
         algorithm, which is known to collapse on some data; it is here for comparison.
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.
-    sparse : bool, default=True
-        Drop basis objects while the leave-one-out loss stays within one standard error. Needs
-        five objects to each candidate; with fewer, only weights that are zero are dropped.
+    sparse : bool or None, default=None
+        Drop basis objects while the leave-one-out loss stays within one standard error. None does
+        so for two classes with five objects or more to each candidate; otherwise only objects
+        whose weights are zero are dropped.
     class_weight : dict, "balanced" or None, default=None
-        Weight of the objects of each class in the likelihood, as in scikit-learn.
+        Weight of the objects of each class in the likelihood, as in scikit-learn; scaled so that
+        the mean over all objects is 1.
     calibrate, symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
 
     Attributes
@@ -72,7 +76,8 @@ class PCVM(LandmarkClassifier):
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     prior_scale_ : float
-        Scale of the sparsity prior on weights of unit-deviation columns, chosen by the loss.
+        Scale of the sparsity prior on weights of unit-deviation columns: for two classes chosen
+        by the leave-one-out loss, for more 1.
     n_iter_, converged_, stop_reason_ : how the search for the mode ended
     signature_, eigenvalues_, kernel_evaluations_, temperature_ : as for `IKFD`
 
@@ -109,7 +114,7 @@ class PCVM(LandmarkClassifier):
         n_basis: Any = None,
         solver: str = "em",
         multiclass: str = "joint",
-        sparse: bool = True,
+        sparse: bool | None = None,
         class_weight: Any = None,
         calibrate: bool = False,
         symmetrize: bool = False,
@@ -143,22 +148,24 @@ class PCVM(LandmarkClassifier):
         X : sequence of N objects, or an N×N matrix of values
         y : array of N labels
         sample_weight : array of N numbers, optional
-            Weight of each object in the likelihood; objects of weight 0 are left out.
+            How many objects each one counts for in the likelihood; none of weight 0 is a landmark.
 
         Returns
         -------
         self
         """
-        if self.solver not in ("em", "paper"):
-            raise ValueError(f"solver is 'em' or 'paper'; got {self.solver!r}")
-        X, codes, weights, classes = self._validated(X, y, sample_weight)
-        self.classes_ = classes
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check(sample_weight)
+        X, codes, weights, self.classes_ = self._validated(X, y, sample_weight)
         self.temperature_ = 1.0
-        self._scale: float | None = None
+        self._scales: list[float] | None = None
         weights = self._weighed(codes, weights)
         pairs = self._open(X)
-        self.n_objects_ = len(pairs)
-        selection = self._choose(pairs, codes)
+        self.n_objects_ = self.n_samples_seen_ = len(pairs)
+        selection = self._choose(pairs, codes, weights)
         self.selection_ = replace(selection, values=None)
         landmarks = self._span(pairs, selection)
         values = training_values(pairs, landmarks)
@@ -168,13 +175,31 @@ class PCVM(LandmarkClassifier):
             if self.solver == "paper":
                 self._fit_published(landmarks, values, codes)
             elif self.n_basis is None:
+                del B
                 self._fit_landmarks(landmarks, values, codes, weights)
             else:
                 self._fit_basis(pairs, landmarks, B, codes, weights)
         if self.calibrate:
-            self.temperature_ = self._cross_fit(landmarks, values, codes, weights)
+            # with what a prediction compares; where that is no subset of the landmarks, with those
+            used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+            used = used if len(used) == len(self.landmarks_) else np.arange(values.shape[1])
+            part = LandmarkSet(landmarks.space.restricted(used), landmarks.indices[used], None)
+            self.temperature_ = self._cross_fit(part, values[:, used], codes, weights)
         self.kernel_evaluations_ = pairs.evaluations
         return self
+
+    def _check(self, sample_weight: Any) -> None:
+        if self.solver not in ("em", "paper"):
+            raise ValueError(f"solver is 'em' or 'paper'; got {self.solver!r}")
+        if self.rank is not None and self.n_basis is None:
+            raise ValueError("rank= goes with n_basis=: without it the features are similarities")
+        if self.solver == "paper":
+            for name in ("class_weight", "n_basis"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"solver='paper' knows no {name}: leave it None")
+            if sample_weight is not None or self.calibrate:
+                what = "sample_weight" if sample_weight is not None else "calibrate=True"
+                raise ValueError(f"solver='paper' knows no {what}; solver='em' does")
 
     # -- the sound solver --------------------------------------------------------------------
 
@@ -246,28 +271,28 @@ class PCVM(LandmarkClassifier):
         sparse: bool | None = None,
     ) -> tuple[Array, Array]:
         """Return weights (M, 1 or C) and bias; note how the search ended."""
-        n_classes = len(self.classes_)
-        sparse = self.sparse if sparse is None else sparse
+        F, mean = _about_mean(F, weights)
         fits, scales = [], []
         for target, basis, size in self._problems(codes, own):
             rows = Rows(F, target, weights, n_classes=size)
-            chosen = choose_scale(rows, basis, Q)
-            fit = fit_pcvm(
-                rows,
-                basis,
-                Q,
-                prior=chosen.prior,
-                start=(chosen.fit.weights, chosen.fit.bias),
-            )
-            if sparse and len(codes) >= ROWS_A_CANDIDATE * len(basis):
-                fit = prune_pcvm(rows, basis, Q, fit, prior=chosen.prior).fit
+            prior, start = GammaPrior(), None
+            if size == 2:
+                chosen = choose_scale(rows, basis, Q)
+                prior, start = chosen.prior, (chosen.fit.weights, chosen.fit.bias)
+            fit = fit_pcvm(rows, basis, Q, prior=prior, start=start)
+            if self._prunes(sparse, size, len(codes), len(basis)):
+                fit = prune_pcvm(rows, basis, Q, fit, prior=prior).fit
             fits.append(fit)
-            scales.append(float(np.sqrt(2 * chosen.prior.b)))
+            scales.append(float(np.sqrt(2 * prior.b)))
         self._note(fits, scales)
-        joint = n_classes == 2 or self.multiclass == "joint"
-        if joint:
-            return fits[0].weights, fits[0].bias
-        return np.hstack([f.weights for f in fits]), np.concatenate([f.bias for f in fits])
+        W = np.hstack([fit.weights for fit in fits])
+        b = np.concatenate([fit.bias for fit in fits])
+        return W, b - mean @ (W if Q is None else Q @ W)
+
+    def _prunes(self, sparse: bool | None, n_classes: int, n: int, candidates: int) -> bool:
+        """Whether to drop basis objects that the loss does not need."""
+        sparse = self.sparse if sparse is None else sparse
+        return n_classes == 2 and n >= ROWS_A_CANDIDATE * candidates if sparse is None else sparse
 
     def _problems(self, codes: Codes, own: Codes) -> list[tuple[Codes, Codes, int]]:
         """The problems to solve: labels, classes of the basis objects, number of classes."""
@@ -284,32 +309,40 @@ class PCVM(LandmarkClassifier):
         self.converged_ = all(fit.converged or fit.violation <= OPTIMAL for fit in fits)
         self.stop_reason_ = worst.reason
         self.objective_path_ = worst.objective_path
-        self.prior_scale_ = self._scale = float(np.exp(np.mean(np.log(scales))))
+        self._scales = scales
+        self.prior_scale_ = float(np.exp(np.mean(np.log(scales))))
         if not self.converged_:
             warnings.warn(
                 f"PCVM stopped before its optimality conditions held: {worst.reason} "
                 f"(largest breach {worst.violation:.1e} a row)",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=2,
             )
 
     def _learn(
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
-        F = features(space, values)
+        F, mean = _about_mean(features(space, values), weights)
         problems = self._problems(codes, own)
-        if self._scale is None:
-            target, basis, size = problems[0]
-            chosen = choose_scale(Rows(F, target, weights, n_classes=size), basis)
-            self._scale = float(np.sqrt(2 * chosen.prior.b))
-        prior = GammaPrior(0.5, 0.5 * self._scale**2)
-        W, b = [], []
-        for target, basis, size in problems:
-            fit = fit_pcvm(Rows(F, target, weights, n_classes=size), basis, prior=prior, tol=1e-5)
-            W.append(fit.weights)
-            b.append(fit.bias)
-        dual, intercept = np.hstack(W), np.concatenate(b)
+        if self._scales is None:
+            self._scales = [
+                float(np.sqrt(2 * choose_scale(Rows(F, t, weights, n_classes=2), basis).prior.b))
+                if size == 2
+                else 1.0
+                for t, basis, size in problems
+            ]
+        fits = [
+            fit_pcvm(
+                Rows(F, target, weights, n_classes=size),
+                basis,
+                prior=GammaPrior(0.5, 0.5 * scale**2),
+                tol=1e-5,
+            )
+            for (target, basis, size), scale in zip(problems, self._scales, strict=True)
+        ]
+        dual = np.hstack([fit.weights for fit in fits])
+        intercept = np.concatenate([fit.bias for fit in fits]) - mean @ dual
         return lambda V: self._spread(features(space, V) @ dual + intercept)
 
     # -- the published algorithm -------------------------------------------------------------
@@ -373,6 +406,9 @@ class PCVM(LandmarkClassifier):
         each = self._class_weights(counts)
         if each is None:
             return weights
+        each = each / (
+            (each @ counts) / counts.sum()
+        )  # mean 1: a weight tells no number of objects
         return each[codes] if weights is None else weights * each[codes]
 
 
@@ -383,6 +419,12 @@ def features(space: LandmarkSpace, values: Array) -> Array:
     prediction needs no landmark whose weight is zero.
     """
     return values if space.centre is None else -0.5 * np.square(values)
+
+
+def _about_mean(F: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Return F about its column means, and these: an offset would cost the Hessian its digits."""
+    mean = np.average(F, axis=0, weights=weights)
+    return F - mean, mean
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:

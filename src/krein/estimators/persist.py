@@ -58,13 +58,21 @@ _ESTIMATORS: dict[str, type] = {
 def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator: parameters, landmark objects, weights, classes."""
     check_is_fitted(estimator)
+    if type(estimator) is not _ESTIMATORS.get(type(estimator).__name__):
+        raise TypeError(f"a {type(estimator).__name__} is not one of krein's own: it has no file")
     params = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
         if name not in _NOT_SAVED
     }
-    if isinstance(params["random_state"], np.random.RandomState):
+    if not isinstance(params["random_state"], int | np.integer):
         params["random_state"] = None  # landmarks are chosen: nothing random is left
+    if not isinstance(params["landmarks"], str | Rule):
+        params["landmarks"] = np.asarray(params["landmarks"])
+    if isinstance(params["landmarks"], Rule) and not _is_known(params["landmarks"]):
+        params["landmarks"] = estimator.selection_.indices  # what the user's own rule has found
+    if params.get("priors") is not None and not isinstance(params["priors"], str | dict):
+        params["priors"] = np.asarray(params["priors"], dtype=float)
     fitted = {
         name: value
         for name, value in vars(estimator).items()
@@ -125,7 +133,7 @@ def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
 def _encoded(value: Any, name: str) -> Any:
     """Return `value` as a tree of what a model file holds."""
     if isinstance(value, Measure):
-        if value.name in available():
+        if value.name in available() and type(value) is type(get_measure(value.name)):
             return {"measure": value.name, "params": value.params()}
         return {"function": _called(value)}
     if isinstance(value, Rule):
@@ -165,6 +173,10 @@ def _decoded(value: Any) -> Any:
         return {_decoded(k): _decoded(v) for k, v in value["mapping"]}
     content = {key: _decoded(v) for key, v in value["fields"].items()}
     return _VALUES[value["value"]](**content)
+
+
+def _is_known(rule: Rule) -> bool:
+    return type(rule) is _rules().get(type(rule).__name__)
 
 
 def _rules() -> dict[str, type[Rule]]:

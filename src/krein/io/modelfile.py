@@ -29,8 +29,8 @@ class ModelFileError(ValueError):
 def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str) -> None:
     """Write the tree to `path`: to a temporary name beside it, synced, then renamed.
 
-    The tree may hold dicts with string keys, lists, strings, numbers, booleans, None, and
-    arrays of numbers, booleans or strings.
+    The tree may hold dicts, lists, tuples, sets, strings, bytes, numbers, booleans, None, and
+    arrays of numbers, booleans, strings or these.
     """
     arrays: dict[str, NDArray[Any]] = {}
     header = json.dumps(
@@ -115,12 +115,22 @@ def _plain(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> Any:
         arrays[name] = value
         return {"array": name}
     if isinstance(value, dict):
-        return {"dict": {key: _plain(item, arrays, f"{name}.{key}") for key, item in value.items()}}
+        if all(type(key) is str for key in value):
+            plain = {key: _plain(item, arrays, f"{name}.{key}") for key, item in value.items()}
+            return {"dict": plain}
+        pairs = [
+            [_plain(key, arrays, f"{name}.key{i}"), _plain(item, arrays, f"{name}.{i}")]
+            for i, (key, item) in enumerate(value.items())
+        ]
+        return {"pairs": pairs}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
-    if isinstance(value, tuple):
+    if type(value) in (set, frozenset):
+        items = [_plain(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]
+        return {type(value).__name__: items}
+    if type(value) is tuple:
         return {"tuple": [_plain(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]}
-    if isinstance(value, list):
+    if type(value) is list:
         return {"list": [_plain(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]}
     raise TypeError(f"{name}: a {type(value).__name__} cannot be saved in a model file")
 
@@ -135,9 +145,11 @@ def _rebuilt(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         return {key: _rebuilt(item, arrays) for key, item in content.items()}
     if kind == "bytes":
         return bytes.fromhex(content)
+    if kind == "pairs":
+        return {_rebuilt(key, arrays): _rebuilt(item, arrays) for key, item in content}
     items = [_rebuilt(item, arrays) for item in content]
     if kind == "objects":
         out = np.empty(len(items), dtype=object)
         out[:] = items
         return out
-    return tuple(items) if kind == "tuple" else items
+    return {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}[kind](items)

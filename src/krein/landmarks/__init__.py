@@ -1,6 +1,6 @@
 """Which objects stand for all: one selection rule a file behind one small protocol."""
 
-from .all import All
+from .all import All, Given
 from .auto import Auto
 from .base import Learner, Rule, Selection
 from .entropy import Entropy
@@ -15,6 +15,7 @@ __all__ = [
     "All",
     "Auto",
     "Entropy",
+    "Given",
     "KMeans",
     "Learner",
     "Leverage",

@@ -87,7 +87,7 @@ class Auto(Rule):
         losses: list[Array] = []
         sizes: list[int] = []
         while True:
-            space = LandmarkSpace.of(values[landmarks], pairs.kind)
+            space = LandmarkSpace.of(values[landmarks], pairs.kind, rank=learner.rank)
             scorer = learner.learn(space, codes[landmarks], values[~held], codes[~held], None)
             loss = _losses(scorer(values[held]), codes[held], learner)
             losses.append(loss)
@@ -115,6 +115,8 @@ class Auto(Rule):
             raise ValueError(f"growth must be positive; got {self.growth}")
         if not 0 < self.held_out < 1:
             raise ValueError(f"held_out is a share between 0 and 1; got {self.held_out}")
+        if self.max_landmarks is not None and self.max_landmarks < 1:
+            raise ValueError(f"max_landmarks must be at least 1; got {self.max_landmarks}")
         if self.patience < 1:
             raise ValueError(f"patience must be at least 1; got {self.patience}")
 
@@ -165,7 +167,7 @@ def _settled(losses: list[Array], patience: int) -> bool:
 
 
 def _smallest_good(losses: list[Array]) -> int:
-    """Return the first set that no later one betters by more than a standard error."""
+    """Return the first set that the best one does not better by more than a standard error."""
     best = min(range(len(losses)), key=lambda i: float(losses[i].mean()))
     for i in range(best):
         if not _better(losses[i], losses[best]):

@@ -34,11 +34,12 @@ class Learner:
 
     `learn(space, own, values, codes, weights)` fits to values (n, m) of objects to the landmarks
     of `space`, which have the class codes `own` (m,), and returns a function from values to scores
-    (n, C); `log_proba` turns scores into log-probabilities.
+    (n, C); `log_proba` turns scores into log-probabilities; `rank` bounds the space.
     """
 
     learn: Callable[[LandmarkSpace, Codes, Array, Codes, Array | None], Callable[[Array], Array]]
     log_proba: Callable[[Array], Array]
+    rank: int | None = None
 
 
 class Rule(BaseEstimator, ABC):
@@ -97,7 +98,10 @@ def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: np.random.Generat
 
 
 def n_sketched(pairs: Pairs, size: int | None) -> int | None:
-    """How many columns a sketch takes: all of a matrix that is there, 100 of a lazy measure."""
+    """How many columns a sketch takes: all of a matrix in memory, 100 of what must be fetched."""
     if size is not None:
-        return size
-    return None if isinstance(pairs, MatrixPairs) else 100
+        if size != int(size) or size < 1:
+            raise ValueError(f"sketch is a whole number of columns, at least 1; got {size!r}")
+        return int(size)
+    in_memory = isinstance(pairs, MatrixPairs) and not getattr(pairs, "mapped", False)
+    return None if in_memory else 100

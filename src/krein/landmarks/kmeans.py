@@ -49,5 +49,6 @@ class KMeans(Rule):
         for centre in model.cluster_centers_:
             distances = ((X - centre) ** 2).sum(axis=1)
             distances[chosen] = np.inf  # never the same object twice
-            chosen.append(int(np.argmin(distances)))
+            # of objects as near, up to rounding, the first: whatever the unit
+            chosen.append(int(np.flatnonzero(distances <= distances.min() * (1 + 1e-9))[0]))
         return Selection(np.sort(np.array(chosen)), {"inertia": float(model.inertia_)})

@@ -9,15 +9,15 @@ from scipy.optimize import brentq
 from ..blocks import Pairs
 from ..core.checks import Array
 from ..core.nystrom import landmark_basis
-from .base import Codes, Learner, Rule, Selection, similarities
+from .base import Codes, Learner, Rule, Selection, n_sketched, similarities
 from .number import number_of_landmarks
 
 
 class Leverage(Rule):
     """Objects drawn in proportion to their ridge leverage scores, estimated from a sketch.
 
-    l_i = b_iᵀ (BᵀB + γI)⁻¹ b_i in the coordinates B of a random sketch (of |K|, where K is
-    indefinite), with γ such that Σ l_i is the number of landmarks.
+    l_i = b_iᵀ (BᵀB + γI)⁻¹ b_i in the pseudo-Euclidean coordinates B of a random sketch, taken as
+    Euclidean ones, with γ such that Σ l_i is the number of landmarks.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ class Leverage(Rule):
         """Choose landmarks; details hold the `scores` (N,) of all objects."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         everyone = np.arange(len(pairs))
-        cols = np.sort(rng.choice(len(pairs), size=min(self.sketch, len(pairs)), replace=False))
+        size = min(n_sketched(pairs, self.sketch) or len(pairs), len(pairs))
+        cols = np.sort(rng.choice(len(pairs), size=size, replace=False))
         C = similarities(pairs, everyone, cols)
         scores = ridge_leverage(landmark_basis(C[cols]).coordinates(C), m)
         # an object without leverage may still be needed to fill the number

@@ -16,6 +16,8 @@ from .base import Codes, Learner, Rule, Selection, n_sketched
 PSD_TOLERANCE = 1e-8
 """A λ below −1e-8 of the largest |λ| is no rounding: the matrix is not psd."""
 
+_TESTED = 300  # objects of a class whose eigenvalues are looked at
+
 
 class MEB(Rule):
     """The points that hold the minimum enclosing ball of each class, in kernel space.
@@ -78,9 +80,13 @@ class MEB(Rule):
         psd = pairs.psd if self.psd is None else self.psd
         cores: list[Array | None] = [None] * len(members)
         if psd is None:
-            found = [pairs.block(cols, cols) for cols in columns]
+            sampled = [cols if len(cols) <= _TESTED else _spaced(cols) for cols in columns]
+            found = [pairs.block(cols, cols) for cols in sampled]
             psd = all(_is_psd(core, pairs.kind) for core in found)
-            cores = list(found)
+            cores = [
+                core if len(core) == len(cols) else None
+                for core, cols in zip(found, columns, strict=True)
+            ]
         balls = []
         for rows, cols, core in zip(members, columns, cores, strict=True):
             if psd:
@@ -93,6 +99,10 @@ class MEB(Rule):
             for c, (rows, ball) in enumerate(zip(members, balls, strict=True))
         ]
         return Selection(np.sort(np.concatenate(chosen)), {"psd": psd, "balls": balls})
+
+
+def _spaced(cols: Indices) -> Indices:
+    return cols[np.linspace(0, len(cols) - 1, _TESTED).astype(np.intp)]
 
 
 def _is_psd(core: Array, kind: str) -> bool:

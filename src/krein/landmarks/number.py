@@ -15,8 +15,8 @@ def number_of_landmarks(
     """Return `asked`, checked, or the number that MEB would choose (the paper's comparison)."""
     if asked is None:
         return len(MEB().select(pairs, codes, rng).indices)
-    if asked < 1:
-        raise ValueError(f"n_landmarks must be at least 1; got {asked}")
+    if asked != int(asked) or asked < 1:
+        raise ValueError(f"n_landmarks must be a whole number, at least 1; got {asked}")
     if asked > len(pairs):
         raise ValueError(f"n_landmarks={asked} landmarks were asked for among {len(pairs)} objects")
     return int(asked)

@@ -1,0 +1,291 @@
+"""Corners where an estimator might go quietly wrong."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
+from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+
+import krein
+from krein import IKFD, IKQD, PCVM, NystromMap
+from krein.landmarks import Random, Rule, Selection
+from krein.measures.strings import Levenshtein
+from krein.reject import RejectingClassifier
+
+X, y = load_iris(return_X_y=True)
+WORDS = ["house", "mouse", "louse", "horse", "haus", "maus", "laus", "ross"]
+LANGUAGES = ["en"] * 4 + ["de"] * 4
+
+
+def noisy(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 3))
+    return Z, (Z[:, 0] + 0.7 * rng.normal(size=n) > 0).astype(int)
+
+
+@pytest.mark.parametrize("cls", [IKFD, IKQD])
+def test_rank_and_calibration_speak_of_the_same_model(cls):
+    Z, labels = noisy()
+    Z_new, labels_new = noisy(2000, seed=1)
+    options = {"landmarks": "random", "n_landmarks": 100, "rank": 4, "random_state": 0}
+    raw = cls(**options).fit(Z, labels)
+    calibrated = cls(calibrate=True, **options).fit(Z, labels)
+    losses = [log_loss(labels_new, clf.predict_proba(Z_new)) for clf in (raw, calibrated)]
+    assert losses[1] < losses[0] + 0.02
+
+
+def test_objects_of_weight_zero_keep_their_places():
+    weights = np.ones(8)
+    weights[0] = 0
+    series = pd.Series(WORDS, index=range(7, -1, -1))
+    a = IKFD("levenshtein", landmarks="all").fit(series, LANGUAGES, sample_weight=weights)
+    b = IKFD("levenshtein", landmarks="all").fit(WORDS[1:], LANGUAGES[1:])
+    assert_array_equal(a.landmarks_, np.arange(1, 8))
+    assert_allclose(a.predict_proba(WORDS), b.predict_proba(WORDS), atol=1e-9)
+    given = IKFD("levenshtein", landmarks=[2, 5]).fit(WORDS, LANGUAGES, sample_weight=weights)
+    assert_array_equal(given.landmark_objects_, ["louse", "maus"])
+    K = X @ X.T
+    weights = np.r_[0.0, np.ones(149)]
+    clf = IKFD("precomputed", random_state=0).fit(K, y, sample_weight=weights)
+    assert clf.predict(K).shape == (150,)
+    assert 0 not in clf.landmarks_
+    pcvm = PCVM("precomputed", random_state=0).fit(K, y, sample_weight=weights)
+    assert 0 not in pcvm.landmarks_
+
+
+def test_weights_that_count_no_objects_are_refused():
+    with pytest.raises(ValueError, match="weights count objects"):
+        IKFD().fit(X, y, sample_weight=np.full(150, 1e-6))
+
+
+def state(estimator):
+    return {name: id(value) for name, value in vars(estimator).items()}
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_what_fails_changes_nothing(method):
+    clf = IKFD(landmarks=[0, 10, 60, 70, 110]).partial_fit(X, y, classes=[0, 1, 2])
+    clf.set_params(priors=[1, 2])
+    before = state(clf)
+    with pytest.raises(ValueError, match="priors"):
+        getattr(clf, method)(X, y)
+    assert state(clf) == before
+    new = IKFD(prune=True, multiclass="ovr")
+    with pytest.raises(ValueError, match="prune"):
+        new.partial_fit(X, y, classes=[0, 1, 2])
+    assert not hasattr(new, "classes_")
+
+
+def test_signature_counts_all_chunks():
+    whole = IKFD(landmarks=[0, 10, 20]).fit(X, y)
+    parts = IKFD(landmarks=[0, 10, 20]).partial_fit(X[:50], y[:50], classes=[0, 1, 2])
+    parts.partial_fit(X[50:], y[50:])
+    assert parts.signature_ == whole.signature_
+
+
+def test_temperature_is_forgotten_by_chunks():
+    clf = IKFD(calibrate=True, random_state=0).fit(X, y)
+    assert clf.temperature_ != 1.0
+    clf.set_params(calibrate=False).partial_fit(X[:10], y[:10])
+    assert clf.temperature_ == 1.0
+
+
+def test_grown_landmarks_in_chunks():
+    Z, labels = noisy()
+    clf = IKFD(landmarks="auto", random_state=0).partial_fit(Z, labels, classes=[0, 1])
+    assert clf.score(Z, labels) > 0.6
+
+
+@pytest.mark.filterwarnings("ignore:class number")
+@pytest.mark.parametrize("cls", [IKFD, IKQD, PCVM])
+def test_calibration_with_a_class_of_one(cls):
+    labels = np.append(y[:100], 2)
+    P = cls(calibrate=True, random_state=0).fit(X[:101], labels).predict_proba(X)
+    assert_allclose(P.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e6])
+def test_a_constant_added_to_the_similarity_costs_pcvm_no_digits(offset):
+    Z, labels = noisy(200)
+    K = np.exp(-((Z[:, None] - Z[None]) ** 2).sum(axis=2))
+    landmarks = np.arange(0, 200, 10)
+    a = PCVM("precomputed", landmarks=landmarks).fit(K, labels).predict_proba(K)
+    b = PCVM("precomputed", landmarks=landmarks).fit(K + offset, labels).predict_proba(K + offset)
+    assert_allclose(a, b, atol=1e-4)
+
+
+def test_pcvm_with_a_rare_class_among_many():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(30_000, 2))
+    labels = (Z[:, 0] > 0).astype(int)
+    clf = PCVM(landmarks=np.arange(20), sparse=False).fit(Z, labels)
+    rare = labels.copy()
+    rare[:2] = 2
+    again = PCVM(landmarks=np.arange(20)).fit(Z, rare)
+    assert clf.score(Z, labels) > 0.98
+    assert again.score(Z, rare) > 0.98
+
+
+def test_refitting_gives_the_same_model():
+    Z, labels = noisy(200)
+    clf = PCVM(landmarks="auto", random_state=0)
+    first = clf.fit(Z, labels).predict_proba(Z)
+    assert_array_equal(clf.fit(Z, labels).predict_proba(Z), first)
+
+
+@pytest.mark.parametrize("m", [20, 50, 100])
+def test_pruning_distances_keeps_the_accuracy(m):
+    rng = np.random.default_rng(0)
+    labels = np.arange(600) % 3
+    Z = rng.normal(size=(600, 4)) + 2.5 * np.eye(4)[labels]
+    D = np.linalg.norm(Z[:, None] - Z[None], axis=2)
+    full = IKFD("precomputed-distance", landmarks=np.arange(m)).fit(D, labels)
+    small = IKFD("precomputed-distance", landmarks=np.arange(m), prune=True).fit(D, labels)
+    assert 2 <= len(small.landmarks_) < m
+    assert small.score(D, labels) > full.score(D, labels) - 0.02
+
+
+def test_pruning_where_nothing_differs():
+    for prune in (False, True):
+        clf = IKFD("levenshtein", prune=prune).fit(["aa"] * 6, [0, 0, 0, 1, 1, 1])
+        assert_allclose(clf.predict_proba(["aa", "b"]), 0.5)
+
+
+def test_a_number_as_target_makes_no_classes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipe = make_pipeline(NystromMap(random_state=0), Ridge()).fit(X, X[:, 0])
+    assert len(pipe[0].landmarks_) < 40
+
+
+class First(Rule):
+    def select(self, pairs, codes, rng, learner=None):
+        return Selection(np.arange(5))
+
+
+class Shouting(Levenshtein):
+    def block(self, A, B):
+        return 2.0 * super().block(A, B)
+
+
+def test_a_rule_of_ones_own_is_saved_as_what_it_found(tmp_path):
+    clf = IKFD(landmarks=First()).fit(X[::2], y[::2])
+    clf.save(tmp_path / "m.krein")
+    assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
+
+
+def test_a_measure_of_ones_own_is_asked_for(tmp_path):
+    clf = IKFD(Shouting(), landmarks="all").fit(WORDS, LANGUAGES)
+    clf.save(tmp_path / "m.krein")
+    with pytest.raises(ValueError, match="Shouting"):
+        krein.load(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein", measure=Shouting())
+    assert_array_equal(again.predict_proba(WORDS), clf.predict_proba(WORDS))
+
+
+def test_a_subclass_is_not_saved_as_its_base(tmp_path):
+    class Mine(IKFD):
+        pass
+
+    with pytest.raises(TypeError, match="Mine is not one of krein's own"):
+        Mine(random_state=0).fit(X, y).save(tmp_path / "m.krein")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"landmarks": range(0, 150, 10)},
+        {"landmarks": pd.Series([0, 60, 120])},
+        {"priors": pd.Series([1.0, 1.0, 2.0])},
+        {"random_state": np.random.default_rng(0)},
+        {"landmarks": Random(n_landmarks=np.int64(9))},
+    ],
+)
+def test_parameters_of_many_kinds_are_saved(tmp_path, options):
+    clf = IKFD(**options).fit(X, y)
+    clf.save(tmp_path / "m.krein")
+    assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
+
+
+def test_objects_of_many_kinds_are_saved(tmp_path):
+    def overlap(a, b):
+        return float(len(set(a) & set(b)))
+
+    for objects in (
+        [{1, 2}, {2, 3}, {7, 8}, {8, 9}],
+        [{1: 0.5}, {2: 1.0}, {7: 0.1}, {8: 1.0}],
+        [(1, 2), (2, 3), (7, 8), (8, 9)],
+        [b"ab", b"bc", b"yz", b"xy"],
+    ):
+        clf = IKFD(overlap, landmarks="all").fit(objects, [0, 0, 1, 1])
+        clf.save(tmp_path / "m.krein")
+        again = krein.load(tmp_path / "m.krein", measure=overlap)
+        assert again.landmark_objects_ == clf.landmark_objects_
+
+
+class TestReject:
+    def test_a_class_may_not_be_the_reject_label(self):
+        with pytest.raises(ValueError, match="name another with reject_label="):
+            RejectingClassifier(IKFD(), threshold=0.9).fit(X, y - 1)
+        with pytest.raises(ValueError, match="threshold is a probability"):
+            RejectingClassifier(IKFD(), threshold=90).fit(X, y)
+
+    @pytest.mark.parametrize(
+        ("labels", "label"), [(y == 1, None), (y, "?"), (y, None), (y.astype(str), None)]
+    )
+    def test_labels_stay_what_they_are(self, labels, label):
+        clf = RejectingClassifier(IKFD(random_state=0), threshold=0.99, reject_label=label)
+        predicted = clf.fit(X, labels).predict(X)
+        rejected = clf.rejects(X)
+        assert 0 < rejected.sum() < 150
+        assert set(predicted[~rejected].tolist()) <= set(labels.tolist())
+        assert len(set(predicted[rejected].tolist())) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rank": 0}, "rank is a whole number from 1"),
+        ({"rank": 2.5}, "rank is a whole number from 1"),
+        ({"rank": 3, "prune": True}, "use one of them"),
+        ({"class_weight": {0: np.inf}}, "positive numbers"),
+        ({"priors": [np.inf, 1, 1]}, "positive numbers"),
+        ({"landmarks": "random", "n_landmarks": 10.5}, "whole number"),
+        ({"landmarks": np.arange(150) < 5}, "flatnonzero"),
+    ],
+)
+def test_parameters_out_of_range(options, message):
+    with pytest.raises(ValueError, match=message):
+        IKFD(**options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rank": 3}, "goes with n_basis="),
+        ({"solver": "paper", "calibrate": True}, "knows no calibrate=True"),
+        ({"solver": "paper", "class_weight": "balanced"}, "knows no class_weight"),
+    ],
+)
+def test_parameters_that_pcvm_would_ignore(options, message):
+    with pytest.raises(ValueError, match=message):
+        PCVM(**options).fit(X, y)
+    with pytest.raises(ValueError, match="knows no sample_weight"):
+        PCVM(solver="paper").fit(X, y, sample_weight=np.ones(150))
+
+
+@pytest.mark.parametrize("shrinkage", [np.int64(0), np.float32(0.5), 1])
+def test_shrinkage_may_be_any_number(shrinkage):
+    assert IKFD(shrinkage=shrinkage, random_state=0).fit(X, y).score(X, y) > 0.8
+
+
+def test_messages_show_the_way_out():
+    with pytest.raises(ValueError, match="measure='levenshtein'"):
+        IKFD().fit(WORDS, LANGUAGES)
+    with pytest.raises(ValueError, match="no objects"):
+        IKFD("levenshtein").fit([], [])
