@@ -25,8 +25,8 @@ from ..measures import take
 from .base import Codes, LandmarkSet, all_or_nothing, calm_blas, training_values
 from .classifier import LandmarkClassifier, Scorer
 
-OPTIMAL = 1e-5
-"""Breach of the optimality conditions, a row, that no probability shows any more."""
+OPTIMAL = 5e-4
+"""Breach of the optimality conditions, a row, that no prediction shows any more."""
 
 ROWS_A_CANDIDATE = 5
 """Basis objects are dropped where there are so many objects to each candidate. With fewer, choosing
