@@ -39,7 +39,7 @@ class Auto(Rule):
         classifier is fitted to all objects in the end.
     max_landmarks : int or None, default=None
         Stop at so many; None stops at half the objects.
-    patience : int, default=2
+    patience : int, default=3
         How many times in a row more landmarks may fail to help before growing stops.
 
     Notes
@@ -57,7 +57,7 @@ class Auto(Rule):
         growth: float = 0.5,
         held_out: float = 0.2,
         max_landmarks: int | None = None,
-        patience: int = 2,
+        patience: int = 3,
     ) -> None:
         self.growth = growth
         self.held_out = held_out
@@ -92,8 +92,9 @@ class Auto(Rule):
             loss = _losses(scorer(values[held]), codes[held], learner)
             losses.append(loss)
             sizes.append(len(landmarks))
-            error = float(loss.std(ddof=1) / np.sqrt(len(loss)))
-            curve.append((len(landmarks), float(loss.mean()), error, pairs.evaluations))
+            curve.append(
+                (len(landmarks), float(loss.mean()), _standard_error(loss), pairs.evaluations)
+            )
             if len(landmarks) >= most or _settled(losses, self.patience):
                 break
             open_ = np.setdiff1d(np.flatnonzero(~held), landmarks)
@@ -153,9 +154,16 @@ def _losses(scores: Array, codes: Codes, learner: Learner) -> Array:
 
 
 def _better(before: Array, after: Array) -> bool:
-    """Whether the mean loss fell by more than the standard error of the paired differences."""
-    difference = before - after
-    return bool(difference.mean() > difference.std(ddof=1) / np.sqrt(len(difference)))
+    """Whether the mean loss fell by more than its standard error (Breiman et al. 1984).
+
+    Not that of the paired differences, which is smaller: it would follow any improvement that can
+    be told from chance, where what is wanted is one worth its comparisons.
+    """
+    return bool(before.mean() - after.mean() > _standard_error(after))
+
+
+def _standard_error(losses: Array) -> float:
+    return float(losses.std(ddof=1) / np.sqrt(len(losses)))
 
 
 def _settled(losses: list[Array], patience: int) -> bool:
