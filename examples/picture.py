@@ -23,6 +23,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from krein import IKFD, NystromMap
 from krein.blocks import open_new_pairs
+from krein.landmarks import Auto
 
 COLOURS = plt.get_cmap("tab10").colors
 
@@ -74,11 +75,13 @@ def main() -> None:
         return len(clf.landmarks_), accuracy_score(labels[test], clf.predict(images[test]))
 
     sizes = [m for m in (30, 50, 100, 200, 400) if m < len(train)]
-    curve = [ikfd()] + [
-        ikfd(landmarks="random", n_landmarks=m, prune=True)
-        for m in (100, 200, 400)
-        if m < len(train)
+    curve = [
+        ikfd(),
+        ikfd(landmarks=Auto(max_landmarks=60)),
+        ikfd(landmarks="auto"),
+        ikfd(landmarks=Auto(patience=9, max_landmarks=250)),
     ]
+    curve = sorted(set(curve))
     D = open_new_pairs("tangent", images[test], images[train])
     D = D.block(np.arange(len(test)), np.arange(len(train)))
     neighbours = []
