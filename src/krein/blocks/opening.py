@@ -42,8 +42,11 @@ def open_pairs(
       memory map, or the path of an `.npy` file, which is read by block.
     - `n_jobs`: workers. None: all processors for measures that release Python's lock, this
       process alone for a plain function. -1: all processors.
-    - `cache`: a folder that keeps every finished block; a later run with the same objects and
-      measure compares only what is missing. Not used with a matrix.
+    - `cache`: a folder that keeps every finished block of one measure (one of another measure is
+      refused); a later run compares only blocks that are missing. Blocks are known by the
+      contents of their objects, so that one folder serves folds, refits and predictions. A
+      function is known by its code and all that it holds, but not by what it reads from its
+      module: name another folder when that changes. Not used with a matrix.
     - `verbose`: above 0, a progress bar where standard error is a terminal.
     - `symmetrize`: average both directions of a measure or matrix that is not symmetric.
 
@@ -80,7 +83,7 @@ def open_pairs(
         chosen,
         objects,
         n_jobs=n_jobs,
-        cache=None if cache is None else BlockCache(cache, chosen, objects, average),
+        cache=None if cache is None else BlockCache(cache, chosen, average),
         verbose=verbose,
         symmetrize=average,
     )
@@ -135,7 +138,7 @@ def open_new_pairs(
         objects,
         landmarks,
         n_jobs=n_jobs,
-        cache=None if cache is None else BlockCache(cache, chosen, landmarks, average),
+        cache=None if cache is None else BlockCache(cache, chosen, average),
         verbose=verbose,
         symmetrize=average,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .base import Array, Kind, Measure, Objects, PairError, take
+from .contents import fingerprint
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,10 @@ class FunctionMeasure(Measure):
         return np.array([self._value(a, a, i, i) for i, a in enumerate(A)], dtype=np.float64)
 
     def params(self) -> dict[str, Any]:
-        """Return the parameters; the function stands there as its name and a hash of its text."""
+        """Return the parameters; the function stands there as its name and a fingerprint.
+
+        Raises a `TypeError` where the function holds what cannot be recognised by its contents.
+        """
         return {"function": self._identity(), "kind": self.kind, "psd": self.psd}
 
     def _value(self, a: Any, b: Any, i: int, j: int) -> float:
@@ -81,21 +84,26 @@ class FunctionMeasure(Measure):
         return getattr(function, "__qualname__", None) or type(function).__qualname__
 
     def _identity(self) -> str:
-        """Return what tells this function from another: its name and a hash of its source (of
-        its bytecode where no source is to be had). Values that it closes over are not seen.
+        """Return what tells this function from another: its name and a hash of its source, its
+        bytecode, defaults, bound arguments and all it closes over; of a callable object also its
+        attributes and the methods of its class. What it reads from its module is not seen.
         """
-        function, bound = inspect.unwrap(self.function), b""
-        if isinstance(function, partial):
-            bound = repr((function.args, function.keywords)).encode()
+        function = self.function
+        while isinstance(function, partial):
             function = function.func
         try:
-            text = inspect.getsource(function).encode() + bound
-        except (OSError, TypeError):
-            code = getattr(function, "__code__", None)
-            text = b"" if code is None else code.co_code + repr(code.co_consts).encode()
-            text += bound
-        digest = hashlib.blake2b(text, digest_size=8).hexdigest()
-        return f"{getattr(function, '__module__', '?')}.{self.called()}#{digest}"
+            source = inspect.getsource(function)
+        except (OSError, TypeError, SyntaxError, IndexError):  # none, or changed since
+            source = ""
+        try:
+            digest = fingerprint([source, self.function]).hex()
+        except TypeError as error:
+            raise TypeError(
+                f"the function {self.called()} holds something by which a cache cannot tell it "
+                f"from another ({error.__cause__}); cache=None does without"
+            ) from error
+        where = getattr(function, "__module__", None) or type(function).__module__
+        return f"{where}.{self.called()}#{digest}"
 
 
 def sample_symmetry(
