@@ -49,6 +49,7 @@ class Compression(Measure):
     block_pairs = 2**10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.compressor not in _COMPRESSORS:
             raise ValueError(
                 f"no compressor is called {self.compressor!r}; there are {', '.join(_COMPRESSORS)}"

@@ -179,7 +179,8 @@ class _Walk:
         behaviour = _behaviour(kind) if isinstance(_member(kind, "__call__"), FunctionType) else b""
         if isinstance(reduced, str):
             return _hash("global", _name(kind), reduced.encode(), behaviour)
-        maker, arguments, state, listed, mapped, *_ = (*reduced, None, None, None)
+        padded: list[Any] = [*reduced, None, None, None]
+        maker, arguments, state, listed, mapped = padded[:5]
         named = isinstance(maker, type | FunctionType | BuiltinFunctionType)
         made = _name(maker) if named else self.part(maker)
         digests = [_name(kind), made, behaviour, self.part(arguments), self.part(state)]

@@ -34,6 +34,7 @@ class FunctionMeasure(Measure):
     block_pairs = 2**12
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.kind not in ("similarity", "dissimilarity"):
             raise ValueError(f"kind is 'similarity' or 'dissimilarity'; got {self.kind!r}")
 

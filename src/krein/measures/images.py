@@ -56,6 +56,7 @@ class Tangent(Measure):
     block_pairs = 2**16
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.sides not in (1, 2):
             raise ValueError(f"sides is 1 or 2; got {self.sides!r}")
         if self.smoothing < 0:

@@ -73,9 +73,12 @@ class _Alignment(Measure):
     algorithm: ClassVar[str]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for cost in (self.gap_open, self.gap_extend):
             if cost != int(cost) or cost < 0:
                 raise ValueError(f"gap costs are whole numbers, 0 or more; got {cost}")
+        object.__setattr__(self, "gap_open", int(self.gap_open))
+        object.__setattr__(self, "gap_extend", int(self.gap_extend))
         letters = _scoring(self.matrix).letters
         if self.unknown is not None and (len(self.unknown) != 1 or self.unknown not in letters):
             raise ValueError(f"unknown={self.unknown!r} is not a letter of {self.matrix}")

@@ -147,6 +147,7 @@ class DTW(_Elastic):
     psd = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_band(self.band)
 
     def _batches(self, lengths: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
@@ -196,6 +197,7 @@ class MSM(_Elastic):
     name = "msm"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.cost > 0:
             raise ValueError(f"cost is above 0; got {self.cost}")
 

@@ -42,6 +42,7 @@ class _PointSets(Measure):
     block_pairs = 2**14
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.metric not in ("euclidean", "cityblock", "chebyshev"):
             raise ValueError(
                 f"metric is 'euclidean', 'cityblock' or 'chebyshev'; got {self.metric!r}"
