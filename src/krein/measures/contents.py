@@ -173,7 +173,7 @@ class _Walk:
         return self.part(contents)
 
     def _object(self, item: Any) -> bytes:
-        kind = type(item)
+        kind: Any = type(item)
         own = copyreg.dispatch_table.get(kind)
         reduced: Any = item.__reduce_ex__(4) if own is None else own(item)
         behaviour = _behaviour(kind) if isinstance(_member(kind, "__call__"), FunctionType) else b""
