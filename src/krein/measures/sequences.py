@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
@@ -52,6 +53,9 @@ def _scoring(name: str) -> _Scoring:
 
 _aligners = threading.local()
 
+# letters of other alphabets are not scored, and some become two in upper case
+_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+
 
 @dataclass(frozen=True)
 class _Alignment(Measure):
@@ -94,7 +98,7 @@ class _Alignment(Measure):
         scored = set(letters)
         checked = []
         for row, given in enumerate(sequences):
-            sequence = given.upper() if fold else given
+            sequence = given.translate(_UPPER) if fold else given
             if not sequence:
                 raise ValueError(f"sequence {row} is empty")
             foreign = set(sequence) - scored
