@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, PairError, take
+from .base import Array, Kind, Measure, Objects, PairError, take, unframed
 from .contents import fingerprint
 
 
@@ -42,8 +42,7 @@ class FunctionMeasure(Measure):
         """Return an array or a list of the objects, whatever they are."""
         if isinstance(objects, str | bytes) or not hasattr(objects, "__len__"):
             raise TypeError(f"objects come as a list or an array; got {type(objects).__name__}")
-        if hasattr(objects, "to_numpy"):
-            objects = objects.to_numpy()
+        objects = unframed(objects)
         if isinstance(objects, np.ndarray):
             if objects.ndim == 0:
                 raise TypeError("objects come as a list or an array; got a single value")
@@ -113,21 +112,32 @@ def sample_symmetry(
     """Compare up to `pairs` pairs in both directions.
 
     Returns how many comparisons that took, and a sentence about the first pair whose two values
-    differ by more than rounding, or None.
+    differ by more than rounding of the largest value met, or None. Where all values may be
+    rounding, as those of orthogonal vectors are, objects are compared with themselves too.
     """
     n = len(objects)
     if n < 2:
         return 0, None
-    random = np.random.default_rng(seed)
-    spent = 0
-    for _ in range(min(pairs, n * (n - 1) // 2)):
-        i, j = (int(k) for k in random.choice(n, 2, replace=False))
-        a, b = take(objects, np.array([i])), take(objects, np.array([j]))
-        spent += 2
+    random, spent = np.random.default_rng(seed), 0
+
+    def compare(i: int, j: int) -> float:
+        nonlocal spent
+        spent += 1
         try:
-            there, back = measure.block(a, b)[0, 0], measure.block(b, a)[0, 0]
+            return float(
+                measure.block(take(objects, slice(i, i + 1)), take(objects, slice(j, j + 1)))[0, 0]
+            )
         except PairError as error:
             raise PairError(i, j, error.reason) from error
-        if abs(there - back) > 1e-9 * max(abs(there), abs(back)):
-            return spent, f"{there:.6g} for objects ({i}, {j}) but {back:.6g} for ({j}, {i})"
+
+    found = []
+    for _ in range(min(pairs, n * (n - 1) // 2)):
+        i, j = (int(k) for k in random.choice(n, 2, replace=False))
+        found.append((i, j, compare(i, j), compare(j, i)))
+    largest = max(max(abs(there), abs(back)) for _, _, there, back in found)
+    for i, j, there, back in found:
+        if abs(there - back) > 1e-9 * largest:
+            largest = max(largest, abs(compare(i, i)), abs(compare(j, j)))
+        if abs(there - back) > 1e-9 * largest:
+            return spent, f"{there!r} for objects ({i}, {j}) but {back!r} for ({j}, {i})"
     return spent, None

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 from .elastic import LANES, dtw_lanes, erp_lanes, msm_lanes
 
 
 def _series(objects: Any) -> Objects:
     """Return (N, T, channels) float64 where all lengths agree, else a list of (T, channels)."""
-    if hasattr(objects, "to_numpy"):
-        objects = objects.to_numpy()
+    objects = unframed(objects)
     if isinstance(objects, np.ndarray) and objects.dtype != object:
         if objects.ndim not in (2, 3):
             raise ValueError(
