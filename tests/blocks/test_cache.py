@@ -268,3 +268,18 @@ def test_symmetric_blocks_are_kept_too(tmp_path):
     np.testing.assert_array_equal(again.block(everything, everything), K)
     assert again.evaluations == 0
     assert again.reused == first.evaluations
+
+
+@pytest.mark.parametrize("measure", ["levenshtein", worker.compare])
+def test_cross_validation_on_one_folder(measure, tmp_path):
+    from sklearn.model_selection import cross_val_score
+
+    from krein import IKFD
+
+    y = [word > "c" for word in WORDS]
+    scores = [
+        cross_val_score(IKFD(measure=measure, cache=cache, random_state=0), WORDS, y, cv=3)
+        for cache in (None, tmp_path, tmp_path)
+    ]
+    np.testing.assert_array_equal(scores[1], scores[0])
+    np.testing.assert_array_equal(scores[2], scores[0])

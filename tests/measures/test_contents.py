@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import Counter, OrderedDict, defaultdict, namedtuple
 from decimal import Decimal
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, partial, update_wrapper, wraps
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,6 +29,29 @@ class Slotted:
 
     def __init__(self, value):
         self.value = value
+
+
+class Marked(set):
+    __slots__ = ("mark",)
+
+    def __init__(self, items, mark):
+        super().__init__(items)
+        self.mark = mark
+
+
+class Quantity(np.ndarray):
+    """Numbers with a unit."""
+
+    def __new__(cls, numbers, unit):
+        found = np.asarray(numbers).view(cls)
+        found.unit = unit
+        return found
+
+    def __array_finalize__(self, source):
+        self.unit = getattr(source, "unit", None)
+
+    def __reduce__(self):
+        return (Quantity, (np.asarray(self), self.unit))
 
 
 class Node:
@@ -50,6 +73,13 @@ class Node:
         [Counter("aab"), Counter("ab"), defaultdict(int, a=1), defaultdict(float, a=1), {"a": 1}],
         [OrderedDict(a=1, b=2), OrderedDict(b=2, a=1), frozenset("ab"), {"a", "b"}],
         [np.ma.masked_array([1.0, 2.0], [m, False]) for m in (False, True)],
+        [
+            Quantity([1.0], "m"),
+            Quantity([1.0], "s"),
+            np.array([1.0]),
+            Marked("a", 1),
+            Marked("a", 2),
+        ],
         [np.array(["2020", "2021"], "M8[Y]"), np.array(["2020", "2022"], "M8[Y]")],
         [
             np.array([(1, 2)], [("a", int), ("b", int)]),
@@ -151,6 +181,17 @@ class Cal:
         return self.w + a + b
 
 
+class Scaled:
+    """A decorator with a parameter."""
+
+    def __init__(self, function, w):
+        update_wrapper(self, function)
+        self.w = w
+
+    def __call__(self, a, b):
+        return self.w * self.__wrapped__(a, b)
+
+
 class Other(Cal):
     def __call__(self, a, b):
         return self.w - a * b
@@ -188,6 +229,8 @@ PAIRS = [
     (closing(LONG), closing(LONGER)),
     (defaulting(1.0), defaulting(2.0)),
     (doubled(product), product),
+    (Scaled(product, 1.0), Scaled(product, 2.0)),
+    (Scaled(product, 1.0), Scaled(closing(1.0), 1.0)),
     (lru_cache(product), lru_cache(closing(1.0))),
     (np.add, np.multiply),
     (max, min),

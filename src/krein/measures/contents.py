@@ -58,11 +58,10 @@ def _plain(item: Any) -> bytes | None:
         return _hash("bytes", bytes(item))
     if item is None or kind in (bool, int, float, complex):
         return _hash(kind.__name__, repr(item).encode())
-    if isinstance(item, np.ndarray | np.generic) and not item.dtype.hasobject:
-        if isinstance(item, np.ma.MaskedArray):
-            return None
+    scalar = isinstance(item, np.generic)
+    # other subclasses of arrays know more than numbers: a mask, a unit
+    if (scalar or kind in (np.ndarray, np.memmap)) and not item.dtype.hasobject:
         about = str(item.dtype.descr) if item.dtype.names else item.dtype.str
-        scalar = isinstance(item, np.generic)
         contents = item.tobytes() if scalar or not item.dtype.itemsize else _buffer(item)
         return _hash(f"{'scalar' if scalar else 'array'} {about} {item.shape}", contents)
     return None
@@ -115,17 +114,15 @@ class _Walk:
         return [self.part(item) for item in items]
 
     def _whole(self, item: Any) -> bytes:
-        kind = type(item)
+        kind: Any = type(item)
         if kind in (list, tuple):
             return _hash(kind.__name__, *self.parts(item))
         if kind is dict:
             return _hash("dict", *self._pairs(item.items()))
         if isinstance(item, set | frozenset):
-            state = self.part(getattr(item, "__dict__", None))
+            state = self.part(item.__reduce__()[2])
             return _hash("set", _name(kind), state, *sorted(self.parts(item)))
-        if isinstance(item, np.ma.MaskedArray):
-            return _hash("masked", *self.parts([item.filled(), np.ma.getmaskarray(item)]))
-        if isinstance(item, np.ndarray):  # of objects
+        if kind is np.ndarray:  # of objects
             return _hash(f"objects {item.dtype}{item.shape}", *self.parts(item.ravel().tolist()))
         if isinstance(item, type | ModuleType):
             return _hash("name", item.__name__.encode() if kind is ModuleType else _name(item))
@@ -138,9 +135,11 @@ class _Walk:
         if isinstance(item, BuiltinFunctionType):
             owner = item.__self__
             return _hash("builtin", _name(item), self.part(owner) if owner is not None else b"")
-        if callable(item) and hasattr(item, "__wrapped__"):  # compiled, or remembering its values
+        written = isinstance(_member(kind, "__call__"), FunctionType)
+        if callable(item) and not written and hasattr(item, "__wrapped__"):
+            # numba's, or functools.cache: what they are made of changes with every process or call
             return _hash("wrapper", _name(kind), self.part(item.__wrapped__))
-        return self._object(item)
+        return self._object(item, _behaviour(kind) if written else b"")
 
     def _pairs(self, items: Iterable[tuple[Any, Any]]) -> list[bytes]:
         """Return the fingerprints of a mapping's items, in the order of those of the keys."""
@@ -172,11 +171,10 @@ class _Walk:
             return b""
         return self.part(contents)
 
-    def _object(self, item: Any) -> bytes:
-        kind: Any = type(item)
+    def _object(self, item: Any, behaviour: bytes) -> bytes:
+        kind = type(item)
         own = copyreg.dispatch_table.get(kind)
         reduced: Any = item.__reduce_ex__(4) if own is None else own(item)
-        behaviour = _behaviour(kind) if isinstance(_member(kind, "__call__"), FunctionType) else b""
         if isinstance(reduced, str):
             return _hash("global", _name(kind), reduced.encode(), behaviour)
         padded: list[Any] = [*reduced, None, None, None]
