@@ -9,6 +9,7 @@ import pytest
 
 from krein.blocks import matrix as matrix_module
 from krein.blocks import open_new_pairs, open_pairs
+from krein.blocks.pairs import BLOCK_BYTES
 
 RNG = np.random.default_rng(0)
 S = RNG.normal(size=(50, 50))
@@ -80,6 +81,56 @@ def test_rounding_is_no_asymmetry():
     open_pairs("precomputed", S * (1 + 1e-12 * RNG.normal(size=S.shape)))
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_rounding_is_that_of_the_given_type(kind):
+    K = S.astype(kind)
+    K[3, 44] = np.nextafter(K[3, 44], kind(np.inf), dtype=kind)
+    open_pairs("precomputed", K)
+    K[3, 44] = K[44, 3] + kind(0.2)
+    with pytest.raises(ValueError, match=r"not symmetric: entry \(3, 44\)"):
+        open_pairs("precomputed", K)
+
+
+def test_an_asymmetry_is_told_with_digits_that_show_it():
+    K = S.copy()
+    K[3, 44] += 1e-7
+    with pytest.raises(ValueError, match="not symmetric") as caught:
+        open_pairs("precomputed", K)
+    assert f"is {K[3, 44]} but" in str(caught.value)
+    assert f"is {K[44, 3]}, " in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int16, np.float64])
+def test_a_matrix_is_never_copied_as_a_whole(kind, tmp_path):
+    n = 2500
+    np.save(tmp_path / "M.npy", np.zeros((n, n), dtype=kind))
+    columns = np.arange(0, n, 2)
+    for matrix in (np.zeros((n, n), dtype=kind), tmp_path / "M.npy"):
+        tracemalloc.start()
+        pairs = open_pairs("precomputed", matrix, n_jobs=1)
+        tracemalloc.reset_peak()
+        total = sum(pairs.map_columns(lambda rows, values: values.sum(), columns))
+        peak = tracemalloc.get_traced_memory()[1]
+        assert total == 0
+        assert peak < 6 * BLOCK_BYTES < n * len(columns) * 8
+        tracemalloc.reset_peak()
+        block = pairs.block(np.arange(n), columns)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < block.nbytes + 2.5 * BLOCK_BYTES
+
+
+def test_pairs_say_whether_values_lie_in_a_file(tmp_path):
+    np.save(tmp_path / "S.npy", S)
+    mapped = np.load(tmp_path / "S.npy", mmap_mode="r")
+    for matrix in (tmp_path / "S.npy", mapped, np.asarray(mapped), mapped[:, :]):
+        assert open_pairs("precomputed", matrix).mapped
+        assert open_new_pairs("precomputed", matrix, np.arange(3), n_train=50).mapped
+    for matrix in (S, S.tolist(), np.array(mapped)):
+        assert not open_pairs("precomputed", matrix).mapped
+    assert not open_pairs("elm", S).mapped
+
+
 def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
     monkeypatch.setattr(matrix_module, "TILE", 4)
     monkeypatch.setattr(matrix_module, "SAMPLED_TILES", 5)
@@ -93,6 +144,8 @@ def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
     else:
         with pytest.raises(ValueError, match=r"entry \(\d+, 30\) of the matrix is nan"):
             pairs.block(np.arange(50), np.array([2, 30]))
+        with pytest.raises(ValueError, match=r"entry \(30, 30\) of the matrix is nan"):
+            pairs.diagonal(np.arange(50))
 
 
 def test_the_check_needs_no_second_matrix():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from krein.blocks import MatrixPairs, ObjectPairs, open_new_pairs, open_pairs
-from krein.measures import PairError, get_measure
+from krein.measures import PairError, available, get_measure
 
 N = 300
 VECTORS = np.random.default_rng(0).normal(size=(N, 3))
@@ -228,9 +228,39 @@ def test_a_bad_number_of_workers_is_refused(n_jobs):
         open_pairs("elm", VECTORS, n_jobs=n_jobs)
 
 
-def test_no_objects_are_refused():
-    with pytest.raises(ValueError, match="no objects"):
-        open_pairs("levenshtein", [])
+@pytest.mark.parametrize("measure", [*available(), overlap, "precomputed", "precomputed-distance"])
+def test_no_objects_are_refused(measure):
+    for nothing in ([], np.empty((0, 4)), np.empty((0, 0)), np.empty((0, 3, 3)), np.array([])):
+        with pytest.raises(ValueError, match="there are no objects to compare"):
+            open_pairs(measure, nothing)
+        with pytest.raises(ValueError, match="there are no objects to compare"):
+            open_new_pairs(measure, nothing, np.arange(3), n_train=4)
+    if measure == "levenshtein":
+        with pytest.raises(ValueError, match="there are no objects to compare"):
+            open_pairs(measure, iter([]))
+
+
+def test_a_measure_that_loses_objects_is_caught():
+    class Forgetful(type(get_measure("levenshtein"))):
+        def check(self, objects):
+            return super().check(objects)[1:]
+
+    with pytest.raises(ValueError, match=r"X has 3 rows, of which .* made 2 objects"):
+        open_pairs(Forgetful(), ["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"X has 3 rows, of which .* made 2 objects"):
+        open_new_pairs(Forgetful(), ["a", "b", "c"], ["a"])
+
+
+def test_rounding_around_zero_is_no_asymmetry():
+    X = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0]
+
+    def rounded(a, b):  # as a product would that adds up in another order
+        return float(a @ b) + 1e-16 * float(a[0] > b[0])
+
+    X = np.vstack([X, X])
+    assert len(open_pairs(rounded, X)) == 80
+    with pytest.raises(ValueError, match=r"not symmetric: .* for objects"):
+        open_pairs(lambda a, b: float(a @ b) + 1e-3 * float(a[0] > b[0]), X)
 
 
 def test_pairs_count_from_many_threads():

@@ -100,6 +100,7 @@ BAD_IMAGES = [
     ([np.zeros((3, 3)), np.zeros((3, 4))], "image 1 is 3 × 4 where image 0 is 3 × 3"),
     (np.full((1, 3, 3), NAN), r"image 0 holds nan at pixel \(0, 0\)"),
     (np.zeros((2, 7)), "7 pixels are no square"),
+    ([np.zeros((3, 3)), "text"], "image 1 is not made of numbers"),
 ]
 BAD_SETS = [
     ([[[0.0, 1.0]], []], "set 1 is empty"),

@@ -97,6 +97,25 @@ def test_parameters_survive_json(case):
     np.testing.assert_array_equal(measure.block(A, A), again.block(A, A))
 
 
+def test_parameters_out_of_numpy_are_those_of_python(case):
+    """As from a grid of np.arange or np.logspace."""
+    measure = get_measure(case.name, case.params)
+
+    def of_numpy(value):
+        if isinstance(value, list | tuple):
+            return np.array(value)
+        return value if value is None else np.array(value)[()]
+
+    for convert in (of_numpy, lambda value: np.float32(value) if type(value) is float else value):
+        params = {name: convert(value) for name, value in measure.params().items()}
+        given = get_measure(case.name, params)
+        json.dumps(given.params())
+        for name, value in measure.params().items():
+            found = given.params()[name]
+            assert type(found) is type(value)
+            assert found == (pytest.approx(value) if isinstance(value, float) else value)
+
+
 def test_checked_objects_pass_the_check_again(case):
     measure, objects = make(case)
     once = measure.block(objects, objects)

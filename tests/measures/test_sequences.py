@@ -103,3 +103,12 @@ def test_arrays_and_columns_of_strings_are_taken():
     measure = get_measure("smith-waterman")
     assert measure.check(np.array(["MK", "MKV"])) == ["MK", "MKV"]
     assert measure.check(np.array([["MK"], ["MKV"]], dtype=object)) == ["MK", "MKV"]
+
+
+@pytest.mark.parametrize("letter", ["ß", "ﬁ", "ı", "ſ", "é"])
+def test_letters_of_other_alphabets_are_not_scored(letter):
+    for sequence in (f"MK{letter}{letter}1", f"mk{letter}"):
+        with pytest.raises(ValueError, match=f"'{letter}' at position 3, which is not scored"):
+            get_measure("smith-waterman").check([sequence])
+        unknown = get_measure("smith-waterman", {"unknown": "X"}).check([sequence])
+        assert unknown == ["MK" + "X" * (len(sequence) - 2)]

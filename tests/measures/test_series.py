@@ -52,6 +52,17 @@ def test_dtw_is_its_recursion(pair, band):
     np.testing.assert_allclose(one("dtw", a, b, band=0.25), expected, atol=1e-9)
 
 
+def test_a_band_of_numpy_is_that_of_python():
+    a, b = np.random.default_rng(0).normal(size=(2, 20, 1)).cumsum(axis=1)
+    for band in (0, 1, 2, 5, 0.25, 1.0):
+        expected = one("dtw", a, b, band=band)
+        for kind in (np.int64, np.uint8) if isinstance(band, int) else (np.float64, np.float32):
+            assert one("dtw", a, b, band=kind(band)) == expected
+    for band in (np.int64(-1), np.float64(1.5), True, np.True_):
+        with pytest.raises(ValueError, match="band is a whole number"):
+            get_measure("dtw", {"band": band})
+
+
 def test_dtw_is_dtaidistances():
     rng = np.random.default_rng(0)
     measure = get_measure("dtw")

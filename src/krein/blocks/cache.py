@@ -1,13 +1,13 @@
 """A folder of finished blocks that outlives the process, whatever ends it.
 
-    manifest.json         format, measure and parameters, fingerprint of the objects
-    objects-….npy         fingerprints of the objects the folder was made for
+    manifest.json         format, measure and parameters
     blocks/<key>.npy      values of one block, with a checksum behind the array
 
-The key of a block is a hash of the contents of its row and column objects: sketches, landmark
-columns and predictions live side by side, and no block is ever taken for another. Every file is
-written under a temporary name, flushed to the disk, and renamed: after a crash it is there as a
-whole or not at all. Two processes that write the same file write the same contents.
+The key of a block is a hash of the measure and of the contents of its row and column objects:
+sketches, landmark columns, predictions, folds and refits live side by side, whatever objects they
+compare, and no block is ever taken for another. Every file is written under a temporary name,
+flushed to the disk, and renamed: after a crash it is there as a whole or not at all. Two processes
+that write the same file write the same contents.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from ..measures import Measure
 from ..measures.base import Array, Objects
-from .digests import SIZE, Digests, object_digests
+from .digests import Digests, object_digests
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever older folders would be misread."""
 
 _CHECKSUM = 16
@@ -45,35 +45,29 @@ def was_made(folder: str | PathLike[str] | None) -> bool:
 
 
 class BlockCache:
-    """The store of finished blocks of one measure over one collection of objects.
+    """The store of finished blocks of one measure, over any objects.
 
-    `objects` are those the folder is made for, or some of them: a folder that knows other
-    objects, or another measure or parameters, is refused, for somebody has mixed up folders.
+    A folder of another measure or other parameters is refused, for somebody has mixed up folders.
     """
 
     def __init__(
-        self,
-        folder: str | PathLike[str],
-        measure: Measure,
-        objects: Objects,
-        symmetrize: bool = False,
+        self, folder: str | PathLike[str], measure: Measure, symmetrize: bool = False
     ) -> None:
         self.folder = Path(folder)
         self.blocks = self.folder / "blocks"
-        self._known: tuple[Objects, Digests] = (objects, object_digests(objects))
         about = {"measure": measure.name, "params": measure.params(), "symmetrize": symmetrize}
-        self.about = json.loads(json.dumps(about))  # tuples become lists, as they are read back
-        self._open(self._known[1])
+        text = json.dumps(about, sort_keys=True)
+        self.about = json.loads(text)  # tuples become lists, as they are read back
+        self._measured = f"{FORMAT} {text} "
+        self._open()
 
     def digests(self, objects: Objects) -> Digests:
         """Return the fingerprints of the objects."""
-        if objects is self._known[0]:
-            return self._known[1]
         return object_digests(objects)
 
     def key(self, what: str, *digests: Digests) -> str:
         """Return the name of the block of those rows and columns."""
-        key = hashlib.blake2b(f"{FORMAT} {what}".encode(), digest_size=20)
+        key = hashlib.blake2b((self._measured + what).encode(), digest_size=20)
         for part in digests:
             key.update(len(part).to_bytes(8, "little"))
             key.update(np.ascontiguousarray(part).data)
@@ -90,18 +84,18 @@ class BlockCache:
         """Keep the values, safely on the disk when this returns."""
         _write(self.blocks / f"{key}.npy", values)
 
-    def _open(self, digests: Digests) -> None:
-        """Make the folder, or make sure that it is the one for this measure and these objects."""
+    def _open(self) -> None:
+        """Make the folder, or make sure that it is the one for this measure."""
         manifest = self.folder / _MANIFEST
         try:
             self.blocks.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _explained(error, self.folder) from error
         if not manifest.exists():
-            self._claim(manifest, digests)
+            self._claim(manifest)
         try:
             found = json.loads(manifest.read_text("utf-8"))
-            version, about, name = found["format"], found["about"], found["objects"]
+            version, about = found["format"], found["about"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{manifest} cannot be read ({error}); delete {self.folder}") from None
         if version != FORMAT:
@@ -114,33 +108,21 @@ class BlockCache:
                 f"{self.folder} holds blocks of {_told(about)}, not of {_told(self.about)}; "
                 "name another folder"
             )
-        known = _read(self.folder / name)
-        if known is None:
-            raise ValueError(f"{self.folder / name} is missing or damaged; delete {self.folder}")
-        strange = ~np.isin(_as_scalars(digests), _as_scalars(known))
-        if strange.any():
-            raise ValueError(
-                f"{self.folder} was made for other objects: {strange.sum()} of these "
-                f"{len(digests)} are unknown to it, object {int(np.argmax(strange))} first; "
-                "name another folder"
-            )
         self._sweep()
 
-    def _claim(self, manifest: Path, digests: Digests) -> None:
+    def _claim(self, manifest: Path) -> None:
         """Make the folder ours unless another process is the first to do so."""
         strangers = [
             item.name
             for item in self.folder.iterdir()
-            if item.name != "blocks" and not item.name.startswith((_TEMPORARY, "objects-"))
+            if item.name != "blocks" and not item.name.startswith(_TEMPORARY)
         ]
         if strangers and not manifest.exists():
             raise ValueError(
                 f"{self.folder} is not a folder of blocks (it holds {strangers[0]!r}); "
                 "name a new or an empty one"
             )
-        name = f"objects-{hashlib.blake2b(digests.tobytes(), digest_size=8).hexdigest()}.npy"
-        _write(self.folder / name, digests)
-        text = json.dumps({"format": FORMAT, "about": self.about, "objects": name}, indent=1)
+        text = json.dumps({"format": FORMAT, "about": self.about}, indent=1)
         _put(manifest, text.encode("utf-8"), keep=True)
 
     def _sweep(self) -> None:
@@ -157,11 +139,6 @@ def _told(about: dict[str, Any]) -> str:
     params = ", ".join(f"{name}={value!r}" for name, value in about["params"].items())
     averaged = ", symmetrized" if about["symmetrize"] else ""
     return f"{about['measure']}({params}){averaged}"
-
-
-def _as_scalars(digests: NDArray[Any]) -> NDArray[Any]:
-    """Return each fingerprint as one value, to look them up by."""
-    return np.ascontiguousarray(digests).view(f"S{SIZE}").ravel()
 
 
 def _alive(process: int) -> bool:

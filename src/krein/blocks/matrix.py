@@ -53,14 +53,17 @@ def check_square(
 ) -> None:
     """Raise where the matrix is not square, not finite, not symmetric, or a negative distance.
 
-    O(N²) time, two tiles of memory. A memory map is sampled; `MatrixPairs(watch=True)` looks at
-    the rest of it as it is read.
+    Rounding is no asymmetry: that of the matrix's own type, eight units in the last place of its
+    largest entry. O(N²) time, two tiles of memory. A memory map is sampled;
+    `MatrixPairs(watch=True)` looks at the rest of it as it is read.
     """
     n, columns = matrix.shape
     if n != columns:
         raise ValueError(
             f"to fit, a precomputed matrix is square, each object with each; got {n} × {columns}"
         )
+    if n == 0:
+        raise ValueError("there are no objects to compare")
     largest, worst, where = 0.0, 0.0, (0, 0)
     for i, j in _tiles(n, is_mapped(matrix)):
         upper = np.asarray(matrix[i : i + TILE, j : j + TILE], dtype=np.float64)
@@ -77,11 +80,13 @@ def check_square(
             worst = difference.max()
             row, column = np.unravel_index(int(difference.argmax()), difference.shape)
             where = (i + int(row), j + int(column))
-    if worst > SYMMETRY_TOLERANCE * largest:
+    rounding = 8 * np.finfo(matrix.dtype).eps if matrix.dtype.kind == "f" else 0.0
+    if worst > max(SYMMETRY_TOLERANCE, rounding) * largest:
         a, b = where
+        # as text, every digit of the type is there: two numbers that differ look different
         raise ValueError(
-            f"the matrix is not symmetric: entry ({a}, {b}) is {matrix[a, b]:.6g} but entry "
-            f"({b}, {a}) is {matrix[b, a]:.6g}, {worst / largest:.1e} of the largest entry apart; "
+            f"the matrix is not symmetric: entry ({a}, {b}) is {matrix[a, b]!s} but entry "
+            f"({b}, {a}) is {matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart; "
             "symmetrize=True takes the average of both"
         )
 

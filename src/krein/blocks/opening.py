@@ -42,17 +42,22 @@ def open_pairs(
       memory map, or the path of an `.npy` file, which is read by block.
     - `n_jobs`: workers. None: all processors for measures that release Python's lock, this
       process alone for a plain function. -1: all processors.
-    - `cache`: a folder that keeps every finished block; a later run with the same objects and
-      measure compares only what is missing. Not used with a matrix.
+    - `cache`: a folder that keeps every finished block of one measure (one of another measure is
+      refused); a later run compares only blocks that are missing. Blocks are known by the
+      contents of their objects, so that one folder serves folds, refits and predictions. A
+      function is known by its code and all that it holds, but not by what it reads from its
+      module: name another folder when that changes. Not used with a matrix.
     - `verbose`: above 0, a progress bar where standard error is a terminal.
-    - `symmetrize`: average both directions of a measure or matrix that is not symmetric.
+    - `symmetrize`: average both directions of a measure or matrix that is not symmetric. Of new
+      objects a matrix holds one direction alone: `open_new_pairs` takes its n × N values as they
+      are.
 
     A plain function is tried on up to 8 pairs in both directions, which are counted; not where
     the cache shows that it was tried before.
     """
     if is_precomputed(measure):
         _no_params(measure, measure_params)
-        kind, matrix = PRECOMPUTED[measure], as_matrix(X)
+        kind, matrix = PRECOMPUTED[measure], as_matrix(_some(X))
         check_square(matrix, kind, symmetrize=symmetrize)
         return MatrixPairs(
             matrix,
@@ -63,9 +68,7 @@ def open_pairs(
             watch=is_mapped(matrix),
         )
     chosen = get_measure(measure, measure_params)
-    objects = chosen.check(X)
-    if len(objects) == 0:
-        raise ValueError("there are no objects to compare")
+    objects = _objects(chosen, X)
     _refuse_asymmetric(chosen, symmetrize)
     spent = 0
     if isinstance(chosen, FunctionMeasure) and not symmetrize and not was_made(cache):
@@ -80,7 +83,7 @@ def open_pairs(
         chosen,
         objects,
         n_jobs=n_jobs,
-        cache=None if cache is None else BlockCache(cache, chosen, objects, average),
+        cache=None if cache is None else BlockCache(cache, chosen, average),
         verbose=verbose,
         symmetrize=average,
     )
@@ -109,7 +112,7 @@ def open_new_pairs(
     """
     if is_precomputed(measure):
         _no_params(measure, measure_params)
-        matrix, columns = as_matrix(X), np.asarray(landmarks, dtype=np.intp)
+        matrix, columns = as_matrix(_some(X)), np.asarray(landmarks, dtype=np.intp)
         n, width = matrix.shape
         if width != n_train and width != len(columns):
             full = "" if n_train is None else f"n × {n_train} (all training objects) or "
@@ -126,7 +129,7 @@ def open_new_pairs(
             watch=True,
         )
     chosen = get_measure(measure, measure_params)
-    objects = chosen.check(X)
+    objects = _objects(chosen, X)
     chosen.check_alike(objects, landmarks)
     _refuse_asymmetric(chosen, symmetrize)
     average = symmetrize and _may_differ(chosen)
@@ -135,10 +138,43 @@ def open_new_pairs(
         objects,
         landmarks,
         n_jobs=n_jobs,
-        cache=None if cache is None else BlockCache(cache, chosen, landmarks, average),
+        cache=None if cache is None else BlockCache(cache, chosen, average),
         verbose=verbose,
         symmetrize=average,
     )
+
+
+def _objects(measure: Measure, X: Any) -> Objects:
+    """Return the objects in the measure's form, one for every row of X and at least one."""
+    objects = measure.check(_some(X))
+    given = _rows(X)
+    if given is not None and len(objects) != given:
+        raise ValueError(
+            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
+        )
+    if len(objects) == 0:
+        raise ValueError("there are no objects to compare")
+    return objects
+
+
+def _some(X: Any) -> Any:
+    """Return X unless it is empty, which every measure would tell in words of its own."""
+    if _rows(X) == 0:
+        raise ValueError("there are no objects to compare")
+    return X
+
+
+def _rows(X: Any) -> int | None:
+    """Return how many objects X holds; None where that shows only as they are read."""
+    if isinstance(X, str | bytes | PathLike):
+        return None
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        return None
 
 
 def _may_differ(measure: Measure) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..measures import Measure, PairError, take
 from ..measures.base import Array, Objects
-from .matrix import find_wrong, refuse_entry
+from .matrix import find_wrong, is_mapped, refuse_entry
 from .progress import progress
 from .workers import count_workers, in_order, in_process
 
@@ -42,6 +42,8 @@ class Pairs(ABC):
     evaluations: int
     """How many pairs were compared so far."""
     shape: tuple[int, int]
+    mapped: bool = False
+    """Whether values are read from a file: reading all of them may take hours."""
     workers: int = 1
     verbose: int = 0
 
@@ -305,9 +307,10 @@ def _block(measure: Measure, A: Objects, B: Objects) -> Array:
 class MatrixPairs(Pairs):
     """Values that somebody has computed already. Reading an entry counts as comparing a pair.
 
-    The matrix may be a memory map: entries are read block by block. `symmetrize` averages both
-    directions as they are read; `watch` refuses NaN, infinity and negative distances in what is
-    read. `columns`, where given, are the columns of the matrix that the columns here stand for.
+    The matrix may be of any real type, and a memory map (`mapped`): entries are read, and turned
+    into float64, block by block. `symmetrize` averages both directions as they are read; `watch`
+    refuses NaN, infinity and negative distances in what is read. `columns`, where given, are the
+    columns of the matrix that the columns here stand for.
     """
 
     def __init__(
@@ -322,6 +325,7 @@ class MatrixPairs(Pairs):
         watch: bool = False,
     ) -> None:
         self.matrix = matrix
+        self.mapped = is_mapped(matrix)
         self.kind = kind
         self.symmetric = True
         self.psd = None
@@ -336,13 +340,26 @@ class MatrixPairs(Pairs):
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return the entries `rows` × `cols`."""
-        return self._values(np.asarray(rows, dtype=np.intp), np.asarray(cols, dtype=np.intp))
+        rows, cols = np.asarray(rows, dtype=np.intp), np.asarray(cols, dtype=np.intp)
+        size = self.block_rows(len(cols))
+        if len(rows) <= size:
+            return self._values(rows, cols)
+        values = np.empty((len(rows), len(cols)))
+        for start in range(0, len(rows), size):
+            values[start : start + size] = self._values(rows[start : start + size], cols)
+        return values
 
     def diagonal(self, rows: Indices) -> Array:
         """Return the diagonal entries of `rows`."""
         with self._lock:
             self.evaluations += len(rows)
-        return np.asarray(self.matrix[rows, rows], dtype=np.float64)
+        values = np.asarray(self.matrix[rows, rows], dtype=np.float64)
+        if self.watch:
+            wrong = find_wrong(values[:, None], self.kind)
+            if wrong is not None:
+                row = int(rows[wrong[0]])
+                refuse_entry(values[wrong[0]], (row, row))
+        return values
 
     def _values(self, rows: Indices, cols: Indices) -> Array:
         with self._lock:

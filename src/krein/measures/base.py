@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -39,13 +40,36 @@ def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
     return [objects[i] for i in indices]
 
 
+def unframed(objects: Any) -> Any:
+    """Return a data frame or a column of one as an array, anything else as it is."""
+    return objects.to_numpy() if hasattr(objects, "to_numpy") else objects
+
+
+def plain(value: Any) -> Any:
+    """Return numbers out of numpy as Python's own, also within lists; anything else as it is."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, np.str_):
+        return str(value)
+    if type(value) in (list, tuple):
+        return type(value)(plain(part) for part in value)
+    return value
+
+
 @dataclass(frozen=True)
 class Measure(ABC):
     """A function of two objects, evaluated a block of pairs at a time.
 
     A subclass is a frozen dataclass: its fields are the parameters of the measure, plain
     values that can be written to JSON. It declares what is known of the measure, so that no
-    method has to guess.
+    method has to guess. A `__post_init__` of its own begins with `super().__post_init__()`, which
+    turns parameters out of numpy into Python's numbers.
     """
 
     name: ClassVar[str]
@@ -61,6 +85,10 @@ class Measure(ABC):
     block_pairs: ClassVar[int] = 2**18
     """How many pairs make a block: enough that a call costs nothing beside them, few enough
     to share out among threads, to stay near the processor, and to lose little in a crash."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, plain(getattr(self, field.name)))
 
     @abstractmethod
     def check(self, objects: Any) -> Objects:
@@ -85,4 +113,4 @@ class Measure(ABC):
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""
-        return asdict(self)
+        return {name: plain(value) for name, value in asdict(self).items()}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 
 
 def _lzma(text: bytes) -> bytes:
@@ -49,6 +49,7 @@ class Compression(Measure):
     block_pairs = 2**10
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.compressor not in _COMPRESSORS:
             raise ValueError(
                 f"no compressor is called {self.compressor!r}; there are {', '.join(_COMPRESSORS)}"
@@ -58,6 +59,7 @@ class Compression(Measure):
         """Return a list of bytes."""
         if isinstance(objects, str | bytes):
             raise TypeError("one text alone was given; texts come as a list")
+        objects = unframed(objects)
         if isinstance(objects, np.ndarray):
             objects = objects.ravel().tolist() if objects.size == len(objects) else list(objects)
         texts = []

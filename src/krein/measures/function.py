@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, PairError, take
+from .base import Array, Kind, Measure, Objects, PairError, take, unframed
+from .contents import fingerprint
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class FunctionMeasure(Measure):
     block_pairs = 2**12
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.kind not in ("similarity", "dissimilarity"):
             raise ValueError(f"kind is 'similarity' or 'dissimilarity'; got {self.kind!r}")
 
@@ -41,8 +42,7 @@ class FunctionMeasure(Measure):
         """Return an array or a list of the objects, whatever they are."""
         if isinstance(objects, str | bytes) or not hasattr(objects, "__len__"):
             raise TypeError(f"objects come as a list or an array; got {type(objects).__name__}")
-        if hasattr(objects, "to_numpy"):
-            objects = objects.to_numpy()
+        objects = unframed(objects)
         if isinstance(objects, np.ndarray):
             if objects.ndim == 0:
                 raise TypeError("objects come as a list or an array; got a single value")
@@ -62,7 +62,10 @@ class FunctionMeasure(Measure):
         return np.array([self._value(a, a, i, i) for i, a in enumerate(A)], dtype=np.float64)
 
     def params(self) -> dict[str, Any]:
-        """Return the parameters; the function stands there as its name and a hash of its text."""
+        """Return the parameters; the function stands there as its name and a fingerprint.
+
+        Raises a `TypeError` where the function holds what cannot be recognised by its contents.
+        """
         return {"function": self._identity(), "kind": self.kind, "psd": self.psd}
 
     def _value(self, a: Any, b: Any, i: int, j: int) -> float:
@@ -81,21 +84,26 @@ class FunctionMeasure(Measure):
         return getattr(function, "__qualname__", None) or type(function).__qualname__
 
     def _identity(self) -> str:
-        """Return what tells this function from another: its name and a hash of its source (of
-        its bytecode where no source is to be had). Values that it closes over are not seen.
+        """Return what tells this function from another: its name and a hash of its source, its
+        bytecode, defaults, bound arguments and all it closes over; of a callable object also its
+        attributes and the methods of its class. What it reads from its module is not seen.
         """
-        function, bound = inspect.unwrap(self.function), b""
-        if isinstance(function, partial):
-            bound = repr((function.args, function.keywords)).encode()
+        function = self.function
+        while isinstance(function, partial):
             function = function.func
         try:
-            text = inspect.getsource(function).encode() + bound
-        except (OSError, TypeError):
-            code = getattr(function, "__code__", None)
-            text = b"" if code is None else code.co_code + repr(code.co_consts).encode()
-            text += bound
-        digest = hashlib.blake2b(text, digest_size=8).hexdigest()
-        return f"{getattr(function, '__module__', '?')}.{self.called()}#{digest}"
+            source = inspect.getsource(function)
+        except (OSError, TypeError, SyntaxError, IndexError):  # none, or changed since
+            source = ""
+        try:
+            digest = fingerprint([source, self.function]).hex()
+        except TypeError as error:
+            raise TypeError(
+                f"the function {self.called()} holds something by which a cache cannot tell it "
+                f"from another ({error.__cause__}); cache=None does without"
+            ) from error
+        where = getattr(function, "__module__", None) or type(function).__module__
+        return f"{where}.{self.called()}#{digest}"
 
 
 def sample_symmetry(
@@ -104,21 +112,32 @@ def sample_symmetry(
     """Compare up to `pairs` pairs in both directions.
 
     Returns how many comparisons that took, and a sentence about the first pair whose two values
-    differ by more than rounding, or None.
+    differ by more than rounding of the largest value met, or None. Where all values may be
+    rounding, as those of orthogonal vectors are, objects are compared with themselves too.
     """
     n = len(objects)
     if n < 2:
         return 0, None
-    random = np.random.default_rng(seed)
-    spent = 0
-    for _ in range(min(pairs, n * (n - 1) // 2)):
-        i, j = (int(k) for k in random.choice(n, 2, replace=False))
-        a, b = take(objects, np.array([i])), take(objects, np.array([j]))
-        spent += 2
+    random, spent = np.random.default_rng(seed), 0
+
+    def compare(i: int, j: int) -> float:
+        nonlocal spent
+        spent += 1
         try:
-            there, back = measure.block(a, b)[0, 0], measure.block(b, a)[0, 0]
+            return float(
+                measure.block(take(objects, slice(i, i + 1)), take(objects, slice(j, j + 1)))[0, 0]
+            )
         except PairError as error:
             raise PairError(i, j, error.reason) from error
-        if abs(there - back) > 1e-9 * max(abs(there), abs(back)):
-            return spent, f"{there:.6g} for objects ({i}, {j}) but {back:.6g} for ({j}, {i})"
+
+    found = []
+    for _ in range(min(pairs, n * (n - 1) // 2)):
+        i, j = (int(k) for k in random.choice(n, 2, replace=False))
+        found.append((i, j, compare(i, j), compare(j, i)))
+    largest = max(max(abs(there), abs(back)) for _, _, there, back in found)
+    for i, j, there, back in found:
+        if abs(there - back) > 1e-9 * largest:
+            largest = max(largest, abs(compare(i, i)), abs(compare(j, j)))
+        if abs(there - back) > 1e-9 * largest:
+            return spent, f"{there!r} for objects ({i}, {j}) but {back!r} for ({j}, {i})"
     return spent, None

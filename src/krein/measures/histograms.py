@@ -21,6 +21,7 @@ class _Histograms(Vectors):
     kind = "dissimilarity"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.pseudocount >= 0:
             raise ValueError(f"pseudocount is 0 or more; got {self.pseudocount}")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 
 DEFORMATIONS = (
     "shift-x",
@@ -56,6 +56,7 @@ class Tangent(Measure):
     block_pairs = 2**16
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.sides not in (1, 2):
             raise ValueError(f"sides is 1 or 2; got {self.sides!r}")
         if self.smoothing < 0:
@@ -74,7 +75,8 @@ class Tangent(Measure):
 
     def check(self, objects: Any) -> Objects:
         """Return a finite array (N, height, width)."""
-        if not isinstance(objects, np.ndarray):
+        objects = unframed(objects)
+        if not isinstance(objects, np.ndarray) or (objects.dtype == object and objects.ndim == 1):
             objects = self._stacked(objects)
         images = np.asarray(objects, dtype=np.float64)
         if images.ndim == 2:
@@ -135,8 +137,12 @@ class Tangent(Measure):
         return np.zeros(len(A))
 
     def _stacked(self, objects: Any) -> Any:
-        images = [np.asarray(image, dtype=np.float64) for image in objects]
-        for row, image in enumerate(images):
+        images = []
+        for row, given in enumerate(objects):
+            try:
+                images.append(image := np.asarray(given, dtype=np.float64))
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"image {row} is not made of numbers: {error}") from None
             if image.shape != images[0].shape:
                 sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
                 raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
@@ -52,6 +53,9 @@ def _scoring(name: str) -> _Scoring:
 
 _aligners = threading.local()
 
+# letters of other alphabets are not scored, and some become two in upper case
+_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+
 
 @dataclass(frozen=True)
 class _Alignment(Measure):
@@ -73,9 +77,12 @@ class _Alignment(Measure):
     algorithm: ClassVar[str]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for cost in (self.gap_open, self.gap_extend):
             if cost != int(cost) or cost < 0:
                 raise ValueError(f"gap costs are whole numbers, 0 or more; got {cost}")
+        object.__setattr__(self, "gap_open", int(self.gap_open))
+        object.__setattr__(self, "gap_extend", int(self.gap_extend))
         letters = _scoring(self.matrix).letters
         if self.unknown is not None and (len(self.unknown) != 1 or self.unknown not in letters):
             raise ValueError(f"unknown={self.unknown!r} is not a letter of {self.matrix}")
@@ -91,7 +98,7 @@ class _Alignment(Measure):
         scored = set(letters)
         checked = []
         for row, given in enumerate(sequences):
-            sequence = given.upper() if fold else given
+            sequence = given.translate(_UPPER) if fold else given
             if not sequence:
                 raise ValueError(f"sequence {row} is empty")
             foreign = set(sequence) - scored

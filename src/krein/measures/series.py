@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 from .elastic import LANES, dtw_lanes, erp_lanes, msm_lanes
 
 
 def _series(objects: Any) -> Objects:
     """Return (N, T, channels) float64 where all lengths agree, else a list of (T, channels)."""
-    if hasattr(objects, "to_numpy"):
-        objects = objects.to_numpy()
+    objects = unframed(objects)
     if isinstance(objects, np.ndarray) and objects.dtype != object:
         if objects.ndim not in (2, 3):
             raise ValueError(
@@ -147,6 +146,7 @@ class DTW(_Elastic):
     psd = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_band(self.band)
 
     def _batches(self, lengths: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
@@ -196,6 +196,7 @@ class MSM(_Elastic):
     name = "msm"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.cost > 0:
             raise ValueError(f"cost is above 0; got {self.cost}")
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 
 _DISTANCES = 2**20
 """Distances of points held at a time: 8 MB."""
@@ -42,6 +42,7 @@ class _PointSets(Measure):
     block_pairs = 2**14
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.metric not in ("euclidean", "cityblock", "chebyshev"):
             raise ValueError(
                 f"metric is 'euclidean', 'cityblock' or 'chebyshev'; got {self.metric!r}"
@@ -50,7 +51,7 @@ class _PointSets(Measure):
     def check(self, objects: Any) -> Objects:
         """Return a list of finite arrays (points, d), all of the same d."""
         sets: list[Array] = []
-        for row, item in enumerate(objects):
+        for row, item in enumerate(unframed(objects)):
             try:
                 points = np.ascontiguousarray(item, dtype=np.float64)
             except (TypeError, ValueError) as error:

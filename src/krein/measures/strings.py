@@ -112,6 +112,7 @@ class JaroWinkler(_Strings):
     kind = "similarity"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.prefix_weight <= 0.25:
             raise ValueError(f"prefix_weight lies in [0, 0.25]; got {self.prefix_weight}")
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .base import unframed
+
 
 def as_list(objects: Any, what: str) -> list[str]:
     """Return `objects` as a list of strings, or name the first that is none.
@@ -14,8 +16,7 @@ def as_list(objects: Any, what: str) -> list[str]:
     """
     if isinstance(objects, str | bytes):
         raise TypeError(f"one {what} alone was given; {what}s come as a list")
-    if hasattr(objects, "to_numpy"):
-        objects = objects.to_numpy()
+    objects = unframed(objects)
     if isinstance(objects, np.ndarray):
         if objects.ndim == 2 and objects.shape[1] == 1:
             objects = objects[:, 0]

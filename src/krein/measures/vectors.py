@@ -66,6 +66,7 @@ class ELM(Vectors):
     psd = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.sigma > 0:
             raise ValueError(f"sigma is above 0; got {self.sigma}")
 
@@ -102,6 +103,7 @@ class RBF(Vectors):
     psd = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.gamma is not None and not self.gamma > 0:
             raise ValueError(f"gamma is above 0; got {self.gamma}")
 
@@ -200,6 +202,7 @@ class TL1(Vectors):
     kind = "similarity"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.rho is not None and not self.rho > 0:
             raise ValueError(f"rho is above 0; got {self.rho}")
 
