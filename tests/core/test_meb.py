@@ -63,7 +63,7 @@ def test_radius_is_the_exact_one_within_epsilon(seed, n, d):
     assert truth / 1.1 - 1e-6 <= loose.radius <= truth * (1 + 1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 1000), st.floats(1e-6, 1e6), st.floats(-1e3, 1e3))
 def test_unit_and_place_do_not_matter(seed, unit, shift):
     X = np.random.default_rng(seed).normal(size=(30, 3))

@@ -289,3 +289,31 @@ def test_messages_show_the_way_out():
         IKFD().fit(WORDS, LANGUAGES)
     with pytest.raises(ValueError, match="no objects"):
         IKFD("levenshtein").fit([], [])
+
+
+def test_a_float32_matrix_is_judged_by_its_own_rounding():
+    Z = X.astype(np.float32)
+    Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+    K = Z @ Z.T
+    K[3, 5] += 6e-8
+    assert IKFD("precomputed", random_state=0).fit(K, y).score(K, y) > 0.8
+
+
+def test_a_matrix_on_disk_is_sketched(tmp_path):
+    Z, labels = noisy(600)
+    K = np.abs(Z[:, None] - Z[None]).sum(axis=2)
+    np.save(tmp_path / "D.npy", K)
+    clf = IKFD("precomputed-distance", random_state=0).fit(str(tmp_path / "D.npy"), labels)
+    assert clf.kernel_evaluations_ <= 600 * (100 + len(clf.landmarks_))
+    assert clf.predict(K[:5]).shape == (5,)
+
+
+def test_one_cache_serves_folds_and_predictions(tmp_path):
+    from sklearn.model_selection import cross_val_score
+
+    clf = IKFD("levenshtein", landmarks="all", cache=tmp_path / "cache")
+    first = cross_val_score(clf, WORDS, LANGUAGES, cv=2)
+    assert_array_equal(cross_val_score(clf, WORDS, LANGUAGES, cv=2), first)
+    assert clf.fit(WORDS, LANGUAGES).predict(["louse"]).tolist() == ["en"]
+    again = IKFD("levenshtein", landmarks="all", cache=tmp_path / "cache").fit(WORDS, LANGUAGES)
+    assert again.kernel_evaluations_ == 0

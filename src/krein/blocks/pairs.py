@@ -117,6 +117,7 @@ class SubsetPairs(Pairs):
         self.kind, self.symmetric, self.psd = pairs.kind, pairs.symmetric, pairs.psd
         self.shape = (len(self.chosen), len(self.chosen))
         self.workers, self.verbose = pairs.workers, pairs.verbose
+        self.mapped = pairs.mapped
 
     @property
     def evaluations(self) -> int:  # type: ignore[override]

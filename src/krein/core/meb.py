@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import null_space
 
 from .checks import Array, Indices
 
@@ -72,7 +73,8 @@ def minimum_enclosing_ball(
         columns.append(new - first - first[farthest] + first[start])
         iterations += 1
         Q = np.stack(columns, axis=1)  # (n, s)
-        alpha = _solve_dual(Q[core], q[core], np.append(alpha, 0.0))
+        K = Q[core]
+        alpha = _solve_dual((K + K.T) / 2, q[core], np.append(alpha, 0.0))
         products = Q @ alpha
         centre_norm = float(alpha @ products[core])
         squared_radius = float(alpha @ q[core]) - centre_norm
@@ -100,45 +102,51 @@ def minimum_enclosing_ball(
 def _solve_dual(K: Array, q: Array, alpha: Array) -> Array:
     """Return the maximiser of qᵀα − αᵀKα on the simplex, from a feasible start. O(s³) a step.
 
-    Primal active set: on the points with weight, solve 2Kα + μ1 = q, 1ᵀα = 1; walk there and
-    drop the first weight that would turn negative; when none does, let in the point farthest
-    outside. The objective rises with each step, so no set of points comes twice.
+    Primal active set: among the points with weight, walk to the maximum and drop the first weight
+    that would turn negative; when none does, let in the point farthest outside. The objective
+    rises with each step, so no set of points comes twice.
     """
     scale = max(float(np.abs(K).max()), np.finfo(float).tiny)
-    # affinely dependent points have no unique weights: a ridge near rounding of R² picks one
-    K = K / scale + 1e-13 * np.eye(len(K))
-    q = q / scale
+    K, q = K / scale, q / scale
     active = alpha > 0
-    if not active.any():
-        active[0] = True
     active[-1] = True  # the point just added is outside the ball: it will get weight
     for _ in range(50 * len(K)):
         index = np.flatnonzero(active)
-        target = np.zeros(len(K))
-        target[index] = _equality_solution(K[np.ix_(index, index)], q[index])
-        falling = index[target[index] < 0]
-        if len(falling):
-            steps = alpha[falling] / (alpha[falling] - target[falling])
-            first = int(np.argmin(steps))
-            alpha = alpha + steps[first] * (target - alpha)
-            alpha[falling[first]] = 0.0
-            active[falling[first]] = False
+        slack = q - 2 * K @ alpha  # the gradient; its mean over the active points is μ
+        step, ends = _ascent(K[np.ix_(index, index)], slack[index])
+        falling = np.flatnonzero(step < 0)
+        lengths = alpha[index[falling]] / -step[falling]
+        if len(falling) and (not ends or lengths.min() < 1):
+            first = int(np.argmin(lengths))
+            alpha[index] = np.maximum(alpha[index] + lengths[first] * step, 0.0)
+            alpha[index[falling[first]]] = 0.0
+            active[index[falling[first]]] = False
             continue
-        alpha = target
-        slack = q - 2 * K @ alpha  # equal to μ on the active points
+        alpha[index] = np.maximum(alpha[index] + step, 0.0)
+        slack = q - 2 * K @ alpha
         outside = slack - slack[index].max()
         outside[active] = -np.inf
         enter = int(np.argmax(outside))
         if outside[enter] <= _ROUNDING:
             break
         active[enter] = True
-    return alpha
+    return alpha / alpha.sum()
 
 
-def _equality_solution(K: Array, q: Array) -> Array:
-    """Return α with 2Kα + μ1 = q and 1ᵀα = 1."""
+def _ascent(K: Array, gradient: Array) -> tuple[Array, bool]:
+    """Return a step d with Σd = 0 that leads up, and whether it ends at the maximum.
+
+    Where the points are affinely dependent the objective has no curvature along some directions;
+    if it rises along one, the step goes that way and ends nowhere before a weight vanishes.
+    """
     s = len(K)
-    system = np.ones((s + 1, s + 1))
-    system[:s, :s] = 2 * K
-    system[s, s] = 0.0
-    return np.linalg.solve(system, np.append(q, 1.0))[:s]
+    if s == 1:
+        return np.zeros(1), True
+    Z = null_space(np.ones((1, s)))
+    lam, U = np.linalg.eigh(Z.T @ K @ Z)
+    c = U.T @ (Z.T @ gradient)
+    curved = lam > 1e-10 * max(float(lam[-1]), np.finfo(float).tiny)
+    flat = np.where(curved, 0.0, c)
+    if np.abs(flat).max() > 1e-9:
+        return Z @ (U @ flat), False
+    return Z @ (U @ np.divide(c, 2 * lam, out=np.zeros_like(c), where=curved)), True

@@ -285,7 +285,8 @@ class IKFD(MomentClassifier):
         Workers that compare pairs. None: all processors for measures that release Python's
         lock, one process for a plain function.
     cache : path or None, default=None
-        Folder that keeps finished blocks, so that a killed run goes on where it stopped.
+        Folder that keeps finished blocks, so that a killed run goes on where it stopped. It serves
+        any objects of the same measure.
     verbose : int, default=0
         Above 0, a progress bar where standard error is a terminal.
     random_state : int, RandomState or None, default=None

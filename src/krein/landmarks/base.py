@@ -103,5 +103,5 @@ def n_sketched(pairs: Pairs, size: int | None) -> int | None:
         if size != int(size) or size < 1:
             raise ValueError(f"sketch is a whole number of columns, at least 1; got {size!r}")
         return int(size)
-    in_memory = isinstance(pairs, MatrixPairs) and not getattr(pairs, "mapped", False)
+    in_memory = isinstance(pairs, MatrixPairs) and not pairs.mapped
     return None if in_memory else 100
