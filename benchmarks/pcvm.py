@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tracemalloc
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,7 +15,7 @@ from krein.core.pcvm_prune import prune_pcvm
 from krein.core.rows import Rows
 from krein.measures.vectors import ELM
 
-from .timing import best_times, exponent, row
+from .timing import best_times, exponent, peak_memory, row
 
 N_TEST = 5_000
 
@@ -46,16 +44,6 @@ def logistic(F: np.ndarray, y: np.ndarray) -> LogisticRegression:
         return LogisticRegression(max_iter=5000).fit(F, y)
 
 
-def peak_allocated(function: Callable[[], object]) -> float:
-    """Return the peak of what `function` allocates: memory freed before would hide it otherwise."""
-    tracemalloc.start()
-    try:
-        function()
-        return float(tracemalloc.get_traced_memory()[1])
-    finally:
-        tracemalloc.stop()
-
-
 def log_loss(P: np.ndarray, y: np.ndarray) -> float:
     return float(-np.log(np.maximum(P[np.arange(len(y)), y], 1e-15)).mean())
 
@@ -80,7 +68,7 @@ def run() -> list[dict]:
         repeats=2,
     )
     reference = min(raw, unit)
-    memory = peak_allocated(lambda: sparse(F, Y, y[L])) / F.nbytes
+    memory = peak_memory(lambda: sparse(F, Y, y[L])) / F.nbytes
     sizes = [12_500, 25_000, 50_000, 100_000]
     fits, steps = [], []
     for size in sizes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -21,28 +21,16 @@ def best_times(*functions: Callable[[], object], repeats: int = 3) -> list[float
 
 
 def peak_memory(function: Callable[[], object]) -> float:
-    """Return by how many bytes the resident memory rises at most while `function` runs."""
-    page = 4096
+    """Return the peak of what `function` allocates, in bytes.
 
-    def resident() -> int:
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * page
-
-    before, peak, done = resident(), [0], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.002):
-            peak[0] = max(peak[0], resident() - before)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    Of what is allocated, not of what is resident: memory freed before would hide it otherwise.
+    """
+    tracemalloc.start()
     try:
         function()
+        return float(tracemalloc.get_traced_memory()[1])
     finally:
-        peak[0] = max(peak[0], resident() - before)
-        done.set()
-        watcher.join()
-    return float(peak[0])
+        tracemalloc.stop()
 
 
 def exponent(sizes: list[int], times: list[float]) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .checks import Array
 from .spectrum import RANK_TOLERANCE
@@ -64,7 +63,7 @@ def inverse_root(
     if mean_variance <= RANK_TOLERANCE * fallback:
         return np.eye(r) / np.sqrt(fallback if fallback > 0 else 1.0), 1.0
     rho = oas(S, max(n, 1.0)) if shrinkage == "oas" else float(shrinkage)
-    lam, V = eigh(S)
+    lam, V = np.linalg.eigh(S)
     lam = (1 - rho) * np.maximum(lam, 0.0) + rho * mean_variance
     keep = lam > RANK_TOLERANCE * lam.max()
     return V[:, keep] / np.sqrt(lam[keep]), rho

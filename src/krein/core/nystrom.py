@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .checks import Array
 from .moments import gram
@@ -51,7 +50,7 @@ def landmark_basis(
     """
     if rank is not None and (rank != int(rank) or rank < 1):
         raise ValueError(f"rank is a whole number from 1, or None; got {rank!r}")
-    lam, U = eigh((W + W.T) / 2)  # exact halves: W is symmetric up to rounding
+    lam, U = np.linalg.eigh((W + W.T) / 2)  # exact halves: W is symmetric up to rounding
     order = np.argsort(-np.abs(lam), kind="stable")
     keep = order[np.abs(lam[order]) > tol * np.abs(lam).max()][:rank]
     lam, U = lam[keep], U[:, keep]
@@ -76,11 +75,11 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     inverse_d = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-    E, Q = eigh(inverse_d[:, None] * G * inverse_d)
+    E, Q = np.linalg.eigh(inverse_d[:, None] * G * inverse_d)
     keep = len(G) * np.finfo(float).eps * E.max(initial=0.0) < E
     E, Q = E[keep], Q[:, keep]
     R = np.sqrt(E)[:, None] * Q.T * d  # (s, r), G = RᵀR
-    A, V = eigh((R * signs) @ R.T)
+    A, V = np.linalg.eigh((R * signs) @ R.T)
     order = np.argsort(-np.abs(A), kind="stable")
     order = order[np.abs(A[order]) > tol * np.abs(A).max(initial=0.0)]
     P = inverse_d[:, None] * (Q / np.sqrt(E)) @ V[:, order]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .checks import Array
 from .covariance import Shrinkage, shrinkage_to_identity
@@ -54,7 +53,7 @@ def fit_quadratic(
         n = moments.weights[c] - 1
         S = A.T @ moments.within_class(c) @ A / max(n, 1.0)
         rho[c] = shrinkage_to_identity(S, n)
-        lam, V = eigh((1 - rho[c]) * (S + S.T) / 2 + rho[c] * np.eye(s))
+        lam, V = np.linalg.eigh((1 - rho[c]) * (S + S.T) / 2 + rho[c] * np.eye(s))
         # a class that fills fewer dimensions than the rest is flat, not infinitely dense
         lam = np.maximum(lam, max(1e-3 * float(lam.mean()), 1e-8))
         roots[c] = V / np.sqrt(lam)

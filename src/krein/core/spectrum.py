@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
 
 from .checks import Array, Indices
 
@@ -80,7 +79,7 @@ def estimate_spectrum(
     """
     chosen = np.sort(rng.choice(n, size=min(size, n), replace=False))
     S = block(chosen, chosen)
-    lam = eigh((S + S.T) / 2, eigvals_only=True)
+    lam: Array = np.linalg.eigvalsh((S + S.T) / 2)  # type: ignore[assignment]
     return SpectrumEstimate(signature(lam, tol), negative_mass(lam), len(chosen), n)
 
 
@@ -112,7 +111,7 @@ def correct(K: Array, how: Correction, tol: float = RANK_TOLERANCE) -> Corrected
     A shift also lifts the eigenvalues that are zero, where no training row has a component:
     there alone K @ P and K' differ.
     """
-    lam, U = eigh(K)
+    lam, U = np.linalg.eigh(K)
     nonzero = np.abs(lam) > tol * np.abs(lam).max(initial=0.0)
     corrected = {
         "clip": lambda: np.maximum(lam, 0.0),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from ..blocks import Pairs
@@ -53,7 +52,7 @@ class Leverage(Rule):
 
 def ridge_leverage(B: Array, m: int) -> Array:
     """Return b_iᵀ(BᵀB + γI)⁻¹b_i (N,), γ such that they sum to m (less where rank ≤ m). O(N·r²)."""
-    lam, V = eigh(B.T @ B)
+    lam, V = np.linalg.eigh(B.T @ B)
     lam = np.maximum(lam, 0.0)
     top = lam.max(initial=0.0)
     if top == 0:

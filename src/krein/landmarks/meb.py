@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from scipy.linalg import eigvalsh
 
 from ..blocks import MatrixPairs, Pairs
 from ..core.checks import Array, Indices
@@ -107,7 +106,7 @@ def _spaced(cols: Indices) -> Indices:
 
 def _is_psd(core: Array, kind: str) -> bool:
     W = core if kind == "similarity" else LandmarkCentre.of(core).similarities(core)
-    lam = eigvalsh((W + W.T) / 2)
+    lam = np.linalg.eigvalsh((W + W.T) / 2)
     return bool(lam[0] >= -PSD_TOLERANCE * np.abs(lam).max())
 
 
