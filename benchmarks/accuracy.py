@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -95,14 +96,14 @@ def run() -> list[dict]:
     return rows
 
 
-class _Rows(LogisticRegression):
+class _Rows(ClassifierMixin, BaseEstimator):
     """Logistic regression on the rows of a square matrix, split along both axes."""
 
     def __init__(self, model=None) -> None:
         self.model = model
 
     def fit(self, X, y):
-        self.fitted_ = self.model.fit(X, y)
+        self.fitted_ = clone(self.model).fit(X, y)
         self.classes_ = self.fitted_[-1].classes_
         return self
 

@@ -180,7 +180,7 @@ def tangent() -> list[dict[str, Any]]:
                 f"tangent, {sides}-sided",
                 ours / bare,
                 "× speed of least squares",
-                "≥ 50" if sides == 1 else "–",
+                "≥ 50",
                 f"{ours:,.0f} pairs/s, {each} {bare:,.0f} pairs/s, 28 × 28 pixels",
             )
         )
