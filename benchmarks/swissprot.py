@@ -87,7 +87,7 @@ def run(folds: int = 10) -> list[dict]:
                 model.fit(K[train][:, columns], y[train])
             elif isinstance(clf, KNeighborsClassifier):
                 columns = train
-                model = clf.fit(1 - K[train][:, train], y[train])
+                model = clf.fit(2 - K[train][:, train], y[train])  # a dissimilarity, never below 0
             else:
                 model = clf.fit(K[train][:, train], y[train])
                 columns = train[model.landmarks_]
@@ -95,7 +95,7 @@ def run(folds: int = 10) -> list[dict]:
                     chosen[k] = model.selection_.indices
             seconds.append(time.perf_counter() - start)
             new = np.ascontiguousarray(K[test][:, columns])
-            P = model.predict_proba(1 - new if model is clf and columns is train else new)
+            P = model.predict_proba(2 - new if columns is train else new)
             accuracy.append(100 * np.mean(model.classes_[P.argmax(axis=1)] == y[test]))
             losses.append(log_loss(y[test], P, labels=model.classes_))
             sizes.append(len(columns))
@@ -110,4 +110,5 @@ def run(folds: int = 10) -> list[dict]:
                 unit="%",
             )
         )
+        print(rows[-1]["name"], f"{rows[-1]['value']:.2f}", rows[-1]["detail"], flush=True)
     return rows
