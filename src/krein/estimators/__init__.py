@@ -1,6 +1,7 @@
 """Thin scikit-learn façades over `krein.core`."""
 
-from .discriminant import IKFD, IKQD
+from .ikfd import IKFD
+from .ikqd import IKQD
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 from .pcvm import PCVM
 from .persist import load

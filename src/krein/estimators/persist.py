@@ -23,8 +23,10 @@ from ..io.modelfile import ModelFileError, read_model, write_model
 from ..landmarks import Rule, Selection
 from ..measures import Measure, available, get_measure
 from .base import LandmarkSet
-from .discriminant import IKFD, IKQD, Stream
+from .ikfd import IKFD
+from .ikqd import IKQD
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from .moments import Stream
 from .pcvm import PCVM
 
 if TYPE_CHECKING:

@@ -1,0 +1,167 @@
+"""IKFD: the indefinite kernel Fisher discriminant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.checks import Array
+from ..core.covariance import Shrinkage
+from ..core.fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest
+from ..core.moments import ClassMoments
+from ..core.nystrom import signed_eigen
+from ..core.prune import prune_landmarks
+from ..measures import take
+from .base import LandmarkSet
+from .moments import MomentClassifier
+
+
+class IKFD(MomentClassifier):
+    """Indefinite kernel Fisher discriminant: probabilistic, linear in N, nothing to tune.
+
+    With `landmarks="all"` the dense method, otherwise its Nyström version: one pass over
+    blocks of similarities, of which only class counts, sums and one Gram matrix are kept.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name out of `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects stand for all: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "auto" (grown until more no longer help), a rule out of `krein.landmarks`, or indices.
+    n_landmarks : int or None, default=None
+        How many, for rules that take a number; None takes as many as "meb" would.
+    rank : int or None, default=None
+        Keep so many dimensions of the landmark space, the largest |λ|. Not with `prune`.
+    shrinkage : "oas" or float, default="oas"
+        How far the covariance is shrunk towards a multiple of the identity: by the OAS formula,
+        or a share from 0 to 1. At 0 a singular one has its pseudo-inverse, as in the paper.
+    multiclass : {"joint", "ovr"}, default="joint"
+        One model of all classes with a shared covariance, or one class against the rest.
+    priors : "uniform", dict, array or None, default=None
+        Probability of each class before its objects are seen; None takes their frequencies.
+    class_weight : dict, "balanced" or None, default=None
+        What an error on each class costs, as in scikit-learn: a factor of its prior.
+    prune : bool, default=False
+        Drop landmarks that the discriminant does not need, so that a prediction costs fewer
+        comparisons. With `multiclass="joint"`.
+    calibrate : bool, default=False
+        Fit a temperature to held-out scores (ten folds, no pair compared again). Keeps the N×m
+        values while fitting.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. At predict, given
+        values are used as they are.
+    n_jobs : int or None, default=None
+        Workers that compare pairs. None: all processors for measures that release Python's
+        lock, one process for a plain function.
+    cache : path or None, default=None
+        Folder that keeps finished blocks, so that a killed run goes on where it stopped. It serves
+        any objects of the same measure.
+    verbose : int, default=0
+        Above 0, a progress bar where standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed of everything random in the choice of landmarks.
+
+    Attributes
+    ----------
+    classes_ : array (C,)
+    landmarks_ : array (m,)
+        Rows of the training objects that a new object is compared with.
+    dual_coef_, intercept_ : arrays (m, C) and (C,)
+        Scores are similarities to the landmarks times `dual_coef_`, plus `intercept_`.
+    signature_ : Signature
+        Positive, negative and vanishing eigenvalues of the approximated kernel.
+    eigenvalues_ : array
+        The non-zero ones with their signs, largest magnitude first.
+    shrinkage_ : float or array (C,)
+        The share that was used, for each class where `multiclass="ovr"`.
+    kernel_evaluations_ : int
+        How many pairs were compared to fit.
+    temperature_ : float
+        What scores are multiplied by before they become probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKFD
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> languages = ["en", "en", "en", "de", "de", "de"]
+    >>> clf = IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
+    >>> clf.predict(["louse", "laus"])
+    array(['en', 'de'], dtype='<U2')
+    """
+
+    _by_class = False
+
+    dual_coef_: Array
+    intercept_: Array
+    shrinkage_: float | Array
+
+    def __init__(
+        self,
+        measure: Any = "elm",
+        *,
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "meb",
+        n_landmarks: int | None = None,
+        rank: int | None = None,
+        shrinkage: Shrinkage = "oas",
+        multiclass: str = "joint",
+        priors: Any = None,
+        class_weight: Any = None,
+        prune: bool = False,
+        calibrate: bool = False,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.shrinkage = shrinkage
+        self.multiclass = multiclass
+        self.priors = priors
+        self.class_weight = class_weight
+        self.prune = prune
+        self.calibrate = calibrate
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _discriminant(self, moments: ClassMoments) -> LinearDiscriminant:
+        ovr = self.multiclass == "ovr" and len(moments.weights) > 2
+        fit = fit_fisher_one_against_rest if ovr else fit_fisher
+        return fit(moments, shrinkage=self.shrinkage, priors=self._priors(moments.weights))
+
+    def _conclude(self) -> None:
+        landmarks, moments = self.stream_.landmarks, self.stream_.moments
+        space = landmarks.space
+        model = self._discriminant(moments)
+        rho = model.shrinkage
+        self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
+        self._adopt(landmarks)
+        if self.prune:
+            if self.multiclass != "joint":
+                raise ValueError("prune=True goes with multiclass='joint'")
+            if self.rank is not None:
+                raise ValueError("prune=True drops landmarks, rank= dimensions: use one of them")
+            pruned = prune_landmarks(space, moments, model, self.shrinkage)
+            kept = pruned.kept
+            objects = None if landmarks.objects is None else take(landmarks.objects, kept)
+            self._adopt(LandmarkSet(space.restricted(kept), landmarks.indices[kept], objects))
+            self.dual_coef_, self.intercept_ = pruned.dual_coef, pruned.intercept
+        else:
+            self.dual_coef_ = space.basis.T @ model.coef
+            self.intercept_ = model.intercept - model.centre @ model.coef
+        self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
+
+    def _scores(self, values: Array) -> Array:
+        return self.space_.similarities(values) @ self.dual_coef_ + self.intercept_
