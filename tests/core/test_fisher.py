@@ -204,3 +204,29 @@ def test_quadratic_with_few_objects_falls_back_on_the_shared_covariance():
     model = fit_quadratic(moments_of(B, y, 3, by_class=True))
     assert model.shrinkage[2] == 1.0
     assert np.isfinite(model.scores(B)).all()
+
+
+def test_the_traces_behind_the_shrinkage_are_unbiased():
+    """E tr S² = (1 + 1/n) tr Σ² + tr²Σ/n and E tr²S = tr²Σ + 2 tr Σ²/n, solved for Σ."""
+    rng = np.random.default_rng(0)
+    variances, n, draws = np.array([3.0, 1.5, 1.0, 0.5]), 10, 20_000
+    X = rng.normal(size=(draws, n, 4)) * np.sqrt(variances)
+    S = np.einsum("dni,dnj->dij", X, X) / n
+    trace, squares = np.trace(S, axis1=1, axis2=2), (S**2).sum(axis=(1, 2))
+    sigma_squares = (squares - trace**2 / n) / (1 + 1 / n - 2 / n**2)
+    sigma_trace = trace**2 - 2 * sigma_squares / n
+    assert_allclose(sigma_squares.mean(), (variances**2).sum(), rtol=0.02)
+    assert_allclose(sigma_trace.mean(), variances.sum() ** 2, rtol=0.02)
+    # and the function is their quotient
+    one = S[0]
+    distance = ((one - np.eye(4)) ** 2).sum()
+    expected = np.clip((sigma_trace[0] + sigma_squares[0]) / n / distance, 0, 1)
+    assert_allclose(shrinkage_to_identity(one, n), expected)
+
+
+def test_quadratic_follows_deviations_that_differ_by_far():
+    rng = np.random.default_rng(0)
+    B = np.concatenate([rng.normal(size=(500, 3)), 100 * rng.normal(size=(500, 3))])
+    y = np.repeat([0, 1], 500)
+    P = softmax(fit_quadratic(moments_of(B, y, by_class=True)).scores(B), axis=1)
+    assert -np.log(P[np.arange(1000), y]).mean() < 0.01

@@ -39,6 +39,19 @@ def test_rank_and_calibration_speak_of_the_same_model(cls):
     assert losses[1] < losses[0] + 0.02
 
 
+@pytest.mark.parametrize("landmarks", ["all", "random"])
+def test_temperature_is_near_the_best_for_new_objects(landmarks):
+    Z, labels = noisy(400)
+    Z_new, labels_new = noisy(4000, seed=1)
+    number = 60 if landmarks == "random" else None
+    clf = IKFD(landmarks=landmarks, n_landmarks=number, calibrate=True, random_state=0)
+    scores = clf.fit(Z, labels).decision_function(Z_new)
+    signed = np.where(labels_new == 1, scores, -scores)
+    grid = np.exp(np.linspace(-5, 3, 81))
+    losses = [np.logaddexp(0, -beta * signed).mean() for beta in grid]
+    assert np.logaddexp(0, -clf.temperature_ * signed).mean() < min(losses) + 0.02
+
+
 def test_objects_of_weight_zero_keep_their_places():
     weights = np.ones(8)
     weights[0] = 0
