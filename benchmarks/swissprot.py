@@ -56,10 +56,10 @@ def run(folds: int = 10) -> list[dict]:
         "IKFD meb": (IKFD("precomputed", landmarks=meb, random_state=0), folds, "83.5"),
         "IKFD meb, calibrated": (
             IKFD("precomputed", landmarks=meb, calibrate=True, random_state=0),
-            2,
+            folds,
             "",
         ),
-        "IKQD meb": (IKQD("precomputed", landmarks=meb, random_state=0), 2, ""),
+        "IKQD meb": (IKQD("precomputed", landmarks=meb, random_state=0), folds, ""),
         "PCVM meb": (
             PCVM("precomputed", landmarks=meb, random_state=0),
             folds,
@@ -67,10 +67,10 @@ def run(folds: int = 10) -> list[dict]:
         ),
         "PCVM auto": (
             PCVM("precomputed", landmarks="auto", random_state=0),
-            2,
+            folds,
             "93.7 with 8 % of 1-NN's comparisons",
         ),
-        "logistic regression, PCVM's landmarks": (None, 2, ""),
+        "logistic regression, PCVM's landmarks": (None, folds, ""),
         "1-NN, all comparisons": (KNeighborsClassifier(1, metric="precomputed"), folds, ""),
     }
     rows = []

@@ -80,27 +80,28 @@ class Pairs(ABC):
         been taken BLAS runs in one thread.
         """
         cols = np.asarray(cols, dtype=np.intp)
-        chosen = np.arange(len(self)) if rows is None else np.asarray(rows, dtype=np.intp)
-        place = np.full(len(self) if core is not None else 0, -1, dtype=np.intp)
-        if core is not None:
-            place[cols] = np.arange(len(cols))
+        n = len(self) if rows is None else len(rows)
+        size = self.block_rows(len(cols))
+        order = np.argsort(cols)
 
-        def run(part: Indices) -> tuple[int, Result]:
+        def run(start: int) -> tuple[int, Result]:
+            # indices are made block by block: nothing here grows with the number of rows
+            stop = min(start + size, n)
+            part = np.arange(start, stop) if rows is None else np.asarray(rows[start:stop])
             if core is None:
                 return len(part), function(part, self._values(part, cols))
-            known = place[part] >= 0
+            place = order[np.searchsorted(cols, part, sorter=order).clip(max=len(cols) - 1)]
+            known = cols[place] == part
             if not known.any():
                 return len(part), function(part, self._values(part, cols))
             values = np.empty((len(part), len(cols)))
-            values[known] = core[place[part[known]]]
+            values[known] = core[place[known]]
             if not known.all():
                 values[~known] = self._values(part[~known], cols)
             return len(part), function(part, values)
 
-        size = self.block_rows(len(cols))
-        parts = [chosen[i : i + size] for i in range(0, len(chosen), size)]
-        with progress(len(chosen) * len(cols), "comparing", self.verbose) as shown:
-            for done, result in in_order(run, parts, self.workers):
+        with progress(n * len(cols), "comparing", self.verbose) as shown:
+            for done, result in in_order(run, range(0, n, size), self.workers):
                 shown.advance(done * len(cols))
                 yield result
 

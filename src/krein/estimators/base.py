@@ -25,7 +25,7 @@ from ..measures import get_measure, take
 from ..measures.vectors import Vectors
 
 Result = TypeVar("Result")
-Codes = NDArray[np.intp]
+Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
 
 
 @dataclass(frozen=True)

@@ -102,19 +102,15 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         if n == 0:
             raise ValueError(f"there are no objects for {name} to learn from")
         y = check_labels(column_or_1d(y, warn=True), n)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        known = np.unique(y) if classes is None else np.unique(classes)
-        unseen = ~np.isin(y, known)
-        if unseen.any():
-            raise ValueError(
-                f"label {y[unseen].tolist()[0]!r} is not among the classes {known.tolist()}"
-            )
+        if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes, whatever they are
+            assert_all_finite(y, input_name="y")
+            check_classification_targets(y)
+        known = _distinct(y) if classes is None else np.unique(classes)
         if len(known) < 2:
             raise ValueError(
                 f"{name} needs two classes or more; y holds one class: {known.tolist()[0]!r}"
             )
-        codes = np.searchsorted(known, y)
+        codes = _coded(y, known)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(
@@ -191,6 +187,29 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 def _length(X: Any) -> int:
     """How many objects; a path names a file of values."""
     return len(as_matrix(X)) if isinstance(X, str) or hasattr(X, "__fspath__") else _num_samples(X)
+
+
+_LABELS = 65_536  # looked at together, so that memory does not grow with their number
+
+
+def _distinct(y: NDArray[Any]) -> NDArray[Any]:
+    """Return the sorted distinct labels."""
+    parts = [np.unique(y[i : i + _LABELS]) for i in range(0, len(y), _LABELS)]
+    return np.unique(np.concatenate(parts))
+
+
+def _coded(y: NDArray[Any], classes: NDArray[Any]) -> Codes:
+    """Return the place of each label among the classes, in the smallest type that holds it."""
+    codes = np.empty(len(y), dtype=np.min_scalar_type(len(classes) - 1))
+    for i in range(0, len(y), _LABELS):
+        part = y[i : i + _LABELS]
+        found = np.searchsorted(classes, part).clip(max=len(classes) - 1)
+        unseen = classes[found] != part
+        if unseen.any():
+            label = part[unseen].tolist()[0]
+            raise ValueError(f"label {label!r} is not among the classes {classes.tolist()}")
+        codes[i : i + _LABELS] = found
+    return codes
 
 
 def _stratified_folds(codes: Codes, weights: Array | None, rng: np.random.Generator) -> Codes:

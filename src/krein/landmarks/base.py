@@ -16,7 +16,7 @@ from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
 from ..core.space import LandmarkSpace
 
-Codes = NDArray[np.intp]
+Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
 
 
 @dataclass(frozen=True)
