@@ -22,3 +22,16 @@ def test_an_estimator_brings_no_optional_dependency():
 
 def test_core_knows_no_scikit_learn():
     assert "sklearn" not in imported_by("import krein.core.prune, krein.core.quadratic")
+
+
+def test_what_the_readme_names_is_there_after_one_import():
+    for name in (
+        "reject.RejectingClassifier",
+        "measures.available()",
+        "landmarks.MEB",
+        "blocks.open_pairs",
+        "datasets.make_checkerboard",
+        "IKFD",
+        "load",
+    ):
+        imported_by(f"import krein; krein.{name}")

@@ -17,6 +17,8 @@ _HOME = {
     "load": "estimators",
 }
 
+_PARTS = {"blocks", "datasets", "landmarks", "measures", "reject"}
+
 if TYPE_CHECKING:
     from .estimators import (
         IKFD,
@@ -43,8 +45,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: `import krein` stays light."""
     if name in _HOME:
         return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    if name in _PARTS:
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_PARTS})

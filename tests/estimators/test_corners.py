@@ -330,3 +330,33 @@ def test_one_cache_serves_folds_and_predictions(tmp_path):
     assert clf.fit(WORDS, LANGUAGES).predict(["louse"]).tolist() == ["en"]
     again = IKFD("levenshtein", landmarks="all", cache=tmp_path / "cache").fit(WORDS, LANGUAGES)
     assert again.kernel_evaluations_ == 0
+
+
+@pytest.mark.parametrize("landmarks", ["meb", "kmeans", "entropy", "leverage", "random", "auto"])
+def test_few_objects_are_compared_once(landmarks):
+    calls = []
+
+    def likeness(a, b):
+        calls.append((a, b))
+        return -abs(a - b)
+
+    rng = np.random.default_rng(0)
+    labels = np.arange(100) % 2
+    objects = (rng.normal(size=100) + 2 * labels).tolist()
+    clf = IKFD(likeness, landmarks=landmarks, random_state=0).fit(objects, labels)
+    assert clf.kernel_evaluations_ == len(calls)
+    assert len(calls) <= 100 * (100 + 32) / 2 + 16, "half the pairs, in steps, and a trial"
+    given = IKFD(likeness, landmarks="random", n_landmarks=3, random_state=0)
+    assert given.fit(objects, labels).kernel_evaluations_ <= 3 * 100 + 16, "no more than needed"
+
+
+def test_a_measure_in_the_place_of_a_number_is_told():
+    with pytest.raises(ValueError, match="the measure is named"):
+        krein.IndefiniteKernelPCA("levenshtein").fit(WORDS)
+
+
+def test_a_series_in_the_place_of_many_is_refused():
+    series = np.random.default_rng(0).normal(size=(12, 20))
+    clf = IKFD("dtw", landmarks="all").fit(series, np.arange(12) % 2)
+    with pytest.raises(ValueError, match="give a list of series"):
+        clf.predict(list(series[0]))

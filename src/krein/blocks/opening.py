@@ -44,9 +44,10 @@ def open_pairs(
       process alone for a plain function. -1: all processors.
     - `cache`: a folder that keeps every finished block of one measure (one of another measure is
       refused); a later run compares only blocks that are missing. Blocks are known by the
-      contents of their objects, so that one folder serves folds, refits and predictions. A
-      function is known by its code and all that it holds, but not by what it reads from its
-      module: name another folder when that changes. Not used with a matrix.
+      contents of their objects, so that one folder serves folds, refits and predictions, and
+      reused as wholes, where the same rows meet the same columns. A function is known by its code
+      and all that it holds, but not by what it reads from its module: name another folder when
+      that changes. Not used with a matrix.
     - `verbose`: above 0, a progress bar where standard error is a terminal.
     - `symmetrize`: average both directions of a measure or matrix that is not symmetric. Of new
       objects a matrix holds one direction alone: `open_new_pairs` takes its n × N values as they

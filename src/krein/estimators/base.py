@@ -20,7 +20,7 @@ from ..blocks import ObjectPairs, Pairs, is_precomputed, open_new_pairs, open_pa
 from ..core.checks import Array, Indices
 from ..core.space import LandmarkSpace
 from ..core.spectrum import Signature
-from ..landmarks import Selection, get_rule
+from ..landmarks import Selection, get_rule, select_landmarks
 from ..measures import get_measure, take
 from ..measures.vectors import Vectors
 
@@ -178,7 +178,8 @@ class LandmarkEstimator(BaseEstimator):
 
     def _choose(self, pairs: Pairs, codes: Codes | None) -> Selection:
         """Choose landmarks by the rule asked for."""
-        return get_rule(self.landmarks, self.n_landmarks).select(pairs, codes, self._rng())
+        rule = get_rule(self.landmarks, self.n_landmarks)
+        return select_landmarks(rule, pairs, codes, self._rng())
 
     def _span(self, pairs: Pairs, selection: Selection) -> LandmarkSet:
         """Return the landmarks of a selection with the space they span: m² values."""

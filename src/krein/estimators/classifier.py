@@ -19,7 +19,7 @@ from ..blocks.matrix import as_matrix
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, check_labels
 from ..core.space import LandmarkSpace
-from ..landmarks import Given, Learner, Selection, get_rule
+from ..landmarks import Given, Learner, Selection, get_rule, select_landmarks
 from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas
 
 Scorer = Callable[[Array], Array]
@@ -131,7 +131,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         rule = get_rule(self.landmarks, self.n_landmarks)
         learner = Learner(self._learn, self._log_proba, self.rank)
         if weights is None or (weights > 0).all() or isinstance(rule, Given):
-            return rule.select(pairs, codes, self._rng(), learner)
+            return select_landmarks(rule, pairs, codes, self._rng(), learner)
         counted = np.flatnonzero(weights > 0)
         part = None if codes is None else codes[counted]
         found = rule.select(SubsetPairs(pairs, counted), part, self._rng(), learner)

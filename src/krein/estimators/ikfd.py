@@ -27,7 +27,8 @@ class IKFD(MomentClassifier):
         How two objects are compared: a name out of `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name.
+        Parameters of a measure given by name; of a function, {"kind": "dissimilarity"} where a
+        larger value means less alike.
     landmarks : str, Rule or array of int, default="meb"
         Which objects stand for all: "all", "meb", "kmeans", "entropy", "random", "leverage",
         "auto" (grown until more no longer help), a rule out of `krein.landmarks`, or indices.
@@ -57,8 +58,8 @@ class IKFD(MomentClassifier):
         Workers that compare pairs. None: all processors for measures that release Python's
         lock, one process for a plain function.
     cache : path or None, default=None
-        Folder that keeps finished blocks, so that a killed run goes on where it stopped. It serves
-        any objects of the same measure.
+        Folder that keeps finished blocks of one measure, so that a killed run goes on where it
+        stopped. A block is reused where the same objects meet the same landmarks again.
     verbose : int, default=0
         Above 0, a progress bar where standard error is a terminal.
     random_state : int, RandomState or None, default=None

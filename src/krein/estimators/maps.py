@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
+from numbers import Integral
 from operator import add
 from typing import Any, Self
 
@@ -187,8 +188,12 @@ random_state : as for `IKFD`
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the axes from objects X; labels y serve rules that look at them."""
-        if self.n_components is not None and self.n_components < 1:
-            raise ValueError(f"n_components must be at least 1; got {self.n_components}")
+        n = self.n_components
+        if n is not None and not (isinstance(n, Integral) and n >= 1):
+            raise ValueError(
+                f"n_components is a whole number from 1, or None; got {n!r} (the measure is named: "
+                "measure=...)"
+            )
         moments = self._gram(X, y)
         with calm_blas(len(self.space_.signs)):
             self.embedding_ = embed(

@@ -70,7 +70,7 @@ def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except Exception as error:  # zipfile, zlib and struct each raise their own on damaged bytes
-        raise ModelFileError(f"{path} is no krein model, or is damaged: {error}") from error
+        raise ModelFileError(f"{path} is no krein model, or is damaged") from error
     if "header" not in members or "seal" not in members:
         raise ModelFileError(f"{path} is no krein model: it has no header")
     text = members.pop("header").tobytes()

@@ -2,7 +2,7 @@
 
 from .all import All, Given
 from .auto import Auto
-from .base import Learner, Rule, Selection
+from .base import Learner, Rule, Selection, select_landmarks
 from .entropy import Entropy
 from .kmeans import KMeans
 from .leverage import Leverage
@@ -23,4 +23,5 @@ __all__ = [
     "Rule",
     "Selection",
     "get_rule",
+    "select_landmarks",
 ]

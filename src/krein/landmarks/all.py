@@ -12,6 +12,10 @@ from .base import Codes, Learner, Rule, Selection
 class All(Rule):
     """All objects. The Nyström approximation is then exact: N² values, O(N³) time."""
 
+    def compares(self) -> bool:
+        """Everybody is chosen, or was: nothing to look at."""
+        return False
+
     def select(
         self,
         pairs: Pairs,
@@ -34,6 +38,10 @@ class Given(Rule):
 
     def __init__(self, indices: object) -> None:
         self.indices = indices
+
+    def compares(self) -> bool:
+        """Everybody is chosen, or was: nothing to look at."""
+        return False
 
     def select(
         self,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ..blocks import MatrixPairs, Pairs
+from ..blocks import MatrixPairs, ObjectPairs, Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
 from ..core.space import LandmarkSpace
+from ..measures.vectors import Vectors
 
 Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
 
@@ -48,6 +49,10 @@ class Rule(BaseEstimator, ABC):
     supervised = False
     """Whether the rule needs labels."""
 
+    def compares(self) -> bool:
+        """Whether the rule looks at values of the measure."""
+        return True
+
     @abstractmethod
     def select(
         self,
@@ -72,6 +77,32 @@ class Rule(BaseEstimator, ABC):
                 f"{type(self).__name__} chooses landmarks class by class and needs labels y"
             )
         return np.zeros(len(pairs), dtype=np.intp)
+
+
+FEW = 128
+"""Up to so many objects, comparing all of them once costs no more than what rules look at."""
+
+
+def select_landmarks(
+    rule: Rule,
+    pairs: Pairs,
+    codes: Codes | None,
+    rng: np.random.Generator,
+    learner: Learner | None = None,
+) -> Selection:
+    """Choose landmarks by `rule`; where objects are few, from one comparison of all pairs.
+
+    Sketches and columns of few objects overlap: taken one by one they would compare more pairs
+    than there are. The values to the landmarks come with the selection, and are not asked again.
+    """
+    costly = isinstance(pairs, ObjectPairs) and not isinstance(pairs.measure, Vectors)
+    if not (costly and pairs.symmetric and len(pairs) <= FEW and rule.compares()):
+        return rule.select(pairs, codes, rng, learner)
+    everyone = np.arange(len(pairs))
+    known = MatrixPairs(pairs.block(everyone, everyone), pairs.kind)
+    known.psd = pairs.psd
+    found = rule.select(known, codes, rng, learner)
+    return replace(found, values=known.block(everyone, found.indices))
 
 
 def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:

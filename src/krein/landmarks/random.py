@@ -24,6 +24,10 @@ class Random(Rule):
         self.n_landmarks = n_landmarks
         self.stratified = stratified
 
+    def compares(self) -> bool:
+        """Only to find the number, where none is given."""
+        return self.n_landmarks is None
+
     def select(
         self,
         pairs: Pairs,

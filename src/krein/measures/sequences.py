@@ -187,7 +187,8 @@ class SmithWaterman(_Alignment):
     the sequences, and a classifier would see length before likeness. `normalize=False` gives
     the raw scores. Lower case is read as upper case; a letter that `matrix` does not score is
     an error unless `unknown` names the letter to take for it. A gap of k letters costs
-    `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) a pair, by Opal's SIMD kernels.
+    `gap_open` + (k − 1)·`gap_extend`. For DNA name a matrix of nucleotides, "NUC.4.4": A, C, G and
+    T are amino acids too. O(|a|·|b|) a pair, by Opal's SIMD kernels.
     """
 
     name = "smith-waterman"

@@ -33,6 +33,8 @@ def _series(objects: Any) -> Objects:
         return stack
     series: list[Array] = []
     for row, item in enumerate(objects):
+        if np.ndim(item) == 0 and not isinstance(item, str):
+            raise ValueError(f"series {row} is the single value {item!r}; give a list of series")
         try:
             one = np.ascontiguousarray(item, dtype=np.float64)
         except (TypeError, ValueError) as error:
