@@ -13,6 +13,8 @@ import numpy as np
 from krein.blocks import open_pairs
 from krein.blocks.workers import single_blas
 
+from .timing import row
+
 
 def best_of(rounds: int, **runs: Callable[[], Any]) -> dict[str, float]:
     """Return the shortest time of each, run in turns so that all meet the same weather."""
@@ -29,10 +31,6 @@ def columns(pairs: Any, cols: np.ndarray) -> None:
     """Compare everything with the columns, and let go of each block."""
     for _ in pairs.map_columns(lambda rows, values: None, cols):
         pass
-
-
-def row(name: str, value: float, unit: str, target: str, detail: str) -> dict[str, Any]:
-    return {"name": name, "value": value, "unit": unit, "target": target, "detail": detail}
 
 
 def rate(pairs: int, seconds: float) -> str:
@@ -72,17 +70,17 @@ def smith_waterman() -> list[dict[str, Any]]:
         row(
             "smith-waterman",
             times["bare"] / times["ours"],
-            "× speed of pyopal",
-            "≥ 0.85",
-            f"{rate(pairs, times['ours'])}, pyopal {bare_rate}, "
+            unit="× speed of pyopal",
+            target="≥ 0.85",
+            detail=f"{rate(pairs, times['ours'])}, pyopal {bare_rate}, "
             f"all threads {rate(pairs, times['shared'])}; ours normalised",
         ),
         row(
             "smith-waterman, blocks kept",
             times["kept"] / times["ours"],
-            "× time without a cache",
-            "≤ 1.10",
-            f"{times['kept']:.2f} s against {times['ours']:.2f} s",
+            unit="× time without a cache",
+            target="≤ 1.10",
+            detail=f"{times['kept']:.2f} s against {times['ours']:.2f} s",
         ),
     ]
 
@@ -105,9 +103,10 @@ def levenshtein() -> list[dict[str, Any]]:
         row(
             "levenshtein",
             times["bare"] / times["ours"],
-            "× speed of rapidfuzz",
-            "≥ 0.85",
-            f"{rate(pairs, times['ours'])}, rapidfuzz {rate(pairs, times['bare'])}, length 40",
+            unit="× speed of rapidfuzz",
+            target="≥ 0.85",
+            detail=f"{rate(pairs, times['ours'])}, rapidfuzz {rate(pairs, times['bare'])}, "
+            "length 40",
         )
     ]
 
@@ -132,9 +131,9 @@ def dtw() -> list[dict[str, Any]]:
         row(
             "dtw",
             ours / bare,
-            "× speed of dtaidistance",
-            "≥ 8",
-            f"{ours:,.0f} pairs/s, dtaidistance {bare:,.0f} pairs/s, length 150",
+            unit="× speed of dtaidistance",
+            target="≥ 8",
+            detail=f"{ours:,.0f} pairs/s, dtaidistance {bare:,.0f} pairs/s, length 150",
         )
     ]
 
@@ -179,9 +178,9 @@ def tangent() -> list[dict[str, Any]]:
             row(
                 f"tangent, {sides}-sided",
                 ours / bare,
-                "× speed of least squares",
-                "≥ 50",
-                f"{ours:,.0f} pairs/s, {each} {bare:,.0f} pairs/s, 28 × 28 pixels",
+                unit="× speed of least squares",
+                target="≥ 50",
+                detail=f"{ours:,.0f} pairs/s, {each} {bare:,.0f} pairs/s, 28 × 28 pixels",
             )
         )
     return results
@@ -209,9 +208,9 @@ def elm() -> list[dict[str, Any]]:
         row(
             "elm, N = 10⁶, m = 100",
             times["bare"] / times["ours"],
-            "× speed of NumPy's expression",
-            "≥ 0.8",
-            f"{times['ours']:.2f} s, NumPy {times['bare']:.2f} s, "
+            unit="× speed of NumPy's expression",
+            target="≥ 0.8",
+            detail=f"{times['ours']:.2f} s, NumPy {times['bare']:.2f} s, "
             f"all threads {times['shared']:.2f} s",
         )
     ]

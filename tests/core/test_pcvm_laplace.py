@@ -111,13 +111,3 @@ def test_thinned_rows_keep_every_class_and_its_weight():
     for c in range(3):
         np.testing.assert_allclose(rows.weight[rows.y == c].sum(), weight[y == c].sum())
     assert Rows(F, y).thinned(10_000).shape == (10_000, 1)
-
-
-def test_moderation_draws_probabilities_towards_one_half():
-    K, y = _rings(7, N=40)
-    rows = Rows(K, y)
-    fit = fit_pcvm(rows, y[:30])
-    Z = fit.scores(K)
-    moderated = surroundings(rows, fit).moderated(Z, K)
-    assert (np.abs(moderated) <= np.abs(Z)).all()
-    assert np.array_equal(moderated > 0, Z > 0)

@@ -71,7 +71,7 @@ def test_a_checkerboard_is_learned_by_few():
     clf = PCVM(landmarks="random", n_landmarks=100, random_state=0).fit(Z, labels)
     assert clf.score(Z_new, labels_new) > 0.95
     assert len(clf.landmarks_) <= 60
-    assert clf.kernel_evaluations_ == 3000 * 100 or clf.kernel_evaluations_ < 3000 * 100
+    assert 3000 * 90 < clf.kernel_evaluations_ <= 3000 * 100, "N·m, less what is symmetric"
 
 
 def test_more_basis_objects_than_landmarks():

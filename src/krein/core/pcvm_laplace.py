@@ -37,14 +37,6 @@ class Surroundings:
     covariance: Array  # (C, k, k), zero for weights on their bound
     roots: tuple[Array, ...]  # C of (r+1, ·): variance of a score is ‖(f, 1) root‖²
 
-    def moderated(self, Z: Array, F: Array) -> Array:
-        """Return z/√(1 + h): probit scores with the uncertainty of the weights integrated out.
-
-        ∫ Ψ(z + √h ε) N(ε) dε. For the probit link alone: with softmax, where scores are
-        uncertain together, the variance of one score at a time makes probabilities worse.
-        """
-        return Z / np.sqrt(1.0 + self.variance(F))
-
     def variance(self, F: Array) -> Array:
         """Return the variance of each score of each row. O(n r k C)."""
         found = [np.square(F @ R[:-1] + R[-1]).sum(axis=1) for R in self.roots]

@@ -108,7 +108,7 @@ class _Alignment(Measure):
                     raise ValueError(
                         f"sequence {row} ({excerpt(given)}) contains {given[place]!r} at position "
                         f"{place + 1}, which is not scored with {self.matrix}; "
-                        "unknown='X' would take X for such letters"
+                        "take it out, or take X for it: measure_params={'unknown': 'X'}"
                     )
                 sequence = sequence.translate({ord(letter): self.unknown for letter in foreign})
             checked.append(sequence)
