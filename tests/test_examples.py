@@ -11,7 +11,8 @@ SCRIPTS = sorted(
     path
     for folder in ("examples", "paper")
     for path in (ROOT / folder).glob("*.py")
-    if "__main__" in path.read_text(encoding="utf-8")  # the others are what these share
+    if path.stem != "__main__"  # which would run them all
+    and 'if __name__ == "__main__"' in path.read_text(encoding="utf-8")
 )
 
 
