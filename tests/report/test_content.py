@@ -15,6 +15,7 @@ from krein.report.charts import (
     chosen_point,
     growth_chart,
     nice_ticks,
+    percent,
     reject_chart,
     reliability_chart,
     spectrum_chart,
@@ -296,5 +297,16 @@ class TestMap:
 
 
 def test_long_names_may_be_broken_and_stay_escaped():
-    assert breakable("Ab_C+d") == "Ab_<wbr>C+<wbr>d"
-    assert "<script" not in breakable("<script_x>")
+    assert breakable("Kinase_Atp+Protein_St") == "Kinase_<wbr>Atp+<wbr>Protein_<wbr>St"
+    assert breakable("POL_HV2NZ") == "POL_HV2NZ"
+    for name in ("<script_x>", "<script_x>" * 9):
+        assert "<script" not in breakable(name)
+
+
+def test_little_is_not_called_nothing():
+    assert [percent(v, 1) for v in (0, 0.0001, 0.002, 1)] == [
+        "0.0\u00a0%",
+        "< 0.1\u00a0%",
+        "0.2\u00a0%",
+        "100.0\u00a0%",
+    ]

@@ -108,8 +108,11 @@ def path(xs: Sequence[float], ys: Sequence[float]) -> str:
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """Return a share as text: 0.5 → "50 %"."""
-    return f"{100 * value:.{digits}f} %"
+    """Return a share as text that is not broken: 0.5 → "50 %"; little is not called nothing."""
+    least = 0.5 / 10 ** (digits + 2)
+    if 0 < value < least:
+        return f"< {100 * 2 * least:.{digits}f}\u00a0%"
+    return f"{100 * value:.{digits}f}\u00a0%"
 
 
 def _x(low: float, high: float) -> Scale:

@@ -52,6 +52,7 @@ def report_content(
         "n": len(evaluation.names),
         "what": what,
         "best": best,
+        "cheaper": _cheaper(models, evaluation.best),
         "models": [
             _model(evaluation, model, point) for model, point in zip(models, chosen, strict=True)
         ],
@@ -187,6 +188,12 @@ def _object(evaluation: Evaluation, model: ModelResult, i: int) -> dict[str, Any
         "own": float(P[np.searchsorted(model.classes, model.labels[i])]),
         "right": bool(model.right[i]),
     }
+
+
+def _cheaper(models: list[ModelResult], best: ModelResult) -> dict[str, Any] | None:
+    """The best model that compares a new object half as often as the best of all, or less."""
+    found = [model for model in models if model.comparisons <= best.comparisons / 2]
+    return min((m.summary() for m in found), key=lambda m: m["log_loss"]["mean"], default=None)
 
 
 def _guessing(sizes: list[int]) -> float:

@@ -15,6 +15,9 @@ COLOURS = 8
 
 STRETCH = 1.5
 
+GROUPS, NEAR, FAR = 3, 60.0, 150.0
+"""A class is named up to so many times; what counts as near its name, and as far from it."""
+
 FEW_CLASSES = 12
 """Up to so many the names are written larger."""
 
@@ -54,8 +57,9 @@ def draw_map(found: ObjectMap, codes: Indices, classes: list[str]) -> Drawn:
     """Place the objects of the map and the names of their classes. `codes` are of the mapped."""
     xy, height = _placed(found.xy, turn=found.method != "axes")
     present = np.unique(codes)
-    anchors = {int(c): _anchor(xy[codes == c]) for c in present}
-    colours = _colours(anchors, len(classes))
+    most = 1 if len(classes) <= COLOURS else GROUPS
+    anchors = {int(c): _anchors(xy[codes == c], most) for c in present}
+    colours = _colours({c: places[0] for c, places in anchors.items()}, len(classes))
     dot = 5.0 if len(xy) <= 300 else 3.6 if len(xy) <= 1500 else 2.6
     letter = 17 if len(classes) <= FEW_CLASSES else 13
     labels = _labels(anchors, classes, height, letter)
@@ -79,11 +83,23 @@ def _placed(xy: Array, *, turn: bool) -> tuple[Array, int]:
     return np.column_stack([placed[:, 0], height - placed[:, 1]]), height
 
 
-def _anchor(points: Array) -> tuple[float, float]:
-    """Return the member nearest to the median: it lies among its own, as a median may not."""
-    median = np.median(points, axis=0)
-    x, y = points[np.argmin(((points - median) ** 2).sum(axis=1))]
-    return float(x), float(y)
+def _anchors(points: Array, most: int) -> list[tuple[float, float]]:
+    """Return where a class is named: where it is densest, and in groups of its own elsewhere.
+
+    A group is named too where a sixth of the class is far from all its other names.
+    """
+    places: list[tuple[float, float]] = []
+    left = points
+    while len(places) < most and len(left) >= max(1, len(points) // 6 if places else 1):
+        apart = ((left[:, None] - left[None]) ** 2).sum(axis=2) if len(left) <= 3000 else None
+        if apart is None:
+            median = np.median(left, axis=0)
+            x, y = left[np.argmin(((left - median) ** 2).sum(axis=1))]
+        else:
+            x, y = left[np.argmin(np.minimum(apart, NEAR**2).sum(axis=1))]
+        places.append((float(x), float(y)))
+        left = left[np.hypot(left[:, 0] - x, left[:, 1] - y) > FAR]
+    return places
 
 
 def _colours(anchors: dict[int, tuple[float, float]], n: int) -> list[int]:
@@ -105,16 +121,18 @@ def _colours(anchors: dict[int, tuple[float, float]], n: int) -> list[int]:
 
 
 def _labels(
-    anchors: dict[int, tuple[float, float]], classes: list[str], height: int, letter: int
+    anchors: dict[int, list[tuple[float, float]]], classes: list[str], height: int, letter: int
 ) -> list[Label]:
     """Put each name as near to its objects as the names before it leave room."""
     boxes: list[tuple[float, float, float, float]] = []
     labels = []
     turns = np.linspace(0, 2 * np.pi, 16, endpoint=False) - np.pi / 2
-    tries = [(0.0, 0.0)] + [
+    # above or below, since on top of its densest spot a name would hide what it names
+    tries = [(0.0, -1.1 * letter), (0.0, 1.2 * letter)] + [
         (r * 1.5 * np.cos(t), r * np.sin(t)) for r in range(10, 150, 10) for t in turns
     ]
-    for code, (ax, ay) in sorted(anchors.items(), key=lambda item: item[1][1]):
+    named = [(code, *place) for code, places in anchors.items() for place in places]
+    for code, ax, ay in sorted(named, key=lambda item: item[2]):
         text = classes[code]
         text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
         w, h = 0.6 * letter * len(text) + 6, 1.3 * letter
@@ -131,7 +149,7 @@ def _labels(
         assert best is not None
         _, x, y, box = best
         boxes.append(box)
-        far = bool(np.hypot(x - ax, y - ay) > 24)
+        far = bool(np.hypot(x - ax, y - ay) > 2.2 * letter)
         labels.append(Label(code, text, round(x, 1), round(y, 1), round(ax, 1), round(ay, 1), far))
     return labels
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from ..evaluation import Evaluation
 
 
+SHORT = 18
+"""Names of up to so many letters are not broken."""
+
+
 def write_report(
     evaluation: Evaluation,
     path: str | os.PathLike[str],
@@ -98,6 +102,8 @@ def breakable(text: str) -> Any:
     """Return text, escaped, that may be broken after the signs that join the parts of a name."""
     from markupsafe import Markup, escape
 
+    if len(text) <= SHORT:
+        return escape(text)
     parts = re.split(r"(?<=[_+/|.:;,-])(?=.)", text)
     return Markup("<wbr>").join(escape(part) for part in parts)
 
