@@ -74,7 +74,7 @@ def made_up(
         pairs=PairCount(0 if given else n * 25, 0, 0.0 if given else 2.0, given),
         spectrum=SpectrumEstimate(signature(lam), negative_mass(lam), n, n, np.sort(lam)),
         duplicates=Duplicates([np.array([0, 1])], 1),
-        map=ObjectMap(objects, xy, landmarks, 9, 2, "t-SNE"),
+        map=ObjectMap(objects, xy, landmarks, next(iter(models)), 9, 2, "t-SNE"),
         settings={
             "measure": HOSTILE if hostile else "smith-waterman",
             "measure_params": {"gap_open": "11"},

@@ -291,7 +291,7 @@ class TestMap:
     def test_objects_that_are_all_one_point_are_drawn(self):
         evaluation = made_up(n=40)
         found = evaluation.map
-        same = type(found)(found.objects, np.zeros((40, 2)), found.landmarks, 0, 0, "axes")
+        same = type(found)(found.objects, np.zeros((40, 2)), found.landmarks, None, 0, 0, "axes")
         codes = np.searchsorted(evaluation.classes, evaluation.labels)
         assert np.isfinite(draw_map(same, codes, ["a", "b", "c"]).xy).all()
 

@@ -79,13 +79,21 @@ class ObjectMap:
     objects: Indices  # (n,), ascending
     xy: Array  # (n, 2)
     landmarks: Indices
+    whose: str | None
+    """The model that chose the landmarks; None where they were drawn for the map."""
     axes: int
     """How many pseudo-Euclidean axes were flattened."""
     negative_axes: int
     method: str
 
 
-def object_map(pairs: Pairs, landmarks: Indices, errors: NDArray[np.bool_], seed: int) -> ObjectMap:
+def object_map(
+    pairs: Pairs,
+    landmarks: Indices,
+    errors: NDArray[np.bool_],
+    seed: int,
+    whose: str | None = None,
+) -> ObjectMap:
     """Flatten the principal pseudo-Euclidean axes of the objects. N·m values, m the landmarks.
 
     The axes are those of indefinite kernel PCA from the landmarks, positive and negative ones
@@ -105,7 +113,7 @@ def object_map(pairs: Pairs, landmarks: Indices, errors: NDArray[np.bool_], seed
     B = space.coordinates(values)
     if B.shape[1] == 0 or len(shown) < 4:
         xy = np.zeros((len(shown), 2))
-        return ObjectMap(shown, xy, landmarks, 0, 0, "axes")
+        return ObjectMap(shown, xy, landmarks, whose, 0, 0, "axes")
     one = np.zeros(len(B), dtype=np.intp)
     moments = ClassMoments.of(B, one, 1, origin=space.origin())
     embedding = embed(moments.within(), space.signs, mean=moments.means[0], n_components=AXES)
@@ -113,8 +121,8 @@ def object_map(pairs: Pairs, landmarks: Indices, errors: NDArray[np.bool_], seed
     negative = int((embedding.eigenvalues < 0).sum())
     if V.shape[1] < 3 or len(shown) < 20:
         xy = np.hstack([V, np.zeros((len(V), 2))])[:, :2]
-        return ObjectMap(shown, xy, landmarks, V.shape[1], negative, "axes")
-    return ObjectMap(shown, _flatten(V, seed), landmarks, V.shape[1], negative, "t-SNE")
+        return ObjectMap(shown, xy, landmarks, whose, V.shape[1], negative, "axes")
+    return ObjectMap(shown, _flatten(V, seed), landmarks, whose, V.shape[1], negative, "t-SNE")
 
 
 def _flatten(V: Array, seed: int) -> Array:

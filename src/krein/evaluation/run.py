@@ -20,7 +20,6 @@ from ..measures import get_measure
 from .models import Model, fresh, get_models, needs_all, title
 from .overview import duplicates, object_map, spectrum
 from .result import Evaluation, ModelResult, PairCount
-from .scores import log_losses
 
 
 def evaluate(
@@ -105,28 +104,23 @@ def evaluate(
     everything = source.store is None or any(needs_all(model) for model in chosen.values())
     if everything and source.store is not None:
         source.store.read(np.arange(n), np.arange(n))
-    raw = {}
-    for name, model in chosen.items():
-        raw[name] = _cross_validate(name, model, source, labels, split, len(classes), verbose)
-    ranked = sorted(raw.values(), key=lambda r: float(log_losses(r["probabilities"], codes).mean()))
-    everyone = source.among(np.arange(n))
-    errors = ranked[0]["probabilities"].argmax(axis=1) != codes
-    found = spectrum(everyone, everything, random_state)
-    mapped = object_map(everyone, _map_landmarks(ranked, n, random_state), errors, random_state)
-    compared, seconds = source.spent()
-    rate = seconds / compared if compared else 0.0
     results = {}
-    for name, parts in raw.items():
-        asked = parts.pop("asked")
-        parts["seconds"] = {"compare": asked * rate, **parts["seconds"]}
+    for name, model in chosen.items():
+        parts = _cross_validate(name, model, source, labels, split, len(classes), verbose)
         results[name] = ModelResult(
-            name=name,
-            title=title(chosen[name]),
-            classes=classes,
-            labels=labels,
-            folds=split,
-            **parts,
+            name=name, title=title(model), classes=classes, labels=labels, folds=split, **parts
         )
+    compared, seconds = source.spent()
+    for (
+        result
+    ) in results.values():  # at the rate of all of them: who came first paid for the others
+        result.seconds["compare"] *= seconds / max(compared, 1)
+    ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
+    everyone = source.among(np.arange(n))
+    found = spectrum(everyone, everything, random_state)
+    whose, chosen_landmarks = _map_landmarks(ranked, n, random_state)
+    mapped = object_map(everyone, chosen_landmarks, ~ranked[0].right, random_state, whose)
+    compared, seconds = source.spent()
     return Evaluation(
         names=called,
         labels=labels,
@@ -180,8 +174,8 @@ def _cross_validate(
     verbose: int,
 ) -> dict[str, Any]:
     P: Array = np.full((len(labels), n_classes), np.nan)
-    fitted, landmarks, curve, asked = [], [], None, 0
-    seconds = {"fit": 0.0, "predict": 0.0}
+    fitted, landmarks, curve = [], [], None
+    seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}  # compare: pairs first, then seconds
     for fold in range(int(split.max()) + 1):
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
         one = fresh(model)
@@ -194,7 +188,7 @@ def _cross_validate(
         seconds["predict"] += time.perf_counter() - middle - (source.spent()[1] - between)
         fitted.append(one.kernel_evaluations_)
         landmarks.append(train[one.landmarks_])
-        asked += one.kernel_evaluations_ + len(test) * len(one.landmarks_)
+        seconds["compare"] += one.kernel_evaluations_ + len(test) * len(one.landmarks_)
         if fold == 0 and hasattr(one, "selection_"):
             curve = one.selection_.details.get("curve")
     if verbose:
@@ -207,7 +201,6 @@ def _cross_validate(
         "seconds": seconds,
         "landmarks": landmarks,
         "curve": curve,
-        "asked": asked,
     }
 
 
@@ -248,16 +241,15 @@ def _names(names: Sequence[Any] | None, n: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def _map_landmarks(ranked: list[dict[str, Any]], n: int, seed: int) -> Indices:
+def _map_landmarks(ranked: list[ModelResult], n: int, seed: int) -> tuple[str | None, Indices]:
     """Return the landmarks of the map: the first fold's of the best model that has few of them.
 
     Their columns are there already. Where every model looks at all objects, a random sample.
     """
-    for parts in ranked:
-        found = parts["landmarks"][0]
-        if len(found) < n // 2:
-            return np.asarray(found)
-    return np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
+    for model in ranked:
+        if len(model.landmarks[0]) < n // 2:
+            return model.name, model.landmarks[0]
+    return None, np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
 
 
 def _measure_name(measure: Any, params: dict[str, Any] | None) -> str:
