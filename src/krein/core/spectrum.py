@@ -44,7 +44,7 @@ def negative_mass(lam: Array) -> float:
     0.25
     """
     total = np.abs(lam).sum()
-    return float(-lam[lam < 0].sum() / total) if total > 0 else 0.0
+    return float(abs(lam[lam < 0].sum()) / total) if total > 0 else 0.0
 
 
 @dataclass(frozen=True)

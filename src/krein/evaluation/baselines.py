@@ -69,9 +69,8 @@ class ClippedSVM(Baseline):
         classes, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:
             raise ValueError(
-                f"svm-clip calibrates its scores on inner folds, and class "
-                f"{classes.tolist()[counts.argmin()]!r} has {counts.min()} training object; leave out the "
-                "class or the model"
+                f"svm-clip calibrates on inner folds; class {classes.tolist()[counts.argmin()]!r} "
+                "has one training object; leave out the class or the model"
             )
         values = self._all_values(pairs)
         self.centre_ = LandmarkCentre.of(values) if pairs.kind == "dissimilarity" else None

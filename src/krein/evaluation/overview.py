@@ -20,8 +20,8 @@ from ..core.spectrum import SpectrumEstimate, estimate_spectrum
 SAMPLED = 500
 """Objects whose eigenvalues stand for those of all, where comparing all would cost extra."""
 
-EXACT = 2000
-"""Up to so many objects all eigenvalues are computed, where every value is there."""
+READ = 2000
+"""The same where every value is there: what they cost is the O(n³) of the eigenvalues alone."""
 
 MAPPED = 4000
 """Objects of the map at most: more could neither be told apart nor be drawn lightly."""
@@ -34,14 +34,14 @@ MAP_LANDMARKS = 500
 
 
 def spectrum(pairs: Pairs, everything: bool, seed: int) -> SpectrumEstimate:
-    """Return the eigenvalues: all where every value is there and N ≤ 2,000, else of a sample."""
+    """Return the eigenvalues of up to 2,000 objects where all values are known, else of 500."""
     n = len(pairs)
 
     def block(rows: Indices, cols: Indices) -> Array:
         values = pairs.block(rows, cols)
         return values if pairs.kind == "similarity" else double_centre(values**2)
 
-    size = n if n <= (EXACT if everything else SAMPLED) else SAMPLED
+    size = READ if everything else SAMPLED
     return estimate_spectrum(block, n, size=size, rng=np.random.default_rng(seed))
 
 

@@ -30,7 +30,7 @@ class ModelResult:
     comparisons: float
     """Pairs a prediction costs, on average over the folds."""
     seconds: dict[str, float]
-    """fit and predict, and compare: its own pairs at the rate of this run, were it alone. All folds."""
+    """Of all folds: fit, predict, and compare: its own pairs at the rate of this run."""
     landmarks: list[Indices]
     """Objects that new ones are compared with, fold by fold."""
     curve: dict[str, Array] | None

@@ -20,6 +20,7 @@ from ..measures import get_measure
 from .models import Model, fresh, get_models, needs_all, title
 from .overview import duplicates, object_map, spectrum
 from .result import Evaluation, ModelResult, PairCount
+from .scores import log_losses
 
 
 def evaluate(
@@ -107,11 +108,11 @@ def evaluate(
     raw = {}
     for name, model in chosen.items():
         raw[name] = _cross_validate(name, model, source, labels, split, len(classes), verbose)
-    first = next(iter(raw.values()))
+    ranked = sorted(raw.values(), key=lambda r: float(log_losses(r["probabilities"], codes).mean()))
     everyone = source.among(np.arange(n))
-    errors = first["probabilities"].argmax(axis=1) != codes
+    errors = ranked[0]["probabilities"].argmax(axis=1) != codes
     found = spectrum(everyone, everything, random_state)
-    mapped = object_map(everyone, _map_landmarks(raw, n, random_state), errors, random_state)
+    mapped = object_map(everyone, _map_landmarks(ranked, n, random_state), errors, random_state)
     compared, seconds = source.spent()
     rate = seconds / compared if compared else 0.0
     results = {}
@@ -247,14 +248,14 @@ def _names(names: Sequence[Any] | None, n: int) -> list[str]:
     return [str(name) for name in names]
 
 
-def _map_landmarks(raw: dict[str, dict[str, Any]], n: int, seed: int) -> Indices:
-    """Return the landmarks of the map: the first fold's of the first model that has less than all.
+def _map_landmarks(ranked: list[dict[str, Any]], n: int, seed: int) -> Indices:
+    """Return the landmarks of the map: the first fold's of the best model that has few of them.
 
     Their columns are there already. Where every model looks at all objects, a random sample.
     """
-    for parts in raw.values():
+    for parts in ranked:
         found = parts["landmarks"][0]
-        if len(found) < (parts["probabilities"].shape[0] - 1) // 2:
+        if len(found) < n // 2:
             return np.asarray(found)
     return np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
 
