@@ -11,8 +11,6 @@ from .evaluate import show, split_models
 from .group import command as krein_command
 from .output import check_target, say
 
-LANDMARKS = 150
-
 
 @krein_command("demo")
 @click.option(
@@ -37,8 +35,8 @@ def command(compare: list[str], folds: int, report: str, seed: int, as_json: boo
     """Classify scikit-learn's 1,797 digits by tangent distance, and write a report.
 
     Tangent distance lets an image shift, turn and grow a little before it is compared: no kernel
-    does that, and krein needs none. 150 random digits are the landmarks; svm-clip and knn compare
-    a new digit with all.
+    does that, and krein needs none. ikfd chooses as many landmarks as help and compares a new
+    digit with these alone, as does logistic; svm-clip and knn compare it with all.
 
     \b
       krein demo
@@ -59,8 +57,7 @@ def command(compare: list[str], folds: int, report: str, seed: int, as_json: boo
         digits.target.astype(str),
         compare,
         measure="tangent",
-        landmarks="random",
-        n_landmarks=LANDMARKS,
+        landmarks="auto",
         folds=folds,
         names=[f"digit {i}" for i in range(len(digits.target))],
         random_state=seed,
