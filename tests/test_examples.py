@@ -29,7 +29,7 @@ def test_figure(name, tmp_path, monkeypatch):
     output = tmp_path / "results"
     monkeypatch.setattr(sys, "argv", [name, "--output", str(output), "--objects", "250"])
     runpy.run_module(f"paper.{name}", run_name="__main__")
-    assert list(output.glob("*.png"))
+    assert (output / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.fixture(scope="module")
