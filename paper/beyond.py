@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .baselines import BASELINES
-from .folds import Unit
+from .folds import Plan, Unit
 from .larger import unit
 from .published import SMALL
 from .script import script
@@ -19,13 +19,21 @@ OURS = (
 )
 
 
-def units() -> list[Unit]:
+METHODS = (*OURS, *BASELINES)
+
+AUTO = 100
+"""Objects below which none can be held out to grow landmarks by."""
+
+
+def units(plan: Plan) -> list[Unit]:
     """Return all of them, without those of cubic cost where N is in the thousands."""
+    few = plan.objects is not None and plan.objects < AUTO
     return [
         unit(name, method)
         for name in (*SMALL, *LARGE)
-        for method in (*OURS, *BASELINES)
+        for method in METHODS
         if SOURCES[name].dense or not cubic(method)
+        if not (few and ":auto:" in method)
     ]
 
 

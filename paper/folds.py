@@ -60,6 +60,7 @@ class Plan:
     folds: int = 10
     jobs: int = 1
     told: str = ""  # which table, for the progress
+    kept: bool = False  # take the folds that are there, measure none
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,11 @@ def measure(units: Sequence[Unit], plan: Plan) -> list[Row]:
     with progress(plan.told) as shown:
         sets: dict[str, Data] = {}
         for name in dict.fromkeys(unit.name for unit in units):
-            shown.say(f"{name}: comparing all pairs, once")
+            shown.say(f"{name}: all pairs, compared once")
             sets[name] = prepare(name, plan.output / "sets", plan.objects)
         files = {unit: _file(unit, sets[unit.name], plan) for unit in units}
         kept = {unit: read(files[unit]) for unit in units}
-        tasks = _tasks(units, kept, plan)
+        tasks = [] if plan.kept else _tasks(units, kept, plan)
         shown.start(sum(len(task.units) for task in tasks))
         for task, rows in _run(tasks, sets, plan):
             for unit, row in zip(task.units, rows, strict=True):

@@ -17,12 +17,14 @@ from .sets import SOURCES, available
 from .statistics import spread
 
 
-def script(name: str, told: str | None, units: Callable[[], Sequence[Unit]]) -> Callable[..., None]:
-    """Return the `main` of the table `name`, which measures `units()` into `<name>.csv`."""
+def script(
+    name: str, told: str | None, units: Callable[[Plan], Sequence[Unit]]
+) -> Callable[..., None]:
+    """Return the `main` of the table `name`, which measures `units(plan)` into `<name>.csv`."""
 
     def main(arguments: Sequence[str] | None = None) -> None:
         plan = parse(name, told or "", arguments)
-        wanted = list(units())
+        wanted = list(units(plan))
         for missing in dict.fromkeys(unit.name for unit in wanted if not available(unit.name)):
             print(
                 f"{name}: {missing} ({SOURCES[missing].told}) needs the folder that KREIN_DATA "
@@ -45,8 +47,9 @@ def parse(name: str, told: str, arguments: Sequence[str] | None) -> Plan:
     parser.add_argument("--objects", type=int, help="at most so many objects a set")
     parser.add_argument("--folds", type=int, default=Plan.folds)
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="folds run side by side")
+    parser.add_argument("--kept", action="store_true", help="only gather folds measured before")
     options = parser.parse_args(arguments)
-    return Plan(options.output, options.objects, options.folds, options.jobs, name)
+    return Plan(options.output, options.objects, options.folds, options.jobs, name, options.kept)
 
 
 def summary(name: str, rows: Sequence[Row]) -> None:

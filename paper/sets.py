@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +189,7 @@ def fewer(y: Labels, objects: int) -> Indices:
 def prepare(name: str, folder: Path, objects: int | None = None, verbose: int = 0) -> Data:
     """Return the set, its values compared now where they are not there yet."""
     source = SOURCES[name]
-    X, labels = source.make()
+    X, labels = _made(name)
     y = np.unique(np.asarray(labels), return_inverse=True)[1]
     rows = fewer(y, min(objects or len(y), source.objects or len(y)))
     y = np.unique(y[rows], return_inverse=True)[1]
@@ -211,6 +211,12 @@ def prepare(name: str, folder: Path, objects: int | None = None, verbose: int = 
         _write(place / "values.npy", np.asarray(values, dtype=np.float64))
         _write(place / "labels.npy", y)  # last: it says that the set is whole
     return Data(name, place, kind)
+
+
+@cache
+def _made(name: str) -> tuple[Any, Any]:
+    """Return objects and labels, read or simulated once a process."""
+    return SOURCES[name].make()
 
 
 def _values(X: Any, source: Source, verbose: int) -> Array:

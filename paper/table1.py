@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .folds import Unit
+from .folds import Plan, Unit
 from .methods import SOLVERS
 from .published import SIM, SMALL
 from .script import script
 
 
-def units() -> list[Unit]:
+def units(plan: Plan) -> list[Unit]:
     return [
         Unit(name, f"ikfd:{rule}:{solver}")
         for name in SMALL

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .larger import units
 from .script import script
 
-main = script("table4", __doc__, lambda: units("kmeans"))
+main = script("table4", __doc__, lambda plan: units("kmeans"))
 
 if __name__ == "__main__":
     main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .larger import units
 from .script import script
 
-main = script("table5", __doc__, lambda: units("entropy"))
+main = script("table5", __doc__, lambda plan: units("entropy"))
 
 if __name__ == "__main__":
     main()

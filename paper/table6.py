@@ -5,7 +5,7 @@ from __future__ import annotations
 from .larger import units
 from .script import script
 
-main = script("table6", __doc__, lambda: units("meb"))
+main = script("table6", __doc__, lambda plan: units("meb"))
 
 if __name__ == "__main__":
     main()

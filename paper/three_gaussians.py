@@ -7,14 +7,14 @@ numbers; so the balanced accuracy, the mean over the two classes, is kept too.
 
 from __future__ import annotations
 
-from .folds import Unit
+from .folds import Plan, Unit
 from .methods import SOLVERS
 from .script import script
 
 RULES = ("all", "meb", "kmeans", "entropy", "random")
 
 
-def units() -> list[Unit]:
+def units(plan: Plan) -> list[Unit]:
     return [
         Unit("three_gaussians", f"ikfd:{rule}:{solver}") for rule in RULES for solver in SOLVERS
     ]

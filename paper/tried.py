@@ -10,6 +10,7 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ EPSILON = "MEB: ε"
 ROUTE = "MEB: balls of K, or of KKᵀ"
 SIGMA = "ELM kernel: σ"
 UNIT = "Ny-PCVM as published: the unit of the kernel"
+QUESTIONS = (SCATTER, CENTRE, BALLS, EPSILON, ROUTE, SIGMA, UNIT)
 
 
 def trials(plan: Plan) -> Iterator[Trial]:
@@ -143,21 +145,30 @@ def _run(trial: Trial, n_folds: int) -> list[dict[str, Any]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     plan = parse("tried", __doc__ or "", arguments)
+    if plan.kept:
+        return  # its file holds what was tried so far
     rows: list[dict[str, Any]] = []
     with progress("tried") as shown:
         shown.say("what the paper does not say")
-        found = list(trials(plan))
+        found = sorted(trials(plan), key=lambda trial: len(trial.y))  # what is quick comes first
         shown.start(len(found))
         calls = (delayed(_run)(trial, plan.folds) for trial in found)
         for new in Parallel(plan.jobs, return_as="generator")(calls):
             rows += new
+            _write(plan.output / "tried.csv", rows)
             reached = spread([row["accuracy"] for row in new])
             shown.step(f"{new[0]['question']}; {new[0]['set']}, {new[0]['setting']}: {reached} %")
-    plan.output.mkdir(parents=True, exist_ok=True)
-    with (plan.output / "tried.csv").open("w", newline="") as file:
+
+
+def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Write the rows, whole or not at all, in the order of the questions."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(sorted(rows, key=lambda row: QUESTIONS.index(row["question"])))
+    temporary.replace(path)
 
 
 if __name__ == "__main__":

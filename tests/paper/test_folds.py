@@ -1,5 +1,7 @@
 """The harness: folds, sets, rows, and that the same seed gives the same rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -163,6 +165,13 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert called == [(["pcvm:meb:paper"], fold) for fold in range(3)]
     key = ("set", "method", "fold", "accuracy", *TIMES)
     assert [[row[k] for k in key] for row in rows[:6]] == [[row[k] for k in key] for row in done]
+
+
+def test_kept_folds_are_gathered_and_none_measured(tmp_path):
+    done = measure(UNITS[:1], plan(tmp_path))
+    kept = replace(plan(tmp_path), kept=True)
+    found = measure(UNITS[:3], kept)
+    assert [row["accuracy"] for row in found] == [row["accuracy"] for row in done]
 
 
 def test_fewer_folds_are_the_first_of_all(tmp_path):
