@@ -112,6 +112,13 @@ def test_the_page_is_the_files(tmp_path):
     assert "92.25" not in page
 
 
+def test_the_page_says_what_it_lacks(tmp_path):
+    write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:ours", [90] * 10))
+    page = assemble(tmp_path)
+    assert "**This page is not complete.**" in page
+    assert line(page, "| table1 |").startswith("| table1 | 47 of 48 |")
+
+
 def test_every_table_has_as_many_cells_in_each_line(tmp_path):
     write(tmp_path / "table3.csv", rows("zongker", "ikfd:meb:ours", [91, 93]))
     block: list[int] = []
