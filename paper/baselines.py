@@ -44,7 +44,9 @@ class CorrectedSVC(ClassifierMixin, BaseEstimator):
 
     def predict(self, k: Any) -> Any:
         """Predict from similarities (n, N) as they are."""
-        return self.model_.predict(self.corrected_.map_new(k) / self.unit_)
+        # a shift K + cI changes nobody's similarity to another: rows of new objects stay
+        new = k if self.how == "shift" else self.corrected_.map_new(k)
+        return self.model_.predict(new / self.unit_)
 
 
 class Neighbours(ClassifierMixin, BaseEstimator):
@@ -52,7 +54,7 @@ class Neighbours(ClassifierMixin, BaseEstimator):
 
     def fit(self, K: Any, y: Any) -> Self:
         """Choose k."""
-        self.top_ = float(K.max())
+        self.own_ = np.diag(K).copy()
         search = GridSearchCV(
             KNeighborsClassifier(metric="precomputed"), {"n_neighbors": [1, 3, 5]}, cv=INNER
         )
@@ -62,7 +64,10 @@ class Neighbours(ClassifierMixin, BaseEstimator):
         return self
 
     def _distances(self, K: Any) -> Any:
-        return np.maximum(self.top_ - K, 0.0)  # in the order of the similarities, as it must be
+        # d² = k_xx + k_yy − 2 k_xy up to a constant of the row, which changes no order: where
+        # similarities were made of distances, the neighbours are those by the distances
+        D = self.own_ - 2 * K
+        return D - D.min(axis=1, keepdims=True)
 
     def predict_proba(self, k: Any) -> Any:
         """Return the shares of the neighbours."""
