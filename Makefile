@@ -5,12 +5,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint types imports check-tests bench clean help
+.PHONY: demo test lint types imports check-tests bench paper clean help
 
 help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
 	@echo "make test    install, then run every check: ruff, types, import direction, tests"
 	@echo "make bench   measure; ratios to a bare reference of the same run"
+	@echo "make paper   reproduce the paper: every table and figure; one by TABLE=1, FIGURE=2 or NAME=beyond"
 	@echo "make clean   remove what the other commands made"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -40,6 +41,10 @@ check-tests: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+# all of them, or one: make paper TABLE=1, FIGURE=2, NAME=tried; NAME=results writes RESULTS.md alone
+paper: $(STAMP)
+	$(BIN)/python -m paper $(addprefix table,$(TABLE)) $(addprefix figure,$(FIGURE)) $(NAME)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -3,30 +3,80 @@
 import runpy
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from paper.__main__ import TABLES, chosen, main, names
+from paper.published import LARGE, SMALL
+
 ROOT = Path(__file__).parent.parent
-SCRIPTS = sorted(
-    path
-    for folder in ("examples", "paper")
-    for path in (ROOT / folder).glob("*.py")
-    if path.stem != "__main__"  # which would run them all
-    and 'if __name__ == "__main__"' in path.read_text(encoding="utf-8")
-)
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+FIGURES = [name for name in names() if name not in TABLES]
+TINY = ["--objects", "40", "--folds", "2", "--jobs", "1"]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_script(path, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, tmp_path, monkeypatch):
     if path.stem == "report_picture" and not shutil.which("chromium"):
         pytest.skip("no Chromium is installed")
     output = tmp_path / ("result.png" if path.stem == "picture" else "result")
     monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", "250"])
-    if path.parent.name == "paper":
-        runpy.run_module(f"paper.{path.stem}", run_name="__main__")
-    else:
-        runpy.run_path(str(path), run_name="__main__")
+    runpy.run_path(str(path), run_name="__main__")
     assert output.exists()
-    if path.stem.startswith("figure"):
-        assert (output / f"{path.stem}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure(name, tmp_path, monkeypatch):
+    output = tmp_path / "results"
+    monkeypatch.setattr(sys, "argv", [name, "--output", str(output), "--objects", "250"])
+    runpy.run_module(f"paper.{name}", run_name="__main__")
+    assert (output / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """All tables on little data without KREIN_DATA, and the page."""
+    output = tmp_path_factory.mktemp("paper") / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("KREIN_DATA", raising=False)
+        for name in TABLES:
+            import_module(f"paper.{name}").main(["--output", str(output), *TINY])
+    main(["results", "--output", str(output)])
+    return output
+
+
+def test_every_table_is_written(tables):
+    for name in TABLES:
+        lines = (tables / f"{name}.csv").read_text().splitlines()
+        assert len(lines) > 10, name
+        assert "nan" not in {line.split(",")[5] for line in lines}, name  # the accuracy
+
+
+def test_the_page_holds_every_table_and_says_what_is_missing(tables):
+    page = (tables.parent / "RESULTS.md").read_text(encoding="utf-8")
+    for n in range(1, 8):
+        assert f"## Table {n}:" in page
+    for name in (*SMALL, *LARGE):
+        assert f"| {name}" in page or f" {name} " in page
+    assert "83.05 ± 1.60" in page  # published Ny-iKFD (MEB) on swiss
+    assert "KREIN_DATA" in page
+    assert "nan" not in page
+    widths = [line.count(" | ") for line in page.splitlines() if line.startswith("| ")]
+    assert min(widths) >= 1
+
+
+def test_the_page_is_made_of_the_files_alone(tables, tmp_path):
+    first = (tables.parent / "RESULTS.md").read_text(encoding="utf-8")
+    main(["results", "--output", str(tables)])
+    assert (tables.parent / "RESULTS.md").read_text(encoding="utf-8") == first
+    main(["results", "--output", str(tmp_path / "nothing")])  # no file, and yet a page
+    assert "## Table 1:" in (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
+
+
+def test_names():
+    assert chosen([]) == [*names(), "results"]
+    assert chosen(["table3", "figure2"]) == ["table3", "figure2_checkerboard"]
+    with pytest.raises(SystemExit, match="no table or figure is called table9"):
+        chosen(["table9"])

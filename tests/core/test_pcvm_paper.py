@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm_paper import fit_published, fit_published_nystrom
+from krein.core.pcvm_paper import DIVERGED, _LowRank, _run, fit_published, fit_published_nystrom
 
 
 def _two_clouds(seed, N=60):
@@ -33,3 +33,20 @@ def test_large_versions_end_with_finite_weights_and_say_how():
     assert np.isfinite(fit.weights).all()
     assert np.isfinite(fit.bias)
     assert fit.reason
+
+
+class _Growing(_LowRank):
+    """An update that multiplies the weights, as an indefinite kernel can."""
+
+    def weights(self, kept, m, t, v, rng):
+        return 1e9 * m
+
+
+def test_weights_that_grow_without_bound_end_the_run_before_they_overflow():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    fit = _run(_Growing(X @ X[:4].T, X[:4] @ X[:4].T), rng.choice([-1.0, 1.0], 200), rng)
+    assert fit.reason == "the weights diverged"
+    assert not fit.converged
+    assert 5 < fit.n_iter <= np.log10(DIVERGED)
+    assert not fit.weights.any()

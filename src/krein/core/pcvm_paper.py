@@ -31,6 +31,9 @@ FEW_WEIGHTS = 100
 MAX_STEP_LANDMARKS = 500
 """Landmarks of Υ: 1 % of the weights, at most this many."""
 
+DIVERGED = 1e100
+"""A run whose weights or bias go beyond it has diverged; their squares would soon overflow."""
+
 
 @dataclass(frozen=True)
 class PublishedFit:
@@ -156,7 +159,7 @@ def _run(kernel: _Kernel, t: Array, rng: np.random.Generator) -> PublishedFit:
         tt = 2 * b**2
         rest = float(np.sum(H - kernel.scores(kept, th * w_new)))
         b = tt / (1 + tt * N) * rest
-        if not (np.isfinite(w_new).all() and np.isfinite(b)):
+        if not (np.abs(w_new).max() < DIVERGED and abs(b) < DIVERGED):  # so for nan
             reason = "the weights diverged"
             kept, w, b = kept[:0], w[:0], 0.0
             break

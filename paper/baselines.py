@@ -1,0 +1,151 @@
+"""What a user would take today, from scikit-learn, on the same folds.
+
+All get similarities (n, N) to the training objects; distances are squared and centred on these.
+Every choice (C, k) is made by three-fold cross-validation inside the training objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from krein.blocks import MatrixPairs
+from krein.core.spectrum import correct
+from krein.landmarks import MEB
+
+INNER = StratifiedKFold(3, shuffle=True, random_state=0)
+
+
+class CorrectedSVC(ClassifierMixin, BaseEstimator):
+    """A support vector machine on the matrix made psd; new rows by the same linear map."""
+
+    def __init__(self, how: str = "clip") -> None:
+        self.how = how
+
+    def fit(self, K: Any, y: Any) -> Self:
+        """Correct, scale to unit mean diagonal, choose C."""
+        self.corrected_ = correct(K, self.how)  # type: ignore[arg-type]
+        self.unit_ = float(np.trace(self.corrected_.matrix)) / len(K) or 1.0
+        search = GridSearchCV(SVC(kernel="precomputed"), {"C": [0.1, 1, 10, 100]}, cv=INNER)
+        self.model_ = search.fit(self.corrected_.matrix / self.unit_, y)
+        self.classes_ = self.model_.classes_
+        self.comparisons_ = len(K)  # the map needs the whole row
+        return self
+
+    def predict(self, k: Any) -> Any:
+        """Predict from similarities (n, N) as they are."""
+        # a shift K + cI changes nobody's similarity to another: rows of new objects stay
+        new = k if self.how == "shift" else self.corrected_.map_new(k)
+        return self.model_.predict(new / self.unit_)
+
+
+class Neighbours(ClassifierMixin, BaseEstimator):
+    """The k most similar training objects."""
+
+    def fit(self, K: Any, y: Any) -> Self:
+        """Choose k."""
+        self.own_ = np.diag(K).copy()
+        search = GridSearchCV(
+            KNeighborsClassifier(metric="precomputed"), {"n_neighbors": [1, 3, 5]}, cv=INNER
+        )
+        self.model_ = search.fit(self._distances(K), y)
+        self.classes_ = self.model_.classes_
+        self.comparisons_ = len(K)
+        return self
+
+    def _distances(self, K: Any) -> Any:
+        # d² = k_xx + k_yy − 2 k_xy up to a constant of the row, which changes no order: where
+        # similarities were made of distances, the neighbours are those by the distances
+        D = self.own_ - 2 * K
+        return D - D.min(axis=1, keepdims=True)
+
+    def predict_proba(self, k: Any) -> Any:
+        """Return the shares of the neighbours."""
+        return self.model_.predict_proba(self._distances(k))
+
+
+class RowsLogistic(ClassifierMixin, BaseEstimator):
+    """Logistic regression on rows of similarities, scaled: all of them or those to landmarks."""
+
+    def __init__(self, landmarks: str = "all") -> None:
+        self.landmarks = landmarks
+
+    def fit(self, K: Any, y: Any) -> Self:
+        """Fit with scikit-learn's own C."""
+        self.columns_ = np.arange(len(K)) if self.landmarks == "all" else _meb(K, y)
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+        self.model_ = model.fit(K[:, self.columns_], y)
+        self.classes_ = self.model_[-1].classes_
+        self.comparisons_ = len(self.columns_)
+        return self
+
+    def predict_proba(self, k: Any) -> Any:
+        """Return probabilities from similarities (n, N)."""
+        return self.model_.predict_proba(k[:, self.columns_])
+
+
+class NystroemLogistic(ClassifierMixin, BaseEstimator):
+    """scikit-learn's Nystroem on as many random landmarks as MEB finds, and logistic regression.
+
+    `Nystroem` takes a kernel of two objects: here an object is its row, and a landmark is known
+    by its place. On an indefinite kernel it returns features of |K|, and says nothing.
+    """
+
+    def fit(self, K: Any, y: Any) -> Self:
+        """Fit with scikit-learn's own parameters."""
+        n = len(_meb(K, y))
+        self.map_ = Nystroem(kernel=_row_and_place, n_components=n, random_state=0)
+        Z = self.map_.fit_transform(_with_place(K, np.arange(len(K))))
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
+        self.model_ = model.fit(Z, y)
+        self.classes_ = self.model_[-1].classes_
+        self.comparisons_ = n
+        return self
+
+    def predict_proba(self, k: Any) -> Any:
+        """Return probabilities from similarities (n, N)."""
+        Z = self.map_.transform(_with_place(k, np.full(len(k), -1)))
+        return self.model_.predict_proba(Z)
+
+
+def _with_place(K: Any, place: Any) -> Any:
+    return np.column_stack([K, place])
+
+
+def _row_and_place(a: Any, b: Any) -> float:
+    """The similarity of the object with row `a` to the training object `b`."""
+    return float(a[int(b[-1])])
+
+
+def _meb(K: Any, y: Any) -> Any:
+    codes = np.unique(y, return_inverse=True)[1]
+    return MEB().select(MatrixPairs(K), codes, np.random.default_rng(0)).indices
+
+
+class Baseline(NamedTuple):
+    """A method, its name for a reader, and whether its cost is cubic in N or worse."""
+
+    title: str
+    build: Callable[[], BaseEstimator]
+    cubic: bool = False
+
+
+BASELINES = {
+    "svc:clip": Baseline("SVC, clipped", lambda: CorrectedSVC("clip"), True),
+    "svc:flip": Baseline("SVC, flipped", lambda: CorrectedSVC("flip"), True),
+    "svc:shift": Baseline("SVC, shifted", lambda: CorrectedSVC("shift"), True),
+    "knn": Baseline("k-NN", Neighbours),
+    "logistic": Baseline("logistic regression, all columns", RowsLogistic, True),
+    "logistic:meb": Baseline("logistic regression, MEB's columns", lambda: RowsLogistic("meb")),
+    "nystroem": Baseline("Nystroem + logistic regression", NystroemLogistic),
+}

@@ -1,0 +1,47 @@
+"""Beyond the paper: what a user would take from scikit-learn, on the same sets and folds."""
+
+from __future__ import annotations
+
+from .baselines import BASELINES
+from .folds import Plan, Unit
+from .larger import unit
+from .published import SMALL
+from .script import script
+from .sets import LARGE, SOURCES
+
+OURS = (
+    "ikfd:all:ours",
+    "ikfd:meb:ours",
+    "ikfd:meb:ours:calibrated",
+    "ikfd:auto:ours",
+    "pcvm:meb:ours",
+    "pcvm:auto:ours",
+)
+
+
+METHODS = (*OURS, *BASELINES)
+
+AUTO = 100
+"""Objects below which none can be held out to grow landmarks by."""
+
+
+def units(plan: Plan) -> list[Unit]:
+    """Return all of them, without those of cubic cost where N is in the thousands."""
+    few = plan.objects is not None and plan.objects < AUTO
+    return [
+        unit(name, method)
+        for name in (*SMALL, *LARGE)
+        for method in METHODS
+        if SOURCES[name].dense or not cubic(method)
+        if not (few and ":auto:" in method)
+    ]
+
+
+def cubic(method: str) -> bool:
+    return BASELINES[method].cubic if method in BASELINES else ":all:" in method
+
+
+main = script("beyond", __doc__, units)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Cross-validation: the same stratified folds for every method, each result a row of a file.
+
+A row is one method on one fold of one set. Rows that were measured before, with the same data and
+the same code, are read instead of measured: a killed run goes on where it stopped. Folds run in
+processes beside each other, each with one BLAS thread; run times are processor seconds of fitting
+and predicting from values that are there, so that neighbours do not count.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
+
+import krein
+
+from .methods import build, choose, facts, fit_input, quietly, shared, solver, titled
+from .progress import progress
+from .sets import Data, Indices, available, prepare
+
+Row = dict[str, Any]
+
+TIMES = ("select_seconds", "fit_seconds", "predict_seconds")
+FIELDS = (
+    "set",
+    "method",
+    "fold",
+    "objects",
+    "classes",
+    "accuracy",
+    "balanced",
+    "log_loss",
+    "landmarks",
+    "comparisons",
+    "weights",
+    "smss",
+    "warning",
+    *TIMES,
+)
+TEXT = ("set", "method", "warning")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a script runs: where to, on how many objects and folds, with how many processes."""
+
+    output: Path = Path("paper/results")
+    objects: int | None = None
+    folds: int = 10
+    jobs: int = 1
+    told: str = ""  # which table, for the progress
+    kept: bool = False  # take the folds that are there, measure none
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A method on a set; on the first `folds` of the folds where all take too long."""
+
+    name: str
+    method: str
+    folds: int | None = None
+
+    def wanted(self, plan: Plan) -> int:
+        """How many folds are measured."""
+        return min(self.folds or plan.folds, plan.folds)
+
+
+def splits(y: Any, n: int) -> list[tuple[Indices, Indices]]:
+    """Return the folds: stratified, shuffled by a fixed seed, the same for every method."""
+    folds = StratifiedKFold(n, shuffle=True, random_state=0)
+    return list(folds.split(np.zeros(len(y)), y))
+
+
+def evaluate(data: Data, methods: Sequence[str], fold: int, n_folds: int) -> list[Row]:
+    """Fit and predict one fold, by methods that share their landmarks."""
+    train, test = splits(data.y, n_folds)[fold]
+    A, T = fit_input(methods[0], data, train, test)
+    with threadpool_limits(1):
+        start = time.process_time()
+        landmarks = choose(methods[0], data, A, data.y[train], seed=fold)
+        chosen = time.process_time() - start
+        return [
+            {
+                "set": data.name,
+                "method": method,
+                "fold": fold,
+                "objects": len(data.y),
+                "classes": len(np.unique(data.y)),
+                "select_seconds": chosen,
+                **_fitted(build(method, data, landmarks, seed=fold), data, A, T, train, test),
+            }
+            for method in methods
+        ]
+
+
+def _fitted(model: Any, data: Data, A: Any, T: Any, train: Indices, test: Indices) -> Row:
+    y, truth = data.y[train], data.y[test]
+    start = time.process_time()
+    _, warning = quietly(model.fit, A, y)
+    fitted = time.process_time()
+    if hasattr(model, "predict_proba"):
+        P = model.predict_proba(T)
+        predicted, loss = model.classes_[P.argmax(axis=1)], _loss(truth, P, model.classes_)
+    else:
+        predicted, loss = model.predict(T), float("nan")
+    done = time.process_time()
+    hit = predicted == truth
+    return {
+        "accuracy": 100 * float(hit.mean()),
+        "balanced": 100 * float(np.mean([hit[truth == c].mean() for c in np.unique(truth)])),
+        "log_loss": loss,
+        "warning": warning,
+        "fit_seconds": fitted - start,
+        "predict_seconds": done - fitted,
+        **facts(model, data, train, y),
+    }
+
+
+def _loss(y: Any, P: Any, classes: Any) -> float:
+    P = np.maximum(P, 1e-15)
+    return float(log_loss(y, P / P.sum(axis=1, keepdims=True), labels=classes))
+
+
+def measure(units: Sequence[Unit], plan: Plan) -> list[Row]:
+    """Return the rows of these units, fold by fold; units on sets that are not there have none."""
+    units = [unit for unit in dict.fromkeys(units) if available(unit.name)]
+    with progress(plan.told) as shown:
+        sets: dict[str, Data] = {}
+        for name in dict.fromkeys(unit.name for unit in units):
+            shown.say(f"{name}: all pairs, compared once")
+            sets[name] = prepare(name, plan.output / "sets", plan.objects)
+        files = {unit: _file(unit, sets[unit.name], plan) for unit in units}
+        kept = {unit: read(files[unit]) for unit in units}
+        tasks = [] if plan.kept else _tasks(units, kept, plan)
+        shown.start(sum(len(task.units) for task in tasks))
+        for task, rows in _run(tasks, sets, plan):
+            for unit, row in zip(task.units, rows, strict=True):
+                kept[unit] = sorted([*kept[unit], row], key=lambda row: row["fold"])
+                write(files[unit], kept[unit])
+                shown.step(
+                    f"{unit.name}, {titled(unit.method)}, {solver(unit.method)}, "
+                    f"fold {task.fold + 1} of {plan.folds}: {row['accuracy']:.1f} %"
+                )
+    return [row for unit in units for row in kept[unit] if row["fold"] < unit.wanted(plan)]
+
+
+class _Task(NamedTuple):
+    """Units of one set that share their landmarks, on one fold."""
+
+    units: list[Unit]
+    fold: int
+
+
+def _tasks(units: Sequence[Unit], kept: dict[Unit, list[Row]], plan: Plan) -> list[_Task]:
+    """Return what is not there yet; the folds of one set and rule together."""
+    groups: dict[tuple[str, str, int], list[Unit]] = {}
+    for unit in units:
+        known = {row["fold"] for row in kept[unit]}
+        for fold in range(unit.wanted(plan)):
+            if fold not in known:
+                groups.setdefault((unit.name, shared(unit.method), fold), []).append(unit)
+    return [_Task(group, fold) for (_, _, fold), group in groups.items()]
+
+
+def _run(
+    tasks: Sequence[_Task], sets: dict[str, Data], plan: Plan
+) -> Iterator[tuple[_Task, list[Row]]]:
+    calls = (
+        delayed(_do)(task, replace(sets[task.units[0].name]), plan.folds)  # without what is open
+        for task in tasks
+    )
+    if plan.jobs == 1:
+        return (function(*arguments) for function, arguments, _ in calls)
+    return Parallel(plan.jobs, return_as="generator_unordered", pre_dispatch=plan.jobs)(calls)
+
+
+def _do(task: _Task, data: Data, n_folds: int) -> tuple[_Task, list[Row]]:
+    return task, evaluate(data, [unit.method for unit in task.units], task.fold, n_folds)
+
+
+def _file(unit: Unit, data: Data, plan: Plan) -> Path:
+    name = f"{data.folder.name}-{unit.method.replace(':', '_')}-{plan.folds}-{code_digest()}.csv"
+    return plan.output / "folds" / name
+
+
+def code_digest() -> str:
+    """Return a digest of the code that a result depends on: krein and the harness."""
+    root, here = Path(krein.__file__).parent, Path(__file__).parent
+    files = [*sorted(root.rglob("*.py")), *(here / f"{n}.py" for n in ("methods", "baselines"))]
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+def write(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows as CSV, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    with temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, restval="nan")
+        writer.writeheader()
+        writer.writerows(rows)
+    os.replace(temporary, path)
+
+
+def read(path: Path) -> list[Row]:
+    """Return the rows of a file, none where there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [
+            {k: v if k in TEXT else int(v) if k == "fold" else float(v) for k, v in row.items()}
+            for row in csv.DictReader(file)
+        ]

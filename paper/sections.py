@@ -1,0 +1,195 @@
+"""The paper's own tables as sections of RESULTS.md, published figures beside ours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import published
+from .markdown import NONE, figure, measured, number, table
+from .measured import WHO, Measured, seconds
+from .methods import FAMILIES, RULES, SOLVERS
+from .published import LARGE as PUBLISHED
+from .published import SIM, SMALL, Figure
+from .sets import LARGE, SOURCES
+
+
+def table1_section(data: Measured) -> str:
+    """Accuracy and SMSS on the small sets."""
+    lines = []
+    for sim, rule in SIM.items():
+        told = f"{sim}, {_rule(rule)}"
+        lines.append(
+            [told, "published"]
+            + [
+                f"{figure(figure_)} \\| {score:.2f}"
+                for figure_, score in (published.TABLE_1[sim][name] for name in SMALL)
+            ]
+        )
+        for who in SOLVERS:
+            cells = []
+            for name in SMALL:
+                text = data.cell(name, f"ikfd:{rule}:{who}", mark=True)
+                scores = [row["smss"] for row in data.of(name, f"ikfd:{rule}:ours")]
+                median = number(float(np.median(scores))) if scores else NONE
+                cells.append(f"{text} \\| {median}" if text != NONE else NONE)
+            lines.append(["", WHO[who], *cells])
+    found = [
+        number(float(np.mean([r["landmarks"] for r in rows])), 1) if rows else NONE
+        for rows in (data.of(name, "ikfd:meb:ours") for name in SMALL)
+    ]
+    counts = [f"{published.TABLE_1_LANDMARKS[n]} / {m}" for n, m in zip(SMALL, found, strict=True)]
+    lines.append(["landmarks of MEB", "published / here", *counts])
+    return "## Table 1: small sets, iKFD: accuracy % \\| median SMSS\n\n" + table(
+        ["", "", *SMALL], lines
+    )
+
+
+def _rule(rule: str) -> str:
+    name, _, number_ = rule.partition("@")
+    return f"{RULES[name]}{' at C' if number_ else ''}"
+
+
+def table2_section(data: Measured) -> str:
+    """Run times on the small sets: ten folds together, as the paper says."""
+    lines = []
+    for sim, rule in SIM.items():
+        cells = [f"{published.TABLE_2[sim][name]:.2f}" for name in SMALL]
+        lines.append([f"{sim}, {_rule(rule)}", "published", *cells])
+        for who in SOLVERS:
+            rows = [data.of(name, f"ikfd:{rule}:{who}") for name in SMALL]
+            sums = [number(sum(map(seconds, own))) if own else NONE for own in rows]
+            lines.append(["", WHO[who], *sums])
+    return "## Table 2: run times of table 1, seconds, all folds together\n\n" + table(
+        ["", "", *SMALL], lines
+    )
+
+
+def three_section(data: Measured) -> str:
+    """Three Gaussians."""
+    lines = []
+    for rule in dict.fromkeys(row["method"].split(":")[1] for row in data.rows):
+        figure_ = published.THREE_GAUSSIANS.get(rule)
+        for who in SOLVERS:
+            own = data.of("three_gaussians", f"ikfd:{rule}:{who}")
+            lines.append(
+                [
+                    RULES[rule],
+                    WHO[who],
+                    NONE if figure_ is None else f"{figure_:.0f}",
+                    measured(
+                        own, "accuracy", star=data.marked("three_gaussians", own[0]["method"])
+                    ),
+                    measured(own, "balanced"),
+                    number(float(np.mean([row["landmarks"] for row in own])), 1),
+                ]
+            )
+    heads = ["landmarks", "solver", "published, 10 landmarks", "accuracy %", "balanced %", "number"]
+    return "## Section 4.3: three Gaussians, iKFD\n\n" + table(heads, lines)
+
+
+def large_section(n: int, rule: str, data: Measured) -> str:
+    """Tables 3 to 5."""
+    lines = []
+    for name in dict.fromkeys([*PUBLISHED, *LARGE]):
+        if name in PUBLISHED:
+            cells = [
+                figure(published.accuracy(which, name, family))
+                for family in FAMILIES
+                for which in ("all", rule)
+            ]
+            score = number(published.mean_smss(rule, name), 4)
+            count = str(published.LARGE_LANDMARKS[name])
+            lines.append([f"{name} ({count})", "published", *cells, score])
+        if name not in SOURCES:
+            lines.append(["", "no such data", *[NONE] * 5])
+            continue
+        found = data.of(name, f"ikfd:{rule}:ours")
+        label = f"{name}, here ({np.mean([r['landmarks'] for r in found]):.0f})" if found else ""
+        for who in SOLVERS:
+            if not found:
+                why = "not measured, needs KREIN_DATA" if SOURCES[name].given else "not measured"
+                lines.append([label, f"{WHO[who]}: {why}", *[NONE] * 5])
+                continue
+            cells = [
+                data.cell(name, f"{family}:{which}:{who}", mark=True)
+                for family in FAMILIES
+                for which in ("all", rule)
+            ]
+            lines.append([label, WHO[who], *cells, measured(found, "smss", 4).split(" ")[0]])
+            label = ""
+    title = RULES[rule]
+    heads = ["set (landmarks)", "", "iKFD", f"Ny-iKFD ({title})", "PCVM", f"Ny-PCVM ({title})"]
+    return f"## Table {n}: larger sets, {title}, accuracy %\n\n" + table(
+        [*heads, "mean SMSS"], lines
+    )
+
+
+PLACES = [(family, rule) for family in FAMILIES for rule in ("all", "meb")]
+METHODS = ["iKFD", "Ny-iKFD (MEB)", "PCVM", "Ny-PCVM (MEB)"]
+
+
+def _four(
+    data: Measured, reference: dict[str, published.Four], field: str, digits: int
+) -> list[list[str]]:
+    """Lines of a table of dense and MEB methods: published, the paper's algorithm here, krein."""
+    lines = []
+    for name in dict.fromkeys([*PUBLISHED, *LARGE]):
+        if name in reference:
+            cells = [figure(reference[name][place], digits) for place in PLACES]
+            lines.append([name, "published", *cells])
+        for who in SOLVERS:
+            shown = [
+                data.cell(name, f"{family}:{rule}:{who}", field, digits) for family, rule in PLACES
+            ]
+            if any(text != NONE for text in shown):
+                lines.append(["" if name in reference else name, WHO[who], *shown])
+    return lines
+
+
+def table6_section(data: Measured) -> str:
+    """Run times on the larger sets."""
+    timed = Measured([{**row, "seconds": seconds(row)} for row in data.rows])
+    lines = _four(timed, published.TABLE_6, "seconds", 2)
+    ratios = []
+    for name in dict.fromkeys([*PUBLISHED, *LARGE]):
+        given = published.TABLE_6.get(name)
+        if given is not None:
+            told = [_ratio(given[(f, "all")], given[(f, "meb")]) for f in FAMILIES]
+            ratios.append([name, "published", *told])
+        for who in SOLVERS:
+            told = []
+            for family in FAMILIES:
+                dense, low = (data.of(name, f"{family}:{rule}:{who}") for rule in ("all", "meb"))
+                both = dense and low
+                told.append(
+                    f"{np.mean([*map(seconds, dense)]) / np.mean([*map(seconds, low)]):.1f}"
+                    if both
+                    else NONE
+                )
+            if told != [NONE, NONE]:
+                ratios.append(["" if given else name, WHO[who], *told])
+    return (
+        "## Table 6: run times on the larger sets, seconds a fold\n\n"
+        + table(["set", "", *METHODS], lines)
+        + "\n\nHow many times faster low rank is:\n\n"
+        + table(["set", "", "iKFD / Ny-iKFD", "PCVM / Ny-PCVM"], ratios)
+    )
+
+
+def _ratio(dense: Figure | None, low: Figure | None) -> str:
+    return NONE if dense is None or low is None else f"{dense.mean / low.mean:.1f}"
+
+
+def table7_section(data: Measured) -> str:
+    """Model complexity."""
+    weights = _four(data, published.TABLE_7, "weights", 2)
+    compared = _four(data, {}, "comparisons", 0)
+    return (
+        "## Table 7: model complexity\n\n"
+        "Training objects that carry a weight above 1e-4 (for iKFD of the largest one, in the "
+        "paper's form αᵀk(x)), in %, for any class:\n\n"
+        + table(["set", "", *METHODS], weights)
+        + "\n\nWhat a prediction costs: the objects that a new one is compared with. A low-rank "
+        "model needs its landmarks alone, whoever carries weights.\n\n"
+        + table(["set", "", *METHODS], compared)
+    )

@@ -1,0 +1,58 @@
+"""Mean ± standard deviation over folds, and the paired mark (*).
+
+The paper marks with (*) a low-rank result that differs significantly from the same dense method.
+It names no test; here it is the paired t-test over the folds, two-sided, at 5 %. Folds share
+training objects, so the test finds a little more than there is; it is the customary one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.05
+
+
+class Comparison(NamedTuple):
+    """Mean of a − b over folds, and how likely so large a difference is where there is none."""
+
+    difference: float
+    p_value: float
+    folds: int
+
+    @property
+    def significant(self) -> bool:
+        """Whether the difference is marked."""
+        return self.p_value < LEVEL
+
+
+def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
+    """Compare two methods on the same folds, fold by fold.
+
+    With fewer than two folds there is no test: the p-value is nan. Where every fold has the same
+    difference there is no deviation to test against: 1 where it is none, else 0.
+
+    >>> compare([90, 91, 92], [80, 81, 82]).significant
+    True
+    """
+    if len(a) != len(b):
+        raise ValueError(f"a pair is one fold: {len(a)} folds against {len(b)}")
+    d = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    if len(d) < 2:
+        return Comparison(float(d.mean()), float("nan"), len(d))
+    if np.ptp(d) <= 1e-12 * max(float(np.abs(d).max()), 1.0):
+        return Comparison(float(d.mean()), float(abs(d[0]) <= 1e-12), len(d))
+    return Comparison(float(d.mean()), float(stats.ttest_1samp(d, 0.0).pvalue), len(d))
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Return "mean ± deviation", the deviation over the folds (with n − 1).
+
+    >>> spread([96.0, 98.0, 100.0])
+    '98.00 ± 2.00'
+    """
+    mean = f"{np.mean(values):.{digits}f}"
+    return f"{mean} ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else mean

@@ -1,0 +1,11 @@
+"""Table 4: iKFD and PCVM on the larger sets, dense and with landmarks by k-means."""
+
+from __future__ import annotations
+
+from .larger import units
+from .script import script
+
+main = script("table4", __doc__, lambda plan: units("kmeans"))
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The page says what the rows say."""
+
+import numpy as np
+import pytest
+
+from paper.folds import FIELDS, write
+from paper.measured import Measured
+from paper.results import assemble, missed_section, ours_section, reached_section
+from paper.sections import table6_section
+
+
+def rows(name, method, accuracies, **more):
+    blank = dict.fromkeys(FIELDS, float("nan")) | {"warning": "", "objects": 100, "classes": 2}
+    return [
+        blank
+        | {"set": name, "method": method, "fold": k, "accuracy": value, "landmarks": 9.0}
+        | {"comparisons": 9.0, "select_seconds": 0.0, "fit_seconds": 1.0, "predict_seconds": 0.0}
+        | more
+        for k, value in enumerate(accuracies)
+    ]
+
+
+def line(text, *words):
+    (found,) = [part for part in text.splitlines() if all(word in part for word in words)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "verdict"),
+    [(83.06, "**yes**, better"), (81.46, "**yes** |"), (81.40, "**no**, 0.05 below")],
+)
+def test_reached_means_within_one_published_deviation(accuracy, verdict):
+    data = Measured(rows("swiss", "ikfd:meb:ours", [accuracy - 1, accuracy + 1]))
+    text = reached_section(data)
+    assert verdict in line(text, "| swiss |", "krein")
+    assert "not measured" in line(text, "| swiss |", "paper's")
+
+
+def test_the_mark_is_the_paired_test_against_dense():
+    rng = np.random.default_rng(0)
+    dense = rng.normal(95, 1, 10)
+    lower = dense - 3 + rng.normal(0, 0.5, 10)
+    same = dense + rng.permutation([-1, 1] * 5)
+    data = Measured(
+        rows("gesture", "ikfd:all:ours", dense)
+        + rows("gesture", "ikfd:meb:ours", lower)
+        + rows("gesture", "ikfd:kmeans:ours", same)
+        + rows("gesture", "ikfd:meb:paper", lower)  # whose dense form was not measured
+    )
+    assert data.cell("gesture", "ikfd:meb:ours", mark=True).endswith("*")
+    assert not data.marked("gesture", "ikfd:kmeans:ours")
+    assert not data.marked("gesture", "ikfd:meb:paper")
+    assert not data.marked("gesture", "ikfd:all:ours")
+
+
+def test_fewer_folds_are_told_and_compared_on_those_alone():
+    data = Measured(
+        rows("zongker", "pcvm:all:paper", [60, 70, 80])
+        + rows("zongker", "pcvm:all:ours", [90, 91, 92, 0, 0])
+    )
+    assert data.cell("zongker", "pcvm:all:paper") == "70.00 ± 10.00 (3 folds)"
+    found = data.pair("zongker", "pcvm:all:ours", "pcvm:all:paper")
+    assert (found.difference, found.folds) == (21, 3)
+
+
+def test_ours_against_the_papers_names_the_better():
+    data = Measured(
+        rows("ball", "ikfd:meb:ours", [90, 92, 91])
+        + rows("ball", "ikfd:meb:paper", [80, 81, 82])
+        + rows("gauss", "ikfd:meb:ours", [80, 81.5, 82])
+        + rows("gauss", "ikfd:meb:paper", [90, 92, 91])
+        + rows("checker", "ikfd:meb:ours", [80, 81, 82])
+        + rows("checker", "ikfd:meb:paper", [82, 81, 80])
+        + rows("protein", "ikfd:meb:ours", [80, 81, 82])
+    )
+    text = ours_section(data)
+    assert "Of 3 rows krein is better in 1, the paper's algorithm in 1, and 1 do not" in text
+    assert line(text, "| ball |").endswith("| krein |")
+    assert line(text, "| gauss |").endswith("| paper |")
+    assert line(text, "| checker |").endswith("| no difference |")
+    assert "| protein |" not in text
+
+
+def test_missed_figures_are_named():
+    data = Measured(
+        rows("ball", "ikfd:meb:ours", [50, 60])
+        + rows("ball", "ikfd:meb:paper", [50, 52])
+        + rows("gauss", "ikfd:meb:ours", [50, 60])
+        + rows("gauss", "ikfd:meb:paper", [89, 90])  # one of them reaches it
+    )
+    text = missed_section(data)
+    assert "Of 2 published figures" in text
+    assert "92.00 ± 4.83" in line(text, "SIM2")
+
+
+def test_speed_up_is_dense_by_low_rank():
+    data = Measured(
+        rows("zongker", "ikfd:all:ours", [90, 90], fit_seconds=6.0)
+        + rows("zongker", "ikfd:meb:ours", [90, 90], fit_seconds=0.5, select_seconds=0.5)
+    )
+    ratios = table6_section(data).split("times faster")[1]
+    assert "| 6.0 | – |" in line(ratios, "krein")
+    assert "| 9.3 | 10.9 |" in line(ratios, "| zongker |", "published")  # 51.61/5.53, 184.07/16.91
+
+
+def test_the_page_is_the_files(tmp_path):
+    write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:ours", [91.25, 93.25]))
+    assert "92.25 ± 1.41" in assemble(tmp_path)
+    write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:ours", [81.25, 83.25]))
+    page = assemble(tmp_path)
+    assert "82.25 ± 1.41" in page
+    assert "92.25" not in page
+
+
+def test_the_page_says_what_it_lacks(tmp_path):
+    write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:ours", [90] * 10))
+    page = assemble(tmp_path)
+    assert "**This page is not complete.**" in page
+    assert line(page, "| table1 |").startswith("| table1 | 47 of 48 |")
+
+
+def test_every_table_has_as_many_cells_in_each_line(tmp_path):
+    write(tmp_path / "table3.csv", rows("zongker", "ikfd:meb:ours", [91, 93]))
+    block: list[int] = []
+    for text in [*assemble(tmp_path).splitlines(), ""]:
+        if text.startswith("|"):
+            block.append(text.replace("\\|", "").count("|"))
+        elif block:
+            assert len(set(block)) == 1
+            block = []
