@@ -1,0 +1,100 @@
+"""How the site is built: `make docs`. Nothing is fetched, neither here nor by the pages."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+sys.path.insert(0, str(HERE.parent / "src"))
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import krein  # noqa: E402 - the source beside these pages, not an installed one
+
+project = "krein"
+author = "the krein developers"
+copyright = "the krein developers, BSD 3-Clause"
+version = release = krein.__version__
+
+extensions = [
+    "benchmarks_page",
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.py"]
+templates_path = ["_templates"]
+nitpicky = True
+# single backticks in docstrings hold code; only what begins with our own name must be found
+default_role = "py:obj"
+nitpick_ignore_regex = [(r"py:.*", r"(?!krein\.).*")]
+suppress_warnings = ["config.cache"]  # the gallery's options hold classes
+
+# -- text ------------------------------------------------------------------------------------
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+smartquotes = False
+
+# -- reference -------------------------------------------------------------------------------
+autosummary_generate = True
+autosummary_imported_members = False
+autodoc_typehints = "none"  # the docstrings say what a parameter is, in words
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# -- gallery ---------------------------------------------------------------------------------
+warnings.filterwarnings("error", category=DeprecationWarning, module="krein")
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "subsection_order": ExplicitOrder(["../examples/gallery/theory"]),
+    "within_subsection_order": FileNameSortKey,
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1e9,  # a page should not change because a machine was busy
+    "show_memory": False,
+    "matplotlib_animations": False,
+    "reference_url": {},
+    "plot_gallery": "True",
+    "image_scrapers": ("matplotlib",),
+    "thumbnail_size": (480, 336),
+    "parallel": False,
+}
+
+# -- pages -----------------------------------------------------------------------------------
+html_theme = "pydata_sphinx_theme"
+html_title = "krein"
+html_static_path = ["_static"]
+html_css_files = ["krein.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_favicon = "_static/mark.svg"
+html_theme_options = {
+    "logo": {"text": "krein", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button-field"],
+    "header_links_before_dropdown": 6,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "back_to_top_button": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": [], "theory": [], "changelog": []}
