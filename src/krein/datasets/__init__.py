@@ -1,5 +1,42 @@
-"""Data to try things on: generators with a seed, in scikit-learn's manner."""
+"""Data to try things on, as X and y in scikit-learn's manner.
 
-from .simulated import make_checkerboard, make_three_gaussians
+`make_…` simulates, with a seed; `load_…` reads what a package brings, or what lies in the folder
+that the environment variable `KREIN_DATA` names. Nothing is fetched.
+"""
 
-__all__ = ["make_checkerboard", "make_three_gaussians"]
+from .balls import make_balls
+from .families import make_protein_families
+from .images import load_digits_images, load_mnist_images
+from .peptides import load_antimicrobial_peptides
+from .simulated import (
+    make_checkerboard,
+    make_pseudo_euclidean_gaussians,
+    make_three_gaussians,
+    make_two_gaussians,
+)
+from .stored import (
+    load_aural_sonar,
+    load_protein,
+    load_sonatas,
+    load_swissprot,
+    load_uwave_gestures,
+    load_words,
+)
+
+__all__ = [
+    "load_antimicrobial_peptides",
+    "load_aural_sonar",
+    "load_digits_images",
+    "load_mnist_images",
+    "load_protein",
+    "load_sonatas",
+    "load_swissprot",
+    "load_uwave_gestures",
+    "load_words",
+    "make_balls",
+    "make_checkerboard",
+    "make_protein_families",
+    "make_pseudo_euclidean_gaussians",
+    "make_three_gaussians",
+    "make_two_gaussians",
+]

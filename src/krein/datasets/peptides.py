@@ -1,0 +1,49 @@
+"""Antimicrobial peptides against others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .extras import require
+
+
+def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Load antimicrobial peptides (label 1) and random peptides of UniProt (label 0).
+
+    2,600 sequences of the database APD3 and as many of UniProt, 7 to 174 letters long, as
+    modlamp's `load_AMPvsUniProt` has them (extra `data`); nothing is fetched. The measure to go
+    with them is "smith-waterman".
+
+    Many sequences of the set stand in it twice, and some in both classes. A repeated sequence
+    that falls into the training and the test part is no test, so each is given once here, where
+    it stands first, and those with both labels are left out; `repeats=True` gives all 5,200.
+
+    Parameters
+    ----------
+    repeats : bool, default=False
+        Give the set as it is, with its repeated and contradictory entries.
+
+    Returns
+    -------
+    X : array of str
+    y : array of 0 and 1
+
+    Examples
+    --------
+    >>> X, y = load_antimicrobial_peptides(repeats=True)
+    >>> X[0], len(X), int(y.sum())
+    ('GLWSKIKEVGKEAAKAAAKAAGKAALGAVSEAV', 5200, 2600)
+    """
+    modlamp = require("modlamp.datasets", "data", "load_antimicrobial_peptides")
+    stored = modlamp.load_AMPvsUniProt()
+    X = np.array([str(sequence) for sequence in stored.sequences], dtype=object)
+    y = np.asarray(stored.target, dtype=np.intp)
+    if repeats:
+        return X, y
+    _, first, which = np.unique(X, return_index=True, return_inverse=True)
+    share = np.bincount(which, weights=y) / np.bincount(which)  # of label 1 among its entries
+    chosen = np.sort(first[(share == 0) | (share == 1)])
+    return X[chosen], y[chosen]
