@@ -5,11 +5,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint types imports check-tests bench clean help
+.PHONY: demo test lint types imports check-tests docs check-docs bench keep-results clean help
 
 help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
-	@echo "make test    install, then run every check: ruff, types, import direction, tests"
+	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
+	@echo "make docs    install, then build the site into docs/_build/html"
 	@echo "make bench   measure; ratios to a bare reference of the same run"
 	@echo "make clean   remove what the other commands made"
 
@@ -23,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(BIN)/python examples/demo.py
 
-test: lint types imports check-tests
+test: lint types imports check-tests check-docs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -38,8 +39,23 @@ imports: $(STAMP)
 check-tests: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
+# warnings are errors; an example of the gallery runs again where its script has changed
+SITE = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html
+
+docs: $(STAMP)
+	$(SITE) docs docs/_build/html
+	@echo "the site: docs/_build/html/index.html"
+
+# the same, and every example runs, for what it imports may have changed
+check-docs: $(STAMP)
+	$(SITE) -D sphinx_gallery_conf.run_stale_examples=True docs docs/_build/html
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
 
+keep-results: $(STAMP)
+	$(BIN)/python docs/keep_results.py
+
 clean:
+	rm -rf docs/_build docs/auto_examples docs/generated docs/reference/generated
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -23,7 +24,9 @@ version = release = krein.__version__
 
 extensions = [
     "benchmarks_page",
+    "drawings",
     "mathml",
+    "measures_table",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -36,7 +39,7 @@ templates_path = ["_templates"]
 nitpicky = True
 # single backticks in docstrings hold code; only what begins with our own name must be found
 default_role = "py:obj"
-nitpick_ignore_regex = [(r"py:.*", r"(?!krein\.).*")]
+nitpick_ignore_regex = [(r"py:.*", r"(?!krein\.[\w.]+$).*")]
 suppress_warnings = ["config.cache"]  # the gallery's options hold classes
 
 # -- text ------------------------------------------------------------------------------------
@@ -98,3 +101,26 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {"index": [], "theory": [], "changelog": []}
+
+
+def skip_inherited(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn documents itself: parameters, metadata routing, output."""
+    return skip or (getattr(obj, "__module__", None) or "").startswith("sklearn.")
+
+
+def plain_marks(app, what, name, obj, options, lines):
+    """Let |λ| and landmarks_ in a docstring mean themselves and no markup, outside of code."""
+    in_code = False
+    for i, line in enumerate(lines):
+        in_code = line.strip().startswith(">>>") or (in_code and bool(line.strip()))
+        if in_code or line.strip().startswith(".. "):
+            continue
+        parts = re.split(r"(`[^`]*`)", line)
+        parts[::2] = [re.sub(r"(?<=\w)_(?!\w)", r"\\_", p.replace("|", r"\|")) for p in parts[::2]]
+        lines[i] = "".join(parts)
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", plain_marks, priority=900)  # after numpydoc
+    app.connect("autodoc-skip-member", skip_inherited)

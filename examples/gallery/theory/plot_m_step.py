@@ -67,9 +67,7 @@ left.annotate(f"best allowed: loss {loss(*exact):+.2f}", exact, (0, -9),
               textcoords="offset points", ha="center", va="top", color=BLUE)  # fmt: skip
 left.set(xlabel="first weight", ylabel="second weight", title="One step, two weights")
 
-for row, (solver, name, colour, marker) in enumerate(
-    (("em", "under the\ncondition", BLUE, "o"), ("paper", "cut off\nafterwards", ORANGE, "s"))
-):
+for row, (solver, colour, marker) in enumerate((("em", BLUE, "o"), ("paper", ORANGE, "s"))):
     spread = np.linspace(-0.16, 0.16, 10)
     right.plot(accuracy[solver], row + spread, marker, color=colour, ms=8, alpha=0.75)
 right.axvline(50, color="#777777", lw=1, ls=":")

@@ -36,13 +36,18 @@ def accuracy(shrinkage, m, seed):
 
 results = {
     name: np.array([[accuracy(shrinkage, m, seed) for seed in range(3)] for m in numbers])
-    for name, shrinkage in (("pseudo-inverse, as published", 0.0), ("OAS shrinkage, as here", "oas"))
+    for name, shrinkage in (
+        ("pseudo-inverse, as published", 0.0),
+        ("OAS shrinkage, as here", "oas"),
+    )
 }
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 4.4), constrained_layout=True)
 for (name, values), colour, marker in zip(results.items(), (ORANGE, BLUE), "so", strict=True):
-    axes.fill_between(numbers, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.2, lw=0)
+    axes.fill_between(
+        numbers, values.min(axis=1), values.max(axis=1), color=colour, alpha=0.2, lw=0
+    )
     axes.plot(numbers, values.mean(axis=1), color=colour, marker=marker, label=name)
 axes.axvline(190, color="#777777", lw=1, ls=":")
 axes.annotate("objects less classes", (190, 70), (110, 62), fontsize=9, color="#555555",

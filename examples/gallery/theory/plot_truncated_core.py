@@ -51,7 +51,9 @@ for errors, colour, marker, name in (
 left.plot(sizes, best, color=GREY, ls="--", label="the best possible of that rank")
 left.axhline(1, color="black", lw=0.8)
 left.annotate("as bad as the zero matrix", (sizes[-1], 0.9), ha="right", va="top", fontsize=9)
-left.set(yscale="log", xlabel="landmarks", ylabel="relative error", title="Median and range of 30 draws")
+left.set(
+    yscale="log", xlabel="landmarks", ylabel="relative error", title="Median and range of 30 draws"
+)
 left.legend(frameon=False, loc="upper left")
 left.set_ylim(top=3e5)
 

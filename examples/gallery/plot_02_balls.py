@@ -27,9 +27,13 @@ BLUE, ORANGE, SKY = "#0072B2", "#D55E00", "#56B4E9"
 # 160 balls to learn from, 240 new ones. The new ones are described by their gaps to the 160.
 X, y = make_balls(400, radii=(0.10, 0.15), n_dimensions=8, random_state=1)
 train, test = np.arange(160), np.arange(160, 400)
-pE = PseudoEuclideanEmbedding(measure="balls", landmarks="all").fit(X[train])
-V, V_new, positive = pE.transform(X[train]), pE.transform(X[test]), pE.signs_ > 0
-print(pE.signature_)
+embedding = PseudoEuclideanEmbedding(measure="balls", landmarks="all").fit(X[train])
+V, V_new, positive = (
+    embedding.transform(X[train]),
+    embedding.transform(X[test]),
+    embedding.signs_ > 0,
+)
+print(embedding.signature_)
 
 # %%
 # A linear discriminant adds up what every axis says. Split the sum into what the positive axes say
@@ -42,8 +46,8 @@ from_positive, from_negative = said[:, positive].sum(axis=1), said[:, ~positive]
 
 
 # %%
-# The same discriminant on some of the axes alone; an SVM with a linear kernel of the positive axes,
-# which is an SVM on the clipped matrix, its C chosen by cross-validation; and the nearest neighbour.
+# The same discriminant on some of the axes alone; a linear SVM on the positive axes, which is an
+# SVM on the clipped matrix, its C chosen by cross-validation; and the nearest neighbour.
 def restricted(axes):
     part = fit_fisher(ClassMoments.of(V[:, axes], y[train], 2))
     return np.mean(part.scores(V_new[:, axes]).argmax(axis=1) == y[test])
@@ -54,7 +58,9 @@ svm = GridSearchCV(SVC(kernel="linear"), {"C": np.logspace(0, 4, 5)}, cv=5)
 svm.fit(V[:, positive], y[train])
 nearest = KNeighborsClassifier(1, metric="precomputed").fit(np.zeros((160, 160)), y[train])
 accuracy = {
-    "IKFD, all axes": IKFD("balls", landmarks="all").fit(X[train], y[train]).score(X[test], y[test]),
+    "IKFD, all axes": IKFD("balls", landmarks="all")
+    .fit(X[train], y[train])
+    .score(X[test], y[test]),
     "IKFD, positive axes": restricted(positive),
     "IKFD, negative axes": restricted(~positive),
     "SVM, clipped matrix": svm.score(V_new[:, positive], y[test]),
@@ -65,7 +71,7 @@ accuracy = {
 figure, (left, middle, right) = plt.subplots(
     1, 3, figsize=(12, 4), width_ratios=[0.9, 1.1, 1], constrained_layout=True
 )
-lam = np.sort(pE.eigenvalues_)[::-1]
+lam = np.sort(embedding.eigenvalues_)[::-1]
 width = np.sign(lam) * np.sqrt(np.abs(lam))
 left.bar(np.arange(len(lam)), width, width=1, color=np.where(lam > 0, BLUE, ORANGE))
 left.axhline(0, color="black", lw=0.8)

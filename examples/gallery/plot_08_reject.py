@@ -28,7 +28,9 @@ curve = accuracy_reject_curve(y, P)
 threshold = threshold_for_coverage(P, 0.9)
 kept = P.max(axis=1) >= threshold
 right = P.argmax(axis=1) == y
-print(f"threshold {threshold:.2f}: {kept.mean():.0%} answered, {right[kept].mean():.1%} of them right")
+print(
+    f"threshold {threshold:.2f}: {kept.mean():.0%} answered, {right[kept].mean():.1%} of them right"
+)
 print(f"without rejecting {right.mean():.1%} right; AUGRC {augrc(y, P):.4f}")
 
 # %%

@@ -29,7 +29,7 @@ X_new, y_new = draw(3000)
 
 # %%
 # Above, the ELM kernel, the default for vectors. Below, the Manhattan distance, which is no kernel;
-# enclosing balls find six landmarks for it, of which four lie outside the picture.
+# enclosing balls find six landmarks for it, most of them far out.
 shades = LinearSegmentedColormap.from_list("doubt", ["#D55E00", "#f7f7f7", "#0072B2"])
 grid = np.stack(np.meshgrid(*[np.linspace(-3.2, 3.2, 120)] * 2), axis=-1)
 figure, rows = plt.subplots(2, 3, figsize=(9.6, 7), constrained_layout=True)
@@ -41,7 +41,9 @@ for row, measure in zip(rows, ("elm", "manhattan"), strict=True):
         ax.contour(grid[..., 0], grid[..., 1], P, [0.5], colors="black", linewidths=1.2)
         for label, marker, colour in ((0, "o", "#7f3000"), (1, "^", "#003d63")):
             ax.scatter(*X[y == label].T, s=8, marker=marker, color=colour, linewidths=0)
-        ax.scatter(*X[clf.landmarks_].T, s=60, facecolors="none", edgecolors="black", linewidths=1.3)
+        ax.scatter(
+            *X[clf.landmarks_].T, s=60, facecolors="none", edgecolors="black", linewidths=1.3
+        )
         ax.set(xlim=(-3.2, 3.2), ylim=(-3.2, 3.2), xticks=[], yticks=[], aspect="equal")
         ax.set_xlabel(f"{len(clf.landmarks_)} landmarks, {clf.score(X_new, y_new):.0%} right")
         if measure == "elm":
@@ -51,4 +53,4 @@ plt.show()
 
 # %%
 # No model can be right about the objects of the cloud that fall within the band. IKQD is the surest
-# of the three, above more than it should be: see :doc:`plot_6_calibration`.
+# of the three, above more than it should be: see :doc:`plot_07_calibration`.

@@ -63,7 +63,9 @@ print(f"{np.mean(predicted == names):.0%} right in four folds; {clf.signature_}"
 # The same function gives vectors of the melodies for other methods; here for a map along the two
 # directions that tell the tunes apart best.
 B = NystromMap(**own, random_state=0).fit(melodies, names).transform(melodies)
-V = LinearDiscriminantAnalysis(n_components=2, solver="eigen", shrinkage="auto").fit_transform(B, names)
+V = LinearDiscriminantAnalysis(n_components=2, solver="eigen", shrinkage="auto").fit_transform(
+    B, names
+)
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.2), width_ratios=[1, 1.1], constrained_layout=True
 )

@@ -3,9 +3,9 @@ Probabilities that hold what they say
 =====================================
 
 Of a hundred predictions made with probability 0.8, eighty should be right. The discriminants IKFD
-and IKQD believe their own Gaussian picture of the classes and tend to be too sure. ``calibrate=True``
-holds objects out, sees how often the model is right about them, and softens all scores by one
-factor. It compares no pair twice and changes no label.
+and IKQD believe their own Gaussian picture of the classes and tend to be too sure.
+``calibrate=True`` holds objects out, sees how often the model is right about them, and softens all
+scores by one factor. It compares no pair twice and changes no label.
 """
 
 import matplotlib.pyplot as plt
