@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from krein import IKFD, IKQD, PCVM
+from krein.datasets import load_aural_sonar, load_protein, load_uwave_gestures
 
 from .timing import row
 
@@ -48,13 +49,12 @@ def cross_validated(name: str, clf, X, y, target: str) -> dict:
 
 
 def run() -> list[dict]:
-    data = folder()
-    if data is None:
+    if folder() is None:
         return no_data()
     sets = {
-        "protein": ("protein.npz", "S", "precomputed"),
-        "aural sonar": ("aural_sonar.npz", "S", "precomputed"),
-        "uwave": ("uwave_gesture.npz", "D", "precomputed-distance"),
+        "protein": (load_protein(), "precomputed"),
+        "aural sonar": (load_aural_sonar(), "precomputed"),
+        "uwave": (load_uwave_gestures(distance=True), "precomputed-distance"),
     }
     wanted = {
         ("protein", "IKFD all"): "98.6",
@@ -69,9 +69,7 @@ def run() -> list[dict]:
         ("protein", "IKFD all, calibrated"): "log-loss 0.078",
     }
     rows = []
-    for name, (file, key, measure) in sets.items():
-        content = np.load(data / file)
-        K, y = content[key], content["y"]
+    for name, ((K, y), measure) in sets.items():
         candidates = {
             "IKFD all": IKFD(measure, landmarks="all"),
             "IKFD meb": IKFD(measure, random_state=0),

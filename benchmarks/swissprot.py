@@ -6,8 +6,6 @@ classifiers see the matrix, and MEB its sketch of 100 columns a class, as it wou
 
 from __future__ import annotations
 
-import csv
-import lzma
 import time
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from krein import IKFD, IKQD, PCVM
 from krein.blocks import open_pairs
+from krein.datasets import load_swissprot
 from krein.landmarks import MEB
 
 from .accuracy import FOLDS, folder, no_data
@@ -28,13 +27,7 @@ from .timing import row
 KEPT = Path(__file__).parent / "results" / "swissprot.npy"
 
 
-def read(data: Path) -> tuple[list[str], np.ndarray]:
-    with lzma.open(data / "swissprot30.csv.xz", "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [r["sequence"] for r in rows], np.array([r["class"] for r in rows])
-
-
-def matrix(sequences: list[str]) -> np.ndarray:
+def matrix(sequences: np.ndarray) -> np.ndarray:
     """Return all normalised scores, aligned once and then read."""
     if KEPT.exists():
         return np.load(KEPT, mmap_mode="r")
@@ -46,10 +39,9 @@ def matrix(sequences: list[str]) -> np.ndarray:
 
 
 def run(folds: int = 10) -> list[dict]:
-    data = folder()
-    if data is None:
+    if folder() is None:
         return no_data()
-    sequences, y = read(data)
+    sequences, y = load_swissprot()
     K = matrix(sequences)
     meb = MEB(sketch=100, psd=False)
     candidates = {

@@ -70,6 +70,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,  # a page should not change because a machine was busy
+    "write_computation_times": False,  # nor should there be pages of times
     "show_memory": False,
     "matplotlib_animations": False,
     "reference_url": {},
@@ -82,6 +83,7 @@ sphinx_gallery_conf = {
 # -- pages -----------------------------------------------------------------------------------
 html_theme = "pydata_sphinx_theme"
 html_title = "krein"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["krein.css"]
 html_show_sourcelink = False

@@ -11,7 +11,8 @@ SCRIPTS = sorted(
     path
     for folder in ("examples", "paper")
     for path in (ROOT / folder).glob("*.py")
-    if path.stem != "__init__"
+    if path.stem != "__main__"  # which would run them all
+    and 'if __name__ == "__main__"' in path.read_text(encoding="utf-8")
 )
 
 
@@ -19,5 +20,10 @@ SCRIPTS = sorted(
 def test_script(path, tmp_path, monkeypatch):
     output = tmp_path / ("result.png" if path.stem == "picture" else "result")
     monkeypatch.setattr(sys, "argv", [path.name, "--output", str(output), "--objects", "250"])
-    runpy.run_path(str(path), run_name="__main__")
+    if path.parent.name == "paper":
+        runpy.run_module(f"paper.{path.stem}", run_name="__main__")
+    else:
+        runpy.run_path(str(path), run_name="__main__")
     assert output.exists()
+    if path.stem.startswith("figure"):
+        assert (output / f"{path.stem}.png").read_bytes().startswith(b"\x89PNG")

@@ -20,6 +20,11 @@ def test_an_estimator_brings_no_optional_dependency():
     assert not imported_by("from krein import IKFD; IKFD()") & optional
 
 
+def test_the_data_bring_no_optional_dependency():
+    optional = {"mlxtend", "modlamp", "scoring_matrices", "pyopal", "matplotlib"}
+    assert not imported_by("import krein.datasets") & optional
+
+
 def test_core_knows_no_scikit_learn():
     assert "sklearn" not in imported_by("import krein.core.prune, krein.core.quadratic")
 

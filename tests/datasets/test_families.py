@@ -148,6 +148,14 @@ def test_the_default_is_neither_trivial_nor_hopeless_and_divergence_makes_it_har
     assert neighbour_accuracy(divergence=0.5) > default > neighbour_accuracy(divergence=2.0)
 
 
+def test_many_are_evolved_as_few_are():
+    X, y = make_protein_families(5001, n_families=3, length=30, divergence=0.2, random_state=0)
+    assert all(isinstance(x, str) and x for x in X)
+    late = np.arange(4800, 5001)
+    K = scores(X[late])
+    assert (y[late][K.argmax(axis=1)] == y[late]).mean() > 0.8
+
+
 def test_without_divergence_all_are_the_ancestor():
     X, _ = make_protein_families(20, divergence=0.0, random_state=0)
     assert len(set(X)) == 1

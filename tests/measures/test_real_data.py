@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import csv
-import lzma
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from krein.blocks import open_pairs
+from krein.datasets import load_swissprot, load_uwave_gestures
 
-DATA = os.environ.get("KREIN_DATA")
-pytestmark = pytest.mark.skipif(not DATA, reason="KREIN_DATA names no folder")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("KREIN_DATA"), reason="KREIN_DATA names no folder"
+)
 
 
 def test_dtw_gives_the_distances_that_came_with_the_gestures():
-    with np.load(Path(DATA) / "uwave_gesture.npz") as gestures:
-        X, D = gestures["X"][:90, ::2], gestures["D"][:90, :90]
+    X = load_uwave_gestures()[0][:90, ::2]
+    D = load_uwave_gestures(distance=True)[0][:90, :90]
     pairs = open_pairs("dtw", X)
     np.testing.assert_allclose(pairs.block(np.arange(90), np.arange(90)), D, rtol=1e-6)
 
 
 def test_swiss_prot_is_read_without_a_complaint():
-    with lzma.open(Path(DATA) / "swissprot30.csv.xz", "rt") as file:
-        sequences = [row["sequence"] for row in csv.DictReader(file)]
+    sequences, _ = load_swissprot()
     pairs = open_pairs("smith-waterman", sequences)
     cols = np.array([0, 4000])
     K = pairs.block(cols, np.arange(0, len(sequences), 100))

@@ -33,7 +33,6 @@ __all__ = ["FixedPrecision", "GammaPrior", "PCVMFit", "Posterior", "Prior", "fit
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
-Hold = Literal["own", "all"]
 Solver = Literal["newton", "lbfgs"]
 
 BIAS_PRECISION = 1e-6
@@ -77,16 +76,16 @@ class PCVMFit:
         return self.link.probabilities(self.scores(F, Q))
 
 
-def signs(basis_classes: Labels, link: Link, n_classes: int, hold: Hold = "own") -> Array:
+def signs(basis_classes: Labels, link: Link, n_classes: int) -> Array:
     """Return the sign of each weight (M, C): +1, −1, or 0 where it is free.
 
-    One score: the sign of the label. A score a class: the weight on the own class is positive;
-    the weights on the others are free ("own") or negative ("all").
+    One score: the sign of the label. A score a class: the weight on the own class is positive,
+    the weights on the others are free.
     """
     basis_classes = np.asarray(basis_classes, dtype=np.intp)
     if link.n_scores(n_classes) == 1:
         return np.where(basis_classes == 1, 1.0, -1.0)[:, None]
-    S = np.full((len(basis_classes), n_classes), 0.0 if hold == "own" else -1.0)
+    S = np.zeros((len(basis_classes), n_classes))
     S[np.arange(len(basis_classes)), basis_classes] = 1.0
     return S
 
@@ -308,7 +307,6 @@ def fit_pcvm(
     Q: Array | None = None,
     *,
     link: Link | None = None,
-    hold: Hold = "own",
     prior: Prior | None = None,
     allowed: NDArray[np.bool_] | None = None,
     start: tuple[Array, Array] | None = None,
@@ -328,8 +326,6 @@ def fit_pcvm(
         Φ = FQ; Φ = F where None.
     link : Link or None
         Probit for two classes, Softmax for more.
-    hold : {"own", "all"}
-        With Softmax: the own class alone or every class.
     prior : Prior or None
         Of the scaled weights; a half-Cauchy where None.
     allowed : array of bool (M,) or None
@@ -366,7 +362,7 @@ def fit_pcvm(
     M = rows.shape[1] if Q is None else Q.shape[1]
     if len(basis_classes) != M:
         raise ValueError(f"{M} basis functions but {len(basis_classes)} classes of basis objects")
-    S = signs(basis_classes, link, rows.n_classes, hold)
+    S = signs(basis_classes, link, rows.n_classes)
     post = Posterior(rows, link, Q, S, prior or GammaPrior(), allowed)
     if np.any(post.shares <= 0):
         empty = np.flatnonzero(post.shares <= 0)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, qr, solve_triangular
 
-from .pcvm import GammaPrior, Hold, PCVMFit, Solver, fit_pcvm
+from .pcvm import GammaPrior, PCVMFit, Solver, fit_pcvm
 from .rows import Block, Link, Rows, class_hessians, columns
 
 Array = NDArray[np.float64]
@@ -133,7 +133,6 @@ def choose_scale(
     basis_classes: Labels,
     Q: Array | None = None,
     *,
-    hold: Hold = "own",
     link: Link | None = None,
     solver: Solver | None = None,
     tol: float = 1e-5,
@@ -151,7 +150,7 @@ def choose_scale(
 
     def attempt(k: int, start: PCVMFit | None) -> tuple[PCVMFit, Candidate]:
         fit = fit_pcvm(
-            rows, basis_classes, Q, hold=hold, link=link, solver=solver, tol=tol,
+            rows, basis_classes, Q, link=link, solver=solver, tol=tol,
             prior=GammaPrior(0.5, 0.5 * 10.0**k),
             start=None if start is None else (start.weights, start.bias),
         )  # fmt: skip

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .pcvm import Hold, PCVMFit, Prior, Solver, fit_pcvm
+from .pcvm import PCVMFit, Prior, Solver, fit_pcvm
 from .pcvm_laplace import Candidate, Surroundings, compare
 from .rows import Rows
 
@@ -62,7 +62,6 @@ def prune_pcvm(
     fit: PCVMFit,
     *,
     prior: Prior,
-    hold: Hold = "own",
     price: float = 0.5,
     errors: float = 1.0,
     solver: Solver | None = None,
@@ -85,7 +84,7 @@ def prune_pcvm(
         allowed[fit.kept] = True
         allowed[near.kept[order]] = False
         trial = fit_pcvm(
-            rows, basis_classes, Q, link=fit.link, hold=hold, prior=prior, allowed=allowed,
+            rows, basis_classes, Q, link=fit.link, prior=prior, allowed=allowed,
             start=(fit.weights, fit.bias), solver=solver, tol=tol,
         )  # fmt: skip
         candidate = Candidate.of(rows, trial, Q)

