@@ -32,7 +32,7 @@ def summary(root: Path, name: str) -> str:
     text = " ".join(
         (ast.get_docstring(ast.parse(file.read_text())) or name).split("\n\n")[0].split()
     )
-    return text.split(". ")[0].rstrip(".")
+    return text.split(". ")[0].rstrip(".").replace("`", "")
 
 
 def shortened(text: str, width: float) -> list[str]:

@@ -34,6 +34,8 @@ print(
 print(f"without rejecting {right.mean():.1%} right; AUGRC {augrc(y, P):.4f}")
 
 # %%
+# On the left the curve. On the right the most doubtful digits: what the model said, how sure it was,
+# and what they are. Several are hard for people too.
 figure = plt.figure(figsize=(11, 4.2), constrained_layout=True)
 left, right_side = figure.subfigures(1, 2, width_ratios=[1.15, 1])
 axes = left.subplots()
@@ -47,8 +49,6 @@ axes.set(xlabel="rejected (%)", ylabel="accuracy on the rest (%)", xlim=(-1, 50)
 axes.set_ylim(100 * right.mean() - 0.8, 100.2)
 axes.spines[["top", "right"]].set_visible(False)
 
-# %%
-# The most doubtful of them: what it said, and how sure it was. Several are hard for people too.
 doubtful = np.argsort(P.max(axis=1))[:10]
 for ax, i in zip(right_side.subplots(2, 5).flat, doubtful, strict=True):
     ax.imshow(images[i], cmap="gray_r", interpolation="nearest")
