@@ -34,8 +34,8 @@ print(
 print(f"without rejecting {right.mean():.1%} right; AUGRC {augrc(y, P):.4f}")
 
 # %%
-# On the left the curve. On the right the most doubtful digits: what the model said, how sure it was,
-# and what they are. Several are hard for people too.
+# On the left the curve. On the right the most doubtful digits: what the model said, how sure it
+# was, and what they are. Several are hard for people too.
 figure = plt.figure(figsize=(11, 4.2), constrained_layout=True)
 left, right_side = figure.subfigures(1, 2, width_ratios=[1.15, 1])
 axes = left.subplots()
