@@ -48,6 +48,8 @@ class Pairs(ABC):
     psd: bool | None
     evaluations: int
     """How many pairs were compared so far."""
+    reused: int = 0
+    """How many values came out of the cache instead."""
     shape: tuple[int, int]
     mapped: bool = False
     """Whether values are read from a file: reading all of them may take hours."""

@@ -102,6 +102,8 @@ class LandmarkEstimator(BaseEstimator):
     landmark_objects_: Any
     selection_: Selection
     kernel_evaluations_: int
+    kernel_reused_: int
+    """How many values came out of the cache instead of being compared."""
     eigenvalues_: Array
     signature_: Signature
     n_objects_: int
