@@ -31,6 +31,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx_click",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
@@ -49,7 +50,8 @@ html_math_renderer = "mathml"
 smartquotes = False
 
 # -- reference -------------------------------------------------------------------------------
-autosummary_generate = True
+# named one by one: of pages found by itself it would miss those added since the last build
+autosummary_generate = [str(path) for path in sorted((HERE / "reference").glob("*.md"))]
 autosummary_imported_members = False
 autodoc_typehints = "none"  # the docstrings say what a parameter is, in words
 autodoc_member_order = "bysource"
