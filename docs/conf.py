@@ -35,7 +35,12 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.py"]
+exclude_patterns = [
+    "_build",
+    "auto_examples/**/*.ipynb",
+    "auto_examples/**/*.py",
+    "scale.md",  # shown as generated/scale, which is there without it too
+]
 templates_path = ["_templates"]
 nitpicky = True
 # single backticks in docstrings hold code; only what begins with our own name must be found
@@ -124,7 +129,25 @@ def plain_marks(app, what, name, obj, options, lines):
         lines[i] = "".join(parts)
 
 
+def shown_commands(app, context, lines):
+    """Show the examples of a command's help as code: a backslash in them is meant."""
+    shown = []
+    for line in lines:
+        example = line.startswith("| ")
+        if example and not (shown and shown[-1].startswith("   ")):
+            shown += [".. code-block:: sh", ""]
+        shown.append(f"   {line[2:].strip()}" if example else line)
+    lines[:] = shown
+
+
+def plain_backslashes(app, context, lines):
+    """Let a backslash in the help of an option mean itself."""
+    lines[:] = [line.replace("\\", "\\\\") for line in lines]
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("autodoc-process-docstring", plain_marks, priority=900)  # after numpydoc
+    app.connect("sphinx-click-process-description", shown_commands)
+    app.connect("sphinx-click-process-options", plain_backslashes)
     app.connect("autodoc-skip-member", skip_inherited)

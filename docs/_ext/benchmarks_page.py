@@ -1,7 +1,8 @@
 """The benchmark pages, written from what `make bench` and `make paper` left: no figure by hand.
 
 `docs/results/*.json` are the results that go with the text, kept by `docs/keep_results.py`;
-`paper/RESULTS.md` is written by `make paper`. Where one is missing its page says how to make it.
+`paper/RESULTS.md` is written by `make paper`, and `docs/scale.md` tells what large data cost. Where
+one is missing its page says so.
 """
 
 from __future__ import annotations
@@ -89,6 +90,15 @@ def paper_page(results: Path) -> str:
     return text if text.startswith("# ") else "# The paper, reproduced\n\n" + text
 
 
+def scale_page(written: Path) -> str:
+    if not written.exists():
+        return (
+            "# What a hundred million objects cost\n\nThe model of costs is not part of this "
+            "copy.\n"
+        )
+    return f"```{{include}} ../{written.name}\n:relative-images:\n:relative-docs: .\n```\n"
+
+
 def write(path: Path, text: str) -> None:
     """Write where it differs, so that a build after a build has nothing to do."""
     path.parent.mkdir(exist_ok=True)
@@ -99,6 +109,7 @@ def write(path: Path, text: str) -> None:
 def generate(app: Sphinx) -> None:
     docs = Path(app.srcdir)
     write(docs / "generated" / "benchmarks.md", benchmark_page(docs / "results"))
+    write(docs / "generated" / "scale.md", scale_page(docs / "scale.md"))
     write(docs / "generated" / "paper.md", paper_page(docs.parent / "paper" / "RESULTS.md"))
 
 
