@@ -36,7 +36,8 @@ def loss(w1, w2):
 
 # %%
 # Ten runs of a whole PCVM on a 3×3 checkerboard, each from its own random start. The exact
-# solver has no random start; its ten runs differ in their landmarks alone, which both share.
+# solver has no random start; its ten runs differ in their landmarks alone, which both share. (The
+# two differ in more than this step: in start, scale and prior too.)
 X, y = make_checkerboard(1000, random_state=0)
 X_new, y_new = make_checkerboard(2000, random_state=1)
 accuracy = {"paper": [], "em": []}
