@@ -132,7 +132,7 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
         for j, count in enumerate(counts):
             share = count / size if size else 0.0
             # errors are few: the square root lets one in a hundred be seen
-            strength = round(100 * (0.75 * share if j == k else math.sqrt(share)))
+            strength = round(92 * (share if j == k else math.sqrt(share)))
             cells.append({"count": count, "strength": strength, "right": j == k})
         rows.append({"size": size, "cells": cells, "recall": counts[k] / size if size else 0.0})
     return rows

@@ -87,7 +87,6 @@
     for (const ring of $("landmarks").children) ring.classList.toggle("off", !open(Number(ring.dataset.i)));
     for (const label of $("labels").children) {
       label.classList.toggle("off", code >= 0 && Number(label.dataset.code) !== code);
-      label.classList.toggle("chosen", Number(label.dataset.code) === code);
     }
     drawErrors();
     show(-1);
