@@ -17,7 +17,7 @@ _HOME = {
     "load": "estimators",
 }
 
-_PARTS = {"blocks", "datasets", "evaluation", "landmarks", "measures", "reject", "report"}
+_PARTS = {"blocks", "datasets", "evaluation", "io", "landmarks", "measures", "reject", "report"}
 
 if TYPE_CHECKING:
     from .estimators import (

@@ -105,7 +105,9 @@ def test_a_bad_object_names_file_line_and_name_and_leaves_no_file(files, model, 
         assert code == 1
         assert err.startswith("krein: error: new.fasta, line 41, sequence 'bad1': contains '1' at ")
         assert err.count("\n") == 1
-    assert "--measure-param unknown=X" in err
+    assert "krein fit --measure-param unknown=X" in err
+    code, out, _ = run("predict", "model.krein", input=">a\n1\n")
+    assert (code, out) == (1, "")
     assert (files / "kept.csv").read_text() == "old"
     assert not (files / "out.csv").exists()
     assert not list(files.glob("*.part"))
@@ -230,3 +232,15 @@ def test_nucleotides_get_their_own_matrix(files, run):
     code, out, err = run("fit", "dna.fasta", *PATTERN, "-o", "m.krein")
     assert code == 0, err
     assert "smith-waterman (matrix=NUC.4.4), for these are nucleotides" in out
+
+
+def test_long_texts_are_compared_by_compression(files, run):
+    with open("texts.csv", "w") as file:
+        file.write("text,class\n")
+        for i in range(8):
+            file.write(
+                f"{('to be or not to be ' if i % 2 else 'sein oder nicht sein ') * 99}{i},{i % 2}\n"
+            )
+    code, out, err = run("fit", "texts.csv", "-o", "m.krein")
+    assert code == 0, err
+    assert "compression, for these are long texts" in out

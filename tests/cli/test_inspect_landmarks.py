@@ -94,7 +94,7 @@ def test_markup_and_control_characters_are_shown_and_not_obeyed(files, run):
         writer.writerows([["[/]", "zz", "<script>"], ["[b]", "zy", "<script>"]])
     code, out, err = run("inspect", "odd.csv")
     assert code == 0, err
-    assert "[bold]x[/bold]\\x1b[31m 4" in out
+    assert "[bold]x[/bold]\\x1b[31m (4)" in out
     assert "\x1b" not in out
     code, out, err = run("landmarks", "odd.csv")
     assert code == 0, err

@@ -42,6 +42,12 @@ def test_help_of_a_command_imports_no_estimator():
     assert not modules_after("fit --help") & {"sklearn", "numba", "matplotlib", "pyarrow"}
 
 
+def test_without_a_command_there_is_help(run):
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert "krein demo" in out
+
+
 def examples(name):
     command = krein.get_command(None, name)
     return re.findall(r"^ {2,}((?:zcat .*\| )?krein .+)$", command.help, re.MULTILINE)

@@ -111,6 +111,9 @@ class Group(click.Group):
             sys.stdout.flush()
             return code if isinstance(code, int) else 0
         except click.ClickException as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # older versions of click have none
+                click.echo(error.format_message())
+                return 0
             _say(f"error: {error.format_message()}")
             context = getattr(error, "ctx", None)
             if context is not None:

@@ -146,7 +146,11 @@ class Predictor:
                 try:
                     P = self.model.predict_proba(chunk.objects)
                 except (ValueError, TypeError) as error:
-                    raise chunk.located(error) from error
+                    told = str(chunk.located(error))
+                    # the measure is part of the model
+                    raise DataError(
+                        told.replace("measure_params", "krein fit measure_params")
+                    ) from error
                 best = np.argsort(-P, axis=1, kind="stable")[:, : max(2, self.top)]
                 values = np.take_along_axis(P, best, axis=1).tolist()
                 rows = []

@@ -17,6 +17,10 @@ _NUCLEOTIDES = frozenset("ACGTUN")
 _AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
 
 
+LONG = 1000
+"""Characters from which on a string is a text: edits say little about it, and cost much."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """How objects are compared, and why."""
@@ -104,10 +108,12 @@ def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) ->
     if kind == "sequences" and nucleotides > 0.95 * total:
         params = {"matrix": "NUC.4.4", **params}
         return Comparison("smith-waterman", params, ", for these are nucleotides")
-    long = total > 20 * min(len(sample), 500)
+    mean = total / min(len(sample), 500)
     upper = all(text.isupper() or kind == "sequences" for text in sample[:500])
-    if kind == "sequences" or (long and upper and set(letters) <= _AMINO_ACIDS):
+    if kind == "sequences" or (mean > 20 and upper and set(letters) <= _AMINO_ACIDS):
         return Comparison("smith-waterman", params, ", for these look like protein sequences")
+    if mean > LONG:
+        return Comparison("compression", params, ", for these are long texts")
     return Comparison("levenshtein", params, ", for these are strings")
 
 
@@ -136,7 +142,7 @@ def check_rule(landmarks: str, n_landmarks: int | None) -> None:
 def describe_classes(labels: Sequence[str]) -> str:
     """Return the number of classes, and the largest and smallest of them with their counts."""
     counts = Counter(labels).most_common()
-    shown = [f"{printable(name, 30)} {count:,}" for name, count in counts]
+    shown = [f"{printable(name, 30)} ({count:,})" for name, count in counts]
     if len(shown) > 6:
         shown = [*shown[:3], "…", *shown[-2:]]
     return f"{len(counts)} classes: {', '.join(shown)}"

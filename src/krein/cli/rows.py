@@ -34,17 +34,22 @@ def format_option(function: Any) -> Any:
 
 
 class RowWriter:
-    """Rows under their columns; a chunk is on its way when `write` returns."""
+    """Rows under their columns; a chunk is on its way when `write` returns.
+
+    The columns are named with the first rows: where these fail, nothing is written.
+    """
 
     def __init__(self, file: IO[str], columns: Sequence[str], how: str) -> None:
         self.file, self.columns, self.how = file, list(columns), how
         self._csv = csv.writer(file, lineterminator="\n")
-        if how == "csv":
-            self._csv.writerow(self.columns)
+        self._named = False
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write some rows."""
         if self.how == "csv":
+            if not self._named:
+                self._csv.writerow(self.columns)
+                self._named = True
             self._csv.writerows([_cell(value) for value in row] for row in rows)
         else:
             for row in rows:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class ArraySource(Source):
             self._refuse_missing(chunk)  # of a mapped matrix, blocks are looked at as they are read
         own = [None] * n if self.own is None else self.own[first:stop]
         labels = self.labels.of(chunk.names, [""] * n, own, first, chunk.where)
-        return Chunk(**{**vars(chunk), "labels": labels})
+        return replace(chunk, labels=labels)
 
     def _refuse_missing(self, chunk: Chunk) -> None:
         for start in range(0, len(chunk), 4096):

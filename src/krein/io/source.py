@@ -10,7 +10,7 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -193,7 +193,7 @@ class RecordSource(Source):
             first,
             chunk.where,
         )
-        return Chunk(**{**vars(chunk), "labels": labels})
+        return replace(chunk, labels=labels)
 
 
 def _lines(records: list[Record]) -> list[int] | None:
