@@ -29,6 +29,7 @@ extensions = [
     "measures_table",
     "myst_parser",
     "numpydoc",
+    "offline",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_click",

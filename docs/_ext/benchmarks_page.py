@@ -32,6 +32,8 @@ def cell(text: Any) -> str:
 def value(entry: dict[str, Any]) -> str:
     number = entry["value"]
     shown = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+    if entry["unit"] == "%":
+        return f"{number:.1f}\N{NO-BREAK SPACE}%"
     return f"{shown} {entry['unit']}".strip()
 
 
