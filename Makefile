@@ -5,11 +5,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint types imports check-tests bench paper clean help
+.PHONY: demo test lint types imports check-tests docs check-docs bench keep-results paper clean help
 
 help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
-	@echo "make test    install, then run every check: ruff, types, import direction, tests"
+	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
+	@echo "make docs    install, then build the site into docs/_build/html"
 	@echo "make bench   measure; ratios to a bare reference of the same run"
 	@echo "make paper   reproduce the paper: every table and figure; one by TABLE=1, FIGURE=2 or NAME=beyond"
 	@echo "make clean   remove what the other commands made"
@@ -24,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(BIN)/krein demo
 
-test: lint types imports check-tests
+test: lint types imports check-tests check-docs
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -39,12 +40,27 @@ imports: $(STAMP)
 check-tests: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
+# warnings are errors; an example of the gallery runs again where its script has changed
+SITE = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html
+
+docs: $(STAMP)
+	$(SITE) docs docs/_build/html
+	@echo "the site: docs/_build/html/index.html"
+
+# the same, and every example runs, for what it imports may have changed
+check-docs: $(STAMP)
+	$(SITE) -D sphinx_gallery_conf.run_stale_examples=True docs docs/_build/html
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+keep-results: $(STAMP)
+	$(BIN)/python docs/keep_results.py
 
 # all of them, or one: make paper TABLE=1, FIGURE=2, NAME=tried; NAME=results writes RESULTS.md alone
 paper: $(STAMP)
 	$(BIN)/python -m paper $(addprefix table,$(TABLE)) $(addprefix figure,$(FIGURE)) $(NAME)
 
 clean:
+	rm -rf docs/_build docs/auto_examples docs/generated docs/reference/generated
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -86,7 +86,14 @@ def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
 
 
 def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
-    """Return the largest threshold that accepts at least this share of the objects."""
+    """Return the largest threshold that accepts at least this share of the objects.
+
+    Examples
+    --------
+    >>> from krein.reject import threshold_for_coverage
+    >>> threshold_for_coverage([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], 2 / 3)
+    0.8
+    """
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage is a share above 0 and up to 1; got {coverage}")
     confidence = np.sort(np.asarray(probabilities, dtype=float).max(axis=1))[::-1]
@@ -98,6 +105,12 @@ def threshold_for_risk(y: Any, probabilities: Any, risk: float, classes: Any = N
 
     The risk is that seen on (y, probabilities): hand over objects that the model was not fitted
     to. Where no threshold reaches it the result is infinite: everything is rejected.
+
+    Examples
+    --------
+    >>> from krein.reject import threshold_for_risk
+    >>> threshold_for_risk([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], risk=0.0)
+    0.8
     """
     if not 0 <= risk < 1:
         raise ValueError(f"risk is a share from 0 up to 1; got {risk}")

@@ -21,7 +21,14 @@ PRECOMPUTED: dict[str, Literal["similarity", "dissimilarity"]] = {
 
 
 def is_precomputed(measure: Any) -> bool:
-    """Whether `measure` says that X is a matrix of values."""
+    """Whether `measure` says that X is a matrix of values.
+
+    Examples
+    --------
+    >>> from krein.blocks import is_precomputed
+    >>> is_precomputed("precomputed-distance"), is_precomputed("dtw")
+    (True, False)
+    """
     return isinstance(measure, str) and measure in PRECOMPUTED
 
 
@@ -56,6 +63,18 @@ def open_pairs(
 
     A plain function is tried on up to 8 pairs in both directions, which are counted; not where
     the cache shows that it was tried before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import open_pairs
+    >>> pairs = open_pairs("levenshtein", ["house", "mouse", "haus"])
+    >>> pairs.block(np.arange(3), np.array([0]))
+    array([[0.],
+           [1.],
+           [2.]])
+    >>> pairs.evaluations
+    3
     """
     if isinstance(X, Pairs):
         return X
@@ -114,6 +133,14 @@ def open_new_pairs(
     `n_train` training objects, and X is n × n_train (scikit-learn's shape) or n × m, the
     landmark columns alone. So it is where X is `Pairs` of the new objects with all training
     objects. The other parameters are those of `open_pairs`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import open_new_pairs
+    >>> pairs = open_new_pairs("levenshtein", ["louse"], ["house", "maus"])
+    >>> pairs.block(np.arange(1), np.arange(2))
+    array([[1., 3.]])
     """
     if isinstance(X, Pairs):
         return X.part(np.arange(len(X)), np.asarray(landmarks, dtype=np.intp))

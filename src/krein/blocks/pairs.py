@@ -34,6 +34,13 @@ class Pairs(ABC):
 
     While fitting, rows and columns are the same objects; while predicting, the rows are new
     objects and the columns the landmarks.
+
+    Examples
+    --------
+    >>> from krein.blocks import open_pairs
+    >>> pairs = open_pairs("linear", [[1.0, 2.0], [3.0, 4.0]])
+    >>> len(pairs), pairs.kind
+    (2, 'similarity')
     """
 
     kind: Literal["similarity", "dissimilarity"]
@@ -120,6 +127,15 @@ class SubsetPairs(Pairs):
     """Some of the objects of other pairs, numbered anew; what they compare is counted there.
 
     `chosen` are the rows, and the columns too unless `others` names these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import MatrixPairs, SubsetPairs
+    >>> some = SubsetPairs(MatrixPairs(np.diag([1.0, 2.0, 3.0])), np.array([0, 2]))
+    >>> some.block(np.arange(2), np.arange(2))
+    array([[1., 0.],
+           [0., 3.]])
     """
 
     def __init__(self, pairs: Pairs, chosen: Indices, others: Indices | None = None) -> None:
@@ -160,6 +176,14 @@ class ObjectPairs(Pairs):
     processes where not (None: all processors, or this process alone). `cache` is a store of
     finished blocks; what it serves is counted as `reused`, not as evaluated. `symmetrize`
     averages both directions of a measure that is not symmetric, at twice the comparisons.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import ObjectPairs, open_pairs
+    >>> pairs = open_pairs("levenshtein", ["house", "mouse"])
+    >>> isinstance(pairs, ObjectPairs), pairs.diagonal(np.arange(2))
+    (True, array([0., 0.]))
     """
 
     def __init__(
@@ -325,6 +349,14 @@ class MatrixPairs(Pairs):
     into float64, block by block. `symmetrize` averages both directions as they are read; `watch`
     refuses NaN, infinity and negative distances in what is read. `rows` and `columns`, where given,
     are those of the matrix that the ones here stand for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import MatrixPairs
+    >>> MatrixPairs(np.eye(3)).block(np.array([0, 1]), np.array([1]))
+    array([[0.],
+           [1.]])
     """
 
     def __init__(

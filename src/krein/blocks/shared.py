@@ -23,6 +23,22 @@ class PairStore:
     Of a symmetric measure one direction is compared and serves for both. Memory: N values for
     each object that was ever a column, N² at most. One request is served at a time; the workers
     of `pairs` share it out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import PairStore, open_pairs
+    >>> store = PairStore(open_pairs("levenshtein", ["house", "mouse", "haus"]))
+    >>> first = store.part(np.array([0, 1]))
+    >>> first.block(np.arange(2), np.arange(2))
+    array([[0., 1.],
+           [1., 0.]])
+    >>> before = store.evaluations
+    >>> store.part(np.array([1, 0])).block(np.arange(2), np.arange(2))
+    array([[0., 1.],
+           [1., 0.]])
+    >>> store.evaluations == before  # nothing is compared twice
+    True
     """
 
     def __init__(self, pairs: ObjectPairs) -> None:
@@ -123,6 +139,14 @@ class SharedPairs(ObjectPairs):
 
     `evaluations` counts what is asked for here, as it would without a store: the cost of a model
     that stands for itself. What was really compared is counted by the store.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import PairStore, open_pairs
+    >>> store = PairStore(open_pairs("levenshtein", ["house", "mouse", "haus"]))
+    >>> store.part(np.array([0]), np.array([1, 2])).block(np.arange(1), np.arange(2))
+    array([[1., 2.]])
     """
 
     def __init__(self, store: PairStore, rows: Indices, cols: Indices | None = None) -> None:

@@ -27,6 +27,14 @@ class Quadratic:
     A system on the free variables f costs O(f³) by Cholesky, or, where R has k < f rows, O(f k²)
     by Woodbury: (A + RᵀR)⁻¹ = A⁻¹ − A⁻¹Rᵀ(I + RA⁻¹Rᵀ)⁻¹RA⁻¹. The identity, which the paper's
     second Nyström step loses, stays exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.bounded import Quadratic
+    >>> problem = Quadratic(np.ones(2), root=np.array([[1.0, 1.0]]))
+    >>> problem.product(np.array([1.0, 0.0]))
+    array([2., 1.])
     """
 
     def __init__(self, a: Array, *, square: Array | None = None, root: Array | None = None) -> None:
@@ -95,6 +103,15 @@ def minimise_bounded(
 
     `free` is the guess of the variables off their bound: the last solution's, in a sequence of
     problems, so that most need two or three systems.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.bounded import Quadratic, minimise_bounded
+    >>> problem = Quadratic(np.ones(2), square=np.zeros((2, 2)))
+    >>> problem.c = np.array([-3.0, 1.0])  # without bounds the minimum is at (3, −1)
+    >>> minimise_bounded(problem, np.array([True, True])).x
+    array([3., 0.])
     """
     n = len(problem.c)
     free = (~bounded if free is None else free | ~bounded).copy()

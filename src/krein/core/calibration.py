@@ -28,6 +28,16 @@ def fit_temperature(
 
     `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. Likelihood and prior
     may each have their own maximum, so the best of a grid is found first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.calibration import fit_temperature
+    >>> from scipy.special import log_softmax
+    >>> scores = np.array([[9.0, 0.0], [9.0, 0.0], [9.0, 0.0]])
+    >>> too_sure = fit_temperature(scores, np.array([0, 0, 1]), lambda s: log_softmax(s, axis=1))
+    >>> too_sure < 1
+    True
     """
     rows = np.arange(len(codes))
     w = np.ones(len(codes)) if weights is None else weights

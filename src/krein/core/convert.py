@@ -14,7 +14,16 @@ from .checks import Array
 
 
 def squared_dissimilarities(K: Array) -> Array:
-    """Return d²_ij = k_ii + k_jj − 2 k_ij, which may be negative. O(N²)."""
+    """Return d²_ij = k_ii + k_jj − 2 k_ij, which may be negative. O(N²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.convert import squared_dissimilarities
+    >>> squared_dissimilarities(np.eye(2))
+    array([[0., 2.],
+           [2., 0.]])
+    """
     diagonal = np.diag(K)
     return diagonal[:, None] + diagonal[None, :] - 2 * K
 
@@ -24,6 +33,14 @@ def double_centre(D2: Array) -> Array:
 
     `squared_dissimilarities(double_centre(D2))` is D2 where its diagonal is zero, and
     `double_centre(squared_dissimilarities(K))` is H K H.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.convert import double_centre
+    >>> double_centre(np.array([[0.0, 4.0], [4.0, 0.0]]))
+    array([[ 1., -1.],
+           [-1.,  1.]])
     """
     rows = D2.mean(axis=1)
     return -0.5 * (D2 - rows[:, None] - D2.mean(axis=0)[None, :] + rows.mean())
@@ -38,6 +55,14 @@ class LandmarkCentre:
     It needs the m dissimilarities of an object to the landmarks and nothing else, so the same
     map serves training objects and new ones. With every object a landmark it is
     `double_centre`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.convert import LandmarkCentre
+    >>> centre = LandmarkCentre.of(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    >>> centre.similarities(np.array([[1.0, 3.0]]))
+    array([[ 2., -2.]])
     """
 
     column_means: Array  # (m,): mean_l' d²(l', l)

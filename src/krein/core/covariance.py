@@ -21,6 +21,14 @@ def oas(S: Array, n: float) -> float:
 
     ρ = ((1 − 2/r) tr S² + tr² S) / ((n + 1 − 2/r)(tr S² − tr² S / r)), at most 1.
     It does not depend on the unit of S.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.covariance import oas
+    >>> S = np.diag([4.0, 1.0])
+    >>> oas(S, 10) > oas(S, 1000)  # the more objects, the less is shrunk
+    True
     """
     r = len(S)
     trace, squares = float(np.trace(S)), float((S**2).sum())

@@ -45,6 +45,13 @@ def embed(
     For the axes of the centred matrix, indefinite kernel PCA, give the `mean` b̄ and as G the
     scatter about it (`ClassMoments.within`; a difference G − N b̄b̄ᵀ would lose its digits).
     `n_components` keeps the largest |λ|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.embedding import embed
+    >>> embed(np.diag([4.0, 9.0]), np.array([1.0, -1.0]), n_components=1).eigenvalues
+    array([-9.])
     """
     eigen = signed_eigen(G, signs)
     values, P = eigen.values[:n_components], eigen.P[:, :n_components]
@@ -58,6 +65,15 @@ def embed_dense(K: Array, *, tol: float = RANK_TOLERANCE) -> tuple[Array, Array]
     """Return V = U|Λ|^½ (N, r) and the signs of a symmetric matrix K. O(N³).
 
     It is the landmark basis with every object a landmark: K T = U Λ |Λ|^(−½) = V J.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.embedding import embed_dense
+    >>> V, signs = embed_dense(np.diag([4.0, -9.0]))
+    >>> (V * signs) @ V.T
+    array([[ 4.,  0.],
+           [ 0., -9.]])
     """
     basis: LandmarkBasis = landmark_basis(K, tol=tol)
     return basis.coordinates(K) * basis.signs, basis.signs

@@ -59,7 +59,18 @@ def within_root(moments: ClassMoments, shrinkage: Shrinkage) -> tuple[Array, flo
 def fit_fisher(
     moments: ClassMoments, *, shrinkage: Shrinkage = "oas", priors: Array | None = None
 ) -> LinearDiscriminant:
-    """Return the joint discriminant of all classes. O(r³ + C·r²)."""
+    """Return the joint discriminant of all classes. O(r³ + C·r²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.fisher import fit_fisher
+    >>> from krein.core.moments import ClassMoments
+    >>> B = np.array([[0.0], [1.0], [4.0], [5.0]])
+    >>> model = fit_fisher(ClassMoments.of(B, np.array([0, 0, 1, 1]), 2))
+    >>> model.scores(np.array([[0.4], [4.4]])).argmax(axis=1)
+    array([0, 1])
+    """
     A, rho = within_root(moments, shrinkage)
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     whitened = (moments.means - centre) @ A  # (C, s)

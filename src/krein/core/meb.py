@@ -51,6 +51,15 @@ def minimum_enclosing_ball(
     point that enters the core set, O(n) beside it, and O(s³) for s core points. `start` is the
     point to begin with, by default the longest: the paper begins anywhere, but then the ball
     depends on the order of the points. The second is the one farthest from it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.meb import minimum_enclosing_ball
+    >>> X = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5]])
+    >>> ball = minimum_enclosing_ball((X**2).sum(axis=1), lambda j: X @ X[j])
+    >>> ball.support, ball.radius
+    (array([0, 1]), 1.0)
     """
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive; got {epsilon}")

@@ -32,6 +32,15 @@ class ClassMoments:
     The origin is there for accuracy alone: a scatter is a difference of products, and loses
     the digits that the mean has more than the spread. Take it near the data (the mean of the
     landmarks) and the same for every chunk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.moments import ClassMoments
+    >>> B = np.array([[0.0], [2.0], [10.0]])
+    >>> moments = ClassMoments.of(B, np.array([0, 0, 1]), 2)
+    >>> moments.means.ravel(), moments.within()
+    (array([ 1., 10.]), array([[2.]]))
     """
 
     origin: Array  # (r,)

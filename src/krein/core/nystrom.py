@@ -47,6 +47,14 @@ def landmark_basis(
     Keeps |λ| > tol·max|λ| and, where `rank` is given, of those the `rank` largest in |λ|.
     Truncating bounds the error where W has eigenvalues near zero though K has none: take
     some 1.5 to 2 times as many landmarks as `rank`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.nystrom import landmark_basis
+    >>> basis = landmark_basis(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    >>> basis.signs, basis.lam
+    (array([-1.,  1.]), array([-2.,  2.]))
     """
     if rank is not None and (rank != int(rank) or rank < 1):
         raise ValueError(f"rank is a whole number from 1, or None; got {rank!r}")
@@ -72,6 +80,13 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     orthonormal eigenvectors. R comes from the eigendecomposition of G scaled to unit diagonal:
     the columns of B differ in size by as much as √(λ_max/λ_min) of the core, and without the
     scaling the small ones would drown. Eigenvalues |A| ≤ tol·max|A| are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.nystrom import signed_eigen
+    >>> signed_eigen(np.diag([4.0, 9.0]), np.array([1.0, -1.0])).values
+    array([-9.,  4.])
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     inverse_d = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
@@ -88,7 +103,17 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
 
 @dataclass(frozen=True)
 class NystromMatrix:
-    """K̃ = B J Bᵀ held as C and the landmark basis: never an N×N matrix, never all of B."""
+    """K̃ = B J Bᵀ held as C and the landmark basis: never an N×N matrix, never all of B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.nystrom import NystromMatrix, landmark_basis
+    >>> K = np.diag([3.0, -2.0, 0.0])
+    >>> nystrom = NystromMatrix(K[:, :2], landmark_basis(K[:2, :2]))
+    >>> nystrom.eigenvalues, nystrom.signature
+    (array([ 3., -2.]), Signature(positive=1, negative=1, zero=1))
+    """
 
     C: Array  # (N, m)
     basis: LandmarkBasis

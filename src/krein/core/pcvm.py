@@ -316,18 +316,46 @@ def fit_pcvm(
 ) -> PCVMFit:
     """Return the posterior mode of PCVM.
 
-    rows           features, class indices and row weights
-    basis_classes  class index of each of the M basis objects, whose signs hold the weights
-    Q              (r, M), Φ = FQ; Φ = F where None
-    link           Probit for two classes, Softmax for more
-    allowed        (M,) which basis functions may carry a weight; all, where None
-    start          weights (M, C) and bias (C,) of an earlier fit; weights of new basis objects
-                   are zero. Without it the first step is ridge regression under the bounds.
-    tol            largest breach of the optimality conditions, a row: 1e-9 for Newton; 1e-4 by
-                   gradients, where held-out loss gains nothing from more
+    Parameters
+    ----------
+    rows : Rows
+        Features, class indices and row weights.
+    basis_classes : array (M,)
+        Class index of each basis object, whose sign holds the weights.
+    Q : array (r, M) or None
+        Φ = FQ; Φ = F where None.
+    link : Link or None
+        Probit for two classes, Softmax for more.
+    prior : Prior or None
+        Of the scaled weights; a half-Cauchy where None.
+    allowed : array of bool (M,) or None
+        Which basis functions may carry a weight; all, where None.
+    start : (weights (M, C), bias (C,)) or None
+        Of an earlier fit; weights of new basis objects are zero. Without it the first step is ridge
+        regression under the bounds.
+    solver : {"newton", "lbfgs"} or None
+        None takes Newton's up to a size.
+    tol : float or None
+        Largest breach of the optimality conditions, a row: 1e-9 for Newton; 1e-4 by gradients,
+        where held-out loss gains nothing from more.
+    max_iter : int or None
+        None takes 100 for Newton and 2,000 for gradients.
 
+    Notes
+    -----
     A step costs O(N r C) by gradients, O(N (r C)²) by Newton; some 15 against some 300 steps.
     Memory beyond the features: one block of rows and M C numbers, (r C)² for Newton.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm import fit_pcvm
+    >>> from krein.core.rows import Rows
+    >>> K = np.array([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
+    >>> rows = Rows(K, np.array([1, 1, 0, 0]), None, n_classes=2)
+    >>> fit = fit_pcvm(rows, np.array([1, 0]))
+    >>> np.sign(fit.weights).ravel(), fit.converged
+    (array([ 1., -1.]), True)
     """
     link = link or (Probit() if rows.n_classes == 2 else Softmax())
     C = link.n_scores(rows.n_classes)

@@ -29,7 +29,15 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class GammaPrior:
-    """u ~ N(0, 1/α), α ~ Gamma(a, b): −log p(u) = (a + ½) log(1 + u²/2b)."""
+    """u ~ N(0, 1/α), α ~ Gamma(a, b): −log p(u) = (a + ½) log(1 + u²/2b).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm_prior import GammaPrior
+    >>> GammaPrior().precision(np.array([0.0, 1.0, 10.0]))
+    array([2.        , 1.        , 0.01980198])
+    """
 
     a: float = 0.5
     b: float = 0.5

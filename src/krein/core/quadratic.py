@@ -44,6 +44,17 @@ def fit_quadratic(
     """Return the discriminant from moments by class. O(C·r³).
 
     `shrinkage` is that of the shared covariance, as for the Fisher discriminant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.moments import ClassMoments
+    >>> from krein.core.quadratic import fit_quadratic
+    >>> rng = np.random.default_rng(0)
+    >>> B = np.concatenate([rng.normal(size=(50, 1)), 5 * rng.normal(size=(50, 1))])
+    >>> moments = ClassMoments.of(B, np.repeat([0, 1], 50), 2, by_class=True)
+    >>> fit_quadratic(moments).scores(np.array([[0.0], [9.0]])).argmax(axis=1)
+    array([0, 1])
     """
     A, _ = within_root(moments, shrinkage)
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total

@@ -19,6 +19,16 @@ class LandmarkSpace:
 
     A dissimilarity is squared and centred on the landmarks first. One map serves training
     objects and new ones: m values in, r coordinates out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import LandmarkSpace
+    >>> D = np.array([[0.0, 2.0], [2.0, 0.0]])
+    >>> space = LandmarkSpace.of(D, "dissimilarity")
+    >>> np.abs(space.coordinates(D)).round(6)
+    array([[1.],
+           [1.]])
     """
 
     core: Array  # (m, m): values of the measure between the landmarks, as they came

@@ -77,6 +77,16 @@ def estimate_spectrum(
     a principal submatrix interlace those of the matrix (Cauchy), so the p and q returned are
     lower bounds: one negative eigenvalue in the sample proves that the matrix is not psd. The
     negative mass is an estimate without a bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.spectrum import estimate_spectrum
+    >>> rng = np.random.default_rng(0)
+    >>> K = np.diag([3.0, -1.0])
+    >>> found = estimate_spectrum(lambda rows, cols: K[np.ix_(rows, cols)], 2, rng=rng)
+    >>> found.signature, found.negative_mass
+    (Signature(positive=1, negative=1, zero=0), 0.25)
     """
     chosen = np.sort(rng.choice(n, size=min(size, n), replace=False))
     S = block(chosen, chosen)
@@ -111,6 +121,14 @@ def correct(K: Array, how: Correction, tol: float = RANK_TOLERANCE) -> Corrected
     rows, P = U (f(Λ)/Λ) Uᵀ over the non-zero eigenvalues; k @ P extends it to any object.
     A shift also lifts the eigenvalues that are zero, where no training row has a component:
     there alone K @ P and K' differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.spectrum import correct
+    >>> correct(np.diag([3.0, -1.0]), "clip").matrix
+    array([[3., 0.],
+           [0., 0.]])
     """
     lam, U = np.linalg.eigh(K)
     nonzero = np.abs(lam) > tol * np.abs(lam).max(initial=0.0)

@@ -4,4 +4,15 @@ from __future__ import annotations
 
 
 class DataError(ValueError):
-    """Data that cannot be used: the message names the file, the line and the object."""
+    """Data that cannot be used: the message names the file, the line and the object.
+
+    Examples
+    --------
+    >>> from krein.io import DataError, open_source
+    >>> try:
+    ...     open_source("no-such-file.fasta").read()
+    ... except DataError as error:
+    ...     print(error)
+    ...
+    no-such-file.fasta: there is no such file
+    """

@@ -91,7 +91,21 @@ class Chunk:
 
 
 class Source(ABC):
-    """Objects of one kind, read by chunks as often as needed (standard input: once)."""
+    """Objects of one kind, read by chunks as often as needed (standard input: once).
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from krein.io import open_source
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "words.txt")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("house\\nmouse\\nhaus\\n")
+    ...     sizes = [len(chunk.objects) for chunk in open_source(path).chunks(2)]
+    ...
+    >>> sizes
+    [2, 1]
+    """
 
     path: str
     kind: Kind

@@ -10,7 +10,16 @@ from .base import Codes, Learner, Rule, Selection
 
 
 class All(Rule):
-    """All objects. The Nyström approximation is then exact: N² values, O(N³) time."""
+    """All objects. The Nyström approximation is then exact: N² values, O(N³) time.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(100, random_state=0)
+    >>> len(IKFD(landmarks="all").fit(X, y).landmarks_)
+    100
+    """
 
     def compares(self) -> bool:
         """Everybody is chosen, or was: nothing to look at."""
@@ -34,6 +43,14 @@ class Given(Rule):
     ----------
     indices : array of int
         Rows of the training objects; each once.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(100, random_state=0)
+    >>> IKFD(landmarks=[3, 14, 15, 92]).fit(X, y).landmarks_
+    array([ 3, 14, 15, 92])
     """
 
     def __init__(self, indices: object) -> None:

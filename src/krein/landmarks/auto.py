@@ -48,6 +48,16 @@ class Auto(Rule):
     fit. Keeps the N×m values in memory.
     The selection's details hold the `curve`: numbers of `landmarks`, the `criterion`, its
     `standard_error` and the `evaluations` so far.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> from krein.landmarks import Auto
+    >>> X, y = make_checkerboard(300, random_state=0)
+    >>> clf = IKFD(landmarks=Auto(max_landmarks=40), random_state=0).fit(X, y)
+    >>> clf.selection_.details["curve"]["landmarks"]
+    array([11., 21., 32., 40.])
     """
 
     supervised = True

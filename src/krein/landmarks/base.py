@@ -44,7 +44,24 @@ class Learner:
 
 
 class Rule(BaseEstimator, ABC):
-    """A way to choose landmarks. Parameters in `__init__`, as for a scikit-learn estimator."""
+    """A way to choose landmarks. Parameters in `__init__`, as for a scikit-learn estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> from krein.landmarks import Rule, Selection
+    >>> class FirstOfEach(Rule):
+    ...     supervised = True
+    ...
+    ...     def select(self, pairs, codes, rng, learner=None):
+    ...         return Selection(np.sort(np.unique(codes, return_index=True)[1]))
+    ...
+    >>> X, y = make_checkerboard(100, random_state=0)
+    >>> len(IKFD(landmarks=FirstOfEach()).fit(X, y).landmarks_)
+    2
+    """
 
     supervised = False
     """Whether the rule needs labels."""
@@ -94,6 +111,17 @@ def select_landmarks(
 
     Sketches and columns of few objects overlap: taken one by one they would compare more pairs
     than there are. The values to the landmarks come with the selection, and are not asked again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.blocks import open_pairs
+    >>> from krein.landmarks import MEB, select_landmarks
+    >>> pairs = open_pairs("levenshtein", ["house", "mouse", "horse", "haus", "maus", "ross"])
+    >>> codes = np.array([0, 0, 0, 1, 1, 1])
+    >>> found = select_landmarks(MEB(), pairs, codes, np.random.default_rng(0))
+    >>> len(found.indices) >= 4
+    True
     """
     costly = isinstance(pairs, ObjectPairs) and not isinstance(pairs.measure, Vectors)
     if not (costly and pairs.symmetric and len(pairs) <= FEW and rule.compares()):

@@ -31,6 +31,15 @@ class Entropy(Rule):
     Notes
     -----
     Each try costs O(m): on a psd measure m evaluations, otherwise none beyond the N·sketch.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> from krein.landmarks import Entropy
+    >>> X, y = make_checkerboard(300, random_state=0)
+    >>> len(IKFD(landmarks=Entropy(20), random_state=0).fit(X, y).landmarks_)
+    20
     """
 
     def __init__(

@@ -24,6 +24,15 @@ class KMeans(Rule):
     sketch : int or None, default=None
         Rows of K on so many random columns. None takes all of a precomputed matrix, as
         published, and 100 columns of a measure that is evaluated: N·100 evaluations.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> from krein.landmarks import KMeans
+    >>> X, y = make_checkerboard(300, random_state=0)
+    >>> len(IKFD(landmarks=KMeans(20), random_state=0).fit(X, y).landmarks_)
+    20
     """
 
     def __init__(self, n_landmarks: int | None = None, sketch: int | None = None) -> None:

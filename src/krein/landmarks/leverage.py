@@ -24,6 +24,15 @@ class Leverage(Rule):
         How many; None takes as many as `MEB` would.
     sketch : int, default=100
         Random columns of K that the scores are estimated from: N·sketch evaluations.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> from krein.landmarks import Leverage
+    >>> X, y = make_checkerboard(300, random_state=0)
+    >>> len(IKFD(landmarks=Leverage(20), random_state=0).fit(X, y).landmarks_)
+    20
     """
 
     def __init__(self, n_landmarks: int | None = None, sketch: int = 100) -> None:

@@ -18,6 +18,17 @@ class Random(Rule):
         How many; None takes as many as `MEB` would.
     stratified : bool, default=False
         Draw from each class in proportion to its size, at least one of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> from krein.landmarks import Random
+    >>> X, y = make_checkerboard(300, random_state=0)
+    >>> clf = IKFD(landmarks=Random(20, stratified=True), random_state=0).fit(X, y)
+    >>> np.bincount(y[clf.landmarks_])
+    array([11,  9])
     """
 
     def __init__(self, n_landmarks: int | None = None, stratified: bool = False) -> None:

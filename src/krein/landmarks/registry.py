@@ -28,7 +28,14 @@ RULES: dict[str, type[Rule]] = {
 
 
 def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
-    """Return the rule a user asked for: by name, as a `Rule`, or as an array of indices."""
+    """Return the rule a user asked for: by name, as a `Rule`, or as an array of indices.
+
+    Examples
+    --------
+    >>> from krein.landmarks import get_rule
+    >>> get_rule("random", n_landmarks=20)
+    Random(n_landmarks=20)
+    """
     if isinstance(landmarks, str):
         if landmarks not in RULES:
             raise ValueError(

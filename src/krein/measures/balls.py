@@ -18,6 +18,14 @@ class Balls(Vectors):
 
     A ball is a row: its centre, then its radius. Far from Euclidean, for the triangle
     inequality fails through any ball that lies between two others. O(d) a pair.
+
+    Examples
+    --------
+    >>> from krein.measures.balls import Balls
+    >>> balls = [[0.0, 0.0, 1.0], [5.0, 0.0, 2.0]]  # centre, then radius
+    >>> Balls().block(balls, balls)
+    array([[0., 2.],
+           [2., 0.]])
     """
 
     name = "balls"

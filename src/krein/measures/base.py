@@ -21,6 +21,17 @@ class PairError(ValueError):
 
     A measure raises it with positions inside its block; whoever cut the block out of a larger
     collection raises it again with the positions there.
+
+    Examples
+    --------
+    >>> from krein.measures import PairError, get_measure
+    >>> ratio = get_measure(lambda a, b: a / b)
+    >>> try:
+    ...     ratio.block([1.0], [2.0, 0.0])
+    ... except PairError as error:
+    ...     print(error.row, error.col)
+    ...
+    0 1
     """
 
     def __init__(self, row: int, col: int, reason: str) -> None:
@@ -32,7 +43,15 @@ class PairError(ValueError):
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
-    """The objects at `indices`: rows of an array, or items of a list."""
+    """The objects at `indices`: rows of an array, or items of a list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures import take
+    >>> take(["a", "b", "c"], np.array([2, 0]))
+    ['c', 'a']
+    """
     if isinstance(objects, np.ndarray):
         return objects[indices]
     if isinstance(indices, slice):
@@ -70,6 +89,13 @@ class Measure(ABC):
     values that can be written to JSON. It declares what is known of the measure, so that no
     method has to guess. A `__post_init__` of its own begins with `super().__post_init__()`, which
     turns parameters out of numpy into Python's numbers.
+
+    Examples
+    --------
+    >>> from krein.measures import get_measure
+    >>> measure = get_measure("levenshtein", {"normalize": True})
+    >>> measure.kind, measure.psd, measure.params()
+    ('dissimilarity', False, {'normalize': True})
     """
 
     name: ClassVar[str]

@@ -39,6 +39,14 @@ class Compression(Measure):
     Objects are bytes or strings (as UTF-8). `compressor`: "lzma" (sees all of a text), "bz2"
     (blocks of 900 kB), "zlib" (fast, looks back 32 kB alone). One compression of |x| + |y| bytes
     a pair. An object is at a small distance above 0 from itself.
+
+    Examples
+    --------
+    >>> from krein.measures.compression import Compression
+    >>> texts = Compression().check(["to be or not to be", "to be or not to bee", "xyzzy"])
+    >>> near, far = Compression().block(texts[:1], texts[1:])[0]
+    >>> bool(near < far)
+    True
     """
 
     compressor: str = "lzma"

@@ -23,6 +23,13 @@ class FunctionMeasure(Measure):
     to be symmetric: `krein.blocks.open_pairs` tries that on a few pairs, and averages both
     directions where it is asked to. Where several processes share the work the function is
     sent to them, so it may be a lambda or a closure, but everything it needs travels along.
+
+    Examples
+    --------
+    >>> from krein.measures.function import FunctionMeasure
+    >>> shared = FunctionMeasure(lambda a, b: len(set(a) & set(b)))
+    >>> shared.block(["house"], ["mouse", "maus"])
+    array([[4., 2.]])
     """
 
     function: Callable[[Any, Any], float]

@@ -52,6 +52,14 @@ class SymmetricKL(_Histograms):
     The root, because it is the divergence that behaves like a squared distance, and squared
     distances are what a dissimilarity is turned into. Every share has to be above zero, which a
     `pseudocount` sees to. Through BLAS, O(d) a pair.
+
+    Examples
+    --------
+    >>> from krein.measures.histograms import SymmetricKL
+    >>> measure = SymmetricKL()
+    >>> counts = measure.check([[1, 1, 8], [8, 1, 1]])
+    >>> measure.block(counts[:1], counts).round(3)
+    array([[0.   , 1.706]])
     """
 
     name = "symmetric-kl"
@@ -84,6 +92,14 @@ class JensenShannon(_Histograms):
     """√ of the Jensen–Shannon divergence H((p + q)/2) − (H(p) + H(q))/2, in nats.
 
     A metric (Endres & Schindelin 2003), and Euclidean. O(d) a pair.
+
+    Examples
+    --------
+    >>> from krein.measures.histograms import JensenShannon
+    >>> measure = JensenShannon()
+    >>> counts = measure.check([[1, 1, 0], [2, 2, 0], [0, 0, 5]])
+    >>> measure.block(counts[:1], counts[1:]).round(3)
+    array([[0.   , 0.833]])
     """
 
     name = "jensen-shannon"

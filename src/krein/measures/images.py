@@ -42,6 +42,18 @@ class Tangent(Measure):
     Images come as (N, height, width), or flattened with their `shape` (a square where none is
     given). They are smoothed with `smoothing` pixels of a Gaussian before they are
     differentiated. `deformations` names those to be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.images import Tangent
+    >>> image = np.zeros((8, 8))
+    >>> image[2:6, 3:5] = 1.0
+    >>> measure = Tangent()
+    >>> images = measure.check([image, np.roll(image, 1, axis=1), image.T])
+    >>> shifted, turned = measure.block(images[:1], images[1:])[0]
+    >>> bool(shifted < turned)
+    True
     """
 
     sides: int = 1

@@ -52,6 +52,12 @@ def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
     `measure` is a name out of `available()`, a `Measure` as it is, or a plain function of two
     objects; `params` are the parameters of a named measure, or say what the function is
     (`kind`, `psd`, see `krein.measures.function.FunctionMeasure`).
+
+    Examples
+    --------
+    >>> from krein.measures import get_measure
+    >>> get_measure("smith-waterman", {"gap_open": 5})
+    SmithWaterman(matrix='BLOSUM62', gap_open=5, gap_extend=1, normalize=True, unknown=None)
     """
     if isinstance(measure, Measure):
         if params:

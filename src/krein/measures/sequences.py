@@ -193,6 +193,13 @@ class SmithWaterman(_Alignment):
     an error unless `unknown` names the letter to take for it. A gap of k letters costs
     `gap_open` + (k − 1)·`gap_extend`. For DNA name a matrix of nucleotides, "NUC.4.4": A, C, G and
     T are amino acids too. O(|a|·|b|) a pair, by Opal's SIMD kernels.
+
+    Examples
+    --------
+    >>> from krein.measures.sequences import SmithWaterman
+    >>> measure = SmithWaterman(normalize=False)
+    >>> measure.block(measure.check(["HEAGAWGHEE"]), measure.check(["PAWHEAE"]))
+    array([[17.]])
     """
 
     name = "smith-waterman"
@@ -205,6 +212,13 @@ class NeedlemanWunsch(_Alignment):
 
     By default normalised, k(a, b) / √(k(a, a)·k(b, b)). Parameters, letters and cost as for
     `SmithWaterman`. Unrelated sequences score below zero.
+
+    Examples
+    --------
+    >>> from krein.measures.sequences import NeedlemanWunsch
+    >>> measure = NeedlemanWunsch(normalize=False)
+    >>> measure.block(measure.check(["HEAGAWGHEE"]), measure.check(["PAWHEAE"]))
+    array([[2.]])
     """
 
     name = "needleman-wunsch"

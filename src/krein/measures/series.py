@@ -140,6 +140,14 @@ class DTW(_Elastic):
     samples, or a share of the longer series (0.1 is a tenth; 1 is one sample, 1.0 no limit);
     it is widened to the difference in length where two series need that. O(T²) a pair, O(T·band)
     with a band. Neither a metric nor Euclidean.
+
+    Examples
+    --------
+    >>> from krein.measures.series import DTW
+    >>> dtw = DTW()
+    >>> series = dtw.check([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+    >>> dtw.block(series[:1], series[1:]).round(2)
+    array([[0.  , 1.73]])
     """
 
     band: float | None = None
@@ -173,6 +181,14 @@ class ERP(_Elastic):
 
     Least sum of the distances of matched samples and, for the unmatched, of their distances
     from `gap`; the distance of two samples of several channels is Euclidean. O(T²) a pair.
+
+    Examples
+    --------
+    >>> from krein.measures.series import ERP
+    >>> erp = ERP()
+    >>> series = erp.check([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    >>> erp.block(series[:1], series[1:])
+    array([[0.]])
     """
 
     gap: float = 0.0
@@ -191,6 +207,14 @@ class MSM(_Elastic):
 
     Least cost of turning one series into the other by moving a value (its change), splitting
     one in two or merging two equal ones (`cost` each). O(T²) a pair.
+
+    Examples
+    --------
+    >>> from krein.measures.series import MSM
+    >>> msm = MSM()
+    >>> series = msm.check([[0.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+    >>> msm.block(series[:1], series[1:])
+    array([[2.]])
     """
 
     cost: float = 1.0

@@ -114,6 +114,13 @@ class Hausdorff(_PointSets):
     """max(max_x min_y ‖x − y‖, max_y min_x ‖x − y‖): the point worst served by the other set.
 
     A metric on closed sets, ruled by outliers.
+
+    Examples
+    --------
+    >>> from krein.measures.sets import Hausdorff
+    >>> sets = Hausdorff().check([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [4.0, 0.0]]])
+    >>> Hausdorff().block(sets[:1], sets[1:])
+    array([[3.]])
     """
 
     name = "hausdorff"
@@ -133,6 +140,14 @@ class ModifiedHausdorff(_PointSets):
     """max(mean_x min_y ‖x − y‖, mean_y min_x ‖x − y‖) (Dubuisson & Jain 1994).
 
     Robust against outliers; not a metric.
+
+    Examples
+    --------
+    >>> from krein.measures.sets import ModifiedHausdorff
+    >>> measure = ModifiedHausdorff()
+    >>> sets = measure.check([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [4.0, 0.0]]])
+    >>> measure.block(sets[:1], sets[1:])
+    array([[1.5]])
     """
 
     name = "modified-hausdorff"

@@ -53,6 +53,12 @@ class Levenshtein(_Edits):
 
     `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 0.
     O(|a|·|b| / 64) a pair (Hyyrö's bit-parallel algorithm).
+
+    Examples
+    --------
+    >>> from krein.measures.strings import Levenshtein
+    >>> Levenshtein().block(["house"], ["mouse", "haus"])
+    array([[1., 2.]])
     """
 
     name = "levenshtein"
@@ -65,6 +71,12 @@ class Damerau(_Edits):
 
     `normalize=True` divides by the length of the longer string. O(|a|·|b|) a pair, some
     hundred times slower than Levenshtein.
+
+    Examples
+    --------
+    >>> from krein.measures.strings import Damerau
+    >>> Damerau().block(["form"], ["from", "farm"])
+    array([[1., 1.]])
     """
 
     name = "damerau"
@@ -78,6 +90,12 @@ class LCS(_Strings):
 
     `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 1.
     O(|a|·|b| / 64) a pair.
+
+    Examples
+    --------
+    >>> from krein.measures.strings import LCS
+    >>> LCS().block(["house"], ["mouse", "haus"])
+    array([[4., 3.]])
     """
 
     normalize: bool = False
@@ -104,6 +122,12 @@ class JaroWinkler(_Strings):
     """Jaro's similarity, raised by a common prefix of up to four characters (Winkler 1990).
 
     Between 0 and 1; `prefix_weight` 0 is Jaro's own. O(|a|·|b| / 64) a pair.
+
+    Examples
+    --------
+    >>> from krein.measures.strings import JaroWinkler
+    >>> JaroWinkler().block(["martha"], ["marhta", "house"]).round(2)
+    array([[0.96, 0.  ]])
     """
 
     prefix_weight: float = 0.1

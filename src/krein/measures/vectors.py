@@ -57,6 +57,15 @@ class ELM(Vectors):
     """Arcsine kernel of the infinite extreme learning machine (Frénay & Verleysen 2011).
 
     k(p, q) = 2/π · arcsin((1 + p·q) / √((1/(2σ²) + 1 + p·p)(1/(2σ²) + 1 + q·q)))
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.vectors import ELM
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> ELM().block(X, X).round(3)
+    array([[0.936, 0.39 ],
+           [0.39 , 0.963]])
     """
 
     sigma: float = 10.0
@@ -94,7 +103,17 @@ class ELM(Vectors):
 
 @dataclass(frozen=True)
 class RBF(Vectors):
-    """Gaussian kernel k(p, q) = exp(−γ‖p − q‖²); γ is 1/d where none is given."""
+    """Gaussian kernel k(p, q) = exp(−γ‖p − q‖²); γ is 1/d where none is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.vectors import RBF
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> RBF().block(X, X).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
 
     gamma: float | None = None
 
@@ -130,7 +149,15 @@ class RBF(Vectors):
 
 @dataclass(frozen=True)
 class Linear(Vectors):
-    """Inner product k(p, q) = p·q."""
+    """Inner product k(p, q) = p·q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.vectors import Linear
+    >>> Linear().block(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
 
     name = "linear"
     kind = "similarity"
@@ -147,7 +174,17 @@ class Linear(Vectors):
 
 @dataclass(frozen=True)
 class Sigmoid(Vectors):
-    """k(p, q) = tanh(γ p·q + c), in general indefinite; γ is 1/d where none is given."""
+    """k(p, q) = tanh(γ p·q + c), in general indefinite; γ is 1/d where none is given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.vectors import Sigmoid
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> Sigmoid().block(X, X).round(3)
+    array([[0.762, 0.762],
+           [0.762, 0.964]])
+    """
 
     gamma: float | None = None
     offset: float = 1.0
@@ -173,7 +210,15 @@ class Sigmoid(Vectors):
 
 @dataclass(frozen=True)
 class Manhattan(Vectors):
-    """k(p, q) = −‖p − q‖₁: indefinite, with a zero diagonal."""
+    """k(p, q) = −‖p − q‖₁: indefinite, with a zero diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.vectors import Manhattan
+    >>> Manhattan().block(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
+    array([[-7.]])
+    """
 
     name = "manhattan"
     kind = "similarity"
@@ -194,6 +239,15 @@ class TL1(Vectors):
     """Truncated ℓ₁ kernel max(ρ − ‖p − q‖₁, 0) (Huang et al. 2018), indefinite from d = 2.
 
     ρ is 0.7·d where none is given, its authors' advice for data scaled to [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.vectors import TL1
+    >>> X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> TL1().block(X, X).round(3)
+    array([[1.4, 0. ],
+           [0. , 1.4]])
     """
 
     rho: float | None = None

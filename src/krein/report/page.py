@@ -69,7 +69,18 @@ def render_report(
     command: str | None = None,
     threshold: float | None = None,
 ) -> str:
-    """Return the report as text; parameters as for `write_report`."""
+    """Return the report as text; parameters as for `write_report`.
+
+    Examples
+    --------
+    >>> from krein.evaluation import evaluate
+    >>> from krein.report import render_report
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"] * 4
+    >>> languages = ["en", "en", "en", "de", "de", "de"] * 4
+    >>> found = evaluate(words, languages, ["ikfd"], measure="levenshtein", folds=4)
+    >>> "<h1>Words</h1>" in render_report(found, title="Words")
+    True
+    """
     try:
         import jinja2
         from markupsafe import Markup

@@ -1,0 +1,120 @@
+"""The benchmark pages, written from what `make bench` and `make paper` left: no figure by hand.
+
+`docs/results/*.json` are the results that go with the text, kept by `docs/keep_results.py`;
+`paper/RESULTS.md` is written by `make paper`, and `docs/scale.md` tells what large data cost. Where
+one is missing its page says so.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+ABOUT = {
+    "accuracy": "Ten-fold cross-validation on small real sets, beside scikit-learn's methods.",
+    "swissprot": "8,031 Swiss-Prot sequences in 30 classes, normalised Smith-Waterman, ten folds.",
+    "discriminant": "IKFD against a bare loop over the same blocks, and growth with N.",
+    "pcvm": "PCVM against logistic regression on the same columns, and growth with N.",
+    "nystrom": "The eigendecomposition of a Nyström matrix against one product CᵀC.",
+    "landmarks": "Choosing landmarks against evaluating the similarities it needs.",
+    "measures": "Pairs a second, beside the library underneath or the best other one.",
+    "scale": "Out of core and on workers.",
+}
+
+
+def cell(text: Any) -> str:
+    return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def value(entry: dict[str, Any]) -> str:
+    number = entry["value"]
+    shown = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+    if entry["unit"] == "%":
+        return f"{number:.1f}\N{NO-BREAK SPACE}%"
+    return f"{shown} {entry['unit']}".strip()
+
+
+def table(rows: list[dict[str, Any]]) -> list[str]:
+    lines = ["| what | value | wanted | how |", "|---|---:|---|---|"]
+    for entry in rows:
+        cells = (entry["name"], value(entry), entry["target"], entry["detail"])
+        lines.append("| " + " | ".join(cell(c) for c in cells) + " |")
+    return lines
+
+
+def benchmark_page(folder: Path) -> str:
+    lines = [
+        "# Benchmarks",
+        "",
+        "What krein reaches, measured by scripts in `benchmarks/`. A time depends on the machine,",
+        "so most rows are *ratios* to a bare reference in the same run: how much slower than a",
+        "loop with nothing around it, how much faster than another library. `wanted` is the mark",
+        "that was set beforehand; it is empty where a row is there for comparison.",
+        "",
+        "Repeat it with `make bench`, or a part of it with `make bench BENCH=measures`.",
+        "",
+    ]
+    files = sorted(folder.glob("*.json"), key=lambda path: (*_place(path.stem), path.stem))
+    if not files:
+        lines += [
+            "No results are kept in this copy: run `make bench`, then `make keep-results`.",
+            "",
+        ]
+    for path in files:
+        kept = json.loads(path.read_text())
+        lines += [f"## {path.stem}", ""]
+        if path.stem in ABOUT:
+            lines += [ABOUT[path.stem], ""]
+        lines += [*table(kept["rows"]), ""]
+        versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
+        if "measured" in kept:
+            measured = kept["measured"]
+            versions = f"{measured['date']}, {measured['machine']}; {versions}"
+        lines += [f"*Measured: {versions}.*", ""]
+    return "\n".join(lines)
+
+
+def _place(name: str) -> tuple[int]:
+    order = list(ABOUT)
+    return (order.index(name) if name in order else len(order),)
+
+
+def paper_page(results: Path) -> str:
+    if not results.exists():
+        return (
+            "# The paper, reproduced\n\n`make paper` writes this page: the published figures "
+            "beside ours. It has not been run in this copy.\n"
+        )
+    text = results.read_text()
+    return text if text.startswith("# ") else "# The paper, reproduced\n\n" + text
+
+
+def scale_page(written: Path) -> str:
+    if not written.exists():
+        return (
+            "# What a hundred million objects cost\n\nThe model of costs is not part of this "
+            "copy.\n"
+        )
+    return f"```{{include}} ../{written.name}\n:relative-images:\n:relative-docs: .\n```\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Write where it differs, so that a build after a build has nothing to do."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def generate(app: Sphinx) -> None:
+    docs = Path(app.srcdir)
+    write(docs / "generated" / "benchmarks.md", benchmark_page(docs / "results"))
+    write(docs / "generated" / "scale.md", scale_page(docs / "scale.md"))
+    write(docs / "generated" / "paper.md", paper_page(docs.parent / "paper" / "RESULTS.md"))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("builder-inited", generate, priority=100)  # before pages are looked for
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

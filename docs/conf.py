@@ -1,0 +1,154 @@
+"""How the site is built: `make docs`. Nothing is fetched, neither here nor by the pages."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+
+from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+sys.path.insert(0, str(HERE.parent / "src"))
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import krein  # noqa: E402 - the source beside these pages, not an installed one
+
+project = "krein"
+author = "the krein developers"
+copyright = "the krein developers, BSD 3-Clause"
+version = release = krein.__version__
+
+extensions = [
+    "benchmarks_page",
+    "drawings",
+    "mathml",
+    "measures_table",
+    "myst_parser",
+    "numpydoc",
+    "offline",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_click",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = [
+    "_build",
+    "auto_examples/**/*.ipynb",
+    "auto_examples/**/*.py",
+    "scale.md",  # shown as generated/scale, which is there without it too
+]
+templates_path = ["_templates"]
+nitpicky = True
+# single backticks in docstrings hold code; only what begins with our own name must be found
+default_role = "py:obj"
+nitpick_ignore_regex = [(r"py:.*", r"(?!krein\.[\w.]+$).*")]
+suppress_warnings = ["config.cache"]  # the gallery's options hold classes
+
+# -- text ------------------------------------------------------------------------------------
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+smartquotes = False
+
+# -- reference -------------------------------------------------------------------------------
+# named one by one: of pages found by itself it would miss those added since the last build
+autosummary_generate = [str(path) for path in sorted((HERE / "reference").glob("*.md"))]
+autosummary_imported_members = False
+autodoc_typehints = "none"  # the docstrings say what a parameter is, in words
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# -- gallery ---------------------------------------------------------------------------------
+warnings.filterwarnings("error", category=DeprecationWarning, module="krein")
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "subsection_order": ExplicitOrder(["../examples/gallery/theory"]),
+    "within_subsection_order": FileNameSortKey,
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "min_reported_time": 1e9,  # a page should not change because a machine was busy
+    "write_computation_times": False,  # nor should there be pages of times
+    "show_memory": False,
+    "matplotlib_animations": False,
+    "reference_url": {},
+    "plot_gallery": "True",
+    "image_scrapers": ("matplotlib",),
+    "thumbnail_size": (480, 336),
+    "parallel": False,
+}
+
+# -- pages -----------------------------------------------------------------------------------
+html_theme = "pydata_sphinx_theme"
+html_title = "krein"
+html_context = {"default_mode": "auto"}
+html_static_path = ["_static"]
+html_css_files = ["krein.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_favicon = "_static/mark.svg"
+html_theme_options = {
+    "logo": {"text": "krein", "image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"},
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button-field"],
+    "header_links_before_dropdown": 6,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "back_to_top_button": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"index": [], "theory": [], "changelog": []}
+
+
+def skip_inherited(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn documents itself: parameters, metadata routing, output."""
+    return skip or (getattr(obj, "__module__", None) or "").startswith("sklearn.")
+
+
+def plain_marks(app, what, name, obj, options, lines):
+    """Let |λ| and landmarks_ in a docstring mean themselves and no markup, outside of code."""
+    in_code = False
+    for i, line in enumerate(lines):
+        in_code = line.strip().startswith(">>>") or (in_code and bool(line.strip()))
+        if in_code or line.strip().startswith(".. "):
+            continue
+        parts = re.split(r"(`[^`]*`)", line)
+        parts[::2] = [re.sub(r"(?<=\w)_(?!\w)", r"\\_", p.replace("|", r"\|")) for p in parts[::2]]
+        lines[i] = "".join(parts)
+
+
+def shown_commands(app, context, lines):
+    """Show the examples of a command's help as code: a backslash in them is meant."""
+    shown = []
+    for line in lines:
+        example = line.startswith("| ")
+        if example and not (shown and shown[-1].startswith("   ")):
+            shown += [".. code-block:: sh", ""]
+        shown.append(f"   {line[2:].strip()}" if example else line)
+    lines[:] = shown
+
+
+def plain_backslashes(app, context, lines):
+    """Let a backslash in the help of an option mean itself."""
+    lines[:] = [line.replace("\\", "\\\\") for line in lines]
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("autodoc-process-docstring", plain_marks, priority=900)  # after numpydoc
+    app.connect("sphinx-click-process-description", shown_commands)
+    app.connect("sphinx-click-process-options", plain_backslashes)
+    app.connect("autodoc-skip-member", skip_inherited)

@@ -1,0 +1,45 @@
+"""Keep the results of `make bench` for the site: `make keep-results`.
+
+Copies `benchmarks/results/*.json` to `docs/results/`, with the day and the kind of machine. What
+names a machine or a person is not written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def machine() -> str:
+    """Return the kind of machine: processor, cores."""
+    model = platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = names[0].split(":", 1)[1].strip() if names else model
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def main() -> None:
+    """Copy every result there is."""
+    target = ROOT / "docs" / "results"
+    target.mkdir(exist_ok=True)
+    files = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    if not files:
+        raise SystemExit("there are no results yet: run `make bench` first")
+    for path in files:
+        kept = json.loads(path.read_text())
+        day = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC).date().isoformat()
+        kept["measured"] = {"date": day, "machine": machine()}
+        text = json.dumps(kept, indent=1, ensure_ascii=False) + "\n"
+        (target / path.name).write_text(text)
+        print(f"kept {path.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""
+What a negative eigenvalue is
+=============================
+
+Measure the distances between some villages and you can draw a map of them. Measure the *travel
+times* instead and you may not: where two motorways make a detour quicker than the straight way, no
+map has those lengths, in any number of dimensions. The eigenvalues of a table of distances say how
+wide the map is along each of its axes. A negative one is an axis of *imaginary* width: it is what
+is left over when the table does not fit on any map.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from krein import PseudoEuclideanEmbedding
+
+BLUE, ORANGE = "#0072B2", "#D55E00"
+
+# %%
+# 120 objects each, four measures. Straight-line distances fit on a map by definition. The others
+# are what people use for their data.
+rng = np.random.default_rng(0)
+letters = np.array(list("ACDEFGHIKLMNPQRSTVWY"))
+ancestors = [rng.choice(letters, 30) for _ in range(6)]
+peptides = [
+    "".join(np.where(rng.random(30) < 0.5, rng.choice(letters, 30), ancestors[i % 6]))[i % 11 :]
+    for i in range(120)
+]
+balls = np.column_stack([rng.uniform(0, 3, size=(120, 3)), rng.uniform(0.1, 0.6, size=120)])
+cases = {
+    "points in 8 dimensions,\nstraight-line distance": ("linear", rng.normal(size=(120, 8))),
+    "digits,\ntangent distance": ("tangent", load_digits().images[:120]),
+    "peptides,\nedit distance": ("levenshtein", peptides),
+    "balls in space,\ngap between their surfaces": ("balls", balls),
+}
+
+# %%
+# Each bar is one axis of the map; its height is the width of the map along that axis,
+# :math:`\sqrt{|\lambda|}`, drawn downwards where the eigenvalue :math:`\lambda` is negative.
+figure, axes = plt.subplots(1, 4, figsize=(11, 3.4), sharey=True, constrained_layout=True)
+for ax, (title, (measure, objects)) in zip(axes, cases.items(), strict=True):
+    fitted = PseudoEuclideanEmbedding(measure=measure, landmarks="all").fit(objects)
+    p, q, zero = fitted.signature_
+    lam = np.sort(np.append(fitted.eigenvalues_, np.zeros(zero)))[::-1]
+    width = np.sign(lam) * np.sqrt(np.abs(lam) / lam[0])
+    ax.bar(np.arange(len(lam)), width, width=1, color=np.where(lam > 0, BLUE, ORANGE))
+    ax.axhline(0, color="black", lw=0.8)
+    share = np.abs(lam[lam < 0]).sum() / np.abs(lam).sum()
+    ax.set(title=title, xticks=[], ylim=(-0.75, 1.05))
+    ax.text(0.97, 0.95, f"{p} positive", color=BLUE, ha="right", va="top", transform=ax.transAxes)
+    ax.text(0.03, 0.03, f"{q} negative,\n{share:.0%} of the total", color=ORANGE, va="bottom",
+            transform=ax.transAxes)  # fmt: skip
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+axes[0].set_ylabel("width of the map")
+plt.show()
+
+# %%
+# Nothing is wrong with such data. The numbers of positive, negative and vanishing eigenvalues are
+# called the *signature*; every fitted model of krein has it as ``signature_``.
