@@ -90,14 +90,9 @@ class Pairs(ABC):
             part = np.arange(start, stop) if rows is None else np.asarray(rows[start:stop])
             if core is None:
                 return len(part), function(part, self._values(part, cols))
-            place = order[np.searchsorted(cols, part, sorter=order).clip(max=len(cols) - 1)]
-            known = cols[place] == part
-            if not known.any():
-                return len(part), function(part, self._values(part, cols))
-            values = np.empty((len(part), len(cols)))
-            values[known] = core[place[known]]
-            if not known.all():
-                values[~known] = self._values(part[~known], cols)
+            values = with_known(
+                part, cols, core, lambda unknown: self._values(part[unknown], cols), order
+            )
             return len(part), function(part, values)
 
         with progress(n * len(cols), "comparing", self.verbose) as shown:
@@ -108,6 +103,30 @@ class Pairs(ABC):
     def block_rows(self, n_cols: int) -> int:
         """How many rows make a block against `n_cols` columns."""
         return max(1, BLOCK_BYTES // (8 * max(1, n_cols)))
+
+
+def with_known(
+    rows: Indices,
+    cols: Indices,
+    core: Array,
+    compare: Callable[[Indices], Array],
+    order: Indices | None = None,
+) -> Array:
+    """Return the values (n, m) of `rows` to `cols`, of which `core` (m, m) holds those of `cols`.
+
+    `compare(places)` gives the values of the rows at these places, which are no columns. `order`
+    is what sorts the columns, where it is known already.
+    """
+    order = np.argsort(cols) if order is None else order
+    place = order[np.searchsorted(cols, rows, sorter=order).clip(max=len(cols) - 1)]
+    known = cols[place] == rows
+    if not known.any():
+        return compare(np.arange(len(rows)))
+    values = np.empty((len(rows), len(cols)))
+    values[known] = core[place[known]]
+    if not known.all():
+        values[~known] = compare(np.flatnonzero(~known))
+    return values
 
 
 class SubsetPairs(Pairs):
@@ -288,6 +307,7 @@ class ObjectPairs(Pairs):
         return values
 
     def _evaluate(self, A: Objects, B: Objects) -> Array:
+        """Return the values of the objects A with B, wherever they are compared."""
         if self.workers > 1 and not self.measure.releases_gil:
             return in_process(_block, self.measure, A, B, workers=self.workers)
         return self.measure.block(A, B)

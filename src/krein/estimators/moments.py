@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
 from numbers import Real
 from operator import add
 from typing import Any, ClassVar, Self
@@ -17,6 +16,7 @@ from ..core.checks import Array, Indices
 from ..core.covariance import Shrinkage
 from ..core.fisher import LinearDiscriminant
 from ..core.moments import ClassMoments
+from ..core.ordered import ordered_sum
 from ..core.quadratic import QuadraticDiscriminant
 from ..core.space import LandmarkSpace
 from .base import (
@@ -197,7 +197,7 @@ class MomentClassifier(LandmarkClassifier):
                 by_class=self._by_class,
             )
 
-        return reduce(add, blocks(chunk))
+        return ordered_sum(blocks(chunk), add)
 
     def _learn(
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None

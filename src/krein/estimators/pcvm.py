@@ -19,7 +19,7 @@ from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
 from ..core.pcvm_laplace import choose_scale
 from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
 from ..core.pcvm_prune import prune_pcvm
-from ..core.rows import Rows
+from ..core.rows import Features, FeaturesInMemory, Labels
 from ..core.space import LandmarkSpace
 from ..measures import take
 from .base import Codes, LandmarkSet, all_or_nothing, calm_blas, training_values
@@ -207,8 +207,14 @@ class PCVM(LandmarkClassifier):
         self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
     ) -> None:
         """The landmarks are the basis objects: predictions need those alone that carry a weight."""
-        F = features(landmarks.space, values)
-        W, b = self._solve(F, None, codes[landmarks.indices], codes, weights)
+        F = FeaturesInMemory(features(landmarks.space, values), codes, weights)
+        self._fit_features(landmarks, F, codes[landmarks.indices])
+
+    def _fit_features(
+        self, landmarks: LandmarkSet, F: Features, own: Codes, *, sparse: bool | None = None
+    ) -> None:
+        """Fit to the basis functions of the landmarks, wherever their values lie."""
+        W, b = self._solve(F, None, own, sparse=sparse)
         kept = _carrying(W)
         self._keep(landmarks, kept)
         self.relevance_ = self.landmarks_
@@ -226,7 +232,7 @@ class PCVM(LandmarkClassifier):
         basis = self._basis(len(codes), landmarks.indices)
         space = landmarks.space
         Q = (B[basis] * space.signs).T
-        W, b = self._solve(B, Q, codes[basis], codes, weights)
+        W, b = self._solve(FeaturesInMemory(B, codes, weights), Q, codes[basis])
         kept = _carrying(W)
         self.relevance_ = basis[kept]
         if len(kept) >= len(landmarks.indices) or space.centre is not None:
@@ -241,11 +247,7 @@ class PCVM(LandmarkClassifier):
         core = pairs.block(chosen, chosen)
         fewer = LandmarkSet(LandmarkSpace.of(core, pairs.kind), chosen, objects)
         F = features(fewer.space, training_values(pairs, fewer))
-        W, b = self._solve(F, None, codes[chosen], codes, weights, sparse=False)
-        kept = _carrying(W)
-        self._keep(fewer, kept)
-        self.relevance_ = self.landmarks_
-        self.dual_coef_, self.intercept_ = W[kept], b
+        self._fit_features(fewer, FeaturesInMemory(F, codes, weights), codes[chosen], sparse=False)
 
     def _basis(self, n: int, landmarks: Indices) -> Indices:
         """Return the rows of the candidate basis objects: the landmarks, then a random sample."""
@@ -261,47 +263,39 @@ class PCVM(LandmarkClassifier):
         return np.sort(order[:size])
 
     def _solve(
-        self,
-        F: Array,
-        Q: Array | None,
-        own: Codes,
-        codes: Codes,
-        weights: Array | None,
-        *,
-        sparse: bool | None = None,
+        self, F: Features, Q: Array | None, own: Codes, *, sparse: bool | None = None
     ) -> tuple[Array, Array]:
         """Return weights (M, 1 or C) and bias; note how the search ended."""
-        F, mean = _about_mean(F, weights)
         fits, scales = [], []
-        for target, basis, size in self._problems(codes, own):
-            rows = Rows(F, target, weights, n_classes=size)
+        for recode, basis, size in self._problems(own):
+            rows = F.rows(recode, size)
             prior, start = GammaPrior(), None
             if size == 2:
                 chosen = choose_scale(rows, basis, Q)
                 prior, start = chosen.prior, (chosen.fit.weights, chosen.fit.bias)
             fit = fit_pcvm(rows, basis, Q, prior=prior, start=start)
-            if self._prunes(sparse, size, len(codes), len(basis)):
+            if self._prunes(sparse, size, rows.shape[0], len(basis)):
                 fit = prune_pcvm(rows, basis, Q, fit, prior=prior).fit
             fits.append(fit)
             scales.append(float(np.sqrt(2 * prior.b)))
         self._note(fits, scales)
         W = np.hstack([fit.weights for fit in fits])
         b = np.concatenate([fit.bias for fit in fits])
-        return W, b - mean @ (W if Q is None else Q @ W)
+        return W, b - F.mean @ (W if Q is None else Q @ W)
 
     def _prunes(self, sparse: bool | None, n_classes: int, n: int, candidates: int) -> bool:
         """Whether to drop basis objects that the loss does not need."""
         sparse = self.sparse if sparse is None else sparse
         return n_classes == 2 and n >= ROWS_A_CANDIDATE * candidates if sparse is None else sparse
 
-    def _problems(self, codes: Codes, own: Codes) -> list[tuple[Codes, Codes, int]]:
-        """The problems to solve: labels, classes of the basis objects, number of classes."""
+    def _problems(self, own: Codes) -> list[tuple[Labels, Codes, int]]:
+        """The problems to solve: new codes of the classes, classes of the basis objects in them,
+        number of classes."""
         n_classes = len(self.classes_)
         if n_classes == 2 or self.multiclass == "joint":
-            return [(codes, own, n_classes)]
-        return [
-            ((codes == c).astype(np.intp), (own == c).astype(np.intp), 2) for c in range(n_classes)
-        ]
+            return [(np.arange(n_classes), own, n_classes)]
+        alone = np.eye(n_classes, dtype=np.intp)
+        return [(recode, recode[own], 2) for recode in alone]
 
     def _note(self, fits: list[PCVMFit], scales: list[float]) -> None:
         worst = max(fits, key=lambda fit: fit.violation)
@@ -323,26 +317,21 @@ class PCVM(LandmarkClassifier):
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
-        F, mean = _about_mean(features(space, values), weights)
-        problems = self._problems(codes, own)
+        F = FeaturesInMemory(features(space, values), codes, weights)
+        problems = self._problems(own)
         if self._scales is None:
             self._scales = [
-                float(np.sqrt(2 * choose_scale(Rows(F, t, weights, n_classes=2), basis).prior.b))
+                float(np.sqrt(2 * choose_scale(F.rows(recode, size), basis).prior.b))
                 if size == 2
                 else 1.0
-                for t, basis, size in problems
+                for recode, basis, size in problems
             ]
         fits = [
-            fit_pcvm(
-                Rows(F, target, weights, n_classes=size),
-                basis,
-                prior=GammaPrior(0.5, 0.5 * scale**2),
-                tol=1e-5,
-            )
-            for (target, basis, size), scale in zip(problems, self._scales, strict=True)
+            fit_pcvm(F.rows(recode, size), basis, prior=GammaPrior(0.5, 0.5 * scale**2), tol=1e-5)
+            for (recode, basis, size), scale in zip(problems, self._scales, strict=True)
         ]
         dual = np.hstack([fit.weights for fit in fits])
-        intercept = np.concatenate([fit.bias for fit in fits]) - mean @ dual
+        intercept = np.concatenate([fit.bias for fit in fits]) - F.mean @ dual
         return lambda V: self._spread(features(space, V) @ dual + intercept)
 
     # -- the published algorithm -------------------------------------------------------------
@@ -419,12 +408,6 @@ def features(space: LandmarkSpace, values: Array) -> Array:
     prediction needs no landmark whose weight is zero.
     """
     return values if space.centre is None else -0.5 * np.square(values)
-
-
-def _about_mean(F: Array, weights: Array | None) -> tuple[Array, Array]:
-    """Return F about its column means, and these: an offset would cost the Hessian its digits."""
-    mean = np.average(F, axis=0, weights=weights)
-    return F - mean, mean
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:
