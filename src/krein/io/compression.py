@@ -1,0 +1,126 @@
+"""Bytes and lines out of a file or standard input, plain or compressed.
+
+Compression is known by the first bytes, not by the name: gzip, xz and bzip2 are read as they are.
+Text is UTF-8, with or without a byte order mark.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from .errors import DataError
+
+STDIN = "-"
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+_SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
+
+
+def bare_name(path: str) -> str:
+    """Return the path in lower case without the suffix of a compression.
+
+    >>> bare_name("Families.FASTA.gz")
+    'families.fasta'
+    """
+    name = path.lower()
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def shown(path: str) -> str:
+    """Return what a message calls the file."""
+    return "standard input" if path == STDIN else path
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[IO[bytes]]:
+    """Open a file, or standard input, and undo its compression."""
+    try:
+        if path == STDIN:
+            yield _standard_input()
+        else:
+            with open(path, "rb") as raw:
+                yield _unpacked(raw, path)
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's own
+        raise damaged(path, error) from error
+
+
+_stdin: tuple[Any, IO[bytes]] | None = None
+
+
+def _standard_input() -> IO[bytes]:
+    """Return standard input, unpacked; the same stream each time, for what was looked at ahead
+    must not be lost.
+    """
+    global _stdin
+    raw: Any = sys.stdin.buffer
+    if _stdin is None or _stdin[0] is not raw:
+        ahead = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        _stdin = (raw, _unpacked(ahead, STDIN))
+    return _stdin[1]
+
+
+def damaged(path: str, error: Exception, line: int | None = None) -> DataError:
+    """Return the error of a compressed file that cannot be unpacked."""
+    after = "" if line is None else f", after line {line}"
+    if isinstance(error, EOFError):
+        return DataError(
+            f"{shown(path)}{after}: the compressed file ends too early; it was cut off, "
+            "perhaps while it was copied"
+        )
+    return DataError(f"{shown(path)}{after}: the compressed file is damaged ({error})")
+
+
+def _unpacked(raw: Any, path: str) -> Any:
+    start = raw.peek(6)[:6]
+    kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+    if kind == "gzip":
+        return gzip.open(raw)
+    if kind == "xz":
+        return lzma.open(raw)
+    if kind == "bzip2":
+        return bz2.open(raw)
+    if kind == "zstd":
+        raise DataError(
+            f"{shown(path)}: is compressed by zstd, which is not read here; gzip, xz and bzip2 are"
+        )
+    return raw
+
+
+def read_lines(path: str) -> Iterator[str]:
+    """Yield the lines of a text, each with its end, decoded one by one: the second is line 2."""
+    line = 0
+    try:
+        with open_bytes(path) as file:
+            for line, text in enumerate(file, 1):
+                if line == 1:
+                    text = _without_mark(text, path)
+                try:
+                    yield text.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    byte = text[error.start]
+                    raise DataError(
+                        f"{shown(path)}, line {line}: byte 0x{byte:02x} is not UTF-8; is the file "
+                        f"in another encoding? iconv -f latin1 -t utf-8 converts the usual one"
+                    ) from None
+    except DataError as error:
+        if isinstance(error.__cause__, EOFError | zlib.error | lzma.LZMAError | OSError) and line:
+            raise damaged(path, error.__cause__, line) from error.__cause__
+        raise
+
+
+def _without_mark(text: bytes, path: str) -> bytes:
+    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(f"{shown(path)}: is in UTF-16; save it as UTF-8")
+    return text.removeprefix(b"\xef\xbb\xbf")

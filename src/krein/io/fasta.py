@@ -1,0 +1,97 @@
+"""FASTA and FASTQ. The name of a sequence is the first word of its header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .compression import read_lines, shown
+from .errors import DataError
+from .labels import Labels
+from .source import Record, RecordSource
+
+
+class Fasta(RecordSource):
+    """Sequences of a FASTA file: headers after `>`, lines of letters, comments after `;` or `#`."""
+
+    def __init__(self, path: str, labels: Labels) -> None:
+        super().__init__(path, "sequences", labels)
+
+    @property
+    def understood(self) -> str:
+        """What the file was taken for."""
+        return "sequences in FASTA format"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the sequences with the line of their header."""
+        header, line, parts = None, 0, list[str]()
+        for number, text in enumerate(read_lines(self.path), 1):
+            text = text.strip()
+            if text.startswith(">"):
+                if header is not None:
+                    yield self._record(header, line, parts)
+                header, line, parts = text[1:].strip(), number, []
+            elif not text or text[0] in ";#":
+                continue
+            elif header is None:
+                raise DataError(
+                    f"{self.shown}, line {number}: a FASTA file begins with '>', not with "
+                    f"{text[:20]!r}"
+                )
+            else:
+                parts.append(text)
+        if header is not None:
+            yield self._record(header, line, parts)
+
+    def _record(self, header: str, line: int, parts: list[str]) -> Record:
+        name = _name(header, self.path, line)
+        # blanks within a line group letters, as in GenBank's manner
+        sequence = "".join("".join(parts).split())
+        if not sequence:
+            raise DataError(f"{self.shown}, line {line}, sequence {name!r}: holds no letters")
+        return Record(name, sequence, None, line, header)
+
+
+class Fastq(RecordSource):
+    """Sequences of a FASTQ file, four lines each; the qualities are not used."""
+
+    def __init__(self, path: str, labels: Labels) -> None:
+        super().__init__(path, "sequences", labels)
+
+    @property
+    def understood(self) -> str:
+        """What the file was taken for."""
+        return "sequences in FASTQ format"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the sequences with the line of their header."""
+        lines = enumerate(read_lines(self.path), 1)
+        for number, text in lines:
+            header = text.strip()
+            if not header:
+                continue
+            if not header.startswith("@"):
+                raise DataError(
+                    f"{self.shown}, line {number}: a FASTQ record begins with '@', not with "
+                    f"{header[:20]!r}"
+                )
+            name = _name(header[1:], self.path, number)
+            where = f"{self.shown}, line {number}, sequence {name!r}"
+            rest = [part.strip() for _, part in (next(lines, (0, "")) for _ in range(3))]
+            sequence, plus, quality = rest
+            if not sequence:
+                raise DataError(f"{where}: holds no letters")
+            if not plus.startswith("+"):
+                raise DataError(f"{where}: its third line begins with '+'; is the file cut off?")
+            if len(quality) != len(sequence):
+                raise DataError(
+                    f"{where}: {len(sequence)} letters but {len(quality)} qualities; "
+                    "is the file cut off?"
+                )
+            yield Record(name, sequence, None, number, header[1:].strip())
+
+
+def _name(header: str, path: str, line: int) -> str:
+    words = header.split(maxsplit=1)
+    if not words:
+        raise DataError(f"{shown(path)}, line {line}: the sequence has no name")
+    return words[0]

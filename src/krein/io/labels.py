@@ -1,0 +1,229 @@
+"""Labels that stand beside the objects: a file of them, or a pattern that finds them in names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .compression import bare_name, read_lines
+from .errors import DataError
+
+USUAL_LABELS = ("label", "labels", "class", "family", "target")
+"""How a column of labels is usually called."""
+
+
+class Labels:
+    """What is known of labels beyond what a record itself says: nothing."""
+
+    given = False
+
+    def of(
+        self,
+        names: Sequence[str],
+        abouts: Sequence[str],
+        own: Sequence[str | None],
+        first: int,
+        where: Callable[[int], str],
+    ) -> list[str] | None:
+        """Return the labels of objects, or None where there are none at all."""
+        if all(label is None for label in own):
+            return None
+        return [_nonempty(label, where(i)) for i, label in enumerate(own)]
+
+    def finish(self, n: int) -> None:
+        """Raise where labels are left over after all n objects."""
+
+
+class PatternLabels(Labels):
+    """Labels out of FASTA headers or names, by a regular expression with one group."""
+
+    given = True
+
+    def __init__(self, pattern: str) -> None:
+        try:
+            self.pattern = re.compile(pattern)
+        except re.error as error:
+            raise ValueError(f"the label pattern {pattern!r} is not one: {error}") from None
+        if self.pattern.groups != 1:
+            raise ValueError(
+                f"the label pattern {pattern!r} needs one group, in round brackets, for the "
+                f"label; it has {self.pattern.groups}"
+            )
+
+    def of(
+        self,
+        names: Sequence[str],
+        abouts: Sequence[str],
+        own: Sequence[str | None],
+        first: int,
+        where: Callable[[int], str],
+    ) -> list[str]:
+        """Return what the group matches in each header."""
+        found = []
+        for i, (name, about) in enumerate(zip(names, abouts, strict=True)):
+            match = self.pattern.search(about or name)
+            if match is None:
+                raise DataError(
+                    f"{where(i)}: the label pattern {self.pattern.pattern!r} does not match "
+                    f"{about or name!r}"
+                )
+            found.append(_nonempty(match[1], where(i)))
+        return found
+
+
+class NamedLabels(Labels):
+    """Labels by the names of the objects, out of a table."""
+
+    given = True
+
+    def __init__(self, path: str, table: dict[str, str]) -> None:
+        self.path, self.table = path, table
+
+    def of(
+        self,
+        names: Sequence[str],
+        abouts: Sequence[str],
+        own: Sequence[str | None],
+        first: int,
+        where: Callable[[int], str],
+    ) -> list[str]:
+        """Return the label of each name."""
+        for i, name in enumerate(names):
+            if name not in self.table:
+                raise DataError(f"{where(i)}: has no label in {self.path}")
+        return [self.table[name] for name in names]
+
+
+class OrderedLabels(Labels):
+    """Labels in the order of the objects."""
+
+    given = True
+
+    def __init__(self, path: str, labels: list[str]) -> None:
+        self.path, self.labels = path, labels
+
+    def of(
+        self,
+        names: Sequence[str],
+        abouts: Sequence[str],
+        own: Sequence[str | None],
+        first: int,
+        where: Callable[[int], str],
+    ) -> list[str]:
+        """Return the next labels."""
+        part = self.labels[first : first + len(names)]
+        if len(part) < len(names):
+            raise DataError(
+                f"{where(len(part))}: has no label; {self.path} holds {len(self.labels)} labels"
+            )
+        return part
+
+    def finish(self, n: int) -> None:
+        """Raise where labels are left over after all n objects."""
+        if n < len(self.labels):
+            raise DataError(
+                f"{self.path}: holds {len(self.labels)} labels for {n} objects"
+                + ("; is its first line a heading?" if n + 1 == len(self.labels) else "")
+            )
+
+
+def find_labels(labels: str | None, pattern: str | None) -> Labels:
+    """Return where labels come from: a file, a pattern, or the records themselves."""
+    if labels is not None and pattern is not None:
+        raise ValueError("labels come from a column or a file, or from a pattern: give one of them")
+    if pattern is not None:
+        return PatternLabels(pattern)
+    if labels is not None:
+        return read_labels(labels)
+    return Labels()
+
+
+def is_label_file(labels: str) -> bool:
+    """Whether `labels` names a file, perhaps with a column: `labels.csv:family`."""
+    return os.path.isfile(labels) or os.path.isfile(labels.rpartition(":")[0])
+
+
+def read_labels(path: str) -> Labels:
+    """Read a file of labels; all of it is held in memory."""
+    column: str | None = None
+    if not os.path.isfile(path) and os.path.isfile(path.rpartition(":")[0]):
+        path, _, column = path.rpartition(":")
+    if not os.path.isfile(path):
+        raise DataError(
+            f"{path}: there is no such file of labels (two columns, name and label; or one line "
+            "for each object)"
+        )
+    if bare_name(path).endswith(".npy"):
+        array = np.load(path, allow_pickle=False)
+        return OrderedLabels(path, as_labels(array, path))
+    from .table import read_rows
+
+    lines, rows = zip(*read_rows(path, None), strict=True) if _has_text(path) else ((), ())
+    if not rows:
+        raise DataError(f"{path}: is empty")
+    width = len(rows[0])
+    if width == 1 and column is None:
+        return OrderedLabels(path, [row[0].strip() for row in rows])
+    at = _column(path, rows[0], column)
+    table: dict[str, str] = {}
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) != width:
+            raise DataError(f"{path}, line {line}: {len(row)} fields where line 1 has {width}")
+        name, label = row[0].strip(), row[at].strip()
+        if table.setdefault(name, label) != label:
+            raise DataError(f"{path}, line {line}: {name!r} has the label {table[name]!r} already")
+        if not label:
+            raise DataError(f"{path}, line {line}: {name!r} has no label")
+    return NamedLabels(path, table)
+
+
+def _has_text(path: str) -> bool:
+    return any(line.strip() for line in read_lines(path))
+
+
+def _column(path: str, heading: Sequence[str], column: str | None) -> int:
+    """Return the place of the labels among the columns; the names stand in the first."""
+    called = [cell.strip() for cell in heading]
+    if column is not None:
+        if column in called:
+            return called.index(column)
+        raise DataError(f"{path}: no column is called {column!r}; there are {', '.join(called)}")
+    if len(called) == 2:
+        return 1
+    usual = [i for i, cell in enumerate(called) if cell.lower() in USUAL_LABELS]
+    if len(usual) != 1:
+        raise DataError(
+            f"{path}: which column holds the labels? There are {', '.join(called)}; "
+            f"write {path}:COLUMN"
+        )
+    return usual[0]
+
+
+def as_labels(array: Any, what: str) -> list[str]:
+    """Return an array of labels as strings; whole numbers without a point."""
+    array = np.squeeze(np.asarray(array))
+    if array.ndim != 1:
+        raise DataError(f"{what}: labels are a list; got an array of shape {array.shape}")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise DataError(
+                f"{what}: the label of object {int(np.argmin(np.isfinite(array)))} "
+                "is NaN or infinite"
+            )
+        if (array == np.round(array)).all():
+            array = array.astype(np.int64)
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    if array.dtype.kind not in "biufUO":
+        raise DataError(f"{what}: labels are numbers or strings; got {array.dtype}")
+    return [str(label).strip() for label in array.tolist()]
+
+
+def _nonempty(label: str | None, where: str) -> str:
+    if label is None or not label.strip():
+        raise DataError(f"{where}: has no label")
+    return label.strip()

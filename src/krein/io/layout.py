@@ -1,0 +1,196 @@
+"""What the columns of a table are: objects, labels, names.
+
+The rules, in order:
+
+1. What the user names is taken: a column by its name, or by its number from 1.
+2. The first row is a heading where it holds a word above numbers, or where no column is numeric.
+3. Among the others a column called `label`, `class`, `family` or `target` holds labels, one
+   called `id`, `name`, `accession` or nothing holds names.
+4. Where all that is left is numeric, as many numeric columns as rows make a matrix of values;
+   otherwise the rows are vectors.
+5. Where all that is left is one column of text, or one is called `sequence`, `text` or `word`,
+   it holds the objects. Anything else is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .errors import DataError
+from .labels import USUAL_LABELS
+
+USUAL_NAMES = ("id", "ids", "name", "names", "accession", "")
+USUAL_OBJECTS = ("sequence", "seq", "text", "string", "word", "object")
+_MISSING = ("", "na", "nan", "null", "none", "?")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column holds what."""
+
+    columns: list[str]
+    heading: bool
+    content: Literal["strings", "vectors", "matrix"]
+    objects: list[int]
+    labels: int | None
+    names: int | None
+
+    @property
+    def understood(self) -> str:
+        """The layout in words."""
+        if self.content == "strings":
+            what = f"strings in the column {self.columns[self.objects[0]]!r}"
+        elif self.content == "vectors":
+            what = f"vectors of {len(self.objects)} numbers, one a row"
+        else:
+            what = f"rows of {len(self.objects)} values, a matrix"
+        for role, at in (("labels", self.labels), ("names", self.names)):
+            if at is not None:
+                what += f", {role} in {self.columns[at]!r}"
+        return what + ("" if self.heading else " (no heading)")
+
+
+def decide(
+    shown: str,
+    rows: Sequence[Sequence[str]],
+    *,
+    meant: str | None,
+    objects: str | None,
+    labels: str | None,
+    names: str | None,
+    heading: bool | None,
+    count_rows: Callable[[int], int],
+    numeric: Sequence[bool] | None = None,
+) -> Layout:
+    """Decide what the columns of a table are, from its first rows.
+
+    `count_rows(limit)` counts the rows of the table, the heading too, up to `limit`. `numeric`
+    says of each column whether it is made of numbers, where the file knows.
+    """
+    if meant == "series":
+        raise ValueError(f"{shown}: series come as .ts, .npy or .npz; --format vectors reads rows")
+    if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
+        rows = [["", *rows[0]], *rows[1:]]  # R leaves the corner above the row names out
+        heading = True
+    width = len(rows[0])
+    if heading is None:
+        heading = _has_heading(rows, [c for c in (objects, labels, names) if c is not None])
+        if not heading and _counts_columns(rows[0]):
+            heading = count_rows(width + 2) == width + 1
+    columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
+    data = rows[1:] if heading else rows
+    if not data:
+        raise DataError(f"{shown}: holds a heading and no objects")
+    if numeric is None:
+        complete = [row for row in data if len(row) == width]
+        numeric = [all(is_number(row[i]) for row in complete) for i in range(width)]
+
+    def find(column: str, role: str) -> int:
+        if column in columns:
+            if columns.count(column) > 1:
+                raise DataError(f"{shown}: two columns are called {column!r}; give a number")
+            return columns.index(column)
+        if column.isdigit() and 1 <= int(column) <= width:
+            return int(column) - 1
+        listed = ", ".join(repr(c) for c in columns[:30]) + (" …" if width > 30 else "")
+        raise DataError(
+            f"{shown}: no column for the {role} is called {column!r}; there are {listed}"
+        )
+
+    at_labels = None if labels is None else find(labels, "labels")
+    at_names = None if names is None else find(names, "names")
+    chosen = [] if objects is None else _chosen(objects, columns, find)
+    rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
+    if heading:
+        if at_labels is None:
+            at_labels = _usual(columns, rest, USUAL_LABELS)
+            rest = [i for i in rest if i != at_labels]
+        if at_names is None and (chosen or len(rest) > 1):
+            at_names = _usual(columns, rest, USUAL_NAMES)
+            rest = [i for i in rest if i != at_names]
+    if chosen:
+        content: Literal["strings", "vectors", "matrix"] = "strings"
+        if len(chosen) > 1 or meant is not None:
+            content = "matrix" if meant == "matrix" else "vectors"
+        return Layout(columns, heading, content, chosen, at_labels, at_names)
+    if not rest:
+        raise DataError(f"{shown}: no column is left for the objects")
+    words = [i for i in rest if not numeric[i]]
+    if at_names is None and words == rest[:1] and len(rest) > 2:
+        at_names, rest, words = words[0], rest[1:], []  # row names before numbers
+    if not words:
+        square = meant == "matrix"
+        if meant is None:
+            square = count_rows(len(rest) + 2) - heading == len(rest)
+        return Layout(
+            columns, heading, "matrix" if square else "vectors", rest, at_labels, at_names
+        )
+    if meant is not None:
+        raise DataError(
+            f"{shown}: the column {columns[words[0]]!r} is not made of numbers; name it as "
+            "--labels or --names, or name the columns of numbers with --objects"
+        )
+    found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
+    if found is None:
+        listed = ", ".join(repr(columns[i]) for i in rest[:30])
+        raise DataError(
+            f"{shown}: which column holds the objects? There are {listed}; say --objects COLUMN "
+            "(and --labels, --names)"
+        )
+    return Layout(columns, heading, "strings", [found], at_labels, at_names)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, or stands for a missing one."""
+    if cell.strip().lower() in _MISSING:
+        return True
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
+    first = [cell.strip() for cell in rows[0]]
+    if any(name in first for name in named):
+        return True
+    below = rows[1:]
+    numbers = [
+        bool(below) and all(len(row) > i and is_number(row[i]) for row in below)
+        for i in range(len(first))
+    ]
+    if not any(numbers):
+        return not all(is_number(cell) for cell in first)
+    # a word, or the empty corner of a table of numbers, above numbers
+    return any(
+        number and (not is_number(cell) or cell == "")
+        for cell, number in zip(first, numbers, strict=True)
+    )
+
+
+def _counts_columns(first: Sequence[str]) -> bool:
+    """Whether a row of numbers only numbers the columns."""
+    cells = [cell.strip() for cell in first]
+    return any(cells == [str(i + k) for i in range(len(cells))] for k in (0, 1))
+
+
+def _usual(columns: Sequence[str], rest: Sequence[int], usual: Sequence[str]) -> int | None:
+    """Return the only column among `rest` that is called as usual."""
+    found = [i for i in rest if columns[i].lower() in usual]
+    return found[0] if len(found) == 1 else None
+
+
+def _chosen(objects: str, columns: Sequence[str], find: Callable[[str, str], int]) -> list[int]:
+    if objects in columns:
+        return [find(objects, "objects")]
+    chosen: list[int] = []
+    for part in objects.split(","):
+        low, dash, high = part.partition("-")
+        if part not in columns and dash and low.isdigit() and high.isdigit():
+            chosen += [find(str(k), "objects") for k in range(int(low), int(high) + 1)]
+        else:
+            chosen.append(find(part.strip(), "objects"))
+    return chosen

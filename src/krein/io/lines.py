@@ -1,0 +1,30 @@
+"""Lines of text, each an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .compression import read_lines
+from .errors import DataError
+from .labels import Labels
+from .source import Record, RecordSource
+
+
+class LineFile(RecordSource):
+    """Strings, one on each line; an empty line is refused, for it is hardly meant."""
+
+    def __init__(self, path: str, labels: Labels) -> None:
+        super().__init__(path, "strings", labels)
+
+    @property
+    def understood(self) -> str:
+        """What the file was taken for."""
+        return "strings, one a line"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the lines, without their ends."""
+        for number, text in enumerate(read_lines(self.path), 1):
+            string = text.rstrip("\r\n")
+            if not string.strip():
+                raise DataError(f"{self.shown}, line {number}: is empty")
+            yield Record(None, string, None, number)

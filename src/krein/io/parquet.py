@@ -1,0 +1,129 @@
+"""Parquet files: columns of strings, of numbers, or of lists of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .errors import DataError
+from .labels import Labels, find_labels, is_label_file
+from .layout import Layout, decide
+from .source import Kind, Record, RecordSource
+
+BATCH = 4096
+"""Rows decoded at a time."""
+
+
+class ParquetFile(RecordSource):
+    """Objects out of the rows of a Parquet file, a batch of a row group in memory at a time."""
+
+    def __init__(self, path: str, layout: Layout, kind: Kind, labels: Labels) -> None:
+        super().__init__(path, kind, labels)
+        self.layout = layout
+
+    @property
+    def understood(self) -> str:
+        """What the file was taken for."""
+        if self.kind == "series":
+            return f"series in the column {self.layout.columns[self.layout.objects[0]]!r}"
+        return self.layout.understood
+
+    def records(self) -> Iterator[Record]:
+        """Yield the rows as objects."""
+        layout = self.layout
+        wanted = [*layout.objects]
+        wanted += [i for i in (layout.labels, layout.names) if i is not None]
+        number = 0
+        file = _open(self.path)
+        with file:
+            for batch in file.iter_batches(BATCH, columns=[layout.columns[i] for i in wanted]):
+                column = {layout.columns[i]: batch.column(layout.columns[i]) for i in wanted}
+                objects = self._objects([column[layout.columns[i]] for i in layout.objects])
+                labels, names = (
+                    None if i is None else column[layout.columns[i]].to_pylist()
+                    for i in (layout.labels, layout.names)
+                )
+                for i, item in enumerate(objects):
+                    name = str(number) if names is None else str(names[i])
+                    label = None if labels is None else "" if labels[i] is None else str(labels[i])
+                    yield Record(name, self._checked(item, number, name), label)
+                    number += 1
+
+    def _objects(self, columns: list[Any]) -> Any:
+        if self.kind in ("vectors", "matrix"):
+            return np.stack([c.to_numpy(zero_copy_only=False) for c in columns], axis=1)
+        return columns[0].to_pylist()
+
+    def _checked(self, item: Any, number: int, name: str) -> Any:
+        where = f"{self.shown}, row {number} ({name!r})"
+        if item is None or (isinstance(item, str) and not item.strip()):
+            raise DataError(f"{where}: holds no object")
+        if isinstance(item, str):
+            return item
+        try:
+            array = np.array(item, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DataError(f"{where}: is not made of numbers alone") from None
+        if array.size == 0 or not np.isfinite(array).all():
+            raise DataError(f"{where}: a value is missing or infinite")
+        return array[:, None] if self.kind == "series" and array.ndim == 1 else array
+
+
+def _open(path: str) -> Any:
+    try:
+        from pyarrow import ArrowInvalid
+        from pyarrow.parquet import ParquetFile as Reader
+    except ModuleNotFoundError as missing:
+        raise ImportError(
+            f"{path}: reading Parquet needs the package {missing.name!r}, which is not installed: "
+            'pip install "krein[parquet]"'
+        ) from missing
+    try:
+        return Reader(path)
+    except (ArrowInvalid, OSError) as error:
+        raise DataError(f"{path}: cannot be read as Parquet ({error})") from error
+
+
+def open_parquet(
+    path: str,
+    meant: str | None,
+    objects: str | None,
+    labels: str | None,
+    names: str | None,
+    label_pattern: str | None,
+) -> ParquetFile:
+    """Open a Parquet file, its columns as `layout.decide` says."""
+    from pyarrow import types
+
+    with _open(path) as file:
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+    if rows == 0:
+        raise DataError(f"{path}: holds no objects")
+    columns = list(schema.names)
+    numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
+    beside = labels if labels is not None and labels not in columns else None
+    if beside is not None and (not is_label_file(beside) or beside.isdigit()):
+        beside = None
+    layout = decide(
+        path,
+        [columns, columns],
+        meant=None if meant == "series" else meant,
+        objects=objects,
+        labels=None if beside is not None else labels,
+        names=names,
+        heading=True,
+        count_rows=lambda _: rows + 1,
+        numeric=numeric,
+    )
+    kind: Kind = layout.content
+    if layout.content == "strings":
+        of = schema.field(layout.objects[0]).type
+        if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
+            kind = "vectors" if types.is_fixed_size_list(of) and meant != "series" else "series"
+        elif not (types.is_string(of) or types.is_large_string(of)):
+            raise DataError(
+                f"{path}: the column {columns[layout.objects[0]]!r} holds {of}, not strings"
+            )
+    return ParquetFile(path, layout, kind, find_labels(beside, label_pattern))

@@ -1,0 +1,107 @@
+"""Time series in the text format `.ts` of the UEA archive.
+
+    @problemName Gestures
+    @univariate false
+    @classLabel true wave point
+    @data
+    0.1,0.2,0.3:1.5,1.4,1.2:wave
+
+Channels are separated by colons, values by commas; the label comes last. Lengths may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .compression import read_lines
+from .errors import DataError
+from .labels import Labels
+from .source import Record, RecordSource
+
+
+class SeriesFile(RecordSource):
+    """Series of a `.ts` file, each an array (times, channels)."""
+
+    def __init__(self, path: str, labels: Labels) -> None:
+        super().__init__(path, "series", labels)
+
+    @property
+    def understood(self) -> str:
+        """What the file was taken for."""
+        return "time series in .ts format"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the series with their lines."""
+        labelled, inside, number_of_series, channels = False, False, 0, 0
+        for line, text in enumerate(read_lines(self.path), 1):
+            text = text.strip()
+            if not text or text[0] in "#%":
+                continue
+            if not inside:
+                words = text.split()
+                key = words[0].lower()
+                if key == "@data":
+                    inside = True
+                elif not key.startswith("@"):
+                    raise DataError(
+                        f"{self.shown}, line {line}: a .ts file has lines of '@…' and then "
+                        f"'@data'; got {text[:20]!r}"
+                    )
+                elif key == "@timestamps" and words[-1].lower() == "true":
+                    raise DataError(
+                        f"{self.shown}, line {line}: series with time stamps are not read; "
+                        "resample them to equal steps"
+                    )
+                elif key in ("@classlabel", "@targetlabel"):
+                    labelled = len(words) > 1 and words[1].lower() == "true"
+                continue
+            where = f"{self.shown}, line {line}, series {number_of_series}"
+            parts = text.split(":")
+            label = parts.pop().strip() if labelled else None
+            if not parts:
+                raise DataError(f"{where}: holds a label alone, or no label")
+            one = _values(parts, where)
+            if channels and one.shape[1] != channels:
+                raise DataError(
+                    f"{where}: has {one.shape[1]} channels where series 0 has {channels}"
+                )
+            channels = one.shape[1]
+            yield Record(None, one, label, line)
+            number_of_series += 1
+        if not inside:
+            raise DataError(f"{self.shown}: has no line '@data'")
+
+
+def _values(parts: list[str], where: str) -> Any:
+    """Return the (times, channels) values of one series."""
+    columns = []
+    for channel, part in enumerate(parts):
+        cells = part.split(",")
+        try:
+            column = np.array(cells, dtype=np.float64)
+        except ValueError:
+            column = np.full(len(cells), np.nan)
+        if not np.isfinite(column).all():
+            _refuse(cells, f"{where}: " + (f"channel {channel}, " if len(parts) > 1 else ""))
+        columns.append(column)
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        raise DataError(f"{where}: its channels have different lengths, {sorted(lengths)}")
+    return np.stack(columns, axis=1)
+
+
+def _refuse(cells: list[str], about: str) -> None:
+    """Raise for the first cell that is no finite number."""
+    for time, cell in enumerate(cells):
+        value = cell.strip()
+        if value.lower() in ("?", "nan", "na", ""):
+            raise DataError(f"{about}time {time}: the value is missing ({value!r}); fill it in")
+        try:
+            finite = np.isfinite(float(value))
+        except ValueError:
+            raise DataError(f"{about}time {time}: {value!r} is not a number") from None
+        if not finite:
+            raise DataError(f"{about}time {time}: {value!r} is not finite")

@@ -1,0 +1,335 @@
+"""Where objects come from: a file that is read by chunks, as often as needed.
+
+A source never holds more than a chunk, unless `read` is asked for all. Every object has a name, and
+a place (file and line, or row) that errors can tell. Labels are strings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from .compression import STDIN, bare_name, open_bytes, shown
+from .errors import DataError
+from .labels import Labels, find_labels
+
+Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
+
+NOUNS: dict[str, str] = {
+    "sequences": "sequence",
+    "strings": "string",
+    "vectors": "row",
+    "series": "series",
+    "matrix": "row",
+}
+"""What one object of each kind is called."""
+
+
+class Record(NamedTuple):
+    """One object as a reader finds it."""
+
+    name: str | None  # None: its number among all, from 0
+    object: Any
+    label: str | None  # what the file itself says
+    line: int | None = None  # None: the file has no lines
+    about: str = ""  # what a label pattern looks at; the name where empty
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some objects of a source, one after the other.
+
+    `names` are strings, `objects` a list or an array, `labels` a list of strings or None; `first`
+    is the number of the first object among all, from 0.
+    """
+
+    names: list[str]
+    objects: Any
+    labels: list[str] | None
+    first: int
+    path: str = ""
+    kind: Kind = "strings"
+    lines: Sequence[int] | None = None  # of the file; None where it has none
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def where(self, i: int) -> str:
+        """Return file, line and name of the i-th object of the chunk."""
+        noun = NOUNS[self.kind]
+        if self.lines is None:
+            return f"{self.path}, {noun} {self.first + i}" + (
+                f" ({self.names[i]!r})" if self.names[i] != str(self.first + i) else ""
+            )
+        return f"{self.path}, line {self.lines[i]}, {noun} {self.names[i]!r}"
+
+    def located(self, error: Exception) -> DataError:
+        """Return an error that counts objects of the chunk as one that names the file and line.
+
+        Measures say `sequence 17 contains …`; the words that count are replaced.
+        """
+        message = str(error)
+        found = re.match(
+            r"(?:sequence|string|text|series|image|set|vector|ball|histogram|point) (\d+)"
+            r"(?: \(.*?\))?:? (?=\w)",
+            message,
+            re.DOTALL,
+        )
+        if found and int(found[1]) < len(self):
+            return DataError(f"{self.where(int(found[1]))}: {message[found.end() :]}")
+        pair = re.match(r"row object (\d+) and column object (\d+): ", message)
+        if pair and int(pair[1]) < len(self):
+            return DataError(f"{self.where(int(pair[1]))}: {message[pair.end() :]}")
+        return DataError(f"{self.path}: {message}" if self.path else message)
+
+
+class Source(ABC):
+    """Objects of one kind, read by chunks as often as needed (standard input: once)."""
+
+    path: str
+    kind: Kind
+
+    @abstractmethod
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects in order, `size` at a time (the last chunk may be smaller)."""
+
+    @abstractmethod
+    def read(self) -> Chunk:
+        """Return all objects in one chunk, all in memory but what a file maps there.
+
+        Two objects of one name are refused: a table of results could not tell them apart.
+        """
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether the objects can be read a second time."""
+        return self.path != STDIN
+
+    @property
+    def shown(self) -> str:
+        """What a message calls the file."""
+        return shown(self.path)
+
+    @property
+    @abstractmethod
+    def understood(self) -> str:
+        """What the file was taken for, in words."""
+
+
+class RecordSource(Source):
+    """A source that reads one record after the other."""
+
+    labels: Labels
+
+    def __init__(self, path: str, kind: Kind, labels: Labels) -> None:
+        self.path, self.kind, self.labels = path, kind, labels
+        self._spent = False
+
+    @abstractmethod
+    def records(self) -> Iterator[Record]:
+        """Yield the records of the file."""
+
+    def stacked(self, objects: list[Any]) -> Any:
+        """Return the objects of a chunk in the form measures take: a list, or an array."""
+        if self.kind in ("vectors", "matrix"):
+            return np.array(objects, dtype=np.float64)
+        return objects
+
+    def chunks(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects in order, `size` at a time."""
+        if size < 1:
+            raise ValueError(f"a chunk holds at least one object; got size={size}")
+        if not self.rereadable and self._spent:
+            raise DataError("standard input can be read once only; save it to a file and name that")
+        self._spent = True
+        first, records = 0, self.records()
+        while part := list(islice(records, size)):
+            yield self._chunk(part, first)
+            first += len(part)
+        if first == 0:
+            raise DataError(f"{self.shown}: holds no objects")
+        self.labels.finish(first)
+
+    def read(self) -> Chunk:
+        """Return all objects in one chunk."""
+        return whole(self.chunks(2**30))
+
+    def _chunk(self, records: list[Record], first: int) -> Chunk:
+        names = [str(first + i) if r.name is None else r.name for i, r in enumerate(records)]
+        chunk = Chunk(
+            names=names,
+            objects=self.stacked([r.object for r in records]),
+            labels=None,
+            first=first,
+            path=self.shown,
+            kind=self.kind,
+            lines=_lines(records),
+        )
+        labels = self.labels.of(
+            names,
+            [r.about for r in records],
+            [r.label for r in records],
+            first,
+            chunk.where,
+        )
+        return Chunk(**{**vars(chunk), "labels": labels})
+
+
+def _lines(records: list[Record]) -> list[int] | None:
+    lines = [record.line for record in records if record.line is not None]
+    return lines if len(lines) == len(records) else None
+
+
+def whole(chunks: Iterable[Chunk]) -> Chunk:
+    """Return the only chunk of a source, its names checked to be different."""
+    (chunk,) = chunks
+    seen: dict[str, int] = {}
+    for i, name in enumerate(chunk.names):
+        if name in seen:
+            earlier = chunk.where(seen[name]).removeprefix(f"{chunk.path}, ")
+            raise DataError(
+                f"{chunk.where(i)}: the name was there before ({earlier}); names tell objects apart"
+            )
+        seen[name] = i
+    return chunk
+
+
+_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "fasta": (".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas", ".frn", ".mpfa"),
+    "fastq": (".fastq", ".fq"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "lines": (".txt",),
+    "parquet": (".parquet", ".pq"),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "mat": (".mat",),
+    "ts": (".ts",),
+}
+
+FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
+"""What `format` may say: how a file is written, or what its numbers are."""
+
+
+def open_source(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    objects: str | None = None,
+    labels: str | None = None,
+    names: str | None = None,
+    label_pattern: str | None = None,
+    header: bool | None = None,
+) -> Source:
+    """Open a file of objects, or standard input (`"-"`), for reading by chunks.
+
+    Parameters
+    ----------
+    path : path
+        FASTA, FASTQ, CSV, TSV, lines of text, Parquet, `.npy`, `.npz`, `.mat` or `.ts`, known by
+        its suffix or else by how it begins; gzip, xz and bzip2 are undone.
+    format : str, optional
+        How the file is written, where its name does not say (one of `FORMATS`); or what its
+        numbers are: "matrix" (values of objects to each other), "vectors" or "series".
+    objects : str, optional
+        Column (name, or number from 1; several, separated by commas, make vectors) or array
+        that holds the objects.
+    labels : str, optional
+        Column or array that holds the labels; or a file: CSV or TSV of name and label, lines or
+        an `.npy` array of labels in the order of the objects.
+    names : str, optional
+        Column that holds the names.
+    label_pattern : str, optional
+        Regular expression with one group, which finds the label in a FASTA header or a name.
+    header : bool, optional
+        Whether the first row of a table names its columns; None decides by its cells.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "words.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("word,language\\nhouse,en\\nhaus,de\\n")
+    ...     source = open_source(path, objects="word", labels="language")
+    ...     [chunk] = source.chunks(100)
+    >>> chunk.objects, chunk.labels, chunk.names
+    (['house', 'haus'], ['en', 'de'], ['0', '1'])
+    """
+    path = os.fspath(path)
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"no format is called {format!r}; there are {', '.join(FORMATS)}")
+    if path != STDIN:
+        if not os.path.exists(path):
+            raise DataError(f"{path}: there is no such file")
+        if os.path.isdir(path):
+            raise DataError(f"{path}: is a folder; name a file")
+    written = format if format in _SUFFIXES else _written(path)
+    meant = format if format not in _SUFFIXES else None
+    if written in ("fasta", "fastq", "ts", "lines"):
+        for value, option in ((objects, "objects"), (names, "names")):
+            if value is not None:
+                raise ValueError(f"{option}={value!r} goes with tables, not with {shown(path)}")
+        if meant is not None and (written, meant) != ("ts", "series"):
+            raise ValueError(f"{shown(path)} does not hold {meant}")
+    if written in ("csv", "tsv"):
+        from .table import open_table
+
+        return open_table(path, written, meant, objects, labels, names, label_pattern, header)
+    if written == "parquet":
+        from .parquet import open_parquet
+
+        return open_parquet(path, meant, objects, labels, names, label_pattern)
+    if written in ("npy", "npz", "mat"):
+        from .matrix import open_arrays
+
+        return open_arrays(path, written, meant, objects, labels, names, label_pattern)
+    found = find_labels(labels, label_pattern)
+    if written == "ts":
+        from .series import SeriesFile
+
+        return SeriesFile(path, found)
+    if written == "lines":
+        from .lines import LineFile
+
+        return LineFile(path, found)
+    from .fasta import Fasta, Fastq
+
+    return Fasta(path, found) if written == "fasta" else Fastq(path, found)
+
+
+def _written(path: str) -> str:
+    """Return how the file is written: by its suffix, or by how it begins."""
+    name = bare_name(path)
+    for written, suffixes in _SUFFIXES.items():
+        if path != STDIN and name.endswith(suffixes):
+            return written
+    with open_bytes(path) as file:
+        peek = getattr(file, "peek", None)
+        start = bytes(peek(4096)[:4096]) if peek else b""
+    start = start.removeprefix(b"\xef\xbb\xbf")
+    if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
+        raise DataError(
+            f"{shown(path)}: its name does not say what it is; rename it to .npy, .npz, .mat or "
+            ".parquet, or say it: --format"
+        )
+    text = start.lstrip()
+    if not text:
+        raise DataError(f"{shown(path)}: is empty")
+    if text[:1] == b">":
+        return "fasta"
+    if text[:1] == b"@":
+        return "ts" if re.match(rb"@(problemname|timestamps|univariate)", text.lower()) else "fastq"
+    line = text.splitlines()[0]
+    return "tsv" if b"\t" in line else "csv" if b"," in line or b";" in line else "lines"

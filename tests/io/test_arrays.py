@@ -1,0 +1,178 @@
+"""Arrays of .npy, .npz and .mat files, and series of .ts files."""
+
+import gzip
+import pickle
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from krein.io import DataError, open_source
+
+
+def test_a_square_npy_is_a_matrix_and_stays_on_the_disk(tmp_path):
+    K = np.arange(9.0).reshape(3, 3)
+    np.save(tmp_path / "K.npy", K)
+    source = open_source(tmp_path / "K.npy")
+    chunk = source.read()
+    assert source.kind == "matrix"
+    assert isinstance(chunk.objects, np.memmap)
+    np.testing.assert_array_equal(np.concatenate([c.objects for c in source.chunks(2)]), K)
+    assert open_source(tmp_path / "K.npy", format="vectors").kind == "vectors"
+    np.save(tmp_path / "y.npy", np.array([1.0, 2.0, 1.0]))
+    assert open_source(tmp_path / "K.npy", labels=str(tmp_path / "y.npy")).read().labels == [
+        "1",
+        "2",
+        "1",
+    ]
+    (tmp_path / "K.npy.gz").write_bytes(gzip.compress((tmp_path / "K.npy").read_bytes()))
+    np.testing.assert_array_equal(open_source(tmp_path / "K.npy.gz").read().objects, K)
+
+
+def test_other_shapes_are_vectors_and_series(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((3, 4)))
+    assert open_source(tmp_path / "a.npy").kind == "vectors"
+    assert open_source(tmp_path / "a.npy", format="series").kind == "series"
+    np.save(tmp_path / "b.npy", np.ones((3, 4, 2)))
+    assert open_source(tmp_path / "b.npy").kind == "series"
+    np.save(tmp_path / "c.npy", np.ones(3))
+    with pytest.raises(DataError, match=r"shape \(3,\)"):
+        open_source(tmp_path / "c.npy")
+    np.save(tmp_path / "d.npy", np.ones((3, 3), dtype=complex))
+    with pytest.raises(DataError, match="not real numbers"):
+        open_source(tmp_path / "d.npy")
+
+
+@pytest.mark.parametrize("suffix", ["npz", "mat"])
+def test_archives_have_arrays_by_name(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    S, D = np.eye(4), 1 - np.eye(4)
+    y = np.array(["u", "v", "u", "v"])
+
+    def save(**arrays):
+        if suffix == "npz":
+            np.savez(path, **arrays)
+        else:
+            savemat(path, arrays)
+
+    save(S=S, y=y)
+    chunk = open_source(path).read()
+    np.testing.assert_array_equal(chunk.objects, S)
+    assert chunk.labels == ["u", "v", "u", "v"]
+    save(S=S, D=D, y=np.array([1, 2, 1, 2]))
+    with pytest.raises(DataError, match=r"which array .* 'S' \(4 × 4\), 'D' \(4 × 4\)"):
+        open_source(path)
+    chunk = open_source(path, objects="D").read()
+    np.testing.assert_array_equal(chunk.objects, D)
+    assert chunk.labels == ["1", "2", "1", "2"]
+    with pytest.raises(DataError, match="no array is called 'K'"):
+        open_source(path, objects="K")
+    with pytest.raises(DataError, match="no array is called 'classes'"):
+        open_source(path, objects="S", labels="classes")
+    save(S=S, y=y[:3])
+    with pytest.raises(DataError, match="3 values for the 4 objects"):
+        open_source(path, labels="y")
+    save(X=np.ones((5, 7, 2)), y=np.arange(5))
+    assert open_source(path).kind == "series"
+
+
+def test_missing_values_are_named(tmp_path):
+    X = np.ones((5, 3))
+    X[3, 1] = np.nan
+    np.savez(tmp_path / "a.npz", X=X, names=np.array(list("abcde")))
+    with pytest.raises(DataError, match=r"a\.npz, row 3 \('d'\): the value at \(1\) is nan"):
+        open_source(tmp_path / "a.npz").read()
+    chunks = open_source(tmp_path / "a.npz").chunks(2)
+    next(chunks)
+    with pytest.raises(DataError, match=r"row 3"):
+        next(chunks)
+
+
+class Bomb:
+    def __reduce__(self):
+        return (print, ("ran",))
+
+
+def test_nothing_is_unpickled(tmp_path, capsys):
+    np.save(tmp_path / "a.npy", np.array([Bomb()], dtype=object), allow_pickle=True)
+    with pytest.raises(DataError, match="may run code"):
+        open_source(tmp_path / "a.npy")
+    np.savez(tmp_path / "b.npz", X=np.array([Bomb()], dtype=object))
+    with pytest.raises(DataError, match="without running code"):
+        open_source(tmp_path / "b.npz")
+    (tmp_path / "c.npy").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(DataError):
+        open_source(tmp_path / "c.npy")
+    assert "ran" not in capsys.readouterr().out
+
+
+def test_damaged_archives_are_named(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.ones((50, 3)))
+    content = (tmp_path / "a.npz").read_bytes()
+    for broken in (content[: len(content) // 2], b"", b"PK\x03\x04 nothing"):
+        (tmp_path / "a.npz").write_bytes(broken)
+        with pytest.raises(DataError, match=r"a\.npz: cannot be read"):
+            open_source(tmp_path / "a.npz")
+    np.save(tmp_path / "b.npy", np.ones((50, 3)))
+    content = (tmp_path / "b.npy").read_bytes()
+    (tmp_path / "b.npy").write_bytes(content[:-100])
+    with pytest.raises(DataError, match=r"b\.npy: cannot be read"):
+        open_source(tmp_path / "b.npy")
+
+
+def test_matlab_of_version_7_3_is_refused_with_the_way_out(tmp_path):
+    header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(116) + bytes(8) + b"\x00\x02IM"
+    (tmp_path / "a.mat").write_bytes(header.ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(DataError, match=r"version 7\.3 \(HDF5\).*'-v7'"):
+        open_source(tmp_path / "a.mat")
+    (tmp_path / "b.mat").write_bytes(b"no such thing")
+    with pytest.raises(DataError, match=r"b\.mat: cannot be read"):
+        open_source(tmp_path / "b.mat")
+
+
+TS = """# a comment
+@problemName Gestures
+@timeStamps false
+@univariate false
+@classLabel true wave point
+@data
+1,2,3:4,5,6:wave
+1.5,2:0,-1e3:point
+"""
+
+
+def test_ts_with_channels_lengths_and_labels(tmp_path):
+    path = tmp_path / "g.ts"
+    path.write_text(TS)
+    source = open_source(path)
+    chunk = source.read()
+    assert source.kind == "series"
+    assert [s.tolist() for s in chunk.objects] == [
+        [[1, 4], [2, 5], [3, 6]],
+        [[1.5, 0], [2, -1000]],
+    ]
+    assert chunk.labels == ["wave", "point"]
+    path.write_text("@univariate true\n@classLabel false\n@data\n1,2\n3,4\n")
+    chunk = open_source(path).read()
+    assert chunk.labels is None
+    assert chunk.objects[1].tolist() == [[3], [4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TS + "1,?,2:1,2,3:wave\n", r"line 9, series 2: channel 0, time 1: the value is missing"),
+        (TS + "1,two:1,2:wave\n", r"line 9, series 2: channel 0, time 1: 'two' is not a number"),
+        (TS + "1,2:1:wave\n", r"line 9, series 2: its channels have different lengths"),
+        (TS + "1,2:wave\n", r"line 9, series 2: has 1 channels where series 0 has 2"),
+        (TS + "1,2:3,4:\n", r"line 9, series '2': has no label"),
+        (TS.replace("@data\n", ""), r"line 6: a \.ts file has lines of '@…'"),
+        (TS.replace("Stamps false", "Stamps true"), r"line 3: series with time stamps"),
+        ("@data\n", "holds no objects"),
+        ("@problemName x\n", "has no line '@data'"),
+    ],
+)
+def test_broken_ts_is_named(tmp_path, text, message):
+    (tmp_path / "g.ts").write_text(text)
+    with pytest.raises(DataError, match=message):
+        open_source(tmp_path / "g.ts").read()
