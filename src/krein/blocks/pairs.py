@@ -286,14 +286,13 @@ class ObjectPairs(Pairs):
         return values
 
     def _compare(self, rows: Indices, cols: Indices) -> Array:
-        A, B = take(self.objects, rows), take(self.others, cols)
         try:
-            values = self._evaluate(A, B)
+            values = self._evaluate(rows, cols)
         except PairError as error:
             raise self._named(error, rows, cols) from error
         if self.symmetrize:
             try:
-                back = self._evaluate(B, A)
+                back = self._evaluate(rows, cols, swapped=True)
             except PairError as error:
                 swapped = PairError(error.col, error.row, error.reason)
                 raise self._named(swapped, rows, cols) from error
@@ -306,8 +305,11 @@ class ObjectPairs(Pairs):
         self._count(evaluated=values.size * (2 if self.symmetrize else 1))
         return values
 
-    def _evaluate(self, A: Objects, B: Objects) -> Array:
-        """Return the values of the objects A with B, wherever they are compared."""
+    def _evaluate(self, rows: Indices, cols: Indices, swapped: bool = False) -> Array:
+        """Return the values of `rows` with `cols` or, swapped, of `cols` with `rows`."""
+        A, B = take(self.objects, rows), take(self.others, cols)
+        if swapped:
+            A, B = B, A
         if self.workers > 1 and not self.measure.releases_gil:
             return in_process(_block, self.measure, A, B, workers=self.workers)
         return self.measure.block(A, B)

@@ -141,7 +141,8 @@ class Rows:
     def total(self, term: Term) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order."""
         parts: Iterator[list[Array]] = (sums(term(block)) for block in self)
-        return tuple(ordered_sum(parts, add_sums))
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return tuple(total)
 
 
 class Features(Protocol):

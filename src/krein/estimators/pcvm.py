@@ -22,8 +22,10 @@ from ..core.pcvm_prune import prune_pcvm
 from ..core.rows import Features, FeaturesInMemory, Labels
 from ..core.space import LandmarkSpace
 from ..measures import take
+from ..scale import CANDIDATES, Collection
 from .base import Codes, LandmarkSet, all_or_nothing, calm_blas, training_values
 from .classifier import LandmarkClassifier, Scorer
+from .elsewhere import FeatureTerm
 
 OPTIMAL = 5e-4
 """Breach of the optimality conditions, a row, that no prediction shows any more."""
@@ -145,8 +147,9 @@ class PCVM(LandmarkClassifier):
 
         Parameters
         ----------
-        X : sequence of N objects, or an N×N matrix of values
-        y : array of N labels
+        X : sequence of N objects, or an N×N matrix of values; or, as for `IKFD`, objects that are
+            not in memory. Their N×m values are kept in a file, or on the cluster, while fitting.
+        y : array of N labels, or None where X has them
         sample_weight : array of N numbers, optional
             How many objects each one counts for in the likelihood; none of weight 0 is a landmark.
 
@@ -159,6 +162,11 @@ class PCVM(LandmarkClassifier):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check(sample_weight)
+        data = self._elsewhere(X, y, sample_weight)
+        if data is not None:
+            with data:
+                whole = data.in_memory(CANDIDATES)
+                return self._fit_elsewhere(data) if whole is None else self._fit(*whole, None)
         X, codes, weights, self.classes_ = self._validated(X, y, sample_weight)
         self.temperature_ = 1.0
         self._scales: list[float] | None = None
@@ -186,6 +194,44 @@ class PCVM(LandmarkClassifier):
             part = LandmarkSet(landmarks.space.restricted(used), landmarks.indices[used], None)
             self.temperature_ = self._cross_fit(part, values[:, used], codes, weights)
         self.kernel_evaluations_ = pairs.evaluations
+        return self
+
+    def _fit_elsewhere(self, data: Collection) -> Self:
+        """Fit to objects in files or on a cluster, where their basis functions are kept."""
+        if self.solver == "paper" or self.n_basis is not None:
+            what = "solver='paper'" if self.solver == "paper" else f"n_basis={self.n_basis!r}"
+            raise ValueError(f"{what} needs all objects in memory; leave it at its default")
+        known = self._surveyed(data)
+        self.classes_, self.temperature_ = known.classes, 1.0
+        self._scales = None
+        chosen = self._chosen(data, known)
+        landmarks = chosen.landmarks
+        m, space = len(landmarks.indices), landmarks.space
+        term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, features)
+        pace, spent = chosen.pace(term, known.n_objects) if data.plans else (0.0, 0)
+        kept, total = data.features(
+            term,
+            m,
+            chosen.grid,
+            n_objects=known.n_objects,
+            pairs=m,
+            pace=pace,
+            class_weights=self._weight_of_classes(known.counts.astype(float)),
+        )
+        with calm_blas(m):
+            try:
+                self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
+                self._fit_features(landmarks, kept, chosen.own)
+            finally:
+                kept.close()
+            if self.calibrate:
+                # one number: the candidates tell it as well as all objects would
+                used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+                part = LandmarkSet(space.restricted(used), chosen.places[used], None)
+                weights = self._weighed(chosen.codes, None)
+                values = chosen.values()[:, used]
+                self.temperature_ = self._cross_fit(part, values, chosen.codes, weights)
+        self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
         return self
 
     def _check(self, sample_weight: Any) -> None:
@@ -392,13 +438,16 @@ class PCVM(LandmarkClassifier):
 
     def _weighed(self, codes: Codes, weights: Array | None) -> Array | None:
         counts = np.bincount(codes, weights=weights, minlength=len(self.classes_)).astype(float)
-        each = self._class_weights(counts)
+        each = self._weight_of_classes(counts)
         if each is None:
             return weights
-        each = each / (
-            (each @ counts) / counts.sum()
-        )  # mean 1: a weight tells no number of objects
         return each[codes] if weights is None else weights * each[codes]
+
+    def _weight_of_classes(self, counts: Array) -> Array | None:
+        """Return the weight of the objects of each class; the mean over all objects is 1, for a
+        weight tells no number of objects."""
+        each = self._class_weights(counts)
+        return None if each is None else each / ((each @ counts) / counts.sum())
 
 
 def features(space: LandmarkSpace, values: Array) -> Array:
