@@ -17,7 +17,7 @@ _HOME = {
     "load": "estimators",
 }
 
-_PARTS = {"blocks", "datasets", "landmarks", "measures", "reject"}
+_PARTS = {"blocks", "datasets", "evaluation", "landmarks", "measures", "reject", "report"}
 
 if TYPE_CHECKING:
     from .estimators import (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 from Bio.Align import PairwiseAligner, substitution_matrices
@@ -112,3 +115,19 @@ def test_letters_of_other_alphabets_are_not_scored(letter):
             get_measure("smith-waterman").check([sequence])
         unknown = get_measure("smith-waterman", {"unknown": "X"}).check([sequence])
         assert unknown == ["MK" + "X" * (len(sequence) - 2)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_memory_does_not_grow_with_the_number_of_pairs():
+    def pages():
+        return int(Path("/proc/self/statm").read_text().split()[1])
+
+    rng = np.random.default_rng(0)
+    sequences = ["".join(rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), 60)) for _ in range(200)]
+    sequences += sequences  # like ones score more than fits into a byte, and are aligned again
+    measure = get_measure("smith-waterman")
+    measure.block(sequences, sequences)
+    before = pages()
+    measure.block(sequences, sequences)
+    grown = (pages() - before) * resource.getpagesize()
+    assert grown < 8 * len(sequences) ** 2  # the values themselves are freed again

@@ -2,11 +2,14 @@
 
 from .opening import is_precomputed, open_new_pairs, open_pairs
 from .pairs import MatrixPairs, ObjectPairs, Pairs, SubsetPairs
+from .shared import PairStore, SharedPairs
 
 __all__ = [
     "MatrixPairs",
     "ObjectPairs",
+    "PairStore",
     "Pairs",
+    "SharedPairs",
     "SubsetPairs",
     "is_precomputed",
     "open_new_pairs",

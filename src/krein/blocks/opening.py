@@ -39,7 +39,8 @@ def open_pairs(
 
     - `measure`: a name out of `krein.measures.available()`, a `Measure`, a function of two
       objects, or "precomputed" / "precomputed-distance" with X the N×N matrix: an array, a
-      memory map, or the path of an `.npy` file, which is read by block.
+      memory map, or the path of an `.npy` file, which is read by block. Where X is `Pairs`
+      already they are returned as they are, and no parameter is looked at.
     - `n_jobs`: workers. None: all processors for measures that release Python's lock, this
       process alone for a plain function. -1: all processors.
     - `cache`: a folder that keeps every finished block of one measure (one of another measure is
@@ -56,6 +57,8 @@ def open_pairs(
     A plain function is tried on up to 8 pairs in both directions, which are counted; not where
     the cache shows that it was tried before.
     """
+    if isinstance(X, Pairs):
+        return X
     if is_precomputed(measure):
         _no_params(measure, measure_params)
         kind, matrix = PRECOMPUTED[measure], as_matrix(_some(X))
@@ -109,8 +112,11 @@ def open_new_pairs(
     `landmarks` are the landmark objects, as `measure.check` returned them. Where the measure is
     "precomputed" or "precomputed-distance" they are the indices of the landmarks among the
     `n_train` training objects, and X is n × n_train (scikit-learn's shape) or n × m, the
-    landmark columns alone. The other parameters are those of `open_pairs`.
+    landmark columns alone. So it is where X is `Pairs` of the new objects with all training
+    objects. The other parameters are those of `open_pairs`.
     """
+    if isinstance(X, Pairs):
+        return X.part(np.arange(len(X)), np.asarray(landmarks, dtype=np.intp))
     if is_precomputed(measure):
         _no_params(measure, measure_params)
         matrix, columns = as_matrix(_some(X)), np.asarray(landmarks, dtype=np.intp)

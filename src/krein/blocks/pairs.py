@@ -41,6 +41,8 @@ class Pairs(ABC):
     psd: bool | None
     evaluations: int
     """How many pairs were compared so far."""
+    reused: int = 0
+    """How many values came out of the cache instead."""
     shape: tuple[int, int]
     mapped: bool = False
     """Whether values are read from a file: reading all of them may take hours."""
@@ -104,6 +106,10 @@ class Pairs(ABC):
         """How many rows make a block against `n_cols` columns."""
         return max(1, BLOCK_BYTES // (8 * max(1, n_cols)))
 
+    def part(self, rows: Indices, cols: Indices) -> Pairs:
+        """Return the pairs of some rows with some columns, each numbered anew."""
+        return SubsetPairs(self, rows, cols)
+
 
 def with_known(
     rows: Indices,
@@ -130,12 +136,16 @@ def with_known(
 
 
 class SubsetPairs(Pairs):
-    """Some of the objects of other pairs, numbered anew; what they compare is counted there."""
+    """Some of the objects of other pairs, numbered anew; what they compare is counted there.
 
-    def __init__(self, pairs: Pairs, chosen: Indices) -> None:
+    `chosen` are the rows, and the columns too unless `others` names these.
+    """
+
+    def __init__(self, pairs: Pairs, chosen: Indices, others: Indices | None = None) -> None:
         self.pairs, self.chosen = pairs, np.asarray(chosen, dtype=np.intp)
+        self.others = self.chosen if others is None else np.asarray(others, dtype=np.intp)
         self.kind, self.symmetric, self.psd = pairs.kind, pairs.symmetric, pairs.psd
-        self.shape = (len(self.chosen), len(self.chosen))
+        self.shape = (len(self.chosen), len(self.others))
         self.workers, self.verbose = pairs.workers, pairs.verbose
         self.mapped = pairs.mapped
 
@@ -146,14 +156,16 @@ class SubsetPairs(Pairs):
 
     def block(self, rows: Indices, cols: Indices) -> Array:
         """Return the values of `rows` × `cols`."""
-        return self.pairs.block(self.chosen[rows], self.chosen[cols])
+        return self.pairs.block(self.chosen[rows], self.others[cols])
 
     def diagonal(self, rows: Indices) -> Array:
         """Return the value of each object with itself."""
+        if self.others is not self.chosen:
+            raise ValueError("rows and columns are different objects: there is no diagonal")
         return self.pairs.diagonal(self.chosen[rows])
 
     def _values(self, rows: Indices, cols: Indices) -> Array:
-        return self.pairs._values(self.chosen[rows], self.chosen[cols])
+        return self.pairs._values(self.chosen[rows], self.others[cols])
 
     def block_rows(self, n_cols: int) -> int:
         """How many rows make a block against `n_cols` columns."""
@@ -333,8 +345,8 @@ class MatrixPairs(Pairs):
 
     The matrix may be of any real type, and a memory map (`mapped`): entries are read, and turned
     into float64, block by block. `symmetrize` averages both directions as they are read; `watch`
-    refuses NaN, infinity and negative distances in what is read. `columns`, where given, are the
-    columns of the matrix that the columns here stand for.
+    refuses NaN, infinity and negative distances in what is read. `rows` and `columns`, where given,
+    are those of the matrix that the ones here stand for.
     """
 
     def __init__(
@@ -342,6 +354,7 @@ class MatrixPairs(Pairs):
         matrix: NDArray[Any],
         kind: Literal["similarity", "dissimilarity"] = "similarity",
         *,
+        rows: Indices | None = None,
         columns: Indices | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -353,8 +366,11 @@ class MatrixPairs(Pairs):
         self.kind = kind
         self.symmetric = True
         self.psd = None
-        self.columns = columns
-        self.shape = (matrix.shape[0], matrix.shape[1] if columns is None else len(columns))
+        self.rows, self.columns = rows, columns
+        self.shape = (
+            matrix.shape[0] if rows is None else len(rows),
+            matrix.shape[1] if columns is None else len(columns),
+        )
         self.evaluations = 0
         self.workers = count_workers(n_jobs, default_all=True)
         self.verbose = verbose
@@ -377,6 +393,8 @@ class MatrixPairs(Pairs):
         """Return the diagonal entries of `rows`."""
         with self._lock:
             self.evaluations += len(rows)
+        if self.rows is not None:
+            rows = self.rows[rows]
         values = np.asarray(self.matrix[rows, rows], dtype=np.float64)
         if self.watch:
             wrong = find_wrong(values[:, None], self.kind)
@@ -388,6 +406,8 @@ class MatrixPairs(Pairs):
     def _values(self, rows: Indices, cols: Indices) -> Array:
         with self._lock:
             self.evaluations += len(rows) * len(cols)
+        if self.rows is not None:
+            rows = self.rows[rows]
         if self.columns is not None:
             cols = self.columns[cols]
         values = np.asarray(self.matrix[np.ix_(rows, cols)], dtype=np.float64)
@@ -399,3 +419,16 @@ class MatrixPairs(Pairs):
                 i, j = wrong
                 refuse_entry(values[i, j], (int(rows[i]), int(cols[j])))
         return values
+
+    def part(self, rows: Indices, cols: Indices) -> MatrixPairs:
+        """Return some rows and columns of the matrix, without a copy."""
+        return MatrixPairs(
+            self.matrix,
+            self.kind,
+            rows=rows if self.rows is None else self.rows[rows],
+            columns=cols if self.columns is None else self.columns[cols],
+            n_jobs=self.workers,
+            verbose=self.verbose,
+            symmetrize=self.symmetrize,
+            watch=self.watch,
+        )

@@ -44,17 +44,18 @@ def negative_mass(lam: Array) -> float:
     0.25
     """
     total = np.abs(lam).sum()
-    return float(-lam[lam < 0].sum() / total) if total > 0 else 0.0
+    return float(abs(lam[lam < 0].sum()) / total) if total > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class SpectrumEstimate:
-    """Signature and negative mass of a principal submatrix, which may be the whole matrix."""
+    """Eigenvalues, signature and negative mass of a principal submatrix, or of the whole matrix."""
 
     signature: Signature
     negative_mass: float
     n_sampled: int
     n: int
+    eigenvalues: Array  # (n_sampled,), ascending
 
     @property
     def exact(self) -> bool:
@@ -80,7 +81,7 @@ def estimate_spectrum(
     chosen = np.sort(rng.choice(n, size=min(size, n), replace=False))
     S = block(chosen, chosen)
     lam: Array = np.linalg.eigvalsh((S + S.T) / 2)  # type: ignore[assignment]
-    return SpectrumEstimate(signature(lam, tol), negative_mass(lam), len(chosen), n)
+    return SpectrumEstimate(signature(lam, tol), negative_mass(lam), len(chosen), n, lam)
 
 
 Correction = Literal["clip", "flip", "shift", "square"]

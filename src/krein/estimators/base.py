@@ -102,6 +102,8 @@ class LandmarkEstimator(BaseEstimator):
     landmark_objects_: Any
     selection_: Selection
     kernel_evaluations_: int
+    kernel_reused_: int
+    """How many values came out of the cache instead of being compared."""
     eigenvalues_: Array
     signature_: Signature
     n_objects_: int
@@ -121,6 +123,8 @@ class LandmarkEstimator(BaseEstimator):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return X, checked as scikit-learn does where its rows are vectors or similarities."""
+        if isinstance(X, Pairs):
+            return X
         precomputed = is_precomputed(self.measure)
         if precomputed and isinstance(X, str | os.PathLike | np.memmap):
             return X  # a file of values, read by block and checked there
@@ -149,6 +153,8 @@ class LandmarkEstimator(BaseEstimator):
         check_is_fitted(self)
         if landmarks is None:
             landmarks = LandmarkSet(self.space_, self.landmarks_, self.landmark_objects_)
+        if isinstance(X, Pairs):  # of new objects with the training objects
+            return open_new_pairs(self.measure, X, landmarks.indices)
         precomputed = is_precomputed(self.measure)
         X = self._checked(X, reset=False)
         if precomputed and isinstance(X, np.ndarray) and X.ndim == 2:

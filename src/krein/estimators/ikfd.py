@@ -80,6 +80,8 @@ class IKFD(MomentClassifier):
         The share that was used, for each class where `multiclass="ovr"`.
     kernel_evaluations_ : int
         How many pairs were compared to fit.
+    kernel_reused_ : int
+        How many values the cache had from an earlier run.
     temperature_ : float
         What scores are multiplied by before they become probabilities.
 

@@ -42,7 +42,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
             return ClassMoments.of(B, np.zeros(len(B), dtype=np.intp), 1, origin=origin)
 
         moments = reduce(add, map_training(pairs, landmarks, chunk))
-        self.kernel_evaluations_ = pairs.evaluations
+        self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
         return moments
 
     def _codes(self, pairs: Pairs, y: Any) -> Codes | None:

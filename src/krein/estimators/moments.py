@@ -115,7 +115,7 @@ class MomentClassifier(LandmarkClassifier):
             columns = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
             used = LandmarkSet(self.space_, self.landmarks_, self.landmark_objects_)
             self.temperature_ = self._cross_fit(used, values[:, columns], codes, weights)
-        self.kernel_evaluations_ = pairs.evaluations
+        self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
         return self
 
     def _fit_elsewhere(self, data: Collection) -> Self:
@@ -206,7 +206,7 @@ class MomentClassifier(LandmarkClassifier):
             )
             self.selection_ = replace(selection, values=None)
             self.n_objects_ = len(pairs)
-            self.n_samples_seen_ = self.kernel_evaluations_ = 0
+            self.n_samples_seen_ = self.kernel_evaluations_ = self.kernel_reused_ = 0
         else:
             landmarks = self.stream_.landmarks
             pairs = self._open_new(X, landmarks)
@@ -219,6 +219,7 @@ class MomentClassifier(LandmarkClassifier):
         with calm_blas(len(landmarks.indices)):
             self._conclude()
         self.kernel_evaluations_ += pairs.evaluations
+        self.kernel_reused_ += pairs.reused
         return self
 
     def _known_classes(self, classes: Any) -> tuple[bool, NDArray[Any]]:

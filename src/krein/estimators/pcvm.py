@@ -193,7 +193,7 @@ class PCVM(LandmarkClassifier):
             used = used if len(used) == len(self.landmarks_) else np.arange(values.shape[1])
             part = LandmarkSet(landmarks.space.restricted(used), landmarks.indices[used], None)
             self.temperature_ = self._cross_fit(part, values[:, used], codes, weights)
-        self.kernel_evaluations_ = pairs.evaluations
+        self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
         return self
 
     def _fit_elsewhere(self, data: Collection) -> Self:

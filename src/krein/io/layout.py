@@ -70,7 +70,7 @@ def decide(
     says of each column whether it is made of numbers, where the file knows.
     """
     if meant == "series":
-        raise ValueError(f"{shown}: series come as .ts, .npy or .npz; --format vectors reads rows")
+        raise ValueError(f"{shown}: series come as .ts, .npy or .npz; format='vectors' reads rows")
     if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
         rows = [["", *rows[0]], *rows[1:]]  # R leaves the corner above the row names out
         heading = True
@@ -130,14 +130,14 @@ def decide(
     if meant is not None:
         raise DataError(
             f"{shown}: the column {columns[words[0]]!r} is not made of numbers; name it as "
-            "--labels or --names, or name the columns of numbers with --objects"
+            "labels= or names=, or name the columns of numbers with objects="
         )
     found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
     if found is None:
         listed = ", ".join(repr(columns[i]) for i in rest[:30])
         raise DataError(
-            f"{shown}: which column holds the objects? There are {listed}; say --objects COLUMN "
-            "(and --labels, --names)"
+            f"{shown}: which column holds the objects? There are {listed}; say objects=COLUMN "
+            "(and labels=, names=)"
         )
     return Layout(columns, heading, "strings", [found], at_labels, at_names)
 

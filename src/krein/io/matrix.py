@@ -112,7 +112,9 @@ def open_arrays(
         raise DataError(f"{written} is read from a file, not from standard input")
     if written == "npy":
         if objects is not None or names is not None:
-            raise ValueError(f"{path} holds one array without a name: leave --objects, --names out")
+            raise ValueError(
+                f"{path} holds one array without a name: leave objects= and names= out"
+            )
         array = _load_npy(path)
         kind = _kind(array, meant, path)
         return ArraySource(path, kind, array, find_labels(labels, label_pattern))
@@ -244,7 +246,7 @@ def _pick(
     if not possible:
         raise DataError(f"{path}: no array in it can hold objects; there are {_listed(arrays)}")
     raise DataError(
-        f"{path}: which array holds the objects? There are {_listed(arrays)}; say --objects NAME"
+        f"{path}: which array holds the objects? There are {_listed(arrays)}; say objects=NAME"
     )
 
 

@@ -322,7 +322,7 @@ def _written(path: str) -> str:
     if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
         raise DataError(
             f"{shown(path)}: its name does not say what it is; rename it to .npy, .npz, .mat or "
-            ".parquet, or say it: --format"
+            ".parquet, or say it: format="
         )
     text = start.lstrip()
     if not text:

@@ -1,0 +1,179 @@
+"""`krein evaluate`: models side by side on the same folds, and a report."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import click
+
+from ..io import DataError
+from . import options
+from .group import command as krein_command
+from .group import typed
+from .output import check_target, console, printable, say
+from .reading import check_rule, choose_measure, describe_classes, labelled, open_data
+
+MODELS = (*options.MODELS, "svm-clip", "knn", "logistic")
+DEFAULT = "ikfd,pcvm"
+
+
+def split_models(context: click.Context, option: click.Parameter, value: str) -> list[str]:
+    """Return the names in a list separated by commas."""
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    for name in names:
+        if name not in MODELS:
+            raise click.BadParameter(f"no model is called {name!r}; there are {', '.join(MODELS)}")
+    if not names or len(set(names)) < len(names):
+        raise click.BadParameter("name each model once, separated by commas")
+    return names
+
+
+@krein_command("evaluate")
+@click.argument("data", type=click.Path(allow_dash=True))
+@options.labelling
+@options.measuring
+@click.option(
+    "--compare",
+    default=DEFAULT,
+    show_default=True,
+    callback=split_models,
+    metavar="MODELS",
+    help="Models, separated by commas: ikfd, ikqd, pcvm; for comparison svm-clip (an SVM on the "
+    "clipped matrix), knn, and logistic (on the same landmarks). svm-clip and knn compare all "
+    "pairs.",
+)
+@click.option(
+    "--folds", type=click.IntRange(2), default=10, show_default=True, help="Parts held out in turn."
+)
+@options.choosing
+@options.calibrating
+@options.reading
+@options.running
+@click.option("--report", type=click.Path(), help="HTML file with figures, map and doubtful cases.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(
+    data: str,
+    labels: str | None,
+    label_pattern: str | None,
+    measure: str | None,
+    measure_params: tuple[str, ...],
+    distance: bool,
+    symmetrize: bool,
+    compare: list[str],
+    folds: int,
+    landmarks: str,
+    n_landmarks: int | None,
+    calibrate: bool | None,
+    seed: int,
+    jobs: int | None,
+    cache: str | None,
+    report: str | None,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Cross-validate models on DATA, all on the same folds, each pair of objects compared once.
+
+    Prints accuracy, log-loss, calibration error, AUGRC, comparisons and time, and writes a report
+    that opens offline.
+
+    \b
+      krein evaluate families.fasta --label-pattern 'family=(\\w+)' --report report.html
+      krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
+    """
+    check_target(report)
+    check_rule(landmarks, n_landmarks)
+    source = open_data(
+        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
+        **reading,
+    )  # fmt: skip
+    start = time.perf_counter()
+    chunk = source.read()
+    y = labelled(chunk, source)
+    comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
+    if not as_json:
+        say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
+        say("classes", describe_classes(y))
+        say("measure", str(comparison))
+    from ..evaluation import evaluate
+
+    try:
+        found = evaluate(
+            chunk.objects,
+            y,
+            compare,
+            measure=comparison.measure,
+            measure_params=comparison.params or None,
+            landmarks=landmarks,
+            n_landmarks=n_landmarks,
+            calibrate=calibrate is not False,
+            folds=folds,
+            names=chunk.names,
+            random_state=seed,
+            n_jobs=jobs,
+            cache=cache,
+            symmetrize=symmetrize,
+            verbose=int(sys.stderr.isatty()),
+        )
+    except DataError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise chunk.located(error) from error
+    show(found, report, as_json, f"{source.shown}", time.perf_counter() - start)
+
+
+def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:
+    """Print what an evaluation found, and write its report."""
+    if report is not None:
+        from ..report import write_report
+
+        write_report(found, report, title=title, command=typed())
+    if as_json:
+        click.echo(json.dumps(found.summary(), ensure_ascii=False))
+        return
+    _print_table(found)
+    n = len(found.names)
+    pairs = found.pairs
+    if not pairs.given:
+        share = 100 * pairs.compared / n**2
+        reused = f", reused {pairs.reused:,} from the cache" if pairs.reused else ""
+        say("compared", f"{pairs.compared:,} pairs, {share:.1f} % of {n**2:,}{reused}")
+    say("time", f"{seconds:.1f} s")
+    if report is not None:
+        say("report", report)
+
+
+def _print_table(found: Any) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("model", no_wrap=True)
+    columns = ("accuracy", "log-loss", "calibration", "AUGRC", "to fit", "a new one", "seconds")
+    for heading in columns:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, model in found.models.items():
+        s = model.summary()
+        table.add_row(
+            Text(name),
+            f"{100 * s['accuracy']['mean']:.1f} ± {100 * s['accuracy']['std']:.1f} %",
+            f"{s['log_loss']['mean']:.3f}",
+            f"{s['calibration_error']:.3f}",
+            f"{s['augrc']:.4f}",
+            f"{s['evaluations']:,}",
+            f"{s['comparisons']:,.0f}",
+            f"{sum(s['seconds'].values()):.1f}",
+        )
+    out = console()
+    out.print(table)
+    out.print(
+        Text(
+            "accuracy and its spread over the folds; calibration: expected error of the "
+            "probabilities; AUGRC: errors left when rejecting, 0 is best; to fit, a new one: "
+            "pairs compared",
+            style="dim",
+        )
+    )

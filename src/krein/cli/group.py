@@ -1,0 +1,181 @@
+"""The group of commands: each is imported when it is called, and ends in one line or none.
+
+Exit codes: 0, 1 where the data are at fault, 2 where the command is, 130 and 143 after Ctrl-C and
+SIGTERM, 141 where whoever read the output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from .. import __version__
+from .errors import told
+
+_COMMANDS = {
+    "inspect": "What is in a file: objects, classes, how indefinite, and advice.",
+    "fit": "Fit a model to labelled objects.",
+    "predict": "Label new objects, with probabilities.",
+    "evaluate": "Cross-validate models, and write a report.",
+    "landmarks": "Choose landmarks, and list them.",
+    "demo": "Digits by tangent distance, evaluated, with a report.",
+}
+
+_debug = False
+_typed: list[str] = []
+
+
+def typed() -> str:
+    """Return the command as somebody typed it."""
+    return shlex.join(["krein", *_typed])
+
+
+def command(name: str, **options: Any) -> Any:
+    """Make a function a command, with `--debug`."""
+
+    def made(function: Any) -> click.Command:
+        found: click.Command = click.command(name, short_help=_COMMANDS[name], **options)(function)
+        found.params.append(_debug_option())
+        return found
+
+    return made
+
+
+def _debug_option() -> click.Option:
+    return click.Option(
+        ["--debug"],
+        is_flag=True,
+        expose_value=False,
+        callback=_set_debug,
+        help="Show where an error came from.",
+    )
+
+
+def _set_debug(context: click.Context, option: click.Parameter, value: bool) -> None:
+    global _debug
+    _debug = _debug or value
+
+
+class Group(click.Group):
+    """Commands by name, and what becomes of their errors."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order one meets them."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f".{cmd_name}", __package__)
+        found: click.Command = module.command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call a command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would take it for a failure
+            sys.exit(_let_go_of_output())
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run a command and exit with its code."""
+        global _debug, _typed
+        _debug = False
+        given = args[0] if args else extra.get("args")
+        _typed = list(sys.argv[1:] if given is None else given)
+        extra["standalone_mode"] = False
+        with _watched_signals(), warnings.catch_warnings():
+            warnings.showwarning = _warn
+            sys.exit(self._run(*args, **extra))
+
+    def _run(self, *args: Any, **extra: Any) -> int:
+        try:
+            code = super().main(*args, **extra)
+            sys.stdout.flush()
+            return code if isinstance(code, int) else 0
+        except click.ClickException as error:
+            _say(f"error: {error.format_message()}")
+            context = getattr(error, "ctx", None)
+            if context is not None:
+                click.echo(f"{context.command_path} --help tells more", err=True)
+            return error.exit_code
+        except BrokenPipeError:
+            return _let_go_of_output()
+        except MemoryError:
+            return self._failed(ValueError("there is not enough memory for this"))
+        except Exception as error:
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> int:
+        if _debug:
+            raise error
+        _say(f"error: {told(error)}")
+        return 1
+
+
+def _say(text: str) -> None:
+    click.echo(f"krein: {text}", err=True)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    _say(f"warning: {' '.join(str(message).split())}")
+
+
+@contextmanager
+def _watched_signals() -> Iterator[None]:
+    """End on Ctrl-C and SIGTERM so that whoever is writing a file removes what is half-written."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {n: signal.signal(n, _terminate) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    _say("stopped")
+    raise SystemExit(128 + number)
+
+
+def _let_go_of_output() -> int:
+    """Give what Python still wants to write at the end somewhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + signal.SIGPIPE
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="krein", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, expose_value=False, callback=_set_debug, hidden=True)
+def krein() -> None:
+    """Labels with probabilities, when similarities are not kernels.
+
+    Sequences, strings, time series, vectors, or a matrix of similarities or distances: krein
+    compares them with a few landmarks, and gives probabilities and a report.
+
+    \b
+      krein demo
+      krein inspect families.fasta --label-pattern 'family=(\\w+)'
+      krein evaluate families.fasta --label-pattern 'family=(\\w+)' --report report.html
+      krein fit families.fasta --label-pattern 'family=(\\w+)' -o model.krein
+      krein predict model.krein new.fasta -o labels.csv
+    """

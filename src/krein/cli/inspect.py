@@ -1,0 +1,123 @@
+"""`krein inspect`: what is in a file, and what to do with it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import click
+
+from . import options
+from .group import command as krein_command
+from .output import printable, say
+from .reading import choose_measure, describe_classes, open_data
+
+
+@krein_command("inspect")
+@click.argument("data", type=click.Path(allow_dash=True))
+@options.labelling
+@options.measuring
+@options.reading
+@click.option(
+    "--sample",
+    type=click.IntRange(2),
+    default=500,
+    show_default=True,
+    help="Objects compared with each other to see the spectrum.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+def command(
+    data: str,
+    labels: str | None,
+    label_pattern: str | None,
+    measure: str | None,
+    measure_params: tuple[str, ...],
+    distance: bool,
+    symmetrize: bool,
+    sample: int,
+    seed: int,
+    as_json: bool,
+    **reading: Any,
+) -> None:
+    """Say what is in DATA: objects, classes, lengths, duplicates, how indefinite; and give advice.
+
+    Objects are read in pieces, and of many a random sample is compared.
+
+    \b
+      krein inspect families.fasta --label-pattern 'family=(\\w+)'
+      krein inspect distances.csv --distance
+    """
+    from .survey import Survey, advise, look_at_matrix, look_at_values
+
+    source = open_data(
+        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
+        **reading,
+    )  # fmt: skip
+    survey = Survey(sample, seed)
+    if source.kind == "matrix":
+        chunk = source.read()
+        survey.add(chunk)
+        comparison = choose_measure("matrix", [], None, measure_params, distance)
+        found = look_at_matrix(chunk, distance, sample, seed)
+    else:
+        for chunk in source.chunks(4096):
+            survey.add(chunk)
+        comparison = choose_measure(source.kind, survey.objects, measure, measure_params, distance)
+        found = look_at_values(survey.sampled(), comparison.measure, comparison.params, symmetrize)
+    about: dict[str, Any] = {
+        "data": source.shown,
+        "understood": source.understood,
+        "objects": survey.n,
+        "classes": dict(Counter(survey.labels).most_common()) if survey.labels else None,
+        "lengths": survey.lengths(),
+        "duplicates": survey.duplicates(),
+        "measure": comparison.measure,
+        "measure_params": comparison.params,
+        **found,
+    }
+    about["advice"] = advise(source.kind, about, distance, symmetrize)
+    if as_json:
+        click.echo(json.dumps(about, ensure_ascii=False, indent=1))
+        return
+    _show(about, survey.labels, str(comparison))
+
+
+def _show(about: dict[str, Any], labels: list[str], measure: str) -> None:
+    def row(what: str, value: str) -> None:
+        say(what, printable(value, 2000))
+
+    row("data", about["data"])
+    row("objects", f"{about['objects']:,}: {about['understood']}")
+    row("classes", describe_classes(labels) if labels else "no labels")
+    if about["lengths"]:
+        shortest, median, longest = about["lengths"]
+        row("lengths", f"{shortest:,} to {longest:,}, half of them up to {median:,}")
+    row("duplicates", _duplicates(about["duplicates"]))
+    row("measure", measure)
+    row("symmetric", about["asymmetry"] or "yes")
+    p, q, z = about["signature"]
+    of = "" if about["sampled"] == about["objects"] else f", in a sample of {about['sampled']:,}"
+    row("signature", f"{p} positive, {q} negative, {z} zero eigenvalues{of}")
+    row("negative", f"{100 * about['negative_mass']:.2f} % of the spectrum{of}")
+    for name, told in (("constant", "the same value with everybody"), ("zero", "0 with everybody")):
+        if about[name]:
+            shown = ", ".join(printable(n, 30) for n in about[name][:5])
+            more = f" and {len(about[name]) - 5} more" if len(about[name]) > 5 else ""
+            row("degenerate", f"{told}: {shown}{more}")
+    click.echo()
+    click.secho(printable(about["advice"], 2000), bold=True)
+
+
+def _duplicates(found: dict[str, int]) -> str:
+    if not found["objects"] and not found["names"]:
+        return "none"
+    parts = []
+    if found["objects"]:
+        parts.append(f"{found['objects']:,} objects were there before")
+    if found["conflicting"]:
+        parts.append(f"{found['conflicting']:,} of them with another label")
+    if found["names"]:
+        parts.append(f"{found['names']:,} names are there twice")
+    return ", ".join(parts)

@@ -1,0 +1,172 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Function = Callable[..., Any]
+
+MODELS = ("ikfd", "ikqd", "pcvm")
+RULES = ("meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
+FORMATS = (
+    "fasta", "fastq", "csv", "tsv", "lines", "parquet", "npy", "npz", "mat", "ts",
+    "vectors", "series", "matrix",
+)  # fmt: skip
+
+
+def _applied(function: Function, options: list[Any]) -> Function:
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def reading(function: Function) -> Function:
+    """How a file of objects is read."""
+    return _applied(
+        function,
+        [
+            click.option(
+                "--objects",
+                metavar="COLUMN",
+                help="Column that holds the objects, by name or number from 1 (several, separated "
+                "by commas, make vectors); or the array of an .npz or .mat file.",
+            ),
+            click.option(
+                "--names", metavar="COLUMN", help="Column (or array) that holds their names."
+            ),
+            click.option(
+                "--input-format",
+                type=click.Choice(FORMATS),
+                help="How the file is written, where its name does not say; or what its numbers "
+                "are: vectors, series, or a matrix of values.",
+            ),
+            click.option(
+                "--no-header", is_flag=True, help="The first row of a table is data already."
+            ),
+        ],
+    )
+
+
+def labelling(function: Function) -> Function:
+    """Where labels come from."""
+    return _applied(
+        function,
+        [
+            click.option(
+                "--labels",
+                metavar="COLUMN|FILE",
+                help="Column (or array) of labels; or a file: a CSV of name and label, or one "
+                "label a line in the order of the objects.",
+            ),
+            click.option(
+                "--label-pattern",
+                metavar="REGEX",
+                help="Regular expression that finds the label in a FASTA header, or in a name: "
+                r"its one group, as in 'family=(\w+)'.",
+            ),
+        ],
+    )
+
+
+def measuring(function: Function) -> Function:
+    """How objects are compared."""
+    return _applied(
+        function,
+        [
+            click.option(
+                "--measure",
+                metavar="NAME",
+                help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
+                "damerau, lcs, jaro-winkler, dtw, erp, msm, tangent, compression, elm, rbf, … By "
+                "default what suits the objects.",
+            ),
+            click.option(
+                "--measure-param",
+                "measure_params",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="Parameter of the measure, as in matrix=NUC.4.4; may be repeated.",
+            ),
+            click.option(
+                "--distance", is_flag=True, help="A matrix holds distances, not similarities."
+            ),
+            click.option(
+                "--symmetrize",
+                is_flag=True,
+                help="Take the average of both directions where they differ.",
+            ),
+        ],
+    )
+
+
+def choosing(function: Function) -> Function:
+    """Which landmarks are chosen."""
+    return _applied(
+        function,
+        [
+            click.option(
+                "--landmarks",
+                type=click.Choice(RULES),
+                default="meb",
+                show_default=True,
+                help="How landmarks are chosen; auto takes more until they no longer help.",
+            ),
+            click.option(
+                "--n-landmarks",
+                type=click.IntRange(1),
+                help="How many, for kmeans, entropy, random and leverage.",
+            ),
+        ],
+    )
+
+
+def calibrating(function: Function) -> Function:
+    """Whether probabilities are calibrated."""
+    option = click.option(
+        "--calibrate/--no-calibrate",
+        default=None,
+        help="Fit the probabilities to held-out objects (ten folds). By default of ikfd and ikqd; "
+        "those of pcvm are good as they are.",
+    )
+    return option(function)
+
+
+def running(function: Function) -> Function:
+    """How the work is done."""
+    return _applied(
+        function,
+        [
+            click.option(
+                "--seed",
+                type=click.IntRange(0),
+                default=0,
+                show_default=True,
+                help="Seed of everything random.",
+            ),
+            click.option("--jobs", type=int, help="Workers; by default all processors."),
+            click.option(
+                "--cache",
+                type=click.Path(file_okay=False),
+                help="Folder that keeps finished comparisons: stopped or killed, the same command "
+                "goes on from there.",
+            ),
+        ],
+    )
+
+
+def parse_params(given: tuple[str, ...]) -> dict[str, Any]:
+    """Return KEY=VALUE options as a dict; a value is a number, true, false, null, or text."""
+    params: dict[str, Any] = {}
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--measure-param")
+        try:
+            params[key] = json.loads(value)
+        except ValueError:
+            params[key] = value
+    return params

@@ -1,0 +1,224 @@
+"""`krein predict`: labels with probabilities for new objects, in constant memory."""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import click
+
+from ..io import DataError, Source, open_source
+from . import options
+from .group import command as krein_command
+from .output import check_target, say, writing
+from .rows import RowWriter, format_option, row_format
+
+CHUNK = 2048
+"""Objects in memory at a time."""
+
+Row = list[Any]
+REJECTED = 5
+"""Place of the column `rejected`."""
+
+
+@krein_command("predict")
+@click.argument("model", type=click.Path())
+@click.argument("new", type=click.Path(allow_dash=True), default="-")
+@click.option(
+    "-o", "--output", type=click.Path(), help="Where rows are written; else standard output."
+)
+@format_option
+@click.option(
+    "--reject-below",
+    type=click.FloatRange(0, 1),
+    metavar="P",
+    help="Mark objects whose best label is less probable as rejected.",
+)
+@click.option(
+    "--coverage",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="SHARE",
+    help="Mark the least certain as rejected, so that this share is accepted. Rows come when all "
+    "objects are read, for the limit is known only then.",
+)
+@click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
+@options.reading
+@click.option("--jobs", type=int, help="Workers; by default all processors.")
+def command(
+    model: str,
+    new: str,
+    output: str | None,
+    row_format: str | None,
+    reject_below: float | None,
+    coverage: float | None,
+    top: int | None,
+    jobs: int | None,
+    **reading: Any,
+) -> None:
+    """Label the objects of NEW by a MODEL out of krein fit.
+
+    Each row holds name, label, probability, the runner-up and its probability, and whether the
+    object is rejected. NEW is read in pieces, so it may be larger than the memory; without NEW,
+    or with -, it is standard input.
+
+    \b
+      krein predict model.krein new.fasta -o labels.csv --reject-below 0.8
+      zcat new.fasta.gz | krein predict model.krein > labels.csv
+    """
+    if reject_below is not None and coverage is not None:
+        raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
+    check_target(output)
+    if output is not None and os.path.exists(output) and new != "-":
+        for path in (new, model):
+            if os.path.exists(path) and os.path.samefile(output, path):
+                raise DataError(f"{output}: is read and would be written over")
+    predictor = Predictor(model, top, jobs)
+    source = predictor.open(new, **reading)
+    start = time.perf_counter()
+    rows = predictor.rows(source, reject_below)
+    how = _row_format(output, row_format)
+    with writing(output) as file:
+        writer = RowWriter(file, predictor.columns, how)
+        if coverage is None:
+            counts = _write(rows, writer)
+            threshold = reject_below
+        else:
+            counts, threshold = _write_covering(rows, writer, coverage)
+    total, rejected = counts
+    if output is not None:
+        seconds = time.perf_counter() - start
+        say("labelled", f"{total:,} objects in {seconds:.1f} s", err=True)
+        if threshold is not None:
+            share = 100 * rejected / total
+            say("rejected", f"{rejected:,} ({share:.1f} %) below {threshold:.4f}", err=True)
+        say("written", output, err=True)
+
+
+_row_format = row_format
+
+
+class Predictor:
+    """A loaded model, and the rows it gives."""
+
+    def __init__(self, path: str, top: int | None, jobs: int | None) -> None:
+        from .. import load
+
+        if not os.path.exists(path):
+            raise DataError(f"{path}: there is no such model; krein fit makes one")
+        self.model = load(path)
+        if not hasattr(self.model, "predict_proba"):
+            raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
+        self.model.n_jobs = jobs
+        self.classes = [str(label) for label in self.model.classes_.tolist()]
+        self.top = min(top or 0, len(self.classes))
+        self.columns = [
+            "name", "label", "probability", "runner_up", "runner_up_probability", "rejected",
+        ]  # fmt: skip
+        for k in range(2, self.top + 1):
+            self.columns += [f"label_{k}", f"probability_{k}"]
+
+    def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
+        """Open new objects, as the kind that the model was fitted to."""
+        from ..blocks import is_precomputed
+
+        given = is_precomputed(self.model.measure)
+        header = False if no_header else None
+        if given and input_format is None:
+            return open_source(path, format="matrix", header=header, **named)
+        source = open_source(path, format=input_format, header=header, **named)
+        if source.kind == "matrix" and not given:
+            source = open_source(path, format="vectors", header=header, **named)
+        return source
+
+    def rows(self, source: Source, threshold: float | None) -> Iterator[list[Row]]:
+        """Yield the rows of each chunk."""
+        import numpy as np
+
+        with _counting() as count:
+            for chunk in source.chunks(CHUNK):
+                try:
+                    P = self.model.predict_proba(chunk.objects)
+                except (ValueError, TypeError) as error:
+                    raise chunk.located(error) from error
+                best = np.argsort(-P, axis=1, kind="stable")[:, : max(2, self.top)]
+                values = np.take_along_axis(P, best, axis=1).tolist()
+                rows = []
+                for name, order, p in zip(chunk.names, best.tolist(), values, strict=True):
+                    ranked = [self.classes[k] for k in order]
+                    rejected = threshold is not None and p[0] < threshold
+                    row: Row = [name, ranked[0], p[0], ranked[1], p[1], rejected]
+                    for k in range(1, self.top):
+                        row += [ranked[k], p[k]]
+                    rows.append(row)
+                yield rows
+                count(len(rows))
+
+
+def _write(rows: Iterator[list[Row]], writer: RowWriter) -> tuple[int, int]:
+    total = rejected = 0
+    for part in rows:
+        writer.write(part)
+        total += len(part)
+        rejected += sum(row[REJECTED] for row in part)
+    return total, rejected
+
+
+def _write_covering(
+    rows: Iterator[list[Row]], writer: RowWriter, coverage: float
+) -> tuple[tuple[int, int], float]:
+    """Write rows that are rejected below the threshold of a coverage.
+
+    It depends on all objects: rows wait in a temporary file, in memory only 8 bytes of each.
+    """
+    import numpy as np
+
+    from ..reject import threshold_for_coverage
+
+    confidence = array.array("d")
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as waiting:
+        for part in rows:
+            confidence.extend(row[2] for row in part)
+            waiting.writelines(json.dumps(row) + "\n" for row in part)
+        threshold = threshold_for_coverage(np.frombuffer(confidence)[:, None], coverage)
+        waiting.seek(0)
+        return _write(_decided(waiting, threshold), writer), threshold
+
+
+def _decided(waiting: IO[str], threshold: float) -> Iterator[list[Row]]:
+    part: list[Row] = []
+    for line in waiting:
+        row = json.loads(line)
+        row[REJECTED] = row[2] < threshold
+        part.append(row)
+        if len(part) == CHUNK:
+            yield part
+            part = []
+    yield part
+
+
+@contextmanager
+def _counting() -> Iterator[Any]:
+    """Count objects on standard error, where a person watches."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed:,} objects"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+        yield lambda n: bar.advance(task, n)

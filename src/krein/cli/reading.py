@@ -1,0 +1,142 @@
+"""From options to objects: the source, its labels, and the measure that suits them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from ..io import Chunk, DataError, Source, open_source
+from .options import parse_params
+from .output import printable
+
+_NUCLEOTIDES = frozenset("ACGTUN")
+_AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How objects are compared, and why."""
+
+    measure: str
+    params: dict[str, Any]
+    reason: str
+
+    def __str__(self) -> str:
+        params = ", ".join(f"{key}={value}" for key, value in self.params.items())
+        return self.measure + (f" ({params})" if params else "") + self.reason
+
+
+def open_data(
+    path: str,
+    *,
+    objects: str | None,
+    names: str | None,
+    input_format: str | None,
+    no_header: bool,
+    labels: str | None = None,
+    label_pattern: str | None = None,
+    measure: str | None = None,
+    distance: bool = False,
+) -> Source:
+    """Open the data; what is said about the measure says what a table of numbers is."""
+    if distance and measure is not None:
+        raise click.UsageError("--distance is said of a matrix, which needs no --measure")
+    options: dict[str, Any] = {
+        "objects": objects,
+        "names": names,
+        "labels": labels,
+        "label_pattern": label_pattern,
+        "header": False if no_header else None,
+    }
+    asked = "matrix" if distance and input_format is None else input_format
+    source = open_source(path, format=asked, **options)
+    if distance and source.kind != "matrix":
+        raise DataError(f"{source.shown}: --distance is said of a matrix; here are {source.kind}")
+    if measure is not None and source.kind == "matrix" and asked is None:
+        # whoever names a measure has objects; a matrix of values has been measured
+        if not source.rereadable:
+            raise click.UsageError("say what standard input holds: --input-format")
+        source = open_source(path, format="vectors", **options)
+    return source
+
+
+def labelled(chunk: Chunk, source: Source) -> list[str]:
+    """Return the labels, or say how to give some."""
+    if chunk.labels is None:
+        how = "--labels FILE or --label-pattern REGEX"
+        if chunk.kind not in ("sequences",):
+            how = "--labels COLUMN (or a file), or --label-pattern REGEX"
+        raise DataError(f"{source.shown}: there are no labels; give them: {how}")
+    if len(set(chunk.labels)) < 2:
+        raise DataError(f"{source.shown}: all objects have the label {chunk.labels[0]!r}")
+    return chunk.labels
+
+
+def choose_measure(
+    kind: str, sample: Sequence[Any], measure: str | None, given: tuple[str, ...], distance: bool
+) -> Comparison:
+    """Return the measure that was asked for, or the one that suits the objects."""
+    params = parse_params(given)
+    if kind == "matrix":
+        if params:
+            raise click.UsageError("--measure-param goes with a measure, not with a matrix")
+        if distance:
+            return Comparison("precomputed-distance", {}, " (a matrix of distances)")
+        return Comparison("precomputed", {}, " (a matrix of similarities)")
+    found = Comparison(measure, params, "") if measure else suggest_measure(kind, sample, params)
+    check_measure(found)
+    return found
+
+
+def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) -> Comparison:
+    """Return the measure that suits the objects best, as far as one can see."""
+    if kind == "vectors":
+        return Comparison("elm", params, ", for these are vectors")
+    if kind == "series":
+        return Comparison("dtw", params, ", for these are series")
+    letters = Counter(letter for text in sample[:500] for letter in text.upper())
+    total = sum(letters.values())
+    nucleotides = sum(letters[letter] for letter in _NUCLEOTIDES)
+    if kind == "sequences" and nucleotides > 0.95 * total:
+        params = {"matrix": "NUC.4.4", **params}
+        return Comparison("smith-waterman", params, ", for these are nucleotides")
+    long = total > 20 * min(len(sample), 500)
+    upper = all(text.isupper() or kind == "sequences" for text in sample[:500])
+    if kind == "sequences" or (long and upper and set(letters) <= _AMINO_ACIDS):
+        return Comparison("smith-waterman", params, ", for these look like protein sequences")
+    return Comparison("levenshtein", params, ", for these are strings")
+
+
+def check_measure(comparison: Comparison) -> None:
+    """Refuse a measure or a parameter that there is not: that is the command's fault."""
+    from ..measures import get_measure
+    from .errors import told
+
+    try:
+        get_measure(comparison.measure, comparison.params)
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(told(error)) from error
+
+
+def check_rule(landmarks: str, n_landmarks: int | None) -> None:
+    """Refuse a number of landmarks where the rule finds its own."""
+    from ..landmarks import get_rule
+    from .errors import told
+
+    try:
+        get_rule(landmarks, n_landmarks)
+    except ValueError as error:
+        raise click.UsageError(told(error)) from error
+
+
+def describe_classes(labels: Sequence[str]) -> str:
+    """Return the number of classes, and the largest and smallest of them with their counts."""
+    counts = Counter(labels).most_common()
+    shown = [f"{printable(name, 30)} {count:,}" for name, count in counts]
+    if len(shown) > 6:
+        shown = [*shown[:3], "…", *shown[-2:]]
+    return f"{len(counts)} classes: {', '.join(shown)}"

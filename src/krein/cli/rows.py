@@ -1,0 +1,59 @@
+"""Rows of results as CSV or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
+
+import click
+
+from ..io.compression import bare_name
+
+FORMATS = ("csv", "jsonl")
+
+
+def row_format(path: str | None, asked: str | None) -> str:
+    """Return how rows are written: as asked, or by the suffix of the file, or CSV."""
+    if asked is not None:
+        return asked
+    if path is not None and bare_name(path).endswith((".jsonl", ".ndjson", ".json")):
+        return "jsonl"
+    return "csv"
+
+
+def format_option(function: Any) -> Any:
+    """`--format` of the rows."""
+    return click.option(
+        "--format",
+        "row_format",
+        type=click.Choice(FORMATS),
+        help="How rows are written; by default CSV, or JSON lines where -o ends in .jsonl.",
+    )(function)
+
+
+class RowWriter:
+    """Rows under their columns; a chunk is on its way when `write` returns."""
+
+    def __init__(self, file: IO[str], columns: Sequence[str], how: str) -> None:
+        self.file, self.columns, self.how = file, list(columns), how
+        self._csv = csv.writer(file, lineterminator="\n")
+        if how == "csv":
+            self._csv.writerow(self.columns)
+
+    def write(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Write some rows."""
+        if self.how == "csv":
+            self._csv.writerows([_cell(value) for value in row] for row in rows)
+        else:
+            for row in rows:
+                record = dict(zip(self.columns, row, strict=True))
+                self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        self.file.flush()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.6f}" if isinstance(value, float) else value

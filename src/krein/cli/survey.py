@@ -1,0 +1,237 @@
+"""What data look like before anything is fitted, and one sentence of advice."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Literal
+
+import numpy as np
+
+from ..blocks import MatrixPairs, Pairs, open_pairs
+from ..blocks.digests import object_digests
+from ..blocks.matrix import as_matrix, check_square
+from ..core.checks import Array
+from ..core.convert import double_centre
+from ..core.spectrum import estimate_spectrum
+from ..io import Chunk, DataError
+
+NEGATIVE = 0.01
+"""Up to this share of the spectrum, what is negative may be noise."""
+
+LARGE = 20_000
+"""Objects from which on one pass over the data is what one wants."""
+
+
+class Survey:
+    """Counts over chunks of objects, and a random sample of them (a reservoir)."""
+
+    def __init__(self, size: int, seed: int) -> None:
+        self.size, self.n = size, 0
+        self.labels: list[str] = []
+        self.objects: list[Any] = []
+        self._names: list[str] = []
+        self._places: list[int | None] = []
+        self._rng = np.random.default_rng(seed)
+        self._lengths = array("q")
+        self._seen: dict[bytes, str | None] = {}
+        self._called: set[str] = set()
+        self._repeated = self._conflicting = self._renamed = 0
+        self._last: Chunk | None = None
+
+    def add(self, chunk: Chunk) -> None:
+        """Count the objects of a chunk."""
+        self._last = chunk
+        self.labels += chunk.labels or []
+        if chunk.kind in ("sequences", "strings", "series"):
+            self._lengths.extend(len(item) for item in chunk.objects)
+        for i, digest in enumerate(object_digests(chunk.objects)):
+            label = chunk.labels[i] if chunk.labels else None
+            key = bytes(digest)
+            if key in self._seen:
+                self._repeated += 1
+                self._conflicting += self._seen[key] != label
+            else:
+                self._seen[key] = label
+            self._renamed += chunk.names[i] in self._called
+            self._called.add(chunk.names[i])
+            if chunk.kind != "matrix":
+                self._draw(chunk, i)
+            self.n += 1
+
+    def _draw(self, chunk: Chunk, i: int) -> None:
+        at = self.n if self.n < self.size else int(self._rng.integers(self.n + 1))
+        if at >= self.size:
+            return
+        line = None if chunk.lines is None else chunk.lines[i]
+        if at == len(self.objects):
+            self.objects.append(chunk.objects[i])
+            self._names.append(chunk.names[i])
+            self._places.append(line)
+        else:
+            self.objects[at], self._names[at] = chunk.objects[i], chunk.names[i]
+            self._places[at] = line
+
+    def sampled(self) -> Chunk:
+        """Return the sample as a chunk, which knows where its objects stand in the file."""
+        assert self._last is not None
+        lines = [line for line in self._places if line is not None]
+        numbers = self._last.kind == "vectors"
+        return Chunk(
+            names=self._names,
+            objects=np.stack(self.objects) if numbers else self.objects,
+            labels=None,
+            first=0,
+            path=self._last.path,
+            kind=self._last.kind,
+            lines=lines if len(lines) == len(self._names) else None,
+        )
+
+    def lengths(self) -> tuple[int, int, int] | None:
+        """Return the shortest, the median and the longest length, where objects have one."""
+        if not self._lengths:
+            return None
+        lengths = np.frombuffer(self._lengths, dtype=np.int64)
+        return int(lengths.min()), int(np.median(lengths)), int(lengths.max())
+
+    def duplicates(self) -> dict[str, int]:
+        """Return how many objects were there before, with another label, or under their name."""
+        return {
+            "objects": self._repeated,
+            "conflicting": self._conflicting,
+            "names": self._renamed,
+        }
+
+
+def look_at_values(
+    chunk: Chunk, measure: str, params: dict[str, Any], symmetrize: bool
+) -> dict[str, Any]:
+    """Return what the values of a measure among some objects show. O(len(chunk)²) pairs."""
+    try:
+        pairs = open_pairs(
+            measure, chunk.objects, measure_params=params, symmetrize=symmetrize, verbose=1
+        )
+    except (ValueError, TypeError) as error:
+        raise chunk.located(error) from error
+    everyone = np.arange(len(pairs))
+    values = pairs.block(everyone, everyone)
+    known = MatrixPairs(values, pairs.kind)
+    return {"asymmetry": None, "looks_like": None, **_spectrum(known, len(chunk), 0), **_degenerate(
+        values, chunk.names
+    )}  # fmt: skip
+
+
+def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[str, Any]:
+    """Return what a matrix of values shows; a large one is sampled. O(size³) beyond reading it."""
+    matrix = as_matrix(chunk.objects)
+    kind: Literal["similarity", "dissimilarity"] = "dissimilarity" if distance else "similarity"
+    if matrix.shape[0] != matrix.shape[1]:
+        raise DataError(
+            f"{chunk.path}: a matrix to fit is square, each object with each; got "
+            f"{matrix.shape[0]} × {matrix.shape[1]}"
+        )
+    asymmetry = None
+    try:
+        check_square(matrix, kind, symmetrize=True)
+        check_square(matrix, kind)
+    except ValueError as error:
+        if "not symmetric" not in str(error):
+            raise DataError(f"{chunk.path}: {error}") from error
+        asymmetry = str(error).split(";")[0].removeprefix("the matrix is ")
+    pairs = MatrixPairs(matrix, kind, symmetrize=True)
+    rng = np.random.default_rng(seed)
+    n = len(pairs)
+    some = np.sort(rng.choice(n, min(n, 2 * size), replace=False))
+    values = pairs.block(some, some)
+    return {
+        "asymmetry": asymmetry,
+        "looks_like": _looks_like(values),
+        **_spectrum(pairs, size if n > 2 * size else n, seed),
+        **_degenerate(values, [chunk.names[i] for i in some]),
+    }
+
+
+def _spectrum(pairs: Pairs, size: int, seed: int) -> dict[str, Any]:
+    def block(rows: Any, cols: Any) -> Array:
+        values = pairs.block(rows, cols)
+        return values if pairs.kind == "similarity" else double_centre(values**2)
+
+    found = estimate_spectrum(block, len(pairs), size=size, rng=np.random.default_rng(seed))
+    return {
+        "signature": tuple(found.signature),
+        "negative_mass": abs(found.negative_mass),  # not −0
+        "sampled": found.n_sampled,
+    }
+
+
+def _degenerate(values: Array, names: list[str]) -> dict[str, list[str]]:
+    """Return the objects that are as like each other one as any: they say nothing."""
+    off = ~np.eye(len(values), dtype=bool)
+    lowest = np.where(off, values, np.inf).min(axis=1)
+    highest = np.where(off, values, -np.inf).max(axis=1)
+    flat = (lowest == highest) if len(values) > 2 else np.zeros(len(values), dtype=bool)
+    zero = flat & (lowest == 0)
+    return {
+        "constant": [names[i] for i in np.flatnonzero(flat & ~zero)],
+        "zero": [names[i] for i in np.flatnonzero(zero)],
+    }
+
+
+def _looks_like(values: Array) -> str | None:
+    """Return what a matrix looks like, by its diagonal: "distance", "similarity" or None."""
+    if len(values) < 3:
+        return None
+    diagonal = np.diag(values)
+    others = values[~np.eye(len(values), dtype=bool)]
+    scale = np.abs(values).max()
+    if scale > 0 and np.abs(diagonal).max() <= 1e-9 * scale and others.min() >= 0:
+        return "distance"
+    if (diagonal >= values.max(axis=1)).mean() > 0.9 and diagonal.min() > 0:
+        return "similarity"
+    return None
+
+
+def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
+    """Return one sentence: what to do with the data."""
+    if about["looks_like"] == "distance" and not distance:
+        return (
+            "This looks like a matrix of distances (its diagonal is 0 and nothing is negative): "
+            "say --distance."
+        )
+    if about["looks_like"] == "similarity" and distance:
+        return (
+            "This looks like a matrix of similarities (everybody is most like itself): "
+            "leave --distance out."
+        )
+    if about["asymmetry"] and not symmetrize:
+        return "The two directions differ: say --symmetrize to take their average."
+    if about["duplicates"]["names"]:
+        return "Some names are there twice: rename them, for results go by name."
+    if not about["classes"]:
+        return "There are no labels: to fit a model, give --labels or --label-pattern."
+    counts = about["classes"]
+    if len(counts) < 2:
+        return "All objects have the same label: there is nothing to tell apart."
+    rarest = min(counts, key=lambda name: counts[name])
+    if counts[rarest] < 2:
+        return (
+            f"The class {rarest!r} has one object, from which little can be learned: join it to "
+            "another, or leave it out."
+        )
+    model = "ikfd" if about["objects"] > LARGE else "pcvm"
+    name = "" if kind == "matrix" else f" --measure {about['measure']}"
+    take = f"take{name} --model {model} with the landmarks that meb finds"
+    share = about["negative_mass"]
+    if share > NEGATIVE:
+        return (
+            f"{100 * share:.0f} % of the spectrum is negative: keep it, IKFD and PCVM use it and "
+            f"clipping would throw it away; {take}."
+        )
+    if kind == "vectors":
+        return (
+            "The measure is (nearly) a kernel and the objects are vectors: gradient boosting or an "
+            f"SVM may be as good; here, {take}."
+        )
+    return (
+        f"Hardly anything of the spectrum is negative ({100 * share:.2g} %), so a kernel machine "
+        f"would do on few objects; to compare fewer pairs, {take}."
+    )

@@ -1,0 +1,7 @@
+"""Several models on the same folds of the same objects, each pair compared once."""
+
+from .models import AVAILABLE
+from .result import Evaluation, ModelResult
+from .run import evaluate
+
+__all__ = ["AVAILABLE", "Evaluation", "ModelResult", "evaluate"]

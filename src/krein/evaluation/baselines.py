@@ -1,0 +1,195 @@
+"""What one would take otherwise, done well, to be compared with.
+
+Each fits to the pairs of the training objects and predicts from the pairs of new objects with
+them. They are no estimators of the library: they show what its estimators are worth.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..blocks import Pairs
+from ..core.checks import Array, Indices
+from ..core.convert import LandmarkCentre
+from ..core.spectrum import correct
+from ..landmarks import get_rule, select_landmarks
+from .scores import log_losses
+
+
+class Baseline(ABC):
+    """A classifier on pairs; `landmarks_` are the training objects a new one is compared with."""
+
+    needs_all: bool
+    """Whether it looks at all pairs of training objects."""
+    landmarks_: Indices
+    kernel_evaluations_: int
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it is, in some words."""
+
+    @abstractmethod
+    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
+        """Fit to the pairs of the training objects with labels y."""
+
+    @abstractmethod
+    def predict_proba(self, pairs: Pairs) -> Array:
+        """Return probabilities (n, C) from the pairs of new objects with the training objects."""
+
+    def _all_values(self, pairs: Pairs) -> Array:
+        everyone = np.arange(len(pairs))
+        self.landmarks_ = everyone
+        values = pairs.block(everyone, everyone)
+        self.kernel_evaluations_ = pairs.evaluations
+        return values
+
+
+class ClippedSVM(Baseline):
+    """SVM on the training matrix without its negative eigenvalues; new rows are mapped alike.
+
+    C out of `grid` by three inner folds; probabilities from scores of five inner folds, by Platt's
+    sigmoid for two classes and by a temperature for more.
+    """
+
+    needs_all = True
+    title = "SVM on the clipped matrix, C by inner folds"
+    grid = (1.0, 10.0, 100.0)
+
+    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
+        """Clip, choose C, calibrate."""
+        from sklearn.calibration import CalibratedClassifierCV
+        from sklearn.model_selection import GridSearchCV, StratifiedKFold
+        from sklearn.svm import SVC
+
+        classes, counts = np.unique(y, return_counts=True)
+        if counts.min() < 2:
+            raise ValueError(
+                f"svm-clip calibrates on inner folds; class {classes.tolist()[counts.argmin()]!r} "
+                "has one training object; leave out the class or the model"
+            )
+        values = self._all_values(pairs)
+        self.centre_ = LandmarkCentre.of(values) if pairs.kind == "dissimilarity" else None
+        S = self._similarities(values)
+        clipped = correct((S + S.T) / 2, "clip")
+        # the unit of the measure must not matter to C
+        self.scale_ = float(np.trace(clipped.matrix) / len(S)) or 1.0
+        self.P_ = clipped.P
+        K = clipped.matrix / self.scale_
+        smallest = int(counts.min())
+        search = GridSearchCV(
+            SVC(kernel="precomputed"),
+            {"C": self.grid},
+            cv=StratifiedKFold(min(3, smallest), shuffle=True, random_state=0),
+        ).fit(K, y)
+        self.C_ = search.best_params_["C"]
+        inner = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
+        svm = SVC(kernel="precomputed", C=self.C_)
+        # of the two the better one: a temperature has no offset, which two classes need
+        method = "sigmoid" if len(classes) == 2 else "temperature"
+        self.model_ = CalibratedClassifierCV(svm, method=method, ensemble=False, cv=inner)
+        self.model_.fit(K, y)
+        return self
+
+    def predict_proba(self, pairs: Pairs) -> Array:
+        """Return calibrated probabilities."""
+        values = pairs.block(np.arange(pairs.shape[0]), np.arange(pairs.shape[1]))
+        return np.asarray(
+            self.model_.predict_proba(self._similarities(values) @ self.P_ / self.scale_)
+        )
+
+    def _similarities(self, values: Array) -> Array:
+        return values if self.centre_ is None else self.centre_.similarities(values)
+
+
+class Neighbours(Baseline):
+    """The k most similar training objects vote; k by leaving each training object out.
+
+    Values are ranked as they come. p_c = (1 − ε) votes_c / k + ε share_c is never 0; k has the most
+    objects right, ε the least log-loss.
+    """
+
+    needs_all = True
+    title = "nearest neighbours, k by leave-one-out"
+    grid = (1, 3, 5, 7, 9, 15, 25)
+    smoothing = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
+        """Choose k."""
+        values = self._all_values(pairs)
+        self.codes_ = np.unique(y, return_inverse=True)[1]
+        self.sign_ = 1.0 if pairs.kind == "dissimilarity" else -1.0
+        self.shares_ = np.bincount(self.codes_) / len(y)
+        apart = self.sign_ * values
+        np.fill_diagonal(apart, np.inf)  # nobody is its own neighbour
+        sizes = [k for k in self.grid if k < len(y)] or [1]
+        right = [np.mean(self._proba(apart, k).argmax(axis=1) == self.codes_) for k in sizes]
+        self.k_ = sizes[int(np.argmax(right))]
+        losses = [
+            log_losses(self._proba(apart, self.k_, epsilon), self.codes_).mean()
+            for epsilon in self.smoothing
+        ]
+        self.epsilon_ = self.smoothing[int(np.argmin(losses))]
+        return self
+
+    def predict_proba(self, pairs: Pairs) -> Array:
+        """Return smoothed shares of the votes."""
+        values = pairs.block(np.arange(pairs.shape[0]), np.arange(pairs.shape[1]))
+        return self._proba(self.sign_ * values, self.k_, self.epsilon_)
+
+    def _proba(self, apart: Array, k: int, epsilon: float = 0.001) -> Array:
+        nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
+        votes = np.zeros((len(apart), len(self.shares_)))
+        np.add.at(votes, (np.arange(len(apart))[:, None], self.codes_[nearest]), 1.0)
+        return (1 - epsilon) * votes / k + epsilon * self.shares_
+
+
+class LandmarkLogistic(Baseline):
+    """Logistic regression on standardised values to landmarks, at the cost of our own models.
+
+    The landmarks are those that the rule chooses; with "auto", where a model takes part in the
+    choice, a Fisher discriminant does.
+    """
+
+    needs_all = False
+
+    def __init__(self, landmarks: Any, n_landmarks: int | None, random_state: int) -> None:
+        self.landmarks, self.n_landmarks = landmarks, n_landmarks
+        self.random_state = random_state
+
+    @property
+    def title(self) -> str:
+        """What it is, in some words."""
+        rule = self.landmarks if isinstance(self.landmarks, str) else "the same"
+        return f"logistic regression on values to {rule} landmarks"
+
+    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
+        """Choose landmarks, standardise, fit."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        rule = get_rule(self.landmarks, self.n_landmarks)
+        codes = np.unique(y, return_inverse=True)[1]
+        rng = np.random.default_rng(self.random_state)
+        found = select_landmarks(rule, pairs, codes, rng)
+        self.landmarks_ = found.indices
+        values = found.values
+        if values is None:
+            core = pairs.block(found.indices, found.indices)
+            blocks = pairs.map_columns(lambda _, block: block, found.indices, core=core)
+            values = np.concatenate(list(blocks))
+        self.kernel_evaluations_ = pairs.evaluations
+        self.model_ = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
+        self.model_.fit(values, y)
+        return self
+
+    def predict_proba(self, pairs: Pairs) -> Array:
+        """Return probabilities from the values to the landmarks."""
+        values = pairs.part(np.arange(len(pairs)), self.landmarks_)
+        columns = np.arange(len(self.landmarks_))
+        return np.asarray(self.model_.predict_proba(values.block(np.arange(len(pairs)), columns)))

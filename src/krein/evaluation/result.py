@@ -1,0 +1,184 @@
+"""What an evaluation found: plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import Array, Indices
+from ..core.spectrum import SpectrumEstimate
+from ..reject import augrc
+from .overview import Duplicates, ObjectMap
+from .scores import Reliability, log_losses, reliability
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """One model over all folds. Every probability is of an object that the model had not seen."""
+
+    name: str
+    title: str
+    classes: NDArray[Any]
+    labels: NDArray[Any]
+    folds: Indices
+    probabilities: Array  # (N, C)
+    evaluations: int
+    """Pairs to fit, a fold on average: what the model costs alone."""
+    comparisons: float
+    """Pairs a prediction costs, on average over the folds."""
+    seconds: dict[str, float]
+    """Of all folds: fit, predict, and compare: its own pairs at the rate of this run."""
+    landmarks: list[Indices]
+    """Objects that new ones are compared with, fold by fold."""
+    curve: dict[str, Array] | None
+    """How landmarks="auto" grew in the first fold."""
+
+    @property
+    def codes(self) -> Indices:
+        """The true class of each object, as its place among the classes."""
+        return np.searchsorted(self.classes, self.labels)
+
+    @property
+    def predicted(self) -> NDArray[Any]:
+        """The most probable class of each object."""
+        return self.classes[self.probabilities.argmax(axis=1)]
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether each prediction is right."""
+        return np.asarray(self.probabilities.argmax(axis=1) == self.codes)
+
+    @property
+    def fold_accuracy(self) -> Array:
+        """Accuracy of each fold."""
+        return self._by_fold(self.right)
+
+    @property
+    def fold_log_loss(self) -> Array:
+        """Log-loss of each fold."""
+        return self._by_fold(log_losses(self.probabilities, self.codes))
+
+    @property
+    def reliability(self) -> Reliability:
+        """Confidence against what came true."""
+        return reliability(self.probabilities, self.codes)
+
+    @property
+    def augrc(self) -> float:
+        """Area under the generalised risk–coverage curve (`krein.reject`)."""
+        return augrc(self.labels, self.probabilities, self.classes)
+
+    @property
+    def confusion(self) -> NDArray[np.intp]:
+        """How many objects of each class (row) were taken for which (column)."""
+        C = len(self.classes)
+        pairs = self.codes * C + self.probabilities.argmax(axis=1)
+        return np.bincount(pairs, minlength=C * C).reshape(C, C)
+
+    def _by_fold(self, values: NDArray[Any]) -> Array:
+        sizes = np.bincount(self.folds)
+        return np.bincount(self.folds, weights=values) / sizes
+
+    def summary(self) -> dict[str, Any]:
+        """Return the figures, as JSON could hold them."""
+        accuracy, loss = self.fold_accuracy, self.fold_log_loss
+        return {
+            "name": self.name,
+            "title": self.title,
+            "accuracy": {"mean": float(accuracy.mean()), "std": float(accuracy.std())},
+            "log_loss": {"mean": float(loss.mean()), "std": float(loss.std())},
+            "calibration_error": self.reliability.error,
+            "augrc": self.augrc,
+            "errors": int((~self.right).sum()),
+            "evaluations": self.evaluations,
+            "comparisons": self.comparisons,
+            "seconds": dict(self.seconds),
+            "n_landmarks": float(np.mean([len(part) for part in self.landmarks])),
+            "fold_accuracy": accuracy.tolist(),
+            "fold_log_loss": loss.tolist(),
+            "confusion": self.confusion.tolist(),
+            "curve": None
+            if self.curve is None
+            else {name: values.tolist() for name, values in self.curve.items()},
+        }
+
+
+@dataclass(frozen=True)
+class PairCount:
+    """What the whole evaluation compared."""
+
+    compared: int
+    """Pairs evaluated, each once, all models, spectrum and map together; 0 of a given matrix."""
+    reused: int
+    """Values that a cache folder held from an earlier run."""
+    seconds: float
+    given: bool
+    """Whether all values were given, as a matrix."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Several models on the same folds, and what the objects look like to them.
+
+    `summary()` has the figures; `models[name].probabilities` the out-of-fold probabilities.
+    """
+
+    names: list[str]
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    folds: Indices
+    """The fold that each object was held out in, from 0."""
+    models: dict[str, ModelResult]
+    pairs: PairCount
+    spectrum: SpectrumEstimate
+    duplicates: Duplicates | None
+    """None where objects cannot be recognised by their contents."""
+    map: ObjectMap
+    settings: dict[str, Any]
+    """Measure, folds, seed, landmarks and versions: what is needed to repeat it."""
+
+    @property
+    def best(self) -> ModelResult:
+        """The model of the lowest log-loss."""
+        return min(self.models.values(), key=lambda model: float(model.fold_log_loss.mean()))
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything but what is told object by object, as JSON could hold it."""
+        n = len(self.names)
+        counts = np.bincount(np.searchsorted(self.classes, self.labels))
+        p, q, z = self.spectrum.signature
+        return {
+            "objects": n,
+            "classes": [str(name) for name in self.classes.tolist()],
+            "class_sizes": counts.tolist(),
+            "folds": int(self.folds.max()) + 1,
+            "best": self.best.name,
+            "models": {name: model.summary() for name, model in self.models.items()},
+            "pairs": {
+                "compared": self.pairs.compared,
+                "reused": self.pairs.reused,
+                "all": n * n,
+                "seconds": self.pairs.seconds,
+                "given": self.pairs.given,
+            },
+            "spectrum": {
+                "positive": p,
+                "negative": q,
+                "zero": z,
+                "negative_mass": self.spectrum.negative_mass,
+                "sampled": self.spectrum.n_sampled,
+                "exact": self.spectrum.exact,
+                "eigenvalues": self.spectrum.eigenvalues.tolist(),
+            },
+            "duplicates": None
+            if self.duplicates is None
+            else {
+                "objects": sum(len(group) for group in self.duplicates.groups),
+                "groups": len(self.duplicates.groups),
+                "conflicting": self.duplicates.conflicting,
+            },
+            "settings": dict(self.settings),
+        }

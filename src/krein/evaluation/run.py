@@ -1,0 +1,279 @@
+"""Cross-validation of several models, each pair of objects compared once."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import __version__
+from ..blocks import ObjectPairs, Pairs, PairStore, open_pairs
+from ..core.checks import Array, Indices, check_labels
+from ..measures import get_measure
+from .models import Model, fresh, get_models, needs_all, title
+from .overview import duplicates, object_map, spectrum
+from .result import Evaluation, ModelResult, PairCount
+from .scores import log_losses
+
+
+def evaluate(
+    X: Any,
+    y: Any,
+    models: str | Iterable[str] | Mapping[str, Any] = ("ikfd", "pcvm"),
+    *,
+    measure: Any = "elm",
+    measure_params: dict[str, Any] | None = None,
+    landmarks: Any = "meb",
+    n_landmarks: int | None = None,
+    calibrate: bool = True,
+    folds: int = 10,
+    names: Sequence[Any] | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    cache: str | PathLike[str] | None = None,
+    symmetrize: bool = False,
+    verbose: int = 0,
+) -> Evaluation:
+    """Cross-validate models on the same folds, comparing each pair of objects once.
+
+    The probabilities are those that `cross_val_predict` gives for each model alone. Values that
+    were compared are kept in memory: N for each object that was a landmark or in a sketch, all
+    N² where a model asks for them.
+
+    Parameters
+    ----------
+    X : sequence of N objects, or an N×N matrix of values
+    y : array of N labels
+    models : names, or a dict of names and estimators
+        "ikfd", "ikqd", "pcvm"; "svm-clip" (SVM on the clipped matrix, C by inner folds), "knn"
+        (k by leave-one-out), "logistic" (on the values to the same kind of landmarks). Or IKFD,
+        IKQD and PCVM as you set them up, by names of your own; their measure is the one here.
+    measure, measure_params, n_jobs, cache, symmetrize, verbose : as for `IKFD`
+    landmarks, n_landmarks : as for `IKFD`, for models given by name
+    calibrate : bool, default=True
+        Whether "ikfd" and "ikqd" fit a temperature.
+    folds : int, default=10
+        Stratified, shuffled by `random_state`.
+    names : sequence of N names, optional
+        What reports call the objects; by default "row 0", "row 1", …
+    random_state : int, default=0
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> from krein.evaluation import evaluate
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"] * 4
+    >>> found = evaluate(words, ["en", "en", "en", "de", "de", "de"] * 4, ["ikfd", "knn"],
+    ...                  measure="levenshtein", folds=4)
+    >>> found.models["knn"].fold_accuracy.mean().item()
+    1.0
+    >>> found.summary()["objects"]
+    24
+    """
+    opening = {
+        "measure": measure,
+        "measure_params": measure_params,
+        "n_jobs": n_jobs,
+        "symmetrize": symmetrize,
+        "verbose": verbose,
+    }
+    chosen = get_models(
+        models,
+        landmarks=landmarks,
+        n_landmarks=n_landmarks,
+        calibrate=calibrate,
+        random_state=random_state,
+        opening=opening,
+    )
+    pairs = open_pairs(X=X, cache=cache, **opening)
+    n = len(pairs)
+    labels = check_labels(np.asarray(y), n)
+    classes, codes = np.unique(labels, return_inverse=True)
+    called = _names(names, n)
+    split = _split(classes, codes, folds, random_state)
+    source = _Source(pairs)
+    everything = source.store is None or any(needs_all(model) for model in chosen.values())
+    if everything and source.store is not None:
+        source.store.read(np.arange(n), np.arange(n))
+    raw = {}
+    for name, model in chosen.items():
+        raw[name] = _cross_validate(name, model, source, labels, split, len(classes), verbose)
+    ranked = sorted(raw.values(), key=lambda r: float(log_losses(r["probabilities"], codes).mean()))
+    everyone = source.among(np.arange(n))
+    errors = ranked[0]["probabilities"].argmax(axis=1) != codes
+    found = spectrum(everyone, everything, random_state)
+    mapped = object_map(everyone, _map_landmarks(ranked, n, random_state), errors, random_state)
+    compared, seconds = source.spent()
+    rate = seconds / compared if compared else 0.0
+    results = {}
+    for name, parts in raw.items():
+        asked = parts.pop("asked")
+        parts["seconds"] = {"compare": asked * rate, **parts["seconds"]}
+        results[name] = ModelResult(
+            name=name,
+            title=title(chosen[name]),
+            classes=classes,
+            labels=labels,
+            folds=split,
+            **parts,
+        )
+    return Evaluation(
+        names=called,
+        labels=labels,
+        classes=classes,
+        folds=split,
+        models=results,
+        pairs=PairCount(compared, getattr(pairs, "reused", 0), seconds, given=source.store is None),
+        spectrum=found,
+        duplicates=duplicates(everyone, codes),
+        map=mapped,
+        settings={
+            "measure": _measure_name(measure, measure_params),
+            "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
+            "landmarks": str(landmarks),
+            "n_landmarks": n_landmarks,
+            "folds": folds,
+            "random_state": random_state,
+            "symmetrize": symmetrize,
+            "versions": _versions(),
+        },
+    )
+
+
+class _Source:
+    """Parts of the pairs of all objects: out of a store, or out of the matrix that was given."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+        self.store = PairStore(pairs) if isinstance(pairs, ObjectPairs) else None
+
+    def among(self, rows: Indices) -> Pairs:
+        """Return the pairs of these objects among themselves."""
+        return self.pairs.part(rows, rows) if self.store is None else self.store.part(rows)
+
+    def between(self, rows: Indices, cols: Indices) -> Pairs:
+        """Return the pairs of new objects with training objects."""
+        return self.pairs.part(rows, cols) if self.store is None else self.store.part(rows, cols)
+
+    def spent(self) -> tuple[int, float]:
+        """Return how many pairs were compared so far, and for how many seconds."""
+        return (0, 0.0) if self.store is None else (self.store.evaluations, self.store.seconds)
+
+
+def _cross_validate(
+    name: str,
+    model: Model,
+    source: _Source,
+    labels: NDArray[Any],
+    split: Indices,
+    n_classes: int,
+    verbose: int,
+) -> dict[str, Any]:
+    P: Array = np.full((len(labels), n_classes), np.nan)
+    fitted, landmarks, curve, asked = [], [], None, 0
+    seconds = {"fit": 0.0, "predict": 0.0}
+    for fold in range(int(split.max()) + 1):
+        train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
+        one = fresh(model)
+        start, before = time.perf_counter(), source.spent()[1]
+        one.fit(source.among(train), labels[train])
+        middle, between = time.perf_counter(), source.spent()[1]
+        new = source.between(test, train)
+        P[test] = one.predict_proba(new)
+        seconds["fit"] += middle - start - (between - before)
+        seconds["predict"] += time.perf_counter() - middle - (source.spent()[1] - between)
+        fitted.append(one.kernel_evaluations_)
+        landmarks.append(train[one.landmarks_])
+        asked += one.kernel_evaluations_ + len(test) * len(one.landmarks_)
+        if fold == 0 and hasattr(one, "selection_"):
+            curve = one.selection_.details.get("curve")
+    if verbose:
+        right = np.mean(np.unique(labels)[P.argmax(axis=1)] == labels)
+        print(f"{name}: {100 * right:.1f} % right", file=sys.stderr)
+    return {
+        "probabilities": P,
+        "evaluations": round(float(np.mean(fitted))),
+        "comparisons": float(np.mean([len(part) for part in landmarks])),
+        "seconds": seconds,
+        "landmarks": landmarks,
+        "curve": curve,
+        "asked": asked,
+    }
+
+
+def _split(classes: NDArray[Any], codes: Indices, folds: int, seed: int) -> Indices:
+    """Return the fold of each object; every class is in every training set."""
+    from sklearn.model_selection import StratifiedKFold
+
+    counts = np.bincount(codes)
+    if len(counts) < 2:
+        raise ValueError(f"two classes or more are needed; y holds one: {classes.tolist()[0]!r}")
+    if counts.min() < 2:
+        alone = classes.tolist()[counts.argmin()]
+        row = int(np.flatnonzero(codes == counts.argmin())[0])
+        raise ValueError(
+            f"class {alone!r} has one object (row {row}): it cannot be learned from and tested on; "
+            "leave it out, or join the class to another"
+        )
+    if not 2 <= folds <= counts.max():
+        raise ValueError(
+            f"folds={folds}: it must be 2 or more, and at most the size of the largest class, "
+            f"{counts.max()}"
+        )
+    split = np.empty(len(codes), dtype=np.intp)
+    with warnings.catch_warnings():
+        # a class smaller than the number of folds is missing from some tests, from no training
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        cut = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        for fold, (_, test) in enumerate(cut.split(codes, codes)):
+            split[test] = fold
+    return split
+
+
+def _names(names: Sequence[Any] | None, n: int) -> list[str]:
+    if names is None:
+        return [f"row {i}" for i in range(n)]
+    if len(names) != n:
+        raise ValueError(f"{len(names)} names for {n} objects")
+    return [str(name) for name in names]
+
+
+def _map_landmarks(ranked: list[dict[str, Any]], n: int, seed: int) -> Indices:
+    """Return the landmarks of the map: the first fold's of the best model that has few of them.
+
+    Their columns are there already. Where every model looks at all objects, a random sample.
+    """
+    for parts in ranked:
+        found = parts["landmarks"][0]
+        if len(found) < n // 2:
+            return np.asarray(found)
+    return np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
+
+
+def _measure_name(measure: Any, params: dict[str, Any] | None) -> str:
+    if isinstance(measure, str):
+        return measure
+    return str(getattr(measure, "__name__", None) or get_measure(measure, params).name)
+
+
+def _versions() -> dict[str, str]:
+    import scipy
+    import sklearn
+
+    return {
+        "krein": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }

@@ -1,0 +1,49 @@
+"""How good probabilities are: log-loss, and whether they hold what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.checks import Array, Indices
+
+BINS = 10
+"""Equal steps of confidence, from 0 to 1, in which it is compared with what came true."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """For each step of confidence: how many objects, how sure on average, how many right."""
+
+    edges: Array  # (BINS + 1,)
+    count: Array
+    confidence: Array  # NaN where a step is empty
+    accuracy: Array
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: the mean |accuracy − confidence|, weighted by the counts."""
+        filled = self.count > 0
+        gap = np.abs(self.accuracy[filled] - self.confidence[filled])
+        return float(self.count[filled] @ gap / self.count.sum())
+
+
+def reliability(P: Array, codes: Indices, bins: int = BINS) -> Reliability:
+    """Compare the probability (n, C) of the class that was chosen with how often it was right.
+
+    >>> reliability(np.array([[0.8, 0.2]] * 5), np.array([0, 0, 0, 0, 1])).error
+    0.0
+    """
+    sure, right = P.max(axis=1), P.argmax(axis=1) == codes
+    place = np.minimum((sure * bins).astype(np.intp), bins - 1)
+    count = np.bincount(place, minlength=bins).astype(float)
+    with np.errstate(invalid="ignore"):
+        confidence = np.bincount(place, weights=sure, minlength=bins) / count
+        accuracy = np.bincount(place, weights=right, minlength=bins) / count
+    return Reliability(np.linspace(0, 1, bins + 1), count, confidence, accuracy)
+
+
+def log_losses(P: Array, codes: Indices) -> Array:
+    """Return −log of the probability of each object's own class, at most 745 (the least number)."""
+    return -np.log(np.maximum(P[np.arange(len(codes)), codes], np.finfo(float).smallest_subnormal))

@@ -1,0 +1,330 @@
+"""Charts as geometry: numbers in, places on a canvas out; the template draws them.
+
+Colours, fonts and everything that light and dark differ in are the style sheet's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core.checks import Array
+from ..evaluation.result import ModelResult
+from ..reject import AccuracyRejectCurve, accuracy_reject_curve, threshold_for_risk
+
+WIDTH, HEIGHT = 460, 320
+LEFT, RIGHT, TOP, BOTTOM = 62, 22, 14, 48
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A place on an axis and what stands there."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of one model, with or without markers (x, y, radius)."""
+
+    model: int
+    path: str
+    markers: list[tuple[float, float, float]] = field(default_factory=list)
+    kind: str = "line"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A place that is pointed out, and what is said of it."""
+
+    model: int
+    x: float
+    y: float
+    text: str
+    tx: float
+    ty: float
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure: axes, lines, shaded areas, notes."""
+
+    xlabel: str
+    ylabel: str
+    xticks: list[Tick]
+    yticks: list[Tick]
+    alternative: str
+    """What a reader who cannot see it should know."""
+    lines: list[Line] = field(default_factory=list)
+    shapes: list[tuple[str, str]] = field(default_factory=list)  # (class, path)
+    notes: list[Note] = field(default_factory=list)
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+    bottom: int = HEIGHT - BOTTOM
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Data to places, linear, from [low, high] to [start, end]."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """Return the place of a value, to a tenth of a point."""
+        span = (self.high - self.low) or 1.0
+        return round(self.start + (value - self.low) / span * (self.end - self.start), 1)
+
+
+def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Return round numbers from `low` to `high`.
+
+    >>> nice_ticks(0.0, 1.0)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    """
+    span = high - low
+    if not span > 0:
+        return [low]
+    raw = span / about
+    size = 10.0 ** np.floor(np.log10(raw))
+    step = float(size * next(m for m in (1, 2, 5, 10) if m * size >= raw * 0.999))
+    first = np.ceil(low / step - 1e-9)
+    count = int(np.floor(high / step + 1e-9) - first) + 1
+    return [round(float((first + k) * step), 12) for k in range(count)]
+
+
+def path(xs: Sequence[float], ys: Sequence[float]) -> str:
+    """Return the line through the places."""
+    return "M" + "L".join(f"{x:g},{y:g}" for x, y in zip(xs, ys, strict=True))
+
+
+def percent(value: float, digits: int = 0) -> str:
+    """Return a share as text: 0.5 → "50 %"."""
+    return f"{100 * value:.{digits}f} %"
+
+
+def _x(low: float, high: float) -> Scale:
+    return Scale(low, high, LEFT, WIDTH - RIGHT)
+
+
+def _y(low: float, high: float) -> Scale:
+    return Scale(low, high, HEIGHT - BOTTOM, TOP)
+
+
+def reliability_chart(models: list[ModelResult]) -> Chart:
+    """Confidence against accuracy, in steps; the area of a marker tells how many objects."""
+    x, y = _x(0, 1), _y(0, 1)
+    lines = []
+    for k, model in enumerate(models):
+        bins = model.reliability
+        filled = np.flatnonzero(bins.count)
+        xs = [x(bins.confidence[i]) for i in filled]
+        ys = [y(bins.accuracy[i]) for i in filled]
+        share = bins.count[filled] / bins.count.sum()
+        radii = [round(float(1.8 + 7 * np.sqrt(s)), 1) for s in share]
+        lines.append(Line(k, path(xs, ys), list(zip(xs, ys, radii, strict=True))))
+    ticks = [Tick(v, percent(v)) for v in (0, 0.25, 0.5, 0.75, 1)]
+    told = "; ".join(f"{m.name}: {percent(m.reliability.error, 1)}" for m in models)
+    return Chart(
+        "confidence: the probability of the answer",
+        "answers that are right",
+        [Tick(x(t.at), t.text) for t in ticks],
+        [Tick(y(t.at), t.text) for t in ticks],
+        f"Reliability diagram. Mean distance from the diagonal (calibration error) — {told}.",
+        lines,
+        [("guide", path([x(0), x(1)], [y(0), y(1)]))],
+    )
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The point at which the reject option would be used."""
+
+    threshold: float
+    coverage: float
+    accuracy: float
+    given: bool
+
+
+def chosen_point(model: ModelResult, threshold: float | None) -> Chosen | None:
+    """Return the point of a given threshold, or where the errors among the answers are half.
+
+    None where no threshold does that, or where there are no errors to halve.
+    """
+    sure, right = model.probabilities.max(axis=1), model.right
+    given = threshold is not None
+    if threshold is None:
+        if right.all():
+            return None
+        wanted = (1 - right.mean()) / 2
+        threshold = threshold_for_risk(model.labels, model.probabilities, wanted, model.classes)
+    accepted = sure >= threshold
+    if not accepted.any():
+        return None
+    return Chosen(float(threshold), float(accepted.mean()), float(right[accepted].mean()), given)
+
+
+def reject_chart(models: list[ModelResult], chosen: list[Chosen | None]) -> Chart:
+    """Accuracy among the answers, when the least sure are not answered."""
+    curves = [accuracy_reject_curve(m.labels, m.probabilities, m.classes) for m in models]
+    lowest = min(min(_calm(curve)[1]) for curve in curves)
+    low = max(0.0, 1 - 1.12 * max(1 - lowest, 0.01))
+    digits = 0 if low < 0.94 else 1
+    x, y = _x(0, 1), _y(low, 1)
+    lines, notes = [], []
+    for k, (curve, point) in enumerate(zip(curves, chosen, strict=True)):
+        coverage, accuracy = _calm(curve)
+        lines.append(Line(k, path([x(c) for c in coverage], [y(a) for a in accuracy])))
+        if point is not None:
+            px, py = x(point.coverage), y(point.accuracy)
+            left = px > (LEFT + WIDTH) / 2
+            text = f"{percent(point.coverage)} answered, {percent(point.accuracy, 1)} right"
+            # below the curve there is room: it falls from left to right
+            ty = min(py + 44, HEIGHT - BOTTOM - 10)
+            notes.append(
+                Note(k, px, py, text, px + (-8 if left else 8), ty, "end" if left else "start")
+            )
+    told = "; ".join(
+        f"{m.name}: {percent(p.accuracy, 1)} right where {percent(p.coverage)} are answered"
+        for m, p in zip(models, chosen, strict=True)
+        if p is not None
+    )
+    return Chart(
+        "objects that are answered",
+        "answers that are right",
+        [Tick(x(v), percent(v)) for v in (0, 0.25, 0.5, 0.75, 1)],
+        [Tick(y(v), percent(v, digits)) for v in nice_ticks(low, 1, 5)],
+        f"Accuracy–reject curve. {told}.",
+        lines,
+        [],
+        notes,
+    )
+
+
+def _calm(curve: AccuracyRejectCurve) -> tuple[list[float], list[float]]:
+    """Return at most some 200 points of the curve, from 5 % answered on: few answers jump."""
+    kept = np.flatnonzero(curve.coverage >= 0.05)
+    if len(kept) > 200:
+        wanted = np.linspace(curve.coverage[kept[0]], 1, 200)
+        kept = np.unique(np.searchsorted(curve.coverage, wanted - 1e-12))
+    return curve.coverage[kept].tolist(), curve.accuracy[kept].tolist()
+
+
+def spectrum_chart(lam: Array) -> Chart:
+    """Eigenvalues in falling order on a cube-root scale, those below zero shaded as such."""
+    lam = np.sort(lam)[::-1]
+    heights = np.cbrt(lam)
+    top, low = float(heights[0]), float(min(heights[-1], 0.0))
+    pad = 0.04 * ((top - low) or 1.0)
+    n = len(lam)
+    x, y = _x(0, n), _y(low - pad, top + pad)
+    shapes = []
+    for name, part in (("positive", lam > 0), ("negative", lam < 0)):
+        where = np.flatnonzero(part)
+        if len(where) == 0:
+            continue
+        step = max(1, n // 400)
+        xs, ys = [], []
+        for start in range(int(where[0]), int(where[-1]) + 1, step):
+            stop = min(start + step, int(where[-1]) + 1)
+            level = y(float(heights[start if name == "positive" else stop - 1]))
+            xs += [x(start), x(stop)]
+            ys += [level, level]
+        shapes.append((name, path([xs[0], *xs, xs[-1]], [y(0), *ys, y(0)]) + "Z"))
+    shapes.append(("zero", path([x(0), x(n)], [y(0), y(0)])))
+    p, q = int((lam > 0).sum()), int((lam < 0).sum())
+    return Chart(
+        "eigenvalues, largest first",
+        "eigenvalue (cube-root scale)",
+        [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, n, 4)],
+        [
+            Tick(y(float(np.cbrt(v))), _short(v))
+            for v in _cubic_ticks(float(lam[0]), float(lam[-1]))
+        ],
+        f"Eigenvalue spectrum: {p} positive up to {_short(float(lam[0]))}, {q} negative down to "
+        f"{_short(float(min(lam[-1], 0)))}.",
+        [],
+        shapes,
+    )
+
+
+def _cubic_ticks(top: float, low: float) -> list[float]:
+    """Zero and some powers of ten on both sides, far enough apart on a cube-root scale."""
+    largest = max(abs(top), abs(low)) or 1.0
+    ticks = [0.0]
+    taken = [0.0]
+    for exponent in range(int(np.floor(np.log10(largest))), -12, -1):
+        for value in (10.0**exponent, -(10.0**exponent)):
+            place = float(np.cbrt(value / largest))
+            if low <= value <= top and min(abs(place - other) for other in taken) > 0.13:
+                ticks.append(value)
+                taken.append(place)
+    return sorted(ticks)
+
+
+def _short(value: float) -> str:
+    """Return a number in few letters."""
+    if value == 0:
+        return "0"
+    sign = "−" if value < 0 else ""
+    value = abs(value)
+    return sign + (
+        f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value >= 0.001 else f"{value:.0e}"
+    )
+
+
+def growth_chart(models: list[ModelResult]) -> Chart | None:
+    """Held-out loss against the number of landmarks, for models that grew them."""
+    grown = [(k, m) for k, m in enumerate(models) if m.curve is not None]
+    if not grown:
+        return None
+    sizes = np.concatenate([m.curve["landmarks"] for _, m in grown if m.curve])
+    highest = max(
+        float((m.curve["criterion"] + m.curve["standard_error"]).max()) for _, m in grown if m.curve
+    )
+    x, y = _x(0, float(sizes.max()) * 1.05), _y(0, highest * 1.05)
+    lines, notes, told = [], [], []
+    for k, model in grown:
+        assert model.curve is not None
+        m, loss, error = (
+            model.curve[name] for name in ("landmarks", "criterion", "standard_error")
+        )
+        xs, ys = [x(v) for v in m], [y(v) for v in loss]
+        bars = "".join(
+            path([a, a], [y(v - e), y(v + e)]) for a, v, e in zip(xs, loss, error, strict=True)
+        )
+        lines.append(Line(k, bars, kind="whisker"))
+        lines.append(Line(k, path(xs, ys), [(a, b, 3.2) for a, b in zip(xs, ys, strict=True)]))
+        kept = int(np.argmin(np.abs(m - len(model.landmarks[0]))))
+        left = xs[kept] > (LEFT + WIDTH) / 2
+        notes.append(
+            Note(
+                k,
+                xs[kept],
+                ys[kept],
+                f"{m[kept]:.0f} kept",
+                xs[kept] + (-6 if left else 6),
+                max(ys[kept] - 26, TOP + 12),
+                "end" if left else "start",
+            )
+        )
+        told.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {m[kept]:.0f} kept")
+    return Chart(
+        "landmarks",
+        "loss of held-out objects",
+        [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, float(sizes.max()) * 1.05, 5)],
+        [Tick(y(v), f"{v:g}") for v in nice_ticks(0, highest * 1.05, 5)],
+        f"How the landmarks grew. {'; '.join(told)}.",
+        lines,
+        [],
+        notes,
+    )

@@ -1,0 +1,114 @@
+"""Evaluation → what is told → template → one file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from .content import report_content
+
+if TYPE_CHECKING:
+    from ..evaluation import Evaluation
+
+
+def write_report(
+    evaluation: Evaluation,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    threshold: float | None = None,
+) -> None:
+    """Write the report of an evaluation to one HTML file, whole or not at all.
+
+    The file holds all it needs: it opens offline and asks nobody for anything. Names and labels
+    are text in it, whatever they contain.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What `krein.evaluation.evaluate` returned.
+    path : path
+        The file; one of that name is replaced.
+    title : str, optional
+        The heading; by default the number of objects and the measure.
+    command : str, optional
+        What was typed to get here, told under "How to repeat".
+    threshold : float, optional
+        The confidence below which an answer is refused, marked in the accuracy–reject curve. By
+        default the one at which the errors among the answers are half of what they are without.
+
+    Examples
+    --------
+    >>> from krein.evaluation import evaluate
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"] * 4
+    >>> found = evaluate(words, ["en", "en", "en", "de", "de", "de"] * 4, ["ikfd"],
+    ...                  measure="levenshtein", folds=4)
+    >>> write_report(found, "report.html", title="Words")  # doctest: +SKIP
+    """
+    from ..io.atomic import written_whole
+
+    text = render_report(evaluation, title=title, command=command, threshold=threshold)
+    with written_whole(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def render_report(
+    evaluation: Evaluation,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    threshold: float | None = None,
+) -> str:
+    """Return the report as text; parameters as for `write_report`."""
+    try:
+        import jinja2
+        from markupsafe import Markup
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'a report needs jinja2: pip install "krein[report]"', name=error.name
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("krein.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = breakable
+    content = report_content(evaluation, title=title, command=command, threshold=threshold)
+    script = (files("krein.report") / "templates" / "report.js").read_text("utf-8")
+    style = (files("krein.report") / "templates" / "report.css").read_text("utf-8")
+    return environment.get_template("report.html").render(
+        content,
+        # files of our own, free of user data; the browser runs no other script than this one
+        script=Markup(script),
+        style=Markup(style),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=Markup(embedded(content["data"])),
+    )
+
+
+def breakable(text: str) -> Any:
+    """Return text, escaped, that may be broken after the signs that join the parts of a name."""
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"(?<=[_+/|.:;,-])(?=.)", text)
+    return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def embedded(data: Any) -> str:
+    """Return JSON that may stand in a script element: no name in it can end the element.
+
+    >>> embedded({"name": "</script>"})
+    '{"name":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text

@@ -1,0 +1,116 @@
+"""Small files of every kind, and two ways to run the command."""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from krein.cli import krein
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def family(rng, ancestor, n, letters="ACDEFGHIKLMNPQRSTVWY"):
+    """Sequences that differ from an ancestor in some places."""
+    found = []
+    for _ in range(n):
+        sequence = list(ancestor)
+        for place in rng.integers(0, len(sequence), len(sequence) // 3):
+            sequence[place] = rng.choice(list(letters))
+        found.append("".join(sequence))
+    return found
+
+
+def write_fasta(path, rows):
+    path.write_text("".join(f">{n} family={c}\n{s}\n" for n, c, s in rows))
+
+
+def make_files(folder):
+    """Write what the examples of `--help` read."""
+    rng = np.random.default_rng(0)
+    letters = list("ACDEFGHIKLMNPQRSTVWY")
+    rows = []
+    for c in ("globin", "kinase", "actin"):
+        ancestor = "".join(rng.choice(letters, 60))
+        rows += [(f"{c}{i}", c, s) for i, s in enumerate(family(rng, ancestor, 30))]
+    order = rng.permutation(len(rows))
+    rows = [rows[i] for i in order]
+    write_fasta(folder / "families.fasta", rows[:70])
+    write_fasta(folder / "new.fasta", rows[70:])
+    words = [("house", "en"), ("mouse", "en"), ("haus", "de"), ("maus", "de")]
+    with open(folder / "words.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["word", "language"])
+        for k in range(10):
+            writer.writerows((w + "aeiou"[k % 5] * (k % 3), lang) for w, lang in words)
+    points = np.concatenate([rng.normal(0, 1, (20, 2)), rng.normal(4, 1, (20, 2))])
+    D = np.abs(points[:, None] - points[None]).sum(axis=2)
+    np.savetxt(folder / "distances.csv", D, delimiter=",", fmt="%.17g")
+    with open(folder / "labels.csv", "w") as file:
+        file.writelines(f"{i},{'left' if i < 20 else 'right'}\n" for i in range(40))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    return make_files(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture
+def files(prepared, tmp_path, monkeypatch):
+    """A folder of its own with the files, which is the current one."""
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run():
+    """Run the command in this process: (exit code, standard output, standard error)."""
+
+    def called(*args, input=None, catch=True):
+        result = CliRunner().invoke(
+            krein, [str(a) for a in args], input=input, prog_name="krein", catch_exceptions=catch
+        )
+        return result.exit_code, result.stdout, result.stderr
+
+    return called
+
+
+@pytest.fixture
+def environment(tmp_path_factory):
+    """Variables under which a shell finds the command `krein`."""
+    folder = tmp_path_factory.mktemp("bin")
+    script = folder / "krein"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m krein "$@"\n')
+    script.chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PYTHONPATH": str(SOURCE),
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+@pytest.fixture
+def shell(environment):
+    """Run a line in a shell."""
+
+    def called(line, folder):
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return called

@@ -1,0 +1,83 @@
+"""`krein evaluate` and `krein demo`."""
+
+import json
+
+import pytest
+from sklearn.datasets import load_digits
+
+from krein.cli import evaluate as evaluate_module
+from krein.evaluation import AVAILABLE
+
+PATTERN = ("--label-pattern", r"family=(\w+)")
+
+
+def test_the_command_knows_every_model():
+    assert set(evaluate_module.MODELS) == set(AVAILABLE)
+
+
+def test_a_table_and_a_report(files, run):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("matplotlib")
+    with open("families.fasta", "a") as file:
+        file.write(">evil<script>alert(1)</script> family=globin\nMKVLAMKVLA\n")
+    code, out, err = run("evaluate", "families.fasta", *PATTERN, "--folds", "3",
+                         "--compare", "ikfd,knn", "--report", "report.html")  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "smith-waterman, for these look like protein sequences" in out
+    assert any(line.split()[:1] == ["ikfd"] for line in out.splitlines())
+    assert out.rstrip().endswith("report.html")
+    assert "\x1b" not in out
+    page = (files / "report.html").read_text()
+    assert "<script>alert(1)" not in page
+    assert "krein evaluate families.fasta --label-pattern" in page
+
+
+def test_json_says_what_the_library_says(files, run):
+    from krein.evaluation import evaluate
+    from krein.io import open_source
+
+    options = ["--labels", "language", "--folds", "4", "--compare", "pcvm", "--seed", "2"]
+    code, out, err = run("evaluate", "words.csv", *options, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    chunk = open_source("words.csv", labels="language").read()
+    mine = evaluate(
+        chunk.objects, chunk.labels, "pcvm", measure="levenshtein", folds=4, random_state=2
+    )
+    assert found["models"]["pcvm"]["fold_accuracy"] == mine.models["pcvm"].fold_accuracy.tolist()
+    assert found["objects"] == 40
+    assert found["pairs"]["compared"] == mine.pairs.compared
+
+
+def test_a_cache_serves_a_second_evaluation(files, run):
+    line = ["evaluate", "words.csv", "--labels", "language", "--folds", "4", "--cache", "c"]
+    first, second = run(*line), run(*line)
+    assert first[0] == second[0] == 0
+    assert "reused" not in first[1]
+    assert "reused" in second[1]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--compare", "svm"], 2, "no model is called 'svm'"),
+        (["--compare", "ikfd,ikfd"], 2, "name each model once"),
+        (["--folds", "1"], 2, "Invalid value for '--folds'"),
+        (["--folds", "900"], 1, "words.csv: --folds 900: it must be"),
+        (["--report", "none/r.html"], 1, "none/r.html: there is no folder none"),
+    ],
+)
+def test_errors(files, run, args, code, message):
+    found, _, err = run("evaluate", "words.csv", "--labels", "language", *args)
+    assert found == code
+    assert message in err
+    assert err.startswith("krein: error: ")
+
+
+def test_the_demo_writes_its_report(files, run, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("sklearn.datasets.load_digits", lambda: load_digits(n_class=3))
+    code, out, err = run("demo", "--compare", "ikfd", "--folds", "2", "--report", "d.html")
+    assert code == 0, err
+    assert "537 digits, images of 8 × 8 pixels, in 3 classes" in out
+    assert (files / "d.html").stat().st_size > 10_000

@@ -1,0 +1,232 @@
+"""`krein fit` and `krein predict`."""
+
+import csv
+import gzip
+import io
+import json
+
+import numpy as np
+import pytest
+
+import krein as library
+from krein.cli import predict as predict_module
+from krein.io import open_source
+
+PATTERN = ("--label-pattern", r"family=(\w+)")
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.fixture
+def model(files, run):
+    code, out, err = run("fit", "families.fasta", *PATTERN, "-o", "model.krein")
+    assert code == 0, err
+    return out
+
+
+def test_fit_says_what_it_did(files, model):
+    assert "70 objects: sequences in FASTA format" in model
+    assert "3 classes: " in model
+    assert "smith-waterman, for these look like protein sequences" in model
+    assert "% of 4,900" in model
+    assert "\x1b" not in model
+
+
+def test_rows_are_what_the_library_says(files, model, run):
+    code, out, err = run("predict", "model.krein", "new.fasta", "--top", "3")
+    assert (code, err) == (0, "")
+    rows = table(out)
+    clf = library.load("model.krein")
+    chunk = open_source("new.fasta", label_pattern=PATTERN[1]).read()
+    P = clf.predict_proba(chunk.objects)
+    assert [r["name"] for r in rows] == chunk.names
+    assert [r["label"] for r in rows] == clf.predict(chunk.objects).tolist()
+    np.testing.assert_allclose([float(r["probability"]) for r in rows], P.max(axis=1), atol=1e-6)
+    ranked = clf.rank_labels(chunk.objects)
+    assert [[r["label"], r["runner_up"], r["label_3"]] for r in rows] == ranked.tolist()
+    assert all(r["label_2"] == r["runner_up"] for r in rows)
+    sums = [
+        sum(float(r[k]) for k in ("probability", "probability_2", "probability_3")) for r in rows
+    ]
+    np.testing.assert_allclose(sums, 1, atol=3e-6)
+    assert np.mean([r["label"] == c for r, c in zip(rows, chunk.labels, strict=True)]) > 0.9
+
+
+def test_chunks_do_not_show_in_the_rows(files, model, run, monkeypatch):
+    _, whole, _ = run("predict", "model.krein", "new.fasta")
+    monkeypatch.setattr(predict_module, "CHUNK", 3)
+    _, parts, _ = run("predict", "model.krein", "new.fasta")
+    assert parts == whole
+    _, piped, _ = run("predict", "model.krein", input=(files / "new.fasta").read_bytes())
+    assert piped == whole
+    run("predict", "model.krein", "new.fasta", "-o", "out.csv.gz")
+    assert gzip.decompress((files / "out.csv.gz").read_bytes()).decode() == whole
+
+
+def test_json_lines_hold_the_same_as_csv(files, model, run):
+    _, out, _ = run("predict", "model.krein", "new.fasta", "--reject-below", "0.9")
+    code, _, err = run(
+        "predict", "model.krein", "new.fasta", "--reject-below", "0.9", "-o", "out.jsonl"
+    )
+    assert code == 0
+    assert "20 objects" in err
+    records = [json.loads(line) for line in (files / "out.jsonl").read_text().splitlines()]
+    for record, row in zip(records, table(out), strict=True):
+        assert list(record) == list(row)
+        assert row["rejected"] == ("true" if record["rejected"] else "false")
+        assert record["rejected"] == (record["probability"] < 0.9)
+        assert float(row["probability"]) == pytest.approx(record["probability"], abs=1e-6)
+
+
+@pytest.mark.parametrize("coverage", [0.25, 0.5, 1.0])
+def test_coverage_accepts_the_share_asked_for(files, model, run, coverage, monkeypatch):
+    monkeypatch.setattr(predict_module, "CHUNK", 7)
+    new = (files / "new.fasta").read_bytes()
+    code, out, _ = run("predict", "model.krein", "-", "--coverage", coverage, input=new)
+    assert code == 0
+    rows = table(out)
+    accepted = [float(r["probability"]) for r in rows if r["rejected"] == "false"]
+    rejected = [float(r["probability"]) for r in rows if r["rejected"] == "true"]
+    assert len(rows) == 20
+    assert len(accepted) >= coverage * 20  # equals are accepted together
+    assert not rejected or max(rejected) <= min(accepted)
+    smallest = min(accepted)
+    assert sum(p > smallest for p in accepted) < coverage * 20
+
+
+def test_a_bad_object_names_file_line_and_name_and_leaves_no_file(files, model, run):
+    with open("new.fasta", "a") as file:
+        file.write(">bad1\nMKV1LA\n")
+    (files / "kept.csv").write_text("old")
+    for out in ("out.csv", "kept.csv"):
+        code, _, err = run("predict", "model.krein", "new.fasta", "-o", out)
+        assert code == 1
+        assert err.startswith("krein: error: new.fasta, line 41, sequence 'bad1': contains '1' at ")
+        assert err.count("\n") == 1
+    assert "--measure-param unknown=X" in err
+    assert (files / "kept.csv").read_text() == "old"
+    assert not (files / "out.csv").exists()
+    assert not list(files.glob("*.part"))
+
+
+def test_a_matrix_of_distances(files, run):
+    code, out, err = run(
+        "fit", "distances.csv", "--distance", "--labels", "labels.csv", "-o", "m.krein",
+        "--landmarks", "all",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "40 objects: rows of 40 values, a matrix" in out
+    rows = (files / "distances.csv").read_text().splitlines()
+    (files / "new.csv").write_text("\n".join([rows[3], rows[30], rows[31]]))
+    code, out, err = run("predict", "m.krein", "new.csv")
+    assert code == 0, err
+    assert [r["label"] for r in table(out)] == ["left", "right", "right"]
+    (files / "new.csv").write_text("1,2,3\n4,5,6\n")
+    code, _, err = run("predict", "m.krein", "new.csv")
+    assert code == 1
+    assert "new.csv: X has 3 features" in err
+
+
+def test_a_table_of_numbers_with_a_measure_is_one_of_vectors(files, run):
+    code, out, err = run("fit", "distances.csv", "--measure", "rbf", "--labels", "labels.csv",
+                         "-o", "m.krein", "--measure-param", "gamma=0.1")  # fmt: skip
+    assert code == 0, err
+    assert "vectors of 40 numbers" in out
+    assert library.load("m.krein").measure_params == {"gamma": 0.1}
+    code, out, err = run("predict", "m.krein", "distances.csv")
+    assert code == 0, err
+    assert len(table(out)) == 40
+
+
+@pytest.mark.parametrize("chosen", ["ikfd", "ikqd", "pcvm"])
+def test_every_model_fits_and_a_seed_repeats_it(files, run, chosen):
+    options = ["--objects", "word", "--labels", "language", "--model", chosen]
+    for name in ("a.krein", "b.krein"):
+        code, out, err = run("fit", "words.csv", *options, "--seed", "3", "-o", name)
+        assert code == 0, err
+    assert "levenshtein, for these are strings" in out
+    a, b = (run("predict", name, "words.csv")[1] for name in ("a.krein", "b.krein"))
+    assert a == b
+
+
+def test_a_model_is_not_written_over_without_force(files, model, run):
+    code, _, err = run("fit", "words.csv", "--labels", "language", "-o", "model.krein")
+    assert (code, err) == (1, "krein: error: model.krein: is there already; --force replaces it\n")
+    code, _, _ = run("fit", "words.csv", "--labels", "language", "-o", "model.krein", "--force")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["fit", "none.fasta", "-o", "m"], "none.fasta: there is no such file"),
+        (["fit", "families.fasta", "-o", "m"], "families.fasta: there are no labels; give them:"),
+        (["fit", "families.fasta", "-o", "no/m"], "no/m: there is no folder no"),
+        (["predict", "none.krein", "new.fasta"], "none.krein: there is no such model"),
+        (["predict", "new.fasta", "new.fasta"], "new.fasta is no krein model, or is damaged"),
+        (["fit", "words.csv", "--labels", "tongue", "-o", "m"], "there are 'word', 'language'"),
+        (["fit", "words.csv", "--labels", "language", "--distance", "-o", "m"], "words.csv: "),
+        (["inspect", "empty.csv"], "empty.csv: is empty"),
+        (
+            ["fit", "families.fasta", "--label-pattern", "(>)", "-o", "m"],
+            "families.fasta, line 1, sequence ",
+        ),
+    ],
+)
+def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
+    (files / "empty.csv").write_text("")
+    code, _, err = run(*args)
+    assert code == 1
+    assert message in err
+    assert err.startswith("krein: error: ")
+    assert err.count("\n") == 1
+    assert not (files / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["fit"], "Missing argument 'DATA'"),
+        (["fit", "words.csv"], "Missing option '-o'"),
+        (["nothing"], "No such command 'nothing'"),
+        (["fit", "words.csv", "--labels", "language", "--measure", "smith", "-o", "m"],
+         "no measure is called 'smith'"),
+        (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
+         "has no parameter 'x'; its parameters: normalize"),
+        (["fit", "words.csv", "--n-landmarks", "3", "-o", "m"],
+         "--n-landmarks 3 was given, but MEB finds its own number"),
+        (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],
+         "is not KEY=VALUE"),
+        (["predict", "m", "--coverage", "2"], "Invalid value for '--coverage'"),
+        (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "give one"),
+    ],
+)  # fmt: skip
+def test_errors_of_usage_end_with_2(files, run, args, message):
+    code, _, err = run(*args)
+    assert code == 2
+    assert message in err
+    assert err.startswith("krein: error: ")
+
+
+def test_debug_shows_where(files, run):
+    from krein.io import DataError
+
+    with pytest.raises(DataError):
+        run("fit", "families.fasta", "-o", "m", "--debug", catch=False)
+
+
+def test_nucleotides_get_their_own_matrix(files, run):
+    rng = np.random.default_rng(1)
+    lines = []
+    for c in ("a", "b"):
+        ancestor = rng.choice(list("ACGT"), 40)
+        for i in range(12):
+            changed = ancestor.copy()
+            changed[rng.integers(0, 40, 5)] = "A"
+            lines.append(f">{c}{i} family={c}\n{''.join(changed)}\n")
+    (files / "dna.fasta").write_text("".join(lines))
+    code, out, err = run("fit", "dna.fasta", *PATTERN, "-o", "m.krein")
+    assert code == 0, err
+    assert "smith-waterman (matrix=NUC.4.4), for these are nucleotides" in out

@@ -1,0 +1,133 @@
+"""`krein inspect` and `krein landmarks`."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from krein.io import open_source
+
+PATTERN = ("--label-pattern", r"family=(\w+)")
+
+
+def inspected(run, *args):
+    code, out, err = run("inspect", *args, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_sequences(files, run):
+    first = (files / "families.fasta").read_text().split(">")[1]
+    with open("families.fasta", "a") as file:
+        file.write(f">other {first}")
+    about = inspected(run, "families.fasta", *PATTERN)
+    assert about["objects"] == 71
+    assert sum(about["classes"].values()) == 71
+    assert about["lengths"] == [60, 60, 60]
+    assert about["duplicates"] == {"objects": 1, "conflicting": 0, "names": 0}
+    assert about["measure"] == "smith-waterman"
+    assert sum(about["signature"]) == about["sampled"] == 71
+    _, out, _ = run("inspect", "families.fasta", *PATTERN)
+    assert "60 to 60, half of them up to 60" in out
+    assert out.rstrip().splitlines()[-1] == about["advice"]
+    assert "\x1b" not in out
+
+
+def test_a_sample_stands_for_many(files, run):
+    about = inspected(run, "words.csv", "--labels", "language", "--sample", "12")
+    assert (about["objects"], about["sampled"], sum(about["signature"])) == (40, 12, 12)
+
+
+def test_a_matrix_of_distances_is_recognised(files, run):
+    about = inspected(run, "distances.csv", "--labels", "labels.csv")
+    assert about["advice"].endswith("say --distance.")
+    about = inspected(run, "distances.csv", "--labels", "labels.csv", "--distance")
+    assert about["looks_like"] == "distance"
+    assert "--distance" not in about["advice"]
+    np.savetxt("s.csv", np.exp(-np.loadtxt("distances.csv", delimiter=",")), delimiter=",")
+    about = inspected(run, "s.csv", "--labels", "labels.csv", "--distance")
+    assert about["advice"].endswith("leave --distance out.")
+
+
+def test_the_signature_of_a_matrix_is_its_own(files, run):
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(30, 30)))[0]
+    lam = np.r_[np.full(20, 2.0), np.full(7, -1.0), np.zeros(3)]
+    K = (Q * lam) @ Q.T
+    np.savez("k.npz", K=(K + K.T) / 2, y=np.repeat([0, 1], 15))
+    about = inspected(run, "k.npz")
+    assert about["signature"] == [20, 7, 3]
+    assert about["negative_mass"] == pytest.approx(7 / 47)
+    assert about["advice"].startswith("15 % of the spectrum is negative: keep it")
+
+
+def test_what_is_wrong_with_a_matrix_is_said(files, run):
+    K = np.eye(6) + 1
+    K[0, 1] = 5
+    np.save("k.npy", K)
+    about = inspected(run, "k.npy")
+    assert about["asymmetry"].startswith("not symmetric: entry (0, 1) is 5.0")
+    assert "--symmetrize" in about["advice"]
+    K = np.random.default_rng(0).normal(size=(6, 6))
+    K += K.T
+    K[2] = K[:, 2] = 0
+    K[4] = K[:, 4] = 0.0
+    np.save("k.npy", K)
+    assert inspected(run, "k.npy")["zero"] == ["2", "4"]
+    K[3, 3] = np.nan
+    np.save("k.npy", K)
+    code, _, err = run("inspect", "k.npy")
+    assert code == 1
+    assert "k.npy: entry (3, 3) of the matrix is nan" in err
+    np.save("k.npy", np.ones((3, 4)))
+    code, _, err = run("inspect", "k.npy", "--input-format", "matrix")
+    assert (code, "3 × 4" in err) == (1, True)
+
+
+def test_markup_and_control_characters_are_shown_and_not_obeyed(files, run):
+    with open("odd.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "word", "class"])
+        writer.writerows([f"[red]{i}", "ab" * i, "[bold]x[/bold]\x1b[31m"] for i in range(1, 5))
+        writer.writerows([["[/]", "zz", "<script>"], ["[b]", "zy", "<script>"]])
+    code, out, err = run("inspect", "odd.csv")
+    assert code == 0, err
+    assert "[bold]x[/bold]\\x1b[31m 4" in out
+    assert "\x1b" not in out
+    code, out, err = run("landmarks", "odd.csv")
+    assert code == 0, err
+    assert ",[red]" in out
+
+
+@pytest.mark.parametrize("rule", ["meb", "auto", "random", "kmeans", "entropy", "leverage", "all"])
+def test_landmarks_are_listed_with_their_names_and_classes(files, run, rule):
+    code, out, err = run("landmarks", "families.fasta", *PATTERN, "--landmarks", rule)
+    assert code == 0, err
+    rows = list(csv.DictReader(io.StringIO(out)))
+    chunk = open_source("families.fasta", label_pattern=PATTERN[1]).read()
+    for row in rows:
+        i = int(row["index"])
+        assert (row["name"], row["class"]) == (chunk.names[i], chunk.labels[i])
+    if rule != "random":
+        assert {row["class"] for row in rows} == {"globin", "kinase", "actin"}
+
+
+def test_landmarks_are_those_of_the_model(files, run):
+    import krein as library
+
+    run("fit", "families.fasta", *PATTERN, "-o", "m.krein", "--seed", "4")
+    code, out, _ = run("landmarks", "families.fasta", *PATTERN, "--seed", "4", "--format", "jsonl")
+    assert code == 0
+    indices = [json.loads(line)["index"] for line in out.splitlines()]
+    assert indices == library.load("m.krein").landmarks_.tolist()
+
+
+def test_landmarks_without_labels(files, run):
+    code, out, err = run("landmarks", "words.csv", "--objects", "word", "--landmarks", "random",
+                         "--n-landmarks", "5", "-o", "l.csv")  # fmt: skip
+    assert (code, out) == (0, ""), err
+    assert len((files / "l.csv").read_text().splitlines()) == 6
+    code, _, err = run("landmarks", "new.fasta", "--landmarks", "auto")
+    assert (code, "no labels" in err) == (1, True)

@@ -1,0 +1,124 @@
+"""The command as a shell sees it: help, pipes, signals."""
+
+import gzip
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from krein.cli.group import _COMMANDS, krein
+
+from .conftest import SOURCE
+
+
+def modules_after(line):
+    code = (
+        f"import sys; sys.argv = {['krein', *line.split()]!r}\n"
+        "from krein.cli import main\n"
+        "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(SOURCE)},
+    )
+    return {name.partition(".")[0] for name in done.stderr.split()}
+
+
+@pytest.mark.parametrize("line", ["--help", "--version"])
+def test_help_imports_nothing_heavy(line):
+    heavy = {"sklearn", "scipy", "numpy", "numba", "matplotlib", "pandas", "rich", "pyarrow"}
+    assert not modules_after(line) & heavy
+
+
+def test_help_of_a_command_imports_no_estimator():
+    assert not modules_after("fit --help") & {"sklearn", "numba", "matplotlib", "pyarrow"}
+
+
+def examples(name):
+    command = krein.get_command(None, name)
+    return re.findall(r"^ {2,}((?:zcat .*\| )?krein .+)$", command.help, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(set(_COMMANDS) - {"demo"}))  # tested on its own
+def test_the_examples_of_help_work(name, run, shell, files):
+    if name == "predict":
+        fit = ["fit", "families.fasta", "--label-pattern", r"family=(\w+)", "-o", "model.krein"]
+        assert run(*fit)[0] == 0
+        (files / "new.fasta.gz").write_bytes(gzip.compress((files / "new.fasta").read_bytes()))
+    lines = examples(name)
+    assert lines
+    for line in lines:
+        if "|" in line:
+            done = shell(line, files)
+            code, err = done.returncode, done.stderr
+        else:
+            code, _, err = run(*shlex.split(line.partition(" > ")[0])[1:])
+        assert code == 0, (line, err)
+        if name == "fit":
+            (files / "model.krein").unlink()
+
+
+def test_every_command_has_an_example():
+    for name in _COMMANDS:
+        assert examples(name), name
+
+
+def test_a_reader_that_goes_away_is_no_error(run, shell, files):
+    assert run("fit", "words.csv", "--labels", "language", "-o", "m.krein")[0] == 0
+    (files / "many.txt").write_text("house\n" * 50_000)
+    done = shell("krein predict m.krein many.txt | head -2; echo ${PIPESTATUS[0]}", files)
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("name,label")
+    assert lines[-1] == "141"
+
+
+def slow_strings(folder):
+    """Enough comparisons that a fit takes some seconds."""
+    rng = np.random.default_rng(0)
+    with open(folder / "slow.csv", "w") as file:
+        file.write("text,class\n")
+        for i in range(600):
+            text = "".join(rng.choice(list("abcd"), 120))
+            file.write(f"{text},{'xy'[i % 2]}\n")
+    return ["fit", "slow.csv", "--measure", "damerau", "--jobs", "1", "--landmarks", "kmeans",
+            "--n-landmarks", "40", "--cache", "cache", "-o", "model.krein"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)],
+)
+def test_a_fit_that_was_ended_goes_on_where_it_stopped(tmp_path, environment, number, code):
+    command = [sys.executable, "-m", "krein", *slow_strings(tmp_path)]
+    first = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        text=True,
+    )  # fmt: skip
+    blocks = tmp_path / "cache" / "blocks"
+    deadline = time.monotonic() + 60
+    while len(list(blocks.glob("*.npy"))) < 2 and time.monotonic() < deadline:
+        assert first.poll() is None, first.stderr.read()
+        time.sleep(0.01)
+    first.send_signal(number)
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == code
+    assert err == ("" if number == signal.SIGKILL else "krein: stopped\n")
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith("model")]
+    if number == signal.SIGINT:
+        return  # what is kept is the same as for the others
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    reused, total = re.search(r"reused ([\d,]+) of ([\d,]+) comparisons", done.stdout).groups()
+    assert 0 < int(reused.replace(",", "")) < int(total.replace(",", ""))
+    assert (tmp_path / "model.krein").exists()
+    assert not list(blocks.glob(".writing-*"))

@@ -1,0 +1,209 @@
+"""Several models at once give what each gives alone, for fewer comparisons."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+from krein import IKFD, IKQD, PCVM
+from krein.blocks import open_pairs
+from krein.evaluation import AVAILABLE, evaluate
+from krein.evaluation.overview import MAPPED, _shown
+from krein.evaluation.scores import log_losses, reliability
+
+RNG = np.random.default_rng(0)
+STEMS = ["stone", "river", "cloud"]
+
+
+def _word(stem):
+    letters = list(stem)
+    for _ in range(RNG.integers(1, 4)):
+        letters[RNG.integers(len(letters))] = RNG.choice(list("aeioust"))
+    return "".join(letters) + "".join(RNG.choice(list("en"), RNG.integers(0, 3)))
+
+
+LABELS = np.array(STEMS)[np.arange(180) % 3]
+WORDS = [_word(stem) for stem in LABELS]
+FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
+
+
+def alone(model):
+    P = cross_val_predict(model, WORDS, LABELS, cv=FOLDS, method="predict_proba")
+    words = np.array(WORDS, dtype=object)
+    evaluations = [
+        model.fit(words[train].tolist(), LABELS[train]).kernel_evaluations_
+        for train, _ in FOLDS.split(WORDS, LABELS)
+    ]
+    return P, np.mean(evaluations)
+
+
+def test_probabilities_and_counts_are_those_of_each_model_alone():
+    models = {
+        "balls": IKFD(random_state=0),
+        "all": IKQD(landmarks="all"),
+        "calibrated": IKFD(landmarks="random", n_landmarks=12, calibrate=True, random_state=3),
+        "grown": IKFD(landmarks="auto", random_state=1),
+        "weights": PCVM(landmarks="kmeans", n_landmarks=9, random_state=0),
+    }
+    found = evaluate(WORDS, LABELS, models, measure="levenshtein", folds=4)
+    for name, model in models.items():
+        P, evaluations = alone(model.set_params(measure="levenshtein"))
+        np.testing.assert_allclose(found.models[name].probabilities, P, atol=1e-9, err_msg=name)
+        assert found.models[name].evaluations == round(evaluations)
+    n = len(WORDS)
+    assert found.pairs.compared <= n * (n + 32) / 2  # half the pairs, once, in strips of 32
+    assert found.models["grown"].curve is not None
+
+
+def test_without_a_model_of_all_pairs_few_are_compared():
+    options = {"measure": "levenshtein", "landmarks": "random", "n_landmarks": 5, "folds": 3}
+    found = evaluate(WORDS * 5, np.tile(LABELS, 5), ["ikfd", "pcvm", "logistic"], **options)
+    n = 5 * len(WORDS)
+    # three folds of five landmarks, and the eigenvalues of 500 objects, of which half
+    assert found.pairs.compared <= n * 15 + 500 * 540 / 2
+    assert not found.spectrum.exact
+
+
+@pytest.mark.parametrize("kind", ["precomputed", "precomputed-distance"])
+def test_a_matrix_gives_what_its_parts_give(kind):
+    D = open_pairs("levenshtein", WORDS).block(np.arange(180), np.arange(180))
+    X = D if kind == "precomputed-distance" else 10 - D
+    model = IKFD(kind, random_state=0)
+    P = cross_val_predict(model, X, LABELS, cv=FOLDS, method="predict_proba")
+    found = evaluate(X, LABELS, {"m": model}, measure=kind, folds=4)
+    np.testing.assert_allclose(found.models["m"].probabilities, P, atol=1e-9)
+    assert found.pairs.given
+    assert found.pairs.compared == 0
+    assert found.spectrum.exact
+
+
+def test_every_model_by_name_on_similarities_and_distances():
+    for measure in ("levenshtein", "smith-waterman"):
+        words = [w.upper() for w in WORDS] if measure == "smith-waterman" else WORDS
+        words = [w.translate(str.maketrans("OU", "QV")) for w in words]
+        found = evaluate(words, LABELS, AVAILABLE, measure=measure, folds=3)
+        for name, model in found.models.items():
+            np.testing.assert_allclose(model.probabilities.sum(axis=1), 1, err_msg=name)
+            assert model.fold_accuracy.mean() > 0.6, name
+            assert model.fold_log_loss.mean() < np.log(3), name
+            assert model.predicted.tolist() == [
+                found.classes[k] for k in model.probabilities.argmax(axis=1)
+            ]
+
+
+def test_figures_agree_with_scikit_learn():
+    found = evaluate(WORDS, LABELS, ["ikfd"], measure="levenshtein", folds=4)
+    model = found.models["ikfd"]
+    assert model.right.mean() == np.mean(model.predicted == LABELS)
+    losses = [
+        log_loss(LABELS[found.folds == k], model.probabilities[found.folds == k]) for k in range(4)
+    ]
+    np.testing.assert_allclose(model.fold_log_loss, losses)
+    assert model.confusion.sum() == 180
+    assert np.trace(model.confusion) == model.right.sum()
+
+
+def test_the_summary_is_json():
+    found = evaluate(WORDS, LABELS, ["ikfd", "knn"], measure="levenshtein", folds=3, names=WORDS)
+    again = json.loads(json.dumps(found.summary(), allow_nan=False))
+    assert again["models"]["knn"]["accuracy"]["mean"] > 0.6
+    assert again["pairs"]["all"] == 180**2
+    assert again["best"] in ("ikfd", "knn")
+
+
+def test_the_same_seed_gives_the_same_evaluation():
+    one, two = (evaluate(WORDS, LABELS, ["ikfd"], measure="levenshtein", folds=3) for _ in "ab")
+    np.testing.assert_array_equal(one.map.xy, two.map.xy)
+    np.testing.assert_array_equal(
+        one.models["ikfd"].probabilities, two.models["ikfd"].probabilities
+    )
+
+
+def test_a_cache_serves_a_second_run(tmp_path):
+    options = {"measure": "levenshtein", "folds": 3, "cache": tmp_path}
+    one = evaluate(WORDS, LABELS, ["ikfd"], **options)
+    two = evaluate(WORDS, LABELS, ["ikfd"], **options)
+    assert one.pairs.compared > 0
+    assert two.pairs.compared == 0
+    assert two.pairs.reused == one.pairs.compared
+    np.testing.assert_array_equal(
+        one.models["ikfd"].probabilities, two.models["ikfd"].probabilities
+    )
+
+
+def test_duplicates_are_found_and_contradictions_counted():
+    words = [f"{i:04b}" for i in range(12)] + ["0000", "0000", "0101"]
+    labels = ["a", "b"] * 6 + ["a", "b", "b"]
+    found = evaluate(words, labels, ["ikfd"], measure="levenshtein", folds=2)
+    groups = [group.tolist() for group in found.duplicates.groups]
+    assert groups == [[0, 12, 13], [5, 14]]
+    assert found.duplicates.conflicting == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"models": ["svm"]}, "no model is called 'svm'; there are ikfd"),
+        ({"models": []}, "no model to evaluate"),
+        ({"models": ["ikfd", "ikfd"]}, "named twice"),
+        ({"names": ["one"]}, "1 names for 180 objects"),
+        ({"folds": 61}, "at most the size of the largest class, 60"),
+        ({"y": ["x", *LABELS[1:]]}, r"class 'x' has one object \(row 0\)"),
+        ({"y": ["x"] * 180}, "holds one: 'x'"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(change, message):
+    options = {"X": WORDS, "y": LABELS, "models": ["ikfd"], "measure": "levenshtein"} | change
+    with pytest.raises(ValueError, match=message):
+        evaluate(**options)
+
+
+def test_an_estimator_of_another_kind_is_refused():
+    from sklearn.svm import SVC
+
+    with pytest.raises(TypeError, match="model 'mine' is a SVC"):
+        evaluate(WORDS, LABELS, {"mine": SVC()}, measure="levenshtein")
+
+
+def test_a_class_smaller_than_the_folds_is_in_every_training_set():
+    labels = LABELS.copy()
+    labels[[0, 1, 2]] = "rare"
+    found = evaluate(WORDS, labels, ["ikfd", "knn"], measure="levenshtein", folds=5)
+    assert "rare" in found.classes
+    assert np.isfinite(found.models["ikfd"].probabilities).all()
+
+
+def test_a_map_of_many_keeps_landmarks_and_errors():
+    errors = np.zeros(10_000, dtype=bool)
+    errors[::7] = True
+    landmarks = np.arange(3, 10_000, 100)
+    shown = _shown(10_000, landmarks, errors, np.random.default_rng(0))
+    assert len(shown) == MAPPED
+    assert np.isin(landmarks, shown).all()
+    assert np.isin(np.flatnonzero(errors), shown).all()
+    everyone_wrong = _shown(10_000, landmarks, ~errors, np.random.default_rng(0))
+    assert len(everyone_wrong) == MAPPED
+
+
+class TestReliability:
+    def test_honest_probabilities_have_little_error(self):
+        p = RNG.uniform(0.5, 1, 20_000)
+        P = np.column_stack([p, 1 - p])
+        codes = (RNG.uniform(size=20_000) > p).astype(int)
+        assert reliability(P, codes).error < 0.02
+
+    def test_overconfidence_is_its_gap(self):
+        P = np.tile([0.95, 0.05], (100, 1))
+        codes = np.repeat([0, 1], [70, 30])
+        assert reliability(P, codes).error == pytest.approx(0.25)
+
+    def test_certainty_falls_into_the_last_step(self):
+        bins = reliability(np.array([[1.0, 0.0]]), np.array([0]))
+        assert bins.count[-1] == 1
+
+    def test_log_loss_of_an_impossible_class_is_finite(self):
+        assert np.isfinite(log_losses(np.array([[1.0, 0.0]]), np.array([1]))).all()

@@ -1,0 +1,88 @@
+"""Evaluations that are made up, to see every corner of a report without computing one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from krein.core.spectrum import SpectrumEstimate, negative_mass, signature
+from krein.evaluation import Evaluation, ModelResult
+from krein.evaluation.overview import Duplicates, ObjectMap
+from krein.evaluation.result import PairCount
+
+HOSTILE = "</script><script>document.title='broken'</script><img src=http://127.0.0.1:9/x>\"'&"
+
+
+def made_up(
+    n=120,
+    n_classes=3,
+    n_models=2,
+    *,
+    hostile=False,
+    given=False,
+    psd=False,
+    perfect=False,
+    grown=True,
+    seed=0,
+    shown=None,
+):
+    """Return an evaluation of `n` objects; with `hostile`, of names and labels that are markup."""
+    rng = np.random.default_rng(seed)
+    classes = np.array(
+        [f"{HOSTILE}{c:02d}" if hostile else f"Family_{c:02d}+Long_Name" for c in range(n_classes)]
+    )
+    codes = np.arange(n) % n_classes
+    labels = classes[codes]
+    folds = rng.permutation(n) % 4
+    centres = rng.normal(scale=6, size=(n_classes, 2))
+    landmarks = np.sort(rng.choice(n, max(2, n // 20), replace=False))
+    curve = {
+        "landmarks": np.array([10.0, 20, 30]),
+        "criterion": np.array([0.5, 0.2, 0.21]),
+        "standard_error": np.array([0.05, 0.04, 0.04]),
+        "evaluations": np.array([100.0, 200, 300]),
+    }
+    models = {}
+    for k in range(n_models):
+        P = rng.dirichlet(np.ones(n_classes), size=n) * (0.0 if perfect else 2.0 + 0.4 * k)
+        P[np.arange(n), codes] += 1
+        P /= P.sum(axis=1, keepdims=True)
+        name = f"{HOSTILE} model {k}" if hostile else f"model {k}"
+        models[name] = ModelResult(
+            name=name,
+            title="what it is",
+            classes=classes,
+            labels=labels,
+            folds=folds,
+            probabilities=P,
+            evaluations=n * 20,
+            comparisons=float(len(landmarks)),
+            seconds={"compare": 1.5, "fit": 0.3, "predict": 0.01},
+            landmarks=[landmarks] * 4,
+            curve=curve if grown and k == 0 else None,
+        )
+    lam = np.sort(rng.exponential(size=n) ** 3) * (
+        1 if psd else np.where(rng.random(n) < 0.3, -1, 1)
+    )
+    objects = np.arange(n) if shown is None else np.sort(rng.choice(n, shown, replace=False))
+    xy = centres[codes[objects]] + rng.normal(size=(len(objects), 2))
+    return Evaluation(
+        names=[f"{HOSTILE}{i}" if hostile else f"object {i}" for i in range(n)],
+        labels=labels,
+        classes=classes,
+        folds=folds,
+        models=models,
+        pairs=PairCount(0 if given else n * 25, 0, 0.0 if given else 2.0, given),
+        spectrum=SpectrumEstimate(signature(lam), negative_mass(lam), n, n, np.sort(lam)),
+        duplicates=Duplicates([np.array([0, 1])], 1),
+        map=ObjectMap(objects, xy, landmarks, 9, 2, "t-SNE"),
+        settings={
+            "measure": HOSTILE if hostile else "smith-waterman",
+            "measure_params": {"gap_open": "11"},
+            "landmarks": "meb",
+            "n_landmarks": None,
+            "folds": 4,
+            "random_state": 0,
+            "symmetrize": False,
+            "versions": {"krein": "0.1.0", "python": "3.11"},
+        },
+    )

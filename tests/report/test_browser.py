@@ -1,0 +1,176 @@
+"""The report in a browser: nothing breaks, nothing is fetched, pointer and keyboard tell names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from krein.report import write_report
+
+from .examples import HOSTILE, made_up
+
+CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
+pytest.importorskip("playwright", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+
+QUIET = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open reports; at the end, nothing may have gone wrong and nothing been asked for."""
+    wrong, contexts = [], []
+
+    def open_report(evaluation, *, width=1200, scheme="light", **options):
+        path = tmp_path / "report.html"
+        write_report(evaluation, path, **options)
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+        url = path.as_uri()
+        page.on("request", lambda r: None if r.url == url else wrong.append(f"asked: {r.url}"))
+        page.goto(url)
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def point_at(page, i):
+    circle = page.locator("#points circle").nth(i)
+    circle.scroll_into_view_if_needed()
+    box = circle.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def test_the_pointer_tells_a_name(opened):
+    page = opened(made_up())
+    assert page.locator("#tip").is_hidden()
+    for i in (0, 17, 119):
+        point_at(page, i)
+        assert page.locator("#tip").is_visible()
+        told = page.locator("#tip").inner_text()
+        assert told.startswith("object ")
+        assert "Family_" in told
+    page.mouse.move(2, 2)
+    assert page.locator("#tip").is_hidden()
+
+
+def test_the_keyboard_goes_from_object_to_object(opened):
+    page = opened(made_up())
+    page.locator("#show-landmarks").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "map"
+    first = page.locator("#told").inner_text()
+    assert first.startswith("object 0: Family_00")
+    seen = {first}
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowLeft"):
+        page.keyboard.press(key)
+        seen.add(page.locator("#told").inner_text())
+        assert page.locator("#tip b").inner_text() in page.locator("#told").inner_text()
+    assert len(seen) >= 3
+    page.keyboard.press("Escape")
+    assert page.locator("#tip").is_hidden()
+
+
+def test_focus_can_be_seen(opened):
+    page = opened(made_up())
+    page.locator("#show-landmarks").focus()
+    page.keyboard.press("Tab")
+    style = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert style != "none"
+
+
+def test_one_class_is_shown_and_the_rest_greyed(opened):
+    page = opened(made_up(n=300, n_classes=30))
+    page.select_option("#only", "7")
+    assert page.locator("#points circle:not(.off)").count() == 10
+    page.select_option("#only", "")
+    assert page.locator("#points circle.off").count() == 0
+
+
+def test_another_model_is_shown_in_detail(opened):
+    page = opened(made_up(n_models=3))
+    page.click("[data-pick='2']")
+    assert page.locator("[data-pick='2']").get_attribute("aria-pressed") == "true"
+    assert page.locator("#confusion .per-model:visible").count() == 1
+    assert page.locator("#confusion .per-model:visible .which").inner_text() == "model 2"
+    assert page.locator("[data-name]").first.inner_text() == "model 2"
+
+
+def test_an_object_is_found_by_name_and_from_a_list(opened):
+    page = opened(made_up())
+    page.fill("#find", "OBJECT 42")
+    assert page.locator("#tip b").inner_text() == "object 42"
+    button = page.locator(".objects [data-go]:visible").first
+    name = button.inner_text()
+    button.click()
+    assert page.locator("#tip b").inner_text() == name
+
+
+def test_markup_in_names_and_labels_does_nothing(opened):
+    page = opened(made_up(hostile=True), title=HOSTILE, command=HOSTILE)
+    assert page.title() == HOSTILE
+    point_at(page, 3)
+    assert page.locator("#tip b").inner_text().startswith(HOSTILE)
+    page.select_option("#only", "1")
+    page.click("[data-pick='1']")
+    page.wait_for_timeout(200)
+    assert page.locator("script").count() == 2
+    assert page.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 30])
+def test_it_fits_on_a_telephone(opened, n_classes):
+    page = opened(made_up(n=300, n_classes=n_classes, n_models=3), width=390)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_dark_is_dark_and_can_be_read(opened):
+    def brightness(colour):
+        return sum(int(v) for v in colour[4:-1].split(",")[:3])
+
+    shades = {}
+    for scheme in ("light", "dark"):
+        page = opened(made_up(), scheme=scheme)
+        style = "getComputedStyle(document.body)"
+        shades[scheme] = [
+            brightness(page.evaluate(f"{style}.{k}")) for k in ("backgroundColor", "color")
+        ]
+    assert shades["light"][0] > 700 > 200 > shades["light"][1]
+    assert shades["dark"][0] < 120 < 600 < shades["dark"][1]
+
+
+def test_it_prints(opened, tmp_path):
+    page = opened(made_up(n=300, n_classes=30), scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator("#controls").is_hidden()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.pdf(path=tmp_path / "report.pdf", format="A4")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert os.path.getsize(tmp_path / "report.pdf") > 20_000

@@ -1,0 +1,300 @@
+"""What a report tells is what was found; where it stands does not overlap; markup stays text."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from krein.report import render_report, write_report
+from krein.report.charts import (
+    chosen_point,
+    growth_chart,
+    nice_ticks,
+    reject_chart,
+    reliability_chart,
+    spectrum_chart,
+)
+from krein.report.content import report_content
+from krein.report.objectmap import COLOURS, _overlap, draw_map
+from krein.report.page import breakable, embedded
+
+from .examples import HOSTILE, made_up
+
+VOID = {"meta", "br", "wbr", "input", "img", "link", "circle", "path"}
+
+
+class Reader(HTMLParser):
+    """Reads a page and keeps what tests ask about."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.ids, self.headings, self.text = [], [], [], [], []
+        self.attributes = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def content(evaluation, **options):
+    return report_content(
+        evaluation, **{"title": None, "command": None, "threshold": None} | options
+    )
+
+
+CORNERS = {
+    "two classes": {"n_classes": 2},
+    "one model": {"n_models": 1},
+    "thirty classes, six models": {"n": 600, "n_classes": 30, "n_models": 6},
+    "a matrix that is a kernel": {"given": True, "psd": True},
+    "nothing wrong": {"perfect": True},
+    "no growth": {"grown": False},
+    "a part of the objects on the map": {"n": 300, "shown": 80},
+    "hostile": {"hostile": True},
+}
+
+
+@pytest.mark.parametrize("options", CORNERS.values(), ids=CORNERS)
+def test_every_element_closes_and_headings_go_down_one_at_a_time(options):
+    page = Reader(render_report(made_up(**options), command="krein evaluate x"))
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    steps = np.diff(page.headings)
+    assert steps.max() <= 1
+    assert "nan" not in " ".join(page.text).replace("[", " ").split()
+
+
+@pytest.mark.parametrize("options", CORNERS.values(), ids=CORNERS)
+def test_nothing_is_asked_from_anywhere(options):
+    page = Reader(render_report(made_up(**options)))
+    assert page.tags.count("script") == 2  # the data and our own
+    assert not {"img", "link", "iframe", "object", "embed", "form", "base"} & set(page.tags)
+    for _, name, value in page.attributes:
+        assert not name.startswith("on")
+        if name in ("src", "href", "action", "data", "srcset"):
+            assert value.startswith("#")
+
+
+def test_hostile_names_are_read_as_they_are():
+    text = render_report(made_up(hostile=True), title=HOSTILE, command=HOSTILE)
+    page = Reader(text)
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+    assert data["names"][5] == f"{HOSTILE}5"
+    assert data["classes"][0] == f"{HOSTILE}00"
+    assert any(HOSTILE in part for part in page.text)
+
+
+def test_data_in_a_script_element_cannot_end_it():
+    nasty = "</ScRiPt><!--<script>\u2028&"
+    text = embedded([nasty])
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == [nasty]
+
+
+def test_the_script_is_allowed_by_its_hash_alone():
+    import base64
+    import hashlib
+
+    text = render_report(made_up())
+    script = re.findall(r"<script>(.*?)</script>", text, re.S)
+    assert len(script) == 1
+    digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert f"script-src &#39;sha256-{digest}" in policy or f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+    assert "eval" not in script[0]
+    assert "innerHTML" not in script[0]
+
+
+def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    write_report(made_up(), path, title="first")
+    before = path.read_text("utf-8")
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("krein.io.atomic.os.fsync", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(made_up(), path, title="second")
+    assert path.read_text("utf-8") == before
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_name_of_bytes_that_are_no_text_is_written(tmp_path):
+    evaluation = made_up()
+    evaluation.names[0] = b"caf\xe9".decode("utf-8", "surrogateescape")
+    write_report(evaluation, tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_without_jinja2_the_error_names_the_extra(monkeypatch):
+    real = builtins.__import__
+
+    def no_jinja(name, *rest):
+        if name == "jinja2":
+            raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", no_jinja)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "krein\[report\]"'):
+        render_report(made_up())
+
+
+def test_a_report_of_many_objects_stays_light():
+    text = render_report(made_up(n=8000, n_classes=30, n_models=6, shown=4000))
+    assert len(text.encode()) < 3_000_000
+
+
+def test_an_impossible_threshold_is_refused():
+    with pytest.raises(ValueError, match=r"from 0 to 1; got 1\.5"):
+        render_report(made_up(), threshold=1.5)
+
+
+class TestLists:
+    def test_surprising_objects_are_wrong_and_surest_first(self):
+        evaluation = made_up(n=200, seed=3)
+        for model, told in zip(
+            evaluation.models.values(), content(evaluation)["models"], strict=True
+        ):
+            listed = told["surprising"]
+            sure = [row["p"] for row in listed]
+            assert sure == sorted(sure, reverse=True)
+            assert all(row["first"] != row["true"] for row in listed)
+            assert max(model.probabilities[~model.right].max(axis=1)) == sure[0]
+
+    def test_doubtful_objects_have_the_smallest_margins(self):
+        evaluation = made_up(n=200, seed=4)
+        model = next(iter(evaluation.models.values()))
+        ranked = np.sort(model.probabilities, axis=1)
+        margins = np.sort(ranked[:, -1] - ranked[:, -2])
+        listed = content(evaluation)["models"][0]["doubtful"]
+        np.testing.assert_allclose([row["p"] - row["q"] for row in listed], margins[: len(listed)])
+
+    def test_the_most_frequent_confusions_come_first(self):
+        told = content(made_up(n=400, n_classes=5))["models"][1]
+        counts = [row["count"] for row in told["confusions"]]
+        assert counts == sorted(counts, reverse=True)
+        assert counts[0] == max(
+            cell["count"] for row in told["confusion"] for cell in row["cells"] if not cell["right"]
+        )
+
+
+class TestChosenPoint:
+    def test_errors_among_the_answers_are_at_most_half(self):
+        for seed in range(5):
+            model = made_up(n=300, seed=seed).best
+            point = chosen_point(model, None)
+            assert 1 - point.accuracy <= (1 - model.right.mean()) / 2 + 1e-12
+            # and answering any more would be too many
+            less = model.probabilities.max(axis=1)
+            below = less[less < point.threshold]
+            if len(below):
+                accepted = less >= below.max()
+                assert 1 - model.right[accepted].mean() > (1 - model.right.mean()) / 2
+
+    def test_a_given_threshold_is_taken(self):
+        model = made_up().best
+        point = chosen_point(model, 0.6)
+        assert point.coverage == np.mean(model.probabilities.max(axis=1) >= 0.6)
+
+    def test_there_is_none_without_errors_or_answers(self):
+        assert chosen_point(made_up(perfect=True).best, None) is None
+        assert chosen_point(made_up().best, 1.0) is None
+
+
+class TestCharts:
+    def test_everything_stays_on_the_canvas(self):
+        for options in ({}, {"n": 600, "n_classes": 30, "n_models": 6}, {"perfect": True}):
+            evaluation = made_up(**options)
+            models = list(evaluation.models.values())
+            charts = [
+                reliability_chart(models),
+                reject_chart(models, [chosen_point(m, None) for m in models]),
+                spectrum_chart(evaluation.spectrum.eigenvalues),
+                growth_chart(models),
+            ]
+            for chart in charts:
+                drawn = " ".join([line.path for line in chart.lines] + [d for _, d in chart.shapes])
+                for x, y in re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", drawn):
+                    assert chart.left <= float(x) <= chart.right
+                    assert chart.top - 1 <= float(y) <= chart.bottom + 1
+                assert chart.alternative
+
+    def test_ticks_are_round_and_inside(self):
+        for low, high in ((0, 1), (0.93, 1), (0, 8031), (0, 3e-5), (5, 5)):
+            ticks = nice_ticks(low, high)
+            assert ticks
+            assert min(ticks) >= low - 1e-9
+            assert max(ticks) <= high + 1e-9
+            assert len(ticks) <= 11
+
+    def test_the_negative_part_is_drawn_only_where_there_is_one(self):
+        assert "negative" in dict(spectrum_chart(np.array([3.0, 1, -1])).shapes)
+        assert "negative" not in dict(spectrum_chart(np.array([3.0, 1, 0])).shapes)
+        spectrum_chart(np.zeros(4))  # nothing to see, and no error
+
+
+class TestMap:
+    def drawn(self, n_classes, n=600):
+        evaluation = made_up(n=n, n_classes=n_classes)
+        codes = np.searchsorted(evaluation.classes, evaluation.labels)
+        return draw_map(evaluation.map, codes, [str(c) for c in evaluation.classes])
+
+    def test_points_lie_inside(self):
+        for n_classes in (2, 30):
+            drawn = self.drawn(n_classes)
+            assert (drawn.xy >= 0).all()
+            assert (drawn.xy <= [drawn.width, drawn.height]).all()
+
+    def test_names_of_thirty_classes_do_not_overlap(self):
+        drawn = self.drawn(30)
+        boxes = []
+        for label in drawn.labels:
+            w, h = 0.6 * drawn.letter * len(label.text), 1.2 * drawn.letter
+            boxes.append((label.x - w / 2, label.y - h / 2, label.x + w / 2, label.y + h / 2))
+        overlaps = [_overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
+        assert max(overlaps) == 0
+
+    def test_few_classes_have_a_colour_of_their_own_and_many_share_all(self):
+        assert len(set(self.drawn(8).colours)) == 8
+        colours = self.drawn(30).colours
+        assert set(colours) == set(range(COLOURS))
+        assert max(np.bincount(colours)) <= 30 / COLOURS + 4
+
+    def test_objects_that_are_all_one_point_are_drawn(self):
+        evaluation = made_up(n=40)
+        found = evaluation.map
+        same = type(found)(found.objects, np.zeros((40, 2)), found.landmarks, 0, 0, "axes")
+        codes = np.searchsorted(evaluation.classes, evaluation.labels)
+        assert np.isfinite(draw_map(same, codes, ["a", "b", "c"]).xy).all()
+
+
+def test_long_names_may_be_broken_and_stay_escaped():
+    assert breakable("Ab_C+d") == "Ab_<wbr>C+<wbr>d"
+    assert "<script" not in breakable("<script_x>")
