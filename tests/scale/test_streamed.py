@@ -88,6 +88,17 @@ def test_a_memory_map_gives_what_an_array_gives(make, tmp_path, few_candidates):
     np.testing.assert_array_equal(in_memory.predict(X), from_file.predict(mapped))
 
 
+def test_a_memory_map_that_needs_all_objects_is_an_array(tmp_path, few_candidates):
+    X, y = make_points(700)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    weights = np.linspace(0.5, 1.5, 700)
+    a, b = (IKFD(random_state=0).fit(Z, y, weights) for Z in (X, mapped))
+    equal_models(a, b, X)
+    a, b = (PCVM(n_basis=50, random_state=0).fit(Z, y) for Z in (X, mapped))
+    equal_models(a, b, X)
+
+
 def test_labels_may_be_given_beside_a_source(tmp_path, few_candidates):
     X, y = make_points(1200)
     np.save(tmp_path / "x.npy", X)

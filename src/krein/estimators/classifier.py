@@ -141,6 +141,8 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def _elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Collection | None:
         """Return the collection that X is, or None where its objects are in memory."""
+        if isinstance(X, np.memmap) and (sample_weight is not None or self._needs_memory()):
+            return None  # a map can be treated as an array
         precomputed = is_precomputed(self.measure)
         threads = precomputed or get_measure(self.measure, self.measure_params).releases_gil
         data = open_collection(
@@ -157,6 +159,10 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                 "sample_weight goes with objects in memory; class_weight= weighs classes anywhere"
             )
         return data
+
+    def _needs_memory(self) -> bool:
+        """Whether what is asked for needs all objects at hand."""
+        return False
 
     def _surveyed(self, data: Collection, classes: Any = None) -> Survey:
         """Look at the labels of a collection; they are refused where no class can be learned."""

@@ -41,6 +41,7 @@ from ..scale import (
     is_dask,
     is_elsewhere,
 )
+from ..scale.streamed import forget_pages
 from .base import Codes, LandmarkSet, training_values
 from .labels import coded
 
@@ -271,6 +272,8 @@ def wherever(method: Method) -> Method:
     def run(self: Any, X: Any) -> Any:
         precomputed = is_precomputed(self.measure)
         if not is_elsewhere(X, precomputed=precomputed):
+            if isinstance(X, np.memmap) and len(X) > CANDIDATES and not precomputed:
+                return _by_rows(lambda rows: method(self, rows), X)
             return method(self, X)
         check_is_fitted(self)
         if is_dask(X):
@@ -280,6 +283,15 @@ def wherever(method: Method) -> Method:
         return _by_chunk(self, lambda objects: method(self, objects), as_source(X))
 
     return run  # type: ignore[return-value]
+
+
+def _by_rows(method: Callable[[Any], Array], X: Any) -> Array:
+    """Return what `method` says of the rows of a memory map, whose pages are not kept."""
+    parts = []
+    for start in range(0, len(X), CANDIDATES):
+        parts.append(method(np.array(X[start : start + CANDIDATES])))
+        forget_pages(X)
+    return np.concatenate(parts)
 
 
 def _by_chunk(estimator: Any, method: Callable[[Any], Array], source: Any) -> Iterator[Array]:

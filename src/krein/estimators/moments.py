@@ -137,6 +137,7 @@ class MomentClassifier(LandmarkClassifier):
             used = LandmarkSet(self.space_, chosen.places[columns], None)
             self.temperature_ = self._cross_fit(used, values[:, columns], chosen.codes, None)
         self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
+        self.kernel_reused_ = chosen.pairs.reused + total.reused
         return self
 
     def _sum_elsewhere(
@@ -242,7 +243,7 @@ class MomentClassifier(LandmarkClassifier):
         self.classes_, self.temperature_ = known.classes, 1.0
         if before is None:
             chosen = self._chosen(data, known)
-            self.n_samples_seen_ = self.kernel_evaluations_ = 0
+            self.n_samples_seen_ = self.kernel_evaluations_ = self.kernel_reused_ = 0
         else:
             chosen = again(self, data, before.landmarks, known)
         total, spent = self._sum_elsewhere(data, chosen, known.n_objects)
@@ -252,6 +253,7 @@ class MomentClassifier(LandmarkClassifier):
         with calm_blas(len(chosen.landmarks.indices)):
             self._conclude()
         self.kernel_evaluations_ += chosen.pairs.evaluations + total.evaluated + spent
+        self.kernel_reused_ += chosen.pairs.reused + total.reused
         return self
 
     def _remember(self, landmarks: LandmarkSet, moments: ClassMoments) -> None:

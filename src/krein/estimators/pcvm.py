@@ -198,7 +198,7 @@ class PCVM(LandmarkClassifier):
 
     def _fit_elsewhere(self, data: Collection) -> Self:
         """Fit to objects in files or on a cluster, where their basis functions are kept."""
-        if self.solver == "paper" or self.n_basis is not None:
+        if self._needs_memory():
             what = "solver='paper'" if self.solver == "paper" else f"n_basis={self.n_basis!r}"
             raise ValueError(f"{what} needs all objects in memory; leave it at its default")
         known = self._surveyed(data)
@@ -232,7 +232,11 @@ class PCVM(LandmarkClassifier):
                 values = chosen.values()[:, used]
                 self.temperature_ = self._cross_fit(part, values, chosen.codes, weights)
         self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
+        self.kernel_reused_ = chosen.pairs.reused + total.reused
         return self
+
+    def _needs_memory(self) -> bool:
+        return self.solver == "paper" or self.n_basis is not None
 
     def _check(self, sample_weight: Any) -> None:
         if self.solver not in ("em", "paper"):

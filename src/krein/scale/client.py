@@ -138,9 +138,10 @@ def _explained(client: Any, error: BaseException) -> BaseException:
             "memory, most likely. Give the workers more memory, or cut the collection into "
             "smaller partitions"
         )
-    lost = isinstance(error, CancelledError | CommClosedError | TimeoutError)
-    if lost or client.status != "running":
+    if client.status != "running" or isinstance(error, CommClosedError | TimeoutError):
         return _lost(client)
+    if isinstance(error, CancelledError):
+        return RuntimeError(f"the cluster has given up what the fit needs: {error}")
     return error
 
 
