@@ -44,7 +44,7 @@ def run() -> list[dict]:
         def workers() -> None:
             done["workers"] = model().fit(bag, y)
 
-        one, two = best_times(threads, workers, repeats=3)
+        one, two = best_times(threads, workers, repeats=2)
     a, b = done["threads"], done["workers"]
     some = sequences[::40]
     apart = float(np.abs(a.predict_proba(some) - b.predict_proba(some)).max())

@@ -36,6 +36,10 @@ Result = TypeVar("Result")
 TASK_SECONDS = 2.0
 """What a task is to take: a scheduler spends 3–4 ms on each."""
 
+SCHEDULING_SECONDS = 0.02
+"""What the scheduler spends on the five tasks around a piece: where so many threads ask it for work
+that it could not keep up, tasks are longer."""
+
 TASKS_A_THREAD = 8
 """So many at least, lest some workers wait for the last."""
 
@@ -196,7 +200,8 @@ class Clustered(Collection):
         """Return how many objects make a task: a whole branch of blocks that takes seconds."""
         wanted = int(self._starts[-1]) / (TASKS_A_THREAD * max(1, self.threads))
         if pace > 0:
-            wanted = min(wanted, TASK_SECONDS / pace)
+            seconds = max(TASK_SECONDS, SCHEDULING_SECONDS * self.threads)
+            wanted = min(wanted, seconds / pace)
         if most is not None:
             wanted = min(wanted, most / np.sqrt(FAN))
         step = grid
