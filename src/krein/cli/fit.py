@@ -77,7 +77,7 @@ def command(
       krein fit families.fasta --label-pattern 'family=(\\w+)' -o model.krein
       krein fit words.csv --objects word --labels language -o model.krein
       krein fit distances.csv --distance --labels labels.csv -o model.krein
-      krein fit families.fasta --cluster tcp://head:8786 --cache /shared/kept -o model.krein
+      krein fit words.csv --objects word --labels language --cluster local -o model.krein
     """
     check_target(output, force=force)
     check_rule(landmarks, n_landmarks)
