@@ -19,8 +19,6 @@ def test_an_estimator_brings_no_optional_dependency():
     optional = {
         "dask",
         "distributed",
-        "pandas",
-        "pyarrow",
         "numba",
         "matplotlib",
         "click",
