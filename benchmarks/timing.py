@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +38,38 @@ def peak_memory(function: Callable[[], object]) -> float:
         return float(tracemalloc.get_traced_memory()[1])
     finally:
         tracemalloc.stop()
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What a function gave in a process of its own, its seconds, and the peak resident bytes."""
+
+    result: Any
+    seconds: float
+    resident: float
+
+
+def alone(function: Callable[..., Any], *arguments: Any) -> Alone:
+    """Run a function of a module in a new process, and tell how much memory was resident there."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_watched, function, arguments).result()
+
+
+def _watched(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Alone:
+    start = time.perf_counter()
+    result = function(*arguments)
+    seconds = time.perf_counter() - start
+    return Alone(result, seconds, _peak_resident())
+
+
+def _peak_resident() -> float:
+    """Return the most bytes this process has had in memory."""
+    status = Path("/proc/self/status")
+    if status.exists():  # getrusage would count what the parent had when it made this process
+        (line,) = (one for one in status.read_text().splitlines() if one.startswith("VmHWM"))
+        return 1024.0 * int(line.split()[1])
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def exponent(sizes: list[int], times: list[float]) -> float:

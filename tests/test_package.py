@@ -16,7 +16,17 @@ def test_importing_krein_stays_light():
 
 
 def test_an_estimator_brings_no_optional_dependency():
-    optional = {"numba", "matplotlib", "click", "rapidfuzz", "pyopal", "jinja2", "dnaio"}
+    optional = {
+        "dask",
+        "distributed",
+        "numba",
+        "matplotlib",
+        "click",
+        "rapidfuzz",
+        "pyopal",
+        "jinja2",
+        "dnaio",
+    }
     assert not imported_by("from krein import IKFD; IKFD()") & optional
 
 

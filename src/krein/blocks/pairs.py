@@ -99,14 +99,9 @@ class Pairs(ABC):
             part = np.arange(start, stop) if rows is None else np.asarray(rows[start:stop])
             if core is None:
                 return len(part), function(part, self._values(part, cols))
-            place = order[np.searchsorted(cols, part, sorter=order).clip(max=len(cols) - 1)]
-            known = cols[place] == part
-            if not known.any():
-                return len(part), function(part, self._values(part, cols))
-            values = np.empty((len(part), len(cols)))
-            values[known] = core[place[known]]
-            if not known.all():
-                values[~known] = self._values(part[~known], cols)
+            values = with_known(
+                part, cols, core, lambda unknown: self._values(part[unknown], cols), order
+            )
             return len(part), function(part, values)
 
         with progress(n * len(cols), "comparing", self.verbose) as shown:
@@ -121,6 +116,30 @@ class Pairs(ABC):
     def part(self, rows: Indices, cols: Indices) -> Pairs:
         """Return the pairs of some rows with some columns, each numbered anew."""
         return SubsetPairs(self, rows, cols)
+
+
+def with_known(
+    rows: Indices,
+    cols: Indices,
+    core: Array,
+    compare: Callable[[Indices], Array],
+    order: Indices | None = None,
+) -> Array:
+    """Return the values (n, m) of `rows` to `cols`, of which `core` (m, m) holds those of `cols`.
+
+    `compare(places)` gives the values of the rows at these places, which are no columns. `order`
+    is what sorts the columns, where it is known already.
+    """
+    order = np.argsort(cols) if order is None else order
+    place = order[np.searchsorted(cols, rows, sorter=order).clip(max=len(cols) - 1)]
+    known = cols[place] == rows
+    if not known.any():
+        return compare(np.arange(len(rows)))
+    values = np.empty((len(rows), len(cols)))
+    values[known] = core[place[known]]
+    if not known.all():
+        values[~known] = compare(np.flatnonzero(~known))
+    return values
 
 
 class SubsetPairs(Pairs):
@@ -303,14 +322,13 @@ class ObjectPairs(Pairs):
         return values
 
     def _compare(self, rows: Indices, cols: Indices) -> Array:
-        A, B = take(self.objects, rows), take(self.others, cols)
         try:
-            values = self._evaluate(A, B)
+            values = self._evaluate(rows, cols)
         except PairError as error:
             raise self._named(error, rows, cols) from error
         if self.symmetrize:
             try:
-                back = self._evaluate(B, A)
+                back = self._evaluate(rows, cols, swapped=True)
             except PairError as error:
                 swapped = PairError(error.col, error.row, error.reason)
                 raise self._named(swapped, rows, cols) from error
@@ -323,7 +341,11 @@ class ObjectPairs(Pairs):
         self._count(evaluated=values.size * (2 if self.symmetrize else 1))
         return values
 
-    def _evaluate(self, A: Objects, B: Objects) -> Array:
+    def _evaluate(self, rows: Indices, cols: Indices, swapped: bool = False) -> Array:
+        """Return the values of `rows` with `cols` or, swapped, of `cols` with `rows`."""
+        A, B = take(self.objects, rows), take(self.others, cols)
+        if swapped:
+            A, B = B, A
         if self.workers > 1 and not self.measure.releases_gil:
             return in_process(_block, self.measure, A, B, workers=self.workers)
         return self.measure.block(A, B)

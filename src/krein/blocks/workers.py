@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain, islice
 from multiprocessing import parent_process
 from typing import Any, TypeVar
 
@@ -75,26 +76,29 @@ def in_order(
     """Yield `task(item)` in the order of the items, from `workers` threads.
 
     At most `workers + AHEAD` results wait at a time. A single item, and any call from inside a
-    task, runs in the calling thread. BLAS is held to one thread whatever the number of workers:
+    task, runs in the calling thread. Items are taken one by one, in the calling thread, while the
+    workers are busy with earlier ones. BLAS is held to one thread whatever the number of workers:
     threads of ours and of BLAS would fight over the processors, and sums would be rounded
     differently from one number of workers to another.
     """
-    queue = deque(items)
-    if len(queue) <= 1 or getattr(_here, "busy", False):
-        while queue:
-            yield task(queue.popleft())
+    queue = iter(items)
+    first = list(islice(queue, 2))
+    everything = chain(first, queue)
+    if len(first) <= 1 or getattr(_here, "busy", False):
+        yield from map(task, everything)
         return
     with single_blas():
         if workers == 1:
-            while queue:
-                yield task(queue.popleft())
+            yield from map(task, everything)
             return
-        pool = ThreadPoolExecutor(min(workers, len(queue)), thread_name_prefix="krein")
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="krein")
         waiting: deque[Future[Result]] = deque()
         try:
-            while queue or waiting:
-                while queue and len(waiting) < workers + AHEAD:
-                    waiting.append(pool.submit(_busy, task, queue.popleft()))
+            for item in everything:
+                waiting.append(pool.submit(_busy, task, item))
+                if len(waiting) == workers + AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)

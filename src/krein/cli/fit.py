@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ..io import Chunk
+from ..io import Chunk, Source
 from . import options
 from .group import command as krein_command
 from .output import check_target, printable, say
@@ -38,6 +38,12 @@ from .reading import (
 @options.reading
 @options.running
 @click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Compare on a Dask cluster: tcp://host:port of its scheduler, or local for one of this "
+    "machine's processors.",
+)
+@click.option(
     "-o", "--output", required=True, type=click.Path(), help="The model file, as model.krein."
 )
 @click.option("--force", is_flag=True, help="Replace the model file where there is one.")
@@ -56,6 +62,7 @@ def command(
     seed: int,
     jobs: int | None,
     cache: str | None,
+    cluster: str | None,
     output: str,
     force: bool,
     **reading: Any,
@@ -63,12 +70,14 @@ def command(
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
     DATA is FASTA, FASTQ, CSV, TSV, Parquet, .ts, .npy, .npz, .mat or lines of text, packed by gzip
-    or xz or not; - is standard input.
+    or xz or not; - is standard input. A large file is read in pieces, as often as needed: it may be
+    larger than the memory.
 
     \b
       krein fit families.fasta --label-pattern 'family=(\\w+)' -o model.krein
       krein fit words.csv --objects word --labels language -o model.krein
       krein fit distances.csv --distance --labels labels.csv -o model.krein
+      krein fit words.csv --objects word --labels language --cluster local -o model.krein
     """
     check_target(output, force=force)
     check_rule(landmarks, n_landmarks)
@@ -77,11 +86,13 @@ def command(
         **reading,
     )  # fmt: skip
     start = time.perf_counter()
-    chunk = source.read()
-    y = labelled(chunk, source)
+    chunk, whole = beginning(source)
+    y = labelled(chunk, source, whole=whole)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
-    say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
-    say("classes", describe_classes(y))
+    number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
+    say("data", f"{number} objects: {printable(source.understood, 200)}")
+    if whole:
+        say("classes", describe_classes(y))
     say("measure", str(comparison))
     estimator = make_estimator(
         model,
@@ -95,10 +106,18 @@ def command(
         verbose=1,
         random_state=seed,
     )
-    fit_objects(estimator, chunk, y)
+    if cluster is not None:
+        fit_on_cluster(estimator, source, cluster)
+    elif whole:
+        fit_objects(estimator, chunk, y)
+    else:
+        estimator.fit(source)
     estimator.save(output)
+    if not whole:
+        classes = f"{len(estimator.classes_)} classes"
+        say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in pieces")
     say("model", describe(estimator, model, landmarks))
-    say("compared", describe_cost(estimator, len(chunk)))
+    say("compared", describe_cost(estimator, estimator.n_samples_seen_))
     if cache is not None and source.kind != "matrix":
         reused = estimator.kernel_reused_
         total = reused + estimator.kernel_evaluations_
@@ -121,6 +140,36 @@ def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
         estimator.fit(chunk.objects, labels)
     except (ValueError, TypeError) as error:
         raise chunk.located(error) from error
+
+
+def beginning(source: Source) -> tuple[Chunk, bool]:
+    """Return all objects, or the first of more than are held in memory, and whether it is all."""
+    from ..scale import CANDIDATES
+
+    if source.kind == "matrix" or not source.rereadable:
+        return source.read(), True
+    first = next(iter(source.chunks(CANDIDATES + 1)))
+    return (first, False) if len(first) > CANDIDATES else (source.read(), True)
+
+
+def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
+    """Hand the objects out to the workers of a cluster, and fit there."""
+    from ..scale.client import connect
+    from ..scale.spreading import spread
+
+    if source.kind == "matrix":
+        raise click.UsageError("--cluster compares objects; a matrix has been compared already")
+    try:
+        client = connect(address)
+    except (ConnectionError, ImportError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+    with client:
+        threads = sum(client.nthreads().values())
+        say("cluster", f"{threads} threads; watch them at {client.dashboard_link}")
+        try:
+            estimator.fit(*spread(source, client))
+        except ConnectionError as error:
+            raise click.ClickException(str(error)) from error
 
 
 def describe(estimator: Any, model: str, landmarks: str) -> str:

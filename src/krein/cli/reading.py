@@ -68,14 +68,14 @@ def open_data(
     return source
 
 
-def labelled(chunk: Chunk, source: Source) -> list[str]:
-    """Return the labels, or say how to give some."""
+def labelled(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
+    """Return the labels, or say how to give some; one class alone is refused of all objects."""
     if chunk.labels is None:
         how = "--labels FILE or --label-pattern REGEX"
         if chunk.kind not in ("sequences",):
             how = "--labels COLUMN (or a file), or --label-pattern REGEX"
         raise DataError(f"{source.shown}: there are no labels; give them: {how}")
-    if len(set(chunk.labels)) < 2:
+    if whole and len(set(chunk.labels)) < 2:
         raise DataError(f"{source.shown}: all objects have the label {chunk.labels[0]!r}")
     return chunk.labels
 

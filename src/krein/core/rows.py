@@ -1,17 +1,21 @@
 """Passes over the rows of a model, each the sum of a function of one block of rows.
 
 What a pass needs of the data is `total`: rows in memory, on disk or on other machines differ in
-it alone. Only vectors of basis length go in, only sums come out.
+it alone. Only vectors of basis length go in, only sums come out. Blocks begin at multiples of
+`block_rows` and are summed in the fixed order of `ordered`, so that all of them agree to the last
+bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .ordered import ordered_sum
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -56,8 +60,33 @@ class Block:
     s: Array | float
 
 
+def rows_a_block(width: int) -> int:
+    """How many rows of `width` features make a block."""
+    return max(256, BLOCK_BYTES // (8 * max(1, width)))
+
+
+def sums(parts: tuple[Array, ...]) -> list[Array]:
+    """Return what a block gave as sums that may be added to."""
+    return [np.array(part, dtype=np.float64) for part in parts]
+
+
+def add_sums(total: list[Array], more: list[Array]) -> list[Array]:
+    """Add to the sums, in place."""
+    for one, part in zip(total, more, strict=True):
+        one += part
+    return total
+
+
+Term = Callable[[Block], tuple[Array, ...]]
+"""What a pass takes from one block."""
+
+
 class Rows:
-    """Rows in memory, cut into blocks. Nothing is copied but one block at a time."""
+    """Rows in memory, cut into blocks. Nothing is copied but one block at a time.
+
+    A subclass whose features lie elsewhere sets `shape`, `y`, `weight`, `n_classes` and
+    `block_rows`, and overrides `__iter__` or `total`, and `features`.
+    """
 
     def __init__(
         self,
@@ -73,7 +102,7 @@ class Rows:
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
         self.shape = (F.shape[0], F.shape[1])
         self.n_classes = int(self.y.max()) + 1 if n_classes is None else n_classes
-        self.block_rows = block_rows or max(256, BLOCK_BYTES // (8 * max(1, F.shape[1])))
+        self.block_rows = block_rows or rows_a_block(F.shape[1])
         if len(self.y) != self.shape[0]:
             raise ValueError(f"{self.shape[0]} rows but {len(self.y)} labels")
         if self.weight is not None and self.weight.shape != (self.shape[0],):
@@ -103,21 +132,50 @@ class Rows:
             weight[some] *= weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
             part.append(some)
         rows = np.sort(np.concatenate(part))
-        return Rows(self.F[rows], self.y[rows], weight[rows], n_classes=self.n_classes)
+        return Rows(self.features(rows), self.y[rows], weight[rows], n_classes=self.n_classes)
 
-    def total(self, term: Callable[[Block], tuple[Array, ...]]) -> tuple[Array, ...]:
-        """Return Σ term(block) over all blocks, in row order."""
-        sums: list[Array] | None = None
-        for block in self:
-            parts = term(block)
-            if sums is None:
-                sums = [np.array(part, dtype=np.float64) for part in parts]
-            else:
-                for one, part in zip(sums, parts, strict=True):
-                    one += part
-        if sums is None:
-            raise ValueError("no rows to sum over")
-        return tuple(sums)
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows, in memory."""
+        return self.F[rows]
+
+    def total(self, term: Term) -> tuple[Array, ...]:
+        """Return Σ term(block) over all blocks, in the fixed order."""
+        parts: Iterator[list[Array]] = (sums(term(block)) for block in self)
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return tuple(total)
+
+
+class Features(Protocol):
+    """The features of N rows, about their mean, wherever they lie; rows of several problems."""
+
+    mean: Array  # (r,), what was taken off: an offset would cost the Hessian its digits
+
+    def rows(self, recode: Labels, n_classes: int) -> Rows:
+        """Return the rows of the problem in which class c of the labels is class recode[c]."""
+
+
+class FeaturesInMemory:
+    """Features F (N, r), class codes (N,) and weights (N,) or None."""
+
+    def __init__(self, F: Array, codes: NDArray[Any], weight: Array | None = None) -> None:
+        self.codes, self.weight = codes, weight
+        self.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), weight))
+        self.F = F - self.mean
+
+    def rows(self, recode: Labels, n_classes: int) -> Rows:
+        """Return the rows of one problem; the features are not copied."""
+        return Rows(self.F, recode[self.codes], self.weight, n_classes=n_classes)
+
+
+def mean_features(rows: Rows) -> Array:
+    """Return the weighted mean of the features (r,). One pass."""
+
+    def term(block: Block) -> tuple[Array, ...]:
+        s = block.s * np.ones(len(block.y))
+        return s @ block.F, s.sum()
+
+    total, weight = rows.total(term)
+    return total / weight
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,17 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
-from ..blocks import Pairs, SubsetPairs
+from ..blocks import Pairs, SubsetPairs, is_precomputed
 from ..blocks.matrix import as_matrix
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, check_labels
 from ..core.space import LandmarkSpace
 from ..landmarks import Given, Learner, Selection, get_rule, select_landmarks
+from ..measures import get_measure
+from ..scale import Collection, Survey, open_collection, survey
 from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas
+from .elsewhere import Chosen, choose, wherever
+from .labels import coded, distinct
 
 Scorer = Callable[[Array], Array]
 """Values of objects to the landmarks (n, m) → scores (n, C)."""
@@ -55,24 +59,29 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     def _scores(self, values: Array) -> Array:
         """Return the scores (n, C) of the fitted model."""
 
+    @wherever
     def decision_function(self, X: Any) -> Array:
         """Return scores: (n,) for two classes, positive for the second; (n, C) for more."""
         scores = self._map_new(X, self._scores)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @wherever
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of the probabilities (n, C)."""
         return self._map_new(X, lambda values: self._calibrated(self._scores(values)))
 
+    @wherever
     def predict_proba(self, X: Any) -> Array:
         """Return the probability (n, C) of each class, in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
+    @wherever
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each object."""
         best = np.argmax(self.predict_proba(X), axis=1)
         return self.classes_[best]
 
+    @wherever
     def rank_labels(self, X: Any) -> NDArray[Any]:
         """Return all labels of each object (n, C), the most probable first."""
         order = np.argsort(-self.predict_proba(X), axis=1, kind="stable")
@@ -105,12 +114,9 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes, whatever they are
             assert_all_finite(y, input_name="y")
             check_classification_targets(y)
-        known = _distinct(y) if classes is None else np.unique(classes)
-        if len(known) < 2:
-            raise ValueError(
-                f"{name} needs two classes or more; y holds one class: {known.tolist()[0]!r}"
-            )
-        codes = _coded(y, known)
+        known = distinct(y) if classes is None else np.unique(classes)
+        self._refuse_one_class(known)
+        codes = coded(y, known)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(
@@ -125,6 +131,64 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                     "objects, so scale them to sum to about as many"
                 )
         return X, codes, weights, known
+
+    def _refuse_one_class(self, known: NDArray[Any]) -> None:
+        if len(known) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs two classes or more; y holds one class: "
+                f"{known.tolist()[0]!r}"
+            )
+
+    def _elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Collection | None:
+        """Return the collection that X is, or None where its objects are in memory."""
+        if isinstance(X, np.memmap) and (sample_weight is not None or self._needs_memory()):
+            return None  # a map can be treated as an array
+        precomputed = is_precomputed(self.measure)
+        threads = precomputed or get_measure(self.measure, self.measure_params).releases_gil
+        data = open_collection(
+            X,
+            y,
+            precomputed=precomputed,
+            threads=threads,
+            n_jobs=self.n_jobs,
+            cache=None if precomputed else self.cache,
+            verbose=self.verbose,
+        )
+        if data is not None and sample_weight is not None:
+            raise ValueError(
+                "sample_weight goes with objects in memory; class_weight= weighs classes anywhere"
+            )
+        return data
+
+    def _needs_memory(self) -> bool:
+        """Whether what is asked for needs all objects at hand."""
+        return False
+
+    def _surveyed(self, data: Collection, classes: Any = None) -> Survey:
+        """Look at the labels of a collection; they are refused where no class can be learned."""
+        if self.multiclass not in ("joint", "ovr"):
+            raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
+        found = survey(data)
+        if found.n_objects == 0:
+            raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
+        if found.classes.dtype.kind not in "biuUS":
+            assert_all_finite(found.classes, input_name="y")
+            check_classification_targets(found.classes)
+        if classes is None:
+            self._refuse_one_class(found.classes)
+            return found
+        known = np.unique(classes)
+        counts = np.zeros(len(known), dtype=int)
+        counts[coded(found.classes, known)] = found.counts
+        return Survey(found.n_objects, known, counts)
+
+    def _chosen(self, data: Collection, known: Survey) -> Chosen:
+        """Choose landmarks of a collection, and note them."""
+        self.classes_ = known.classes
+        self.n_objects_ = self.n_samples_seen_ = known.n_objects
+        chosen = choose(self, data, known)
+        self.selection_ = chosen.selection
+        return chosen
 
     def _choose(self, pairs: Pairs, codes: Codes | None, weights: Array | None = None) -> Selection:
         """Choose landmarks for this classifier, among objects of weight above 0."""
@@ -187,29 +251,6 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 def _length(X: Any) -> int:
     """How many objects; a path names a file of values."""
     return len(as_matrix(X)) if isinstance(X, str) or hasattr(X, "__fspath__") else _num_samples(X)
-
-
-_LABELS = 65_536  # looked at together, so that memory does not grow with their number
-
-
-def _distinct(y: NDArray[Any]) -> NDArray[Any]:
-    """Return the sorted distinct labels."""
-    parts = [np.unique(y[i : i + _LABELS]) for i in range(0, len(y), _LABELS)]
-    return np.unique(np.concatenate(parts))
-
-
-def _coded(y: NDArray[Any], classes: NDArray[Any]) -> Codes:
-    """Return the place of each label among the classes, in the smallest type that holds it."""
-    codes = np.empty(len(y), dtype=np.min_scalar_type(len(classes) - 1))
-    for i in range(0, len(y), _LABELS):
-        part = y[i : i + _LABELS]
-        found = np.searchsorted(classes, part).clip(max=len(classes) - 1)
-        unseen = classes[found] != part
-        if unseen.any():
-            label = part[unseen].tolist()[0]
-            raise ValueError(f"label {label!r} is not among the classes {classes.tolist()}")
-        codes[i : i + _LABELS] = found
-    return codes
 
 
 def _stratified_folds(codes: Codes, weights: Array | None, rng: np.random.Generator) -> Codes:

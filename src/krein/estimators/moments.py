@@ -5,20 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
 from numbers import Real
 from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from ..core.checks import Array, Indices
 from ..core.covariance import Shrinkage
 from ..core.fisher import LinearDiscriminant
 from ..core.moments import ClassMoments
+from ..core.ordered import ordered_sum
 from ..core.quadratic import QuadraticDiscriminant
 from ..core.space import LandmarkSpace
+from ..scale import CANDIDATES, Collection, Counted
 from .base import (
     Codes,
     LandmarkSet,
@@ -28,6 +30,7 @@ from .base import (
     training_values,
 )
 from .classifier import LandmarkClassifier, Scorer
+from .elsewhere import Chosen, MomentTerm, again
 
 Chunk = Callable[[Indices, Array], ClassMoments]
 
@@ -71,8 +74,11 @@ class MomentClassifier(LandmarkClassifier):
         Parameters
         ----------
         X : sequence of N objects, or an N×N matrix of values
-            What the measure compares; for a precomputed measure the values themselves.
-        y : array of N labels
+            What the measure compares; for a precomputed measure the values themselves. Objects
+            that are not in memory too: the path of a file or a source out of `krein.io` (with its
+            labels), a memory map, a Dask collection. Their landmarks are chosen among about
+            20,000 objects.
+        y : array of N labels, or None where X has them
         sample_weight : array of N numbers, optional
             How many objects each one counts for. Landmarks are chosen among those above 0,
             whatever their weight.
@@ -85,6 +91,11 @@ class MomentClassifier(LandmarkClassifier):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        data = self._elsewhere(X, y, sample_weight)
+        if data is not None:
+            with data:
+                whole = data.in_memory(CANDIDATES)
+                return self._fit_elsewhere(data) if whole is None else self._fit(*whole, None)
         X, codes, weights, self.classes_ = self._validated(X, y, sample_weight)
         self._priors(np.bincount(codes, minlength=len(self.classes_)).astype(float))  # refuse early
         pairs = self._open(X)
@@ -106,6 +117,47 @@ class MomentClassifier(LandmarkClassifier):
             self.temperature_ = self._cross_fit(used, values[:, columns], codes, weights)
         self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
         return self
+
+    def _fit_elsewhere(self, data: Collection) -> Self:
+        """Fit to objects in files or on a cluster, beside which the measure runs."""
+        known = self._surveyed(data)
+        self.classes_ = known.classes
+        self._priors(known.counts.astype(float))  # refuse early
+        chosen = self._chosen(data, known)
+        landmarks = chosen.landmarks
+        total, spent = self._sum_elsewhere(data, chosen, known.n_objects)
+        self._remember(landmarks, total.value)
+        with calm_blas(len(landmarks.indices)):
+            self._conclude()
+        self.temperature_ = 1.0
+        if self.calibrate:
+            # one number: the candidates tell it as well as all objects would
+            values = chosen.values()
+            columns = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+            used = LandmarkSet(self.space_, chosen.places[columns], None)
+            self.temperature_ = self._cross_fit(used, values[:, columns], chosen.codes, None)
+        self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
+        self.kernel_reused_ = chosen.pairs.reused + total.reused
+        return self
+
+    def _sum_elsewhere(
+        self, data: Collection, chosen: Chosen, n_objects: int
+    ) -> tuple[Counted[ClassMoments], int]:
+        """Return the moments of a collection, and how many pairs the plan for them took."""
+        space = chosen.landmarks.space
+        term = MomentTerm(
+            chosen.columns, space, space.origin(), self.classes_, by_class=self._by_class
+        )
+        pace, spent = chosen.pace(term, n_objects) if data.plans else (0.0, 0)
+        total = data.total(
+            term,
+            chosen.grid,
+            add,
+            n_objects=n_objects,
+            pairs=len(chosen.columns),
+            pace=pace,
+        )
+        return total, spent
 
     @available_if(_streams)
     def partial_fit(
@@ -131,18 +183,17 @@ class MomentClassifier(LandmarkClassifier):
         self
         """
         with all_or_nothing(self):
-            return self._add(X, y, classes, sample_weight)
+            data = self._elsewhere(X, y, sample_weight)
+            if data is None:
+                return self._add(X, y, classes, sample_weight)
+            with data:
+                whole = data.in_memory(CANDIDATES)
+                if whole is not None:
+                    return self._add(*whole, classes, None)
+                return self._add_elsewhere(data, classes)
 
     def _add(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        first = not hasattr(self, "stream_")
-        if first and classes is None:
-            raise ValueError("the first call of partial_fit needs classes=, all there will be")
-        known = self.classes_ if classes is None else np.unique(classes)
-        if not first and not np.array_equal(known, self.classes_):
-            raise ValueError(
-                f"classes={known.tolist()} differ from those of the first call, "
-                f"{self.classes_.tolist()}"
-            )
+        first, known = self._known_classes(classes)
         X, codes, weights, self.classes_ = self._validated(
             X, y, sample_weight, classes=known, reset=first
         )
@@ -172,6 +223,39 @@ class MomentClassifier(LandmarkClassifier):
         self.kernel_reused_ += pairs.reused
         return self
 
+    def _known_classes(self, classes: Any) -> tuple[bool, NDArray[Any]]:
+        """Whether this is the first call of partial_fit, and all classes there will be."""
+        first = not hasattr(self, "stream_")
+        if first and classes is None:
+            raise ValueError("the first call of partial_fit needs classes=, all there will be")
+        known = self.classes_ if classes is None else np.unique(classes)
+        if not first and not np.array_equal(known, self.classes_):
+            raise ValueError(
+                f"classes={known.tolist()} differ from those of the first call, "
+                f"{self.classes_.tolist()}"
+            )
+        return first, known
+
+    def _add_elsewhere(self, data: Collection, classes: Any) -> Self:
+        first, names = self._known_classes(classes)
+        known = self._surveyed(data, names)
+        before = None if first else self.stream_
+        self.classes_, self.temperature_ = known.classes, 1.0
+        if before is None:
+            chosen = self._chosen(data, known)
+            self.n_samples_seen_ = self.kernel_evaluations_ = self.kernel_reused_ = 0
+        else:
+            chosen = again(self, data, before.landmarks, known)
+        total, spent = self._sum_elsewhere(data, chosen, known.n_objects)
+        moments = total.value if before is None else before.moments + total.value
+        self.n_samples_seen_ += known.n_objects
+        self._remember(chosen.landmarks, moments)
+        with calm_blas(len(chosen.landmarks.indices)):
+            self._conclude()
+        self.kernel_evaluations_ += chosen.pairs.evaluations + total.evaluated + spent
+        self.kernel_reused_ += chosen.pairs.reused + total.reused
+        return self
+
     def _remember(self, landmarks: LandmarkSet, moments: ClassMoments) -> None:
         """Keep the moments, and of the landmarks what does not grow with the data."""
         self.stream_ = Stream(replace(landmarks, values=None), moments)
@@ -198,7 +282,7 @@ class MomentClassifier(LandmarkClassifier):
                 by_class=self._by_class,
             )
 
-        return reduce(add, blocks(chunk))
+        return ordered_sum(blocks(chunk), add)
 
     def _learn(
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None

@@ -19,11 +19,13 @@ from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
 from ..core.pcvm_laplace import choose_scale
 from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
 from ..core.pcvm_prune import prune_pcvm
-from ..core.rows import Rows
+from ..core.rows import Features, FeaturesInMemory, Labels
 from ..core.space import LandmarkSpace
 from ..measures import take
+from ..scale import CANDIDATES, Collection
 from .base import Codes, LandmarkSet, all_or_nothing, calm_blas, training_values
 from .classifier import LandmarkClassifier, Scorer
+from .elsewhere import FeatureTerm
 
 OPTIMAL = 5e-4
 """Breach of the optimality conditions, a row, that no prediction shows any more."""
@@ -145,8 +147,9 @@ class PCVM(LandmarkClassifier):
 
         Parameters
         ----------
-        X : sequence of N objects, or an N×N matrix of values
-        y : array of N labels
+        X : sequence of N objects, or an N×N matrix of values; or, as for `IKFD`, objects that are
+            not in memory. Their N×m values are kept in a file, or on the cluster, while fitting.
+        y : array of N labels, or None where X has them
         sample_weight : array of N numbers, optional
             How many objects each one counts for in the likelihood; none of weight 0 is a landmark.
 
@@ -159,6 +162,11 @@ class PCVM(LandmarkClassifier):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check(sample_weight)
+        data = self._elsewhere(X, y, sample_weight)
+        if data is not None:
+            with data:
+                whole = data.in_memory(CANDIDATES)
+                return self._fit_elsewhere(data) if whole is None else self._fit(*whole, None)
         X, codes, weights, self.classes_ = self._validated(X, y, sample_weight)
         self.temperature_ = 1.0
         self._scales: list[float] | None = None
@@ -188,6 +196,48 @@ class PCVM(LandmarkClassifier):
         self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
         return self
 
+    def _fit_elsewhere(self, data: Collection) -> Self:
+        """Fit to objects in files or on a cluster, where their basis functions are kept."""
+        if self._needs_memory():
+            what = "solver='paper'" if self.solver == "paper" else f"n_basis={self.n_basis!r}"
+            raise ValueError(f"{what} needs all objects in memory; leave it at its default")
+        known = self._surveyed(data)
+        self.classes_, self.temperature_ = known.classes, 1.0
+        self._scales = None
+        chosen = self._chosen(data, known)
+        landmarks = chosen.landmarks
+        m, space = len(landmarks.indices), landmarks.space
+        term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, features)
+        pace, spent = chosen.pace(term, known.n_objects) if data.plans else (0.0, 0)
+        kept, total = data.features(
+            term,
+            m,
+            chosen.grid,
+            n_objects=known.n_objects,
+            pairs=m,
+            pace=pace,
+            class_weights=self._weight_of_classes(known.counts.astype(float)),
+        )
+        with calm_blas(m):
+            try:
+                self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
+                self._fit_features(landmarks, kept, chosen.own)
+            finally:
+                kept.close()
+            if self.calibrate:
+                # one number: the candidates tell it as well as all objects would
+                used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+                part = LandmarkSet(space.restricted(used), chosen.places[used], None)
+                weights = self._weighed(chosen.codes, None)
+                values = chosen.values()[:, used]
+                self.temperature_ = self._cross_fit(part, values, chosen.codes, weights)
+        self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
+        self.kernel_reused_ = chosen.pairs.reused + total.reused
+        return self
+
+    def _needs_memory(self) -> bool:
+        return self.solver == "paper" or self.n_basis is not None
+
     def _check(self, sample_weight: Any) -> None:
         if self.solver not in ("em", "paper"):
             raise ValueError(f"solver is 'em' or 'paper'; got {self.solver!r}")
@@ -207,8 +257,14 @@ class PCVM(LandmarkClassifier):
         self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
     ) -> None:
         """The landmarks are the basis objects: predictions need those alone that carry a weight."""
-        F = features(landmarks.space, values)
-        W, b = self._solve(F, None, codes[landmarks.indices], codes, weights)
+        F = FeaturesInMemory(features(landmarks.space, values), codes, weights)
+        self._fit_features(landmarks, F, codes[landmarks.indices])
+
+    def _fit_features(
+        self, landmarks: LandmarkSet, F: Features, own: Codes, *, sparse: bool | None = None
+    ) -> None:
+        """Fit to the basis functions of the landmarks, wherever their values lie."""
+        W, b = self._solve(F, None, own, sparse=sparse)
         kept = _carrying(W)
         self._keep(landmarks, kept)
         self.relevance_ = self.landmarks_
@@ -226,7 +282,7 @@ class PCVM(LandmarkClassifier):
         basis = self._basis(len(codes), landmarks.indices)
         space = landmarks.space
         Q = (B[basis] * space.signs).T
-        W, b = self._solve(B, Q, codes[basis], codes, weights)
+        W, b = self._solve(FeaturesInMemory(B, codes, weights), Q, codes[basis])
         kept = _carrying(W)
         self.relevance_ = basis[kept]
         if len(kept) >= len(landmarks.indices) or space.centre is not None:
@@ -241,11 +297,7 @@ class PCVM(LandmarkClassifier):
         core = pairs.block(chosen, chosen)
         fewer = LandmarkSet(LandmarkSpace.of(core, pairs.kind), chosen, objects)
         F = features(fewer.space, training_values(pairs, fewer))
-        W, b = self._solve(F, None, codes[chosen], codes, weights, sparse=False)
-        kept = _carrying(W)
-        self._keep(fewer, kept)
-        self.relevance_ = self.landmarks_
-        self.dual_coef_, self.intercept_ = W[kept], b
+        self._fit_features(fewer, FeaturesInMemory(F, codes, weights), codes[chosen], sparse=False)
 
     def _basis(self, n: int, landmarks: Indices) -> Indices:
         """Return the rows of the candidate basis objects: the landmarks, then a random sample."""
@@ -261,47 +313,39 @@ class PCVM(LandmarkClassifier):
         return np.sort(order[:size])
 
     def _solve(
-        self,
-        F: Array,
-        Q: Array | None,
-        own: Codes,
-        codes: Codes,
-        weights: Array | None,
-        *,
-        sparse: bool | None = None,
+        self, F: Features, Q: Array | None, own: Codes, *, sparse: bool | None = None
     ) -> tuple[Array, Array]:
         """Return weights (M, 1 or C) and bias; note how the search ended."""
-        F, mean = _about_mean(F, weights)
         fits, scales = [], []
-        for target, basis, size in self._problems(codes, own):
-            rows = Rows(F, target, weights, n_classes=size)
+        for recode, basis, size in self._problems(own):
+            rows = F.rows(recode, size)
             prior, start = GammaPrior(), None
             if size == 2:
                 chosen = choose_scale(rows, basis, Q)
                 prior, start = chosen.prior, (chosen.fit.weights, chosen.fit.bias)
             fit = fit_pcvm(rows, basis, Q, prior=prior, start=start)
-            if self._prunes(sparse, size, len(codes), len(basis)):
+            if self._prunes(sparse, size, rows.shape[0], len(basis)):
                 fit = prune_pcvm(rows, basis, Q, fit, prior=prior).fit
             fits.append(fit)
             scales.append(float(np.sqrt(2 * prior.b)))
         self._note(fits, scales)
         W = np.hstack([fit.weights for fit in fits])
         b = np.concatenate([fit.bias for fit in fits])
-        return W, b - mean @ (W if Q is None else Q @ W)
+        return W, b - F.mean @ (W if Q is None else Q @ W)
 
     def _prunes(self, sparse: bool | None, n_classes: int, n: int, candidates: int) -> bool:
         """Whether to drop basis objects that the loss does not need."""
         sparse = self.sparse if sparse is None else sparse
         return n_classes == 2 and n >= ROWS_A_CANDIDATE * candidates if sparse is None else sparse
 
-    def _problems(self, codes: Codes, own: Codes) -> list[tuple[Codes, Codes, int]]:
-        """The problems to solve: labels, classes of the basis objects, number of classes."""
+    def _problems(self, own: Codes) -> list[tuple[Labels, Codes, int]]:
+        """The problems to solve: new codes of the classes, classes of the basis objects in them,
+        number of classes."""
         n_classes = len(self.classes_)
         if n_classes == 2 or self.multiclass == "joint":
-            return [(codes, own, n_classes)]
-        return [
-            ((codes == c).astype(np.intp), (own == c).astype(np.intp), 2) for c in range(n_classes)
-        ]
+            return [(np.arange(n_classes), own, n_classes)]
+        alone = np.eye(n_classes, dtype=np.intp)
+        return [(recode, recode[own], 2) for recode in alone]
 
     def _note(self, fits: list[PCVMFit], scales: list[float]) -> None:
         worst = max(fits, key=lambda fit: fit.violation)
@@ -323,26 +367,21 @@ class PCVM(LandmarkClassifier):
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
-        F, mean = _about_mean(features(space, values), weights)
-        problems = self._problems(codes, own)
+        F = FeaturesInMemory(features(space, values), codes, weights)
+        problems = self._problems(own)
         if self._scales is None:
             self._scales = [
-                float(np.sqrt(2 * choose_scale(Rows(F, t, weights, n_classes=2), basis).prior.b))
+                float(np.sqrt(2 * choose_scale(F.rows(recode, size), basis).prior.b))
                 if size == 2
                 else 1.0
-                for t, basis, size in problems
+                for recode, basis, size in problems
             ]
         fits = [
-            fit_pcvm(
-                Rows(F, target, weights, n_classes=size),
-                basis,
-                prior=GammaPrior(0.5, 0.5 * scale**2),
-                tol=1e-5,
-            )
-            for (target, basis, size), scale in zip(problems, self._scales, strict=True)
+            fit_pcvm(F.rows(recode, size), basis, prior=GammaPrior(0.5, 0.5 * scale**2), tol=1e-5)
+            for (recode, basis, size), scale in zip(problems, self._scales, strict=True)
         ]
         dual = np.hstack([fit.weights for fit in fits])
-        intercept = np.concatenate([fit.bias for fit in fits]) - mean @ dual
+        intercept = np.concatenate([fit.bias for fit in fits]) - F.mean @ dual
         return lambda V: self._spread(features(space, V) @ dual + intercept)
 
     # -- the published algorithm -------------------------------------------------------------
@@ -403,13 +442,16 @@ class PCVM(LandmarkClassifier):
 
     def _weighed(self, codes: Codes, weights: Array | None) -> Array | None:
         counts = np.bincount(codes, weights=weights, minlength=len(self.classes_)).astype(float)
-        each = self._class_weights(counts)
+        each = self._weight_of_classes(counts)
         if each is None:
             return weights
-        each = each / (
-            (each @ counts) / counts.sum()
-        )  # mean 1: a weight tells no number of objects
         return each[codes] if weights is None else weights * each[codes]
+
+    def _weight_of_classes(self, counts: Array) -> Array | None:
+        """Return the weight of the objects of each class; the mean over all objects is 1, for a
+        weight tells no number of objects."""
+        each = self._class_weights(counts)
+        return None if each is None else each / ((each @ counts) / counts.sum())
 
 
 def features(space: LandmarkSpace, values: Array) -> Array:
@@ -419,12 +461,6 @@ def features(space: LandmarkSpace, values: Array) -> Array:
     prediction needs no landmark whose weight is zero.
     """
     return values if space.centre is None else -0.5 * np.square(values)
-
-
-def _about_mean(F: Array, weights: Array | None) -> tuple[Array, Array]:
-    """Return F about its column means, and these: an offset would cost the Hessian its digits."""
-    mean = np.average(F, axis=0, weights=weights)
-    return F - mean, mean
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:

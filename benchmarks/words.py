@@ -1,0 +1,149 @@
+"""132,000 words of 11 languages by normalised Levenshtein distance, from the file; `KREIN_DATA`.
+
+Every method compares an object with the same 500 training words, drawn at random; a tenth of the
+words is held out.
+"""
+
+from __future__ import annotations
+
+import csv
+import lzma
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from krein import IKFD, PCVM
+from krein.io import open_source
+from krein.measures import get_measure
+
+from .accuracy import folder, no_data
+from .timing import Alone, alone, row
+
+M = 500
+NORMALISED = {"normalize": True}
+
+
+def split(data: Path, place: Path) -> None:
+    """Write the two files: nine tenths to fit, one to test."""
+    with lzma.open(data / "words_language.csv.xz", "rt", newline="", encoding="utf-8") as file:
+        heading, *rows = csv.reader(file)
+    order = np.random.default_rng(0).permutation(len(rows))
+    held = len(rows) // 10
+    for name, part in (("test", order[:held]), ("train", order[held:])):
+        with open(place / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(heading)
+            writer.writerows(rows[i] for i in part)
+
+
+def read(path: Path) -> tuple[list[str], np.ndarray]:
+    with open(path, newline="", encoding="utf-8") as file:
+        _, *rows = csv.reader(file)
+    return [r[1] for r in rows], np.array([r[0] for r in rows])
+
+
+def landmarks(n: int) -> np.ndarray:
+    return np.sort(np.random.default_rng(1).choice(n, M, replace=False))
+
+
+def ours(name: str, place: Path, n: int) -> dict:
+    """Fit from the file and predict the other file by chunk."""
+    model = {"IKFD": IKFD, "PCVM": PCVM}[name](
+        "levenshtein", measure_params=NORMALISED, landmarks=landmarks(n)
+    )
+    start = time.perf_counter()
+    model.fit(open_source(place / "train.csv", objects="word", labels="language"))
+    seconds = time.perf_counter() - start
+    new = open_source(place / "test.csv", objects="word", labels="language")
+    P = np.concatenate(list(model.predict_proba(new)))
+    _, truth = read(place / "test.csv")
+    return {"seconds": seconds, **told(P, model.classes_, truth), "compared": len(model.landmarks_)}
+
+
+def told(P: np.ndarray, classes: np.ndarray, truth: np.ndarray) -> dict:
+    return {
+        "accuracy": 100 * float(np.mean(classes[P.argmax(axis=1)] == truth)),
+        "loss": float(log_loss(truth, P, labels=classes)),
+    }
+
+
+def distances(place: Path, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    words, y = read(place / "train.csv")
+    new, truth = read(place / "test.csv")
+    measure = get_measure("levenshtein", NORMALISED)
+    chosen = [words[i] for i in landmarks(n)]
+    return measure.block(words, chosen), y, measure.block(new, chosen), truth
+
+
+def logistic(place: Path, n: int) -> dict:
+    """Logistic regression on the same rows, all in memory."""
+    start = time.perf_counter()
+    D, y, new, truth = distances(place, n)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(D, y)
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, **told(model.predict_proba(new), model.classes_, truth)}
+
+
+def neighbours(place: Path, n: int) -> dict:
+    """The nearest of the 500; of k = 1, 5, 15 the one that is best on the test."""
+    words, y = read(place / "train.csv")
+    new, truth = read(place / "test.csv")
+    chosen = landmarks(n)
+    start = time.perf_counter()
+    D = get_measure("levenshtein", NORMALISED).block(new, [words[i] for i in chosen])
+    near = y[chosen][np.argsort(D, axis=1, kind="stable")]
+    classes = np.unique(y)
+    best = {"accuracy": 0.0}
+    for k in (1, 5, 15):
+        votes = np.stack([(near[:, :k] == c).sum(axis=1) for c in classes], axis=1)
+        # of as many votes the class of the nearer object
+        votes = votes + 0.5 * (classes == near[:, :1])
+        accuracy = 100 * float(np.mean(classes[votes.argmax(axis=1)] == truth))
+        if accuracy > best["accuracy"]:
+            best = {"accuracy": accuracy, "k": k}
+    return {"seconds": time.perf_counter() - start, **best}
+
+
+def run() -> list[dict]:
+    data = folder()
+    if data is None:
+        return no_data()
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        split(data, place)
+        n = len(read(place / "train.csv")[0])
+        found: dict[str, Alone] = {
+            "k-NN": alone(neighbours, place, n),
+            "IKFD": alone(ours, "IKFD", place, n),
+            "PCVM": alone(ours, "PCVM", place, n),
+            "logistic regression": alone(logistic, place, n),
+        }
+    for what, one in found.items():
+        here = one.result
+        target = "at least k-NN's" if what == "IKFD" else ""
+        target = "at least logistic regression's and k-NN's" if what == "PCVM" else target
+        loss = f", log-loss {here['loss']:.3f}" if "loss" in here else f", k = {here['k']}"
+        rows.append(
+            row(
+                f"words: {what}",
+                here["accuracy"],
+                target,
+                f"fit {here['seconds']:.0f} s, {one.resident / 2**20:.0f} MB resident at most"
+                f"{loss}; {n:,} words to fit, {M} comparisons an object",
+                unit="%",
+            )
+        )
+        print(rows[-1]["name"], f"{rows[-1]['value']:.2f}", rows[-1]["detail"], flush=True)
+    return rows

@@ -1,0 +1,161 @@
+"""Features that stay on a cluster: a pass sends vectors of basis length and gets sums back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..blocks.workers import single_blas
+from ..core.ordered import ordered_sum
+from ..core.rows import (
+    Array,
+    Block,
+    Labels,
+    Rows,
+    Term,
+    add_sums,
+    mean_features,
+    rows_a_block,
+    sums,
+)
+from .client import fetched
+from .collection import FeatureBlock, StoredFeatures
+from .columns import Counted
+
+Kept = Counted[FeatureBlock]
+
+
+class ClusterFeatures(StoredFeatures):
+    """Blocks of `step` rows each, kept by the workers that made them."""
+
+    def __init__(
+        self,
+        client: Any,
+        blocks: list[Any],
+        step: int,
+        shape: tuple[int, int],
+        class_weights: Array | None,
+    ) -> None:
+        self.client, self.blocks, self.step, self.shape = client, blocks, step, shape
+        self.class_weights = class_weights
+        self._codes: NDArray[Any] | None = None
+        self.mean = np.zeros(shape[1])
+        self.mean = mean_features(self.rows(np.zeros(2**16, dtype=np.intp), 1))
+
+    def rows(self, recode: Labels, n_classes: int) -> ClusterRows:
+        """Return the rows of one problem."""
+        return ClusterRows(self, recode, n_classes)
+
+    @property
+    def codes(self) -> NDArray[Any]:
+        """Class codes of all rows, fetched when first asked for."""
+        if self._codes is None:
+            found = self.client.map(block_codes, self.blocks, pure=False)
+            self._codes = np.concatenate(fetched(self.client, found))
+        return self._codes
+
+    def close(self) -> None:
+        """Let the workers forget the blocks."""
+        self.blocks = []
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A term on the rows of one problem, over the blocks of one kept part."""
+
+    term: Term
+    recode: Labels
+    mean: Array
+    class_weights: Array | None
+    block_rows: int
+
+    def __call__(self, kept: FeatureBlock) -> list[Array]:
+        with single_blas():
+            parts = (sums(self.term(block)) for block in self.blocks(kept))
+            total: list[Array] = ordered_sum(parts, add_sums)
+        return total
+
+    def blocks(self, kept: FeatureBlock) -> Iterator[Block]:
+        for a in range(0, len(kept.F), self.block_rows):
+            part = slice(a, a + self.block_rows)
+            codes = kept.codes[part]
+            each = self.class_weights
+            yield Block(
+                kept.F[part] - self.mean,
+                self.recode[codes],
+                1.0 if each is None else each[codes],
+            )
+
+
+class ClusterRows(Rows):
+    """Rows whose features never leave the cluster, but for the few that `thinned` asks for."""
+
+    def __init__(self, kept: ClusterFeatures, recode: Labels, n_classes: int) -> None:
+        self.kept = kept
+        self.recode = recode
+        self.n_classes = n_classes
+        self.shape = kept.shape
+        self.block_rows = rows_a_block(kept.shape[1])
+
+    @property
+    def y(self) -> Labels:  # type: ignore[override]
+        """Class of each row."""
+        return self.recode[self.kept.codes]
+
+    @property
+    def weight(self) -> Array | None:  # type: ignore[override]
+        """Weight of each row."""
+        each = self.kept.class_weights
+        return None if each is None else each[self.kept.codes]
+
+    def __iter__(self) -> Iterator[Block]:
+        raise TypeError("rows on a cluster are summed there: use total")
+
+    def thinned(self, n_rows: int) -> Rows:
+        """Return about `n_rows` of the rows, in memory; all where there are no more."""
+        if n_rows < self.shape[0]:
+            return super().thinned(n_rows)
+        everyone = np.arange(self.shape[0])
+        return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows, which ascend."""
+        step, blocks = self.kept.step, self.kept.blocks
+        edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
+        wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
+        found = self.kept.client.map(block_rows_at, blocks, wanted, pure=False)
+        return np.concatenate(fetched(self.kept.client, found)) - self.kept.mean
+
+    def total(self, term: Term) -> tuple[Array, ...]:
+        """Return Σ term(block), each block where it lies, merged as a tree."""
+        from .clustered import share, tree_sum
+
+        client, kept = self.kept.client, self.kept
+        each = _Pass(term, self.recode, kept.mean, kept.class_weights, self.block_rows)
+        shared = share(client, each)
+        leaves = client.map(sum_block, kept.blocks, run=shared, pure=False)
+        total: list[Array] = tree_sum(client, leaves, add_sums)
+        return tuple(total)
+
+
+# Dask's dashboard shows these by name
+
+
+def sum_block(kept: Kept, run: _Pass) -> list[Array]:
+    """Return what a pass sums over one kept part."""
+    return run(kept.value)
+
+
+def block_codes(kept: Kept) -> NDArray[Any]:
+    """Return the class codes of one kept part."""
+    return kept.value.codes
+
+
+def block_rows_at(kept: Kept, places: Labels) -> Array:
+    """Return some rows of one kept part."""
+    return kept.value.F[places]

@@ -1,0 +1,140 @@
+"""Features of many rows in one file, for passes that need more memory than there is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..blocks.workers import in_order
+from ..core.ordered import ordered_sum
+from ..core.rows import (
+    Array,
+    Block,
+    Labels,
+    Rows,
+    Term,
+    add_sums,
+    mean_features,
+    rows_a_block,
+    sums,
+)
+from .collection import StoredFeatures
+
+
+class FeatureFile(StoredFeatures):
+    """Features (N, r) on disk as doubles, class codes (N,) in memory, a byte or two each.
+
+    The file has no name: whatever ends the process, the room is given back.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        class_weights: Array | None,
+        workers: int,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.class_weights = class_weights
+        self.workers = workers
+        place = os.fspath(folder) if folder is not None else tempfile.gettempdir()
+        os.makedirs(place, exist_ok=True)
+        needed, free = 8 * shape[0] * shape[1], shutil.disk_usage(place).free
+        if needed > free:
+            raise OSError(
+                f"{place}: {shape[0]:,} × {shape[1]} features need {needed / 1e9:.1f} GB for the "
+                f"time of the fit, {free / 1e9:.1f} GB are free; name a larger disk with cache= "
+                "or TMPDIR, or take fewer landmarks"
+            )
+        self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
+        self._codes: list[NDArray[Any]] = []
+        self.codes: NDArray[Any] = np.empty(0, dtype=np.uint8)
+        self.mean = np.zeros(shape[1])
+
+    def append(self, F: Array, codes: NDArray[Any]) -> None:
+        """Write the next rows."""
+        self._file.write(np.ascontiguousarray(F, dtype=np.float64).data)
+        self._codes.append(codes)
+
+    def finish(self) -> None:
+        """Note that all rows are there; find their mean."""
+        self._file.flush()
+        self.codes = np.concatenate(self._codes)
+        self._codes = []
+        if len(self.codes) != self.shape[0]:
+            raise ValueError(
+                f"{len(self.codes)} objects were read where there were {self.shape[0]} before: "
+                "somebody has changed the file meanwhile"
+            )
+        n_classes = int(self.codes.max()) + 1
+        self.mean = mean_features(self.rows(np.arange(n_classes), n_classes))
+
+    def rows(self, recode: Labels, n_classes: int) -> FileRows:
+        """Return the rows of one problem."""
+        return FileRows(self, recode, n_classes)
+
+    def read(self, start: int, stop: int) -> Array:
+        """Return the features of some rows. Threads may call it side by side."""
+        r = self.shape[1]
+        F = np.empty((stop - start, r))
+        if os.preadv(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
+            raise OSError("the file of features ends too early")
+        return F
+
+    def close(self) -> None:
+        """Give the room on the disk back."""
+        self._file.close()
+
+
+class FileRows(Rows):
+    """Rows whose features are read by block, once a pass, from several threads."""
+
+    def __init__(self, kept: FeatureFile, recode: Labels, n_classes: int) -> None:
+        self.kept = kept
+        self.recode = recode
+        self.n_classes = n_classes
+        self.shape = kept.shape
+        self.block_rows = rows_a_block(kept.shape[1])
+
+    @property
+    def y(self) -> Labels:  # type: ignore[override]
+        """Class of each row: 8 bytes each, made when asked for."""
+        return self.recode[self.kept.codes]
+
+    @property
+    def weight(self) -> Array | None:  # type: ignore[override]
+        """Weight of each row."""
+        each = self.kept.class_weights
+        return None if each is None else each[self.kept.codes]
+
+    def __iter__(self) -> Iterator[Block]:
+        return map(self._block, range(0, self.shape[0], self.block_rows))
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows."""
+        found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
+        return found - self.kept.mean
+
+    def total(self, term: Term) -> tuple[Array, ...]:
+        """Return Σ term(block) over all blocks, in the fixed order."""
+
+        def one(start: int) -> list[Array]:
+            return sums(term(self._block(start)))
+
+        parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return tuple(total)
+
+    def _block(self, start: int) -> Block:
+        stop = min(start + self.block_rows, self.shape[0])
+        codes = self.kept.codes[start:stop]
+        each = self.kept.class_weights
+        F = self.kept.read(start, stop)
+        F -= self.kept.mean
+        return Block(F, self.recode[codes], 1.0 if each is None else each[codes])

@@ -1,0 +1,43 @@
+"""A file to a cluster: read once here, each chunk handed to the workers once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CHUNK = 4096
+"""Objects of a partition."""
+
+
+def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
+    """Return the objects and the labels of a source as two `dask.bag`s on the cluster.
+
+    No more than a chunk is in memory here. Each partition is a task whose result is the chunk, so
+    that it outlives the worker that holds it.
+
+    Parameters
+    ----------
+    source : krein.io.Source
+        With labels.
+    client : distributed.Client
+    size : int, default=4096
+        Objects of a partition.
+
+    Returns
+    -------
+    X, y : dask.bag.Bag
+    """
+    import dask
+    import dask.bag as db
+
+    from .client import alive
+    from .clustered import share
+
+    objects, labels = [], []
+    for chunk in source.chunks(size):
+        alive(client)
+        if chunk.labels is None:
+            raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
+        # wrapped: a bag made of bare futures does not hold on to them
+        objects.append(dask.delayed(share(client, chunk.objects)))
+        labels.append(dask.delayed(share(client, chunk.labels)))
+    return db.from_delayed(objects), db.from_delayed(labels)
