@@ -6,9 +6,10 @@
 - solver: `paper` or `ours`; a further word, `calibrated`, asks for a temperature.
 
 The paper's iKFD has a pseudo-inverse where ours shrinks the covariance, one class against the rest
-where ours has one model of all, and a bias half-way between the means. Its PCVM cuts off the
-weights that the M-step makes negative, one class against the rest. Both get the
-same landmarks, chosen once a fold.
+where ours has one model of all, and a bias half-way between the means. Its pseudo-inverse is taken
+here in the coordinates B, in the paper in the columns k(x): where the scatter is singular, as in
+the dense case, the two differ. Its PCVM cuts off the weights that the M-step makes negative, one
+class against the rest. Both get the same landmarks, chosen once a fold.
 """
 
 from __future__ import annotations

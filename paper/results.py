@@ -80,10 +80,11 @@ published numbers, which stand in `paper/published.py`. After Schleif, Gisbrecht
   folds. Landmarks are chosen from the training objects alone.
 - (*) marks a low-rank result that differs from the same dense method: paired t-test over the
   folds, two-sided, {100 * LEVEL:g} %. The paper marks so too and names no test.
-- *Paper's algorithm, here* is the published method in this library: iKFD with the pseudo-inverse,
-  one class against the rest; PCVM with the published M-step (`solver="paper"`). *krein* is what a
-  user gets by default: shrunk covariance, one model of all classes; PCVM under its constraints.
-  Both have the same landmarks.
+- *Paper's algorithm, here* is the published method in this library: iKFD with the pseudo-inverse
+  (taken in the coordinates B; the paper's is taken in k(x), and the two differ where the scatter is
+  singular, as in the dense case), one class against the rest; PCVM with the published M-step
+  (`solver="paper"`). *krein* is what a user gets by default: shrunk covariance, one model of all
+  classes; PCVM under its constraints. Both have the same landmarks.
 - Run times are processor seconds of one core for choosing landmarks, fitting and predicting one
   fold, from values that are there: comparing the objects is not in them.
 - k-means and entropy choose as many landmarks as MEB found on the same fold.

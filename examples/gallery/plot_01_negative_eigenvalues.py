@@ -3,8 +3,9 @@ What a negative eigenvalue is
 =============================
 
 Measure the distances between some villages and you can draw a map of them. Measure the *travel
-times* instead and you may not: where two motorways make a detour quicker than the straight way, no
-map has those lengths, in any number of dimensions. The eigenvalues of a table of distances say how
+times* instead and you may not. Take three villages, each two hours from the others, and a station
+one hour from each: in a map of the villages no point is that near to all three, in any number of
+dimensions. The eigenvalues of a table of distances say how
 wide the map is along each of its axes. A negative one is an axis of *imaginary* width: it is what
 is left over when the table does not fit on any map.
 """
@@ -18,8 +19,8 @@ from krein import PseudoEuclideanEmbedding
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# 120 objects each, four measures. Straight-line distances fit on a map by definition. The others
-# are what people use for their data.
+# 120 objects each, four measures. The inner products of points fit on a map: the points are one.
+# The others are what people use for their data.
 rng = np.random.default_rng(0)
 letters = np.array(list("ACDEFGHIKLMNPQRSTVWY"))
 ancestors = [rng.choice(letters, 30) for _ in range(6)]
@@ -29,7 +30,7 @@ peptides = [
 ]
 balls = np.column_stack([rng.uniform(0, 3, size=(120, 3)), rng.uniform(0.1, 0.6, size=120)])
 cases = {
-    "points in 8 dimensions,\nstraight-line distance": ("linear", rng.normal(size=(120, 8))),
+    "points in 8 dimensions,\ninner product": ("linear", rng.normal(size=(120, 8))),
     "digits,\ntangent distance": ("tangent", load_digits().images[:120]),
     "peptides,\nedit distance": ("levenshtein", peptides),
     "balls in space,\ngap between their surfaces": ("balls", balls),

@@ -1,11 +1,11 @@
 """
-Three models on the same landmarks
-==================================
+Three models, landmarks chosen alike
+====================================
 
 A narrow band of objects lies across a broad cloud. IKFD adds up similarities to the landmarks; IKQD
 gives each class its own covariance, so it can tell a narrow class from a broad one even where few
-landmarks say little; PCVM fits the boundary itself and keeps only the landmarks it needs. Dark
-means sure, pale means in doubt.
+landmarks say little; PCVM fits the boundary itself and, with two classes, drops landmarks that it
+can do without. Dark means sure, pale means in doubt.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ X_new, y_new = draw(3000)
 
 # %%
 # Above, the ELM kernel, the default for vectors. Below, the Manhattan distance, which is no kernel;
-# enclosing balls find six landmarks for it, most of them far out.
+# enclosing balls find six landmarks for it, most of them far out. IKFD and PCVM fail on those.
 shades = LinearSegmentedColormap.from_list("doubt", ["#D55E00", "#f7f7f7", "#0072B2"])
 grid = np.stack(np.meshgrid(*[np.linspace(-3.2, 3.2, 120)] * 2), axis=-1)
 figure, rows = plt.subplots(2, 3, figsize=(9.6, 7), constrained_layout=True)

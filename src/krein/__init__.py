@@ -17,7 +17,17 @@ _HOME = {
     "load": "estimators",
 }
 
-_PARTS = {"blocks", "datasets", "evaluation", "io", "landmarks", "measures", "reject", "report"}
+_PARTS = {
+    "blocks",
+    "datasets",
+    "evaluation",
+    "io",
+    "landmarks",
+    "measures",
+    "reject",
+    "report",
+    "scale",
+}
 
 if TYPE_CHECKING:
     from .estimators import (

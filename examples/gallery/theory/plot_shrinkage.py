@@ -37,7 +37,7 @@ def accuracy(shrinkage, m, seed):
 results = {
     name: np.array([[accuracy(shrinkage, m, seed) for seed in range(3)] for m in numbers])
     for name, shrinkage in (
-        ("pseudo-inverse, as published", 0.0),
+        ("pseudo-inverse", 0.0),
         ("OAS shrinkage, as here", "oas"),
     )
 }

@@ -1,4 +1,4 @@
-"""Pairs that several models look at, each compared once."""
+"""Pairs that several models look at: no value is computed again for another of them."""
 
 from __future__ import annotations
 

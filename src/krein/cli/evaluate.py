@@ -74,13 +74,13 @@ def command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Cross-validate models on DATA, all on the same folds, each pair of objects compared once.
+    """Cross-validate models on DATA, all on the same folds; no value is computed again for another.
 
     Prints accuracy, log-loss, calibration error, AUGRC, comparisons and time, and writes a report
     that opens offline.
 
     \b
-      krein evaluate families.fasta --label-pattern 'family=(\\w+)' --report report.html
+      krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
     """
     check_target(report)

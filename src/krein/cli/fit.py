@@ -74,7 +74,7 @@ def command(
     larger than the memory.
 
     \b
-      krein fit families.fasta --label-pattern 'family=(\\w+)' -o model.krein
+      krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein
       krein fit words.csv --objects word --labels language -o model.krein
       krein fit distances.csv --distance --labels labels.csv -o model.krein
       krein fit words.csv --objects word --labels language --cluster local -o model.krein

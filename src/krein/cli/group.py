@@ -177,8 +177,8 @@ def krein() -> None:
 
     \b
       krein demo
-      krein inspect families.fasta --label-pattern 'family=(\\w+)'
-      krein evaluate families.fasta --label-pattern 'family=(\\w+)' --report report.html
-      krein fit families.fasta --label-pattern 'family=(\\w+)' -o model.krein
+      krein inspect families.fasta --label-pattern 'family=(\\S+)'
+      krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
+      krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein
       krein predict model.krein new.fasta -o labels.csv
     """

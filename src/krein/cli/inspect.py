@@ -46,7 +46,7 @@ def command(
     Objects are read in pieces, and of many a random sample is compared.
 
     \b
-      krein inspect families.fasta --label-pattern 'family=(\\w+)'
+      krein inspect families.fasta --label-pattern 'family=(\\S+)'
       krein inspect distances.csv --distance
     """
     from .survey import Survey, advise, look_at_matrix, look_at_values

@@ -51,7 +51,7 @@ def command(
     from 0. Without labels all objects are one class (auto needs labels).
 
     \b
-      krein landmarks families.fasta --label-pattern 'family=(\\w+)' > landmarks.csv
+      krein landmarks families.fasta --label-pattern 'family=(\\S+)' > landmarks.csv
       krein landmarks words.csv --objects word --landmarks random --n-landmarks 20
     """
     check_target(output)

@@ -66,7 +66,7 @@ def labelling(function: Function) -> Function:
                 "--label-pattern",
                 metavar="REGEX",
                 help="Regular expression that finds the label in a FASTA header, or in a name: "
-                r"its one group, as in 'family=(\w+)'.",
+                r"its one group, as in 'family=(\S+)'.",
             ),
         ],
     )
@@ -130,7 +130,7 @@ def calibrating(function: Function) -> Function:
         "--calibrate/--no-calibrate",
         default=None,
         help="Fit the probabilities to held-out objects (ten folds). By default of ikfd and ikqd; "
-        "those of pcvm are good as they are.",
+        "those of pcvm are left as they are.",
     )
     return option(function)
 

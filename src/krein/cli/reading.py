@@ -140,9 +140,13 @@ def check_rule(landmarks: str, n_landmarks: int | None) -> None:
 
 
 def describe_classes(labels: Sequence[str]) -> str:
-    """Return the number of classes, and the largest and smallest of them with their counts."""
+    """Return the number of classes, and the largest and smallest of them with their counts.
+
+    >>> describe_classes(["a", "a"]), describe_classes(["a", "b", "a"])
+    ('1 class: a (2)', '2 classes: a (2), b (1)')
+    """
     counts = Counter(labels).most_common()
     shown = [f"{printable(name, 30)} ({count:,})" for name, count in counts]
     if len(shown) > 6:
         shown = [*shown[:3], "…", *shown[-2:]]
-    return f"{len(counts)} classes: {', '.join(shown)}"
+    return f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {', '.join(shown)}"

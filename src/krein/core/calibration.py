@@ -1,4 +1,4 @@
-"""One temperature for all scores: p = softmax(β s), fitted to scores of held-out objects.
+"""One number for all scores, the inverse temperature β: p = softmax(β s), fitted held-out.
 
 Temperature scaling (Guo et al. 2017) with a wide normal prior on log β: without it, held-out
 objects that are all classified right would drive β to infinity.

@@ -62,7 +62,8 @@ def inverse_root(
     """Return A (r, s) with A Aᵀ = Σ⁺, and the shrinkage used, for Σ = shrunk scatter / n. O(r³).
 
     `shrinkage` is "oas" or a share of (tr Σ / r) I. At 0 a singular Σ has its pseudo-inverse,
-    as in the paper. Where there is no scatter at all Σ is `fallback` · I.
+    taken in the coordinates of the scatter (the paper's is in those of k(x)). Where there is no
+    scatter at all Σ is `fallback` · I.
     """
     r = len(scatter)
     S = scatter / max(n, 1.0)

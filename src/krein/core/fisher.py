@@ -7,8 +7,11 @@ n_c, Σb and Σbbᵀ are all it needs.
 
 Classes are Gaussian with one covariance Σ: with A Aᵀ = Σ⁻¹ and whitened means ν_c = (μ_c − μ̄)A,
     log p(c | b) = ν_c·(b − μ̄)A − ½‖ν_c‖² + log π_c + const.
-For two classes of equal prior the difference is n − 2 times the paper's
-αᵀk(x) + b with α = N⁺(μ₊ − μ₋), b = −αᵀ(μ₊ + μ₋)/2, where N is its within *scatter*.
+For two classes of equal prior, without shrinkage and where the scatter has full rank in the
+coordinates (r ≤ n − 2), the difference is n − 2 times the paper's αᵀk(x) + b with α = N⁺(m₊ − m₋),
+b = −αᵀ(m₊ + m₋)/2, where its within *scatter* N and means m are those of the columns k(x). Where
+the scatter is singular, as in the dense case, the pseudo-inverse depends on the coordinates: ours
+is taken in B, the paper's in k(x), and the two differ.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ def landmark_basis(
     """Return the basis of landmark similarities W (m, m), symmetric. O(m³).
 
     Keeps |λ| > tol·max|λ| and, where `rank` is given, of those the `rank` largest in |λ|.
-    Truncating bounds the error where W has eigenvalues near zero though K has none: take
-    some 1.5 to 2 times as many landmarks as `rank`.
+    Truncating avoids the division by eigenvalues of W near zero where K has none: take some
+    1.5 to 2 times as many landmarks as `rank`.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class SignedEigen:
 def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> SignedEigen:
     """Decompose K̃ = B J Bᵀ from G = BᵀB and J alone. O(r³).
 
-    G = RᵀR; R J Rᵀ = V A Vᵀ is symmetric and has the non-zero eigenvalues of K̃; B R⁻¹ V are
+    G = RᵀR; R J Rᵀ = V A Vᵀ is symmetric and has the non-zero eigenvalues of K̃; B R⁺ V are
     orthonormal eigenvectors. R comes from the eigendecomposition of G scaled to unit diagonal:
     the columns of B differ in size by as much as √(λ_max/λ_min) of the core, and without the
     scaling the small ones would drown. Eigenvalues |A| ≤ tol·max|A| are left out.

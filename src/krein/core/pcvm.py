@@ -9,7 +9,8 @@ is sought under u_jc ≥ 0 (≤ 0) wherever W_jc is held to a sign. The second t
 Gaussian prior of PCVM, u ~ N_t(0, 1/α), with α ~ Gamma(a, b) integrated out: for a = b = ½ a half
 Cauchy distribution. Its EM step is α ← (2a + 1)/(u² + 2b), then a convex problem under bounds.
 
-Paper, section 2.4; a = b → 0 would be the published choice, whose mode is at −∞ for u = 0.
+Paper, section 2.4; a = b → 0 would be the published choice, whose log posterior has no upper bound:
+it goes to +∞ as u → 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """Indefinite kernel quadratic discriminant: a covariance for each class (paper, section 2.3).
 
 Each class covariance is shrunk towards the shared one. In coordinates where the shared
-covariance is I the target is I, and how far to go is known in closed form from the traces
-(`covariance.shrinkage_to_identity`); a class of one object gets the shared covariance.
+covariance is I the target is I, and how far to go follows in closed form from the traces, with
+‖S − I‖² as observed for its expectation, cut to [0, 1] (`covariance.shrinkage_to_identity`); a
+class of one or two objects gets the shared covariance. Eigenvalues are floored at 10⁻³ of their
+mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Balls of two sizes: data whose classes show in the negative eigenvalues alone."""
+"""Balls of two sizes: data whose classes show in positive and negative eigenvalues together."""
 
 from __future__ import annotations
 

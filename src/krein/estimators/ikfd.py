@@ -83,7 +83,7 @@ class IKFD(MomentClassifier):
     kernel_reused_ : int
         How many values the cache had from an earlier run.
     temperature_ : float
-        What scores are multiplied by before they become probabilities.
+        What scores are multiplied by before they become probabilities: the inverse temperature.
 
     Examples
     --------

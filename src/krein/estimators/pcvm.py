@@ -1,4 +1,4 @@
-"""PCVM: a sparse sum of similarities to objects that each speak for their own class."""
+"""PCVM: a weighted sum of similarities, the weight on an object's own class never negative."""
 
 from __future__ import annotations
 
@@ -37,23 +37,25 @@ looked as good and was not."""
 
 
 class PCVM(LandmarkClassifier):
-    """Probabilistic classification vector machine: sparse, probabilistic, stable.
+    """Probabilistic classification vector machine: probabilistic, stable, sparse where asked.
 
     Scores are weighted sums of similarities to basis objects, each weight held to the sign of
     its object's label under a sparsity prior. With `landmarks="all"` the dense method, otherwise
     its low-rank version. For more than two classes the joint model has a weight for each class,
-    the one on an object's own class held positive; since only differences between classes count,
-    that acts through the prior.
+    the one on an object's own class never negative, the others free; since only differences
+    between classes count, that acts through the prior. Weights vanish only at their bound: with
+    more than two classes hardly any basis object is dropped unless `sparse=True`.
 
     Parameters
     ----------
-    measure, measure_params, landmarks, n_landmarks, rank : as for `IKFD`
+    measure, measure_params, landmarks, n_landmarks : as for `IKFD`
+    rank : as for `IKFD`, with `n_basis` alone: otherwise similarities are used as they are
     n_basis : int, "all" or None, default=None
         How many training objects may be basis objects: None takes the landmarks, a number takes
         them and a random sample of others up to it, "all" takes everybody. Time and memory stay
         linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
-        "em" maximises the posterior under the sign constraints exactly. "paper" is the published
+        "em" climbs to a mode of the posterior under the sign constraints. "paper" is the published
         algorithm, which is known to collapse on some data; it is here for comparison.
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.

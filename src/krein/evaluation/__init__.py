@@ -1,4 +1,4 @@
-"""Several models on the same folds of the same objects, each pair compared once."""
+"""Several models on the same folds of the same objects; no value is computed again for another."""
 
 from .models import AVAILABLE
 from .result import Evaluation, ModelResult

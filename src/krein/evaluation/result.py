@@ -111,7 +111,8 @@ class PairCount:
     """What the whole evaluation compared."""
 
     compared: int
-    """Pairs evaluated, each once, all models, spectrum and map together; 0 of a given matrix."""
+    """Values computed, none again for another model or fold: all models, spectrum and map
+    together; 0 of a given matrix."""
     reused: int
     """Values that a cache folder held from an earlier run."""
     seconds: float

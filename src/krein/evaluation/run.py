@@ -1,4 +1,4 @@
-"""Cross-validation of several models, each pair of objects compared once."""
+"""Cross-validation of several models: no value is computed again for another model or fold."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def evaluate(
     symmetrize: bool = False,
     verbose: int = 0,
 ) -> Evaluation:
-    """Cross-validate models on the same folds, comparing each pair of objects once.
+    """Cross-validate models on the same folds; no value is computed again for another.
 
     The probabilities are those that `cross_val_predict` gives for each model alone. Values that
     were compared are kept in memory: N for each object that was a landmark or in a sketch, all

@@ -44,8 +44,9 @@ class Auto(Rule):
 
     Notes
     -----
-    Costs what MEB costs and N evaluations for each landmark that was tried, all reused by the
-    fit. Keeps the N×m values in memory.
+    Costs what MEB costs and N evaluations for each landmark that was tried, with the default
+    patience some three times those kept; those kept are reused by the fit. Keeps the values to all
+    that were tried in memory.
     The selection's details hold the `curve`: numbers of `landmarks`, the `criterion`, its
     `standard_error` and the `evaluations` so far.
 

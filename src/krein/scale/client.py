@@ -29,6 +29,13 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
     ------
     ConnectionError
         Where no scheduler answers.
+
+    Examples
+    --------
+    >>> from krein.scale.client import connect
+    >>> connect("host:8786")
+    Traceback (most recent call last):
+    ValueError: a cluster is 'local' or the address of a scheduler, as in tcp://host:8786; ...
     """
     distributed = _distributed()
     if address == "local":

@@ -30,7 +30,7 @@ OF_EACH_CLASS = 200
 
 @dataclass(frozen=True)
 class Survey:
-    """What one look at the labels tells."""
+    """What one look at the labels tells: number of objects, classes, objects of each class."""
 
     n_objects: int
     classes: NDArray[Any]  # sorted
@@ -56,7 +56,23 @@ class FeatureBlock:
 
 
 class Collection(ABC):
-    """Objects 0, 1, … N − 1 with labels, in files or on a cluster."""
+    """Objects 0, 1, … N − 1 with labels, in files or on a cluster.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from krein.io import open_source
+    >>> from krein.scale import open_collection, survey
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "words.csv")
+    ...     _ = path.write_text("word,language\\nhouse,en\\nhaus,de\\nmaus,de\\n")
+    ...     source = open_source(path, objects="word", labels="language")
+    ...     with open_collection(source) as words:
+    ...         found = survey(words)
+    >>> found.n_objects, found.classes.tolist(), found.counts.tolist()
+    (3, ['de', 'en'], [2, 1])
+    """
 
     reads_rows: bool = False
     """Whether some rows can be read without reading all."""
@@ -157,7 +173,21 @@ class _Look:
 
 
 def survey(data: Collection) -> Survey:
-    """Return number, classes and class counts. One pass over the labels."""
+    """Return number, classes and class counts. One pass over the labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from krein.io import open_source
+    >>> from krein.scale import open_collection, survey
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "words.csv")
+    ...     _ = path.write_text("word,language\\nhouse,en\\nhaus,de\\n")
+    ...     source = open_source(path, objects="word", labels="language")
+    ...     survey(open_collection(source)).n_objects
+    2
+    """
     counts: dict[Any, int] = {}
     n = 0
     for length, known, numbers in data.parts(_Look(), objects=False):
@@ -215,6 +245,19 @@ def draw(data: Collection, known: Survey, seed: int, most: int = CANDIDATES) -> 
     Every object has a random key that depends on the seed and its number alone, and is drawn
     where the key lies below `most`/N, or below `OF_EACH_CLASS` over the size of its class: so the
     same objects are drawn however they are cut into chunks or spread over machines.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from krein.io import open_source
+    >>> from krein.scale import draw, open_collection, survey
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "words.csv")
+    ...     _ = path.write_text("word,language\\nhouse,en\\nhaus,de\\n")
+    ...     words = open_collection(open_source(path, objects="word", labels="language"))
+    ...     draw(words, survey(words), seed=0).indices
+    array([0, 1])
     """
     share = np.maximum(most / known.n_objects, OF_EACH_CLASS / known.counts)
     found = list(data.parts(_Draw(seed, known.classes, share), objects=not data.reads_rows))

@@ -52,7 +52,17 @@ class CountedSum(Generic[Value]):
 
 
 class Columns(Protocol):
-    """The landmarks as columns: a piece in, its values out."""
+    """The landmarks as columns: a piece in, its values out.
+
+    `LandmarkColumns` compares, `GivenColumns` reads what somebody has computed.
+
+    Examples
+    --------
+    >>> from krein.scale import Columns, GivenColumns
+    >>> columns: Columns = GivenColumns(3, "similarity")
+    >>> len(columns)
+    3
+    """
 
     def values(self, piece: Piece) -> Counted[Array]:
         """Return the values (n, m) of the objects of the piece to the landmarks."""

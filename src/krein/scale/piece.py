@@ -12,7 +12,21 @@ from ..measures.base import Objects
 
 
 class ObjectError(ValueError):
-    """An object that cannot be compared; the message says where it lies and why."""
+    """An object that cannot be compared; the message says where it lies and why.
+
+    Examples
+    --------
+    >>> from krein.scale import GivenColumns, ObjectError, Origin, Piece
+    >>> class Words:
+    ...     def where(self, i):
+    ...         return f"words.csv, line {i + 2}"
+    >>> piece = Piece(0, [[1.0, float("nan")]], None, (Origin(Words(), 0, 1),))
+    >>> try:
+    ...     GivenColumns(2, "similarity").values(piece)
+    ... except ObjectError as error:
+    ...     print(error)
+    words.csv, line 2: the value to landmark 1 is nan
+    """
 
 
 class Teller(Protocol):
