@@ -83,7 +83,7 @@ def command(
       krein evaluate families.fasta --label-pattern 'family=(\\w+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
     """
-    check_target(report)
+    check_target(report, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
     source = open_data(
         data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,

@@ -79,7 +79,7 @@ def command(
       krein fit distances.csv --distance --labels labels.csv -o model.krein
       krein fit words.csv --objects word --labels language --cluster local -o model.krein
     """
-    check_target(output, force=force)
+    check_target(output, force=force, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
     source = open_data(
         data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,

@@ -74,11 +74,7 @@ def command(
     """
     if reject_below is not None and coverage is not None:
         raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
-    check_target(output)
-    if output is not None and os.path.exists(output) and new != "-":
-        for path in (new, model):
-            if os.path.exists(path) and os.path.samefile(output, path):
-                raise DataError(f"{output}: is read and would be written over")
+    check_target(output, reads=(model, new))
     predictor = Predictor(model, top, jobs)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
