@@ -83,6 +83,8 @@ def command(
       krein evaluate families.fasta --label-pattern 'family=(\\w+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
     """
+    from .survey import warn_of_matrix
+
     check_target(report, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
     source = open_data(
@@ -93,6 +95,7 @@ def command(
     chunk = source.read()
     y = labelled(chunk, source)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
+    warn_of_matrix(chunk, distance)
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))

@@ -79,6 +79,8 @@ def command(
       krein fit distances.csv --distance --labels labels.csv -o model.krein
       krein fit words.csv --objects word --labels language --cluster local -o model.krein
     """
+    from .survey import warn_of_matrix
+
     check_target(output, force=force, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
     source = open_data(
@@ -89,6 +91,7 @@ def command(
     chunk, whole = beginning(source)
     y = labelled(chunk, source, whole=whole)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
+    warn_of_matrix(chunk, distance)
     number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
     say("data", f"{number} objects: {printable(source.understood, 200)}")
     if whole:
@@ -184,7 +187,11 @@ def describe(estimator: Any, model: str, landmarks: str) -> str:
 
 def describe_cost(estimator: Any, n: int) -> str:
     """Return what it cost, beside comparing everybody with everybody."""
+    from ..blocks import is_precomputed
+
     pairs = estimator.kernel_evaluations_
+    if is_precomputed(estimator.measure):  # some are read more than once: a share says nothing
+        return f"nothing, the matrix is given; a prediction reads {len(estimator.landmarks_):,}"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "
         f"a prediction compares {len(estimator.landmarks_):,}"

@@ -37,20 +37,20 @@ REJECTED = 5
 @format_option
 @click.option(
     "--reject-below",
-    type=click.FloatRange(0, 1),
+    type=options.Share(0, 1),
     metavar="P",
     help="Mark objects whose best label is less probable as rejected.",
 )
 @click.option(
     "--coverage",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=options.Share(0, 1, min_open=True),
     metavar="SHARE",
     help="Mark the least certain as rejected, so that this share is accepted. Rows come when all "
     "objects are read, for the limit is known only then.",
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
 @options.reading
-@click.option("--jobs", type=int, help="Workers; by default all processors.")
+@click.option("--jobs", type=options.JOBS, help="Workers; by default all processors.")
 def command(
     model: str,
     new: str,
@@ -147,6 +147,13 @@ class Predictor:
                     raise DataError(
                         told.replace("measure_params", "krein fit measure_params")
                     ) from error
+                if not np.isfinite(P).all():
+                    i = int(np.argmin(np.isfinite(P).all(axis=1)))
+                    raise DataError(
+                        f"{chunk.where(i)}: its probabilities are not numbers; its values are too "
+                        "large or too small to compute with: are they on the scale of those that "
+                        "the model was fitted to?"
+                    )
                 best = np.argsort(-P, axis=1, kind="stable")[:, : max(2, self.top)]
                 values = np.take_along_axis(P, best, axis=1).tolist()
                 rows = []

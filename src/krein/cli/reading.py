@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from ..io import Chunk, DataError, Source, open_source
+from ..io.labels import PatternLabels
+from .errors import told
 from .options import parse_params
 from .output import printable
 
@@ -57,7 +59,17 @@ def open_data(
         "header": False if no_header else None,
     }
     asked = "matrix" if distance and input_format is None else input_format
-    source = open_source(path, format=asked, **options)
+    if label_pattern is not None:
+        try:
+            PatternLabels(label_pattern)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    try:
+        source = open_source(path, format=asked, **options)
+    except ValueError as error:
+        if not distance or isinstance(error, DataError):
+            raise
+        raise click.UsageError(f"--distance is said of a matrix; {told(error)}") from error
     if distance and source.kind != "matrix":
         raise DataError(f"{source.shown}: --distance is said of a matrix; here are {source.kind}")
     if measure is not None and source.kind == "matrix" and asked is None:
@@ -120,18 +132,20 @@ def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) ->
 def check_measure(comparison: Comparison) -> None:
     """Refuse a measure or a parameter that there is not: that is the command's fault."""
     from ..measures import get_measure
-    from .errors import told
 
     try:
         get_measure(comparison.measure, comparison.params)
     except (ValueError, TypeError) as error:
-        raise click.UsageError(told(error)) from error
+        message, params = told(error), comparison.params
+        if params and not any(name in message for name in params):
+            given = ", ".join(f"{name}={value}" for name, value in params.items())
+            message = f"--measure-param {given}: {message}"
+        raise click.UsageError(message) from error
 
 
 def check_rule(landmarks: str, n_landmarks: int | None) -> None:
     """Refuse a number of landmarks where the rule finds its own."""
     from ..landmarks import get_rule
-    from .errors import told
 
     try:
         get_rule(landmarks, n_landmarks)
