@@ -133,3 +133,27 @@ def test_values_off_the_scale_are_refused(matrices, run, scale):
     assert code == 1
     assert "the largest value of the matrix is 1e" in err
     assert "multiply the matrix by 1e" in err
+
+
+def test_vectors_go_by_the_names_of_their_columns(files, run):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal([0, 9], 1, (20, 2)), rng.normal([9, 0], 1, (20, 2))])
+    y = ["up"] * 20 + ["down"] * 20
+
+    def written(path, heading, columns):
+        rows = zip(*columns, strict=True)
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows([heading, *rows])
+
+    written("v.csv", ["a", "b", "label"], [X[:, 0], X[:, 1], y])
+    assert run("fit", "v.csv", "-o", "v.krein", "--measure", "rbf")[0] == 0
+    _, expected, err = run("predict", "v.krein", "v.csv")
+    assert err == ""
+    written("turned.csv", ["b", "extra", "a"], [X[:, 1], X[:, 1], X[:, 0]])
+    assert run("predict", "v.krein", "turned.csv") == (0, expected, "")
+    written("other.csv", ["b", "c"], [X[:, 1], X[:, 0]])
+    code, out, err = run("predict", "v.krein", "other.csv")
+    assert (code, out) == (1, "")
+    assert "fitted to the columns a, b; here are b, c" in err
+    np.savetxt("bare.csv", X, delimiter=",")
+    assert run("predict", "v.krein", "bare.csv")[:2] == (0, expected)

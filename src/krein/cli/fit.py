@@ -15,6 +15,7 @@ from .reading import (
     Comparison,
     check_rule,
     choose_measure,
+    column_names,
     describe_classes,
     labelled,
     open_data,
@@ -79,6 +80,8 @@ def command(
       krein fit distances.csv --distance --labels labels.csv -o model.krein
       krein fit words.csv --objects word --labels language --cluster local -o model.krein
     """
+    import numpy as np
+
     from .survey import warn_of_matrix
 
     check_target(output, force=force, reads=(data, labels))
@@ -115,6 +118,9 @@ def command(
         fit_objects(estimator, chunk, y)
     else:
         estimator.fit(source)
+    columns = column_names(source)
+    if columns is not None:  # as scikit-learn keeps those of a data frame
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
     estimator.save(output)
     if not whole:
         classes = f"{len(estimator.classes_)} classes"

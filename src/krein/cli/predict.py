@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -18,6 +19,7 @@ from ..io import DataError, Source, open_source
 from . import options
 from .group import command as krein_command
 from .output import check_target, say, writing
+from .reading import match_columns
 from .rows import RowWriter, format_option, row_format
 
 CHUNK = 2048
@@ -131,13 +133,18 @@ class Predictor:
         source = open_source(path, format=input_format, header=header, **named)
         if source.kind == "matrix" and not given:
             source = open_source(path, format="vectors", header=header, **named)
+        wanted = getattr(self.model, "feature_names_in_", None)
+        if wanted is not None:
+            match_columns(source, wanted.tolist(), named.get("objects") is not None)
         return source
 
     def rows(self, source: Source, threshold: float | None) -> Iterator[list[Row]]:
         """Yield the rows of each chunk."""
         import numpy as np
 
-        with _counting() as count:
+        with _counting() as count, warnings.catch_warnings():
+            # the columns have been matched by their names already
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
             for chunk in source.chunks(CHUNK):
                 try:
                     P = self.model.predict_proba(chunk.objects)
