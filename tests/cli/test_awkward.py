@@ -157,3 +157,25 @@ def test_vectors_go_by_the_names_of_their_columns(files, run):
     assert "fitted to the columns a, b; here are b, c" in err
     np.savetxt("bare.csv", X, delimiter=",")
     assert run("predict", "v.krein", "bare.csv")[:2] == (0, expected)
+
+
+def test_a_matrix_of_zeros_gives_no_warning_of_numpy(matrices, run):
+    np.save("Z.npy", np.zeros((40, 40)))
+    code, _, err = run("fit", "Z.npy", *matrices, "--model", "ikqd", "-o", "z.krein")
+    assert (code, err) == (0, "")
+    np.savetxt("new.csv", np.zeros((2, 40)), delimiter=",")
+    code, out, err = run("predict", "z.krein", "new.csv")
+    assert (code, err) == (0, "")
+    assert out.count("0.500000") == 4
+
+
+def test_an_error_while_inspecting_names_the_place(files, run, monkeypatch):
+    from krein.blocks import ObjectPairs
+
+    def broken(self, rows, cols):
+        raise ValueError("row object 1 and column object 0: the value is NaN")
+
+    monkeypatch.setattr(ObjectPairs, "block", broken)
+    (files / "w.txt").write_text("house\nmaus\nmouse\n")
+    code, _, err = run("inspect", "w.txt")
+    assert (code, err) == (1, "krein: error: w.txt, line 2, string '1': the value is NaN\n")
