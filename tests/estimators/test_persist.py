@@ -222,3 +222,26 @@ def test_values_come_back_as_they_were(tmp_path):
         assert again[name].dtype == tree[name].dtype
     with pytest.raises(TypeError, match="complex cannot be saved"):
         write_model(tmp_path / "t", {"a": 1j}, "0")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {},
+        {"estimator": ["IKFD"], "params": {}, "fitted": {}},
+        {"estimator": "IKFD"},
+        {"estimator": "IKFD", "params": [], "fitted": {}},
+        {"estimator": "IKFD", "params": {}, "fitted": {}},
+        {"estimator": "IKFD", "params": {"measure": "elm"}, "fitted": {}},
+        {"estimator": "IKFD", "params": {"measure": "elm", "odd": 1}, "fitted": {}},
+        {"estimator": "IKFD", "params": {"measure": "elm"}, "fitted": {"fit": 1}},
+        {"estimator": "IKFD", "params": {"measure": {"rule": "os"}}, "fitted": {}},
+        {"estimator": "IKFD", "params": {"measure": "elm"}, "fitted": {"space_": {"value": "x"}}},
+    ],
+)
+def test_a_sealed_file_of_odd_content_is_no_model(tmp_path, tree):
+    from krein.io.modelfile import write_model
+
+    write_model(tmp_path / "odd.krein", tree, "0")
+    with pytest.raises(ModelFileError, match=r"odd\.krein is no model of krein"):
+        krein.load(tmp_path / "odd.krein")

@@ -80,7 +80,7 @@ SHAPES = [
     ("x,y\n1,2\n3,4\n", "matrix", (2, 2), ["0", "1"], None),
     (",x,y\nx,1,2\ny,3,4\n", "matrix", (2, 2), ["x", "y"], None),
     (",0,1\n0,1,2\n1,3,4\n", "matrix", (2, 2), ["0", "1"], None),  # pandas
-    ("0,1\n1,2\n3,4\n", "matrix", (2, 2), ["0", "1"], None),  # numbered columns
+    ("0,1\n1,2\n2,4\n", "matrix", (2, 2), ["0", "1"], None),  # numbered columns
     ('"V1" "V2"\n"a" 1 2\n"b" 3 4\n'.replace(" ", "\t"), "matrix", (2, 2), ["a", "b"], None),  # R
     ("a,1,2\nb,3,4\n", "matrix", (2, 2), ["a", "b"], None),
     ("a,b,class\n3,4,u\n5,6,v\n7,8,v\n", "vectors", (3, 2), ["0", "1", "2"], ["u", "v", "v"]),

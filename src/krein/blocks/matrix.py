@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from ..core.checks import SYMMETRY_TOLERANCE
 
 TILE = 1024
+HUGE = 1e150
+"""What is larger, or as small, cannot be squared in double precision."""
 SAMPLED_TILES = 64
 """Pairs of tiles looked at in a memory map, which reading as a whole may take hours."""
 
@@ -72,14 +74,20 @@ def check_square(
             wrong = find_wrong(tile, kind)
             if wrong is not None:
                 refuse_entry(tile[wrong], (top + wrong[0], left + wrong[1]))
-        if upper.size == 0 or symmetrize:
+        if upper.size == 0:
             continue
         largest = max(largest, abs(upper).max(), abs(lower).max())
+        if largest > HUGE:
+            raise _off_scale(largest)
+        if symmetrize:
+            continue
         difference = abs(upper - lower.T)
         if difference.max() > worst:
             worst = difference.max()
             row, column = np.unravel_index(int(difference.argmax()), difference.shape)
             where = (i + int(row), j + int(column))
+    if 0 < largest < 1 / HUGE:
+        raise _off_scale(largest)
     rounding = 8 * np.finfo(matrix.dtype).eps if matrix.dtype.kind == "f" else 0.0
     if worst > max(SYMMETRY_TOLERANCE, rounding) * largest:
         a, b = where
@@ -89,6 +97,13 @@ def check_square(
             f"({b}, {a}) is {matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart; "
             "symmetrize=True takes the average of both"
         )
+
+
+def _off_scale(largest: float) -> ValueError:
+    return ValueError(
+        f"the largest value of the matrix is {largest:.3g}: products of such values are lost, "
+        f"for numbers end near 1e±308; multiply the matrix by {1 / max(largest, 1e-300):.0e} first"
+    )
 
 
 def find_wrong(

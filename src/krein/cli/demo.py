@@ -29,7 +29,9 @@ from .output import check_target, say
     show_default=True,
     help="Where the report is written.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="As there.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="As there."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(compare: list[str], folds: int, report: str, seed: int, as_json: bool) -> None:
     """Classify scikit-learn's 1,797 digits by tangent distance, and write a report.

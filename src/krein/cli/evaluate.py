@@ -83,7 +83,9 @@ def command(
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
     """
-    check_target(report)
+    from .survey import warn_of_matrix
+
+    check_target(report, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
     source = open_data(
         data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
@@ -93,6 +95,7 @@ def command(
     chunk = source.read()
     y = labelled(chunk, source)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
+    warn_of_matrix(chunk, distance)
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))

@@ -15,6 +15,7 @@ from .reading import (
     Comparison,
     check_rule,
     choose_measure,
+    column_names,
     describe_classes,
     labelled,
     open_data,
@@ -79,7 +80,11 @@ def command(
       krein fit distances.csv --distance --labels labels.csv -o model.krein
       krein fit words.csv --objects word --labels language --cluster local -o model.krein
     """
-    check_target(output, force=force)
+    import numpy as np
+
+    from .survey import warn_of_matrix
+
+    check_target(output, force=force, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
     source = open_data(
         data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
@@ -89,6 +94,7 @@ def command(
     chunk, whole = beginning(source)
     y = labelled(chunk, source, whole=whole)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
+    warn_of_matrix(chunk, distance)
     number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
     say("data", f"{number} objects: {printable(source.understood, 200)}")
     if whole:
@@ -112,6 +118,9 @@ def command(
         fit_objects(estimator, chunk, y)
     else:
         estimator.fit(source)
+    columns = column_names(source)
+    if columns is not None:  # as scikit-learn keeps those of a data frame
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
     estimator.save(output)
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
@@ -184,7 +193,11 @@ def describe(estimator: Any, model: str, landmarks: str) -> str:
 
 def describe_cost(estimator: Any, n: int) -> str:
     """Return what it cost, beside comparing everybody with everybody."""
+    from ..blocks import is_precomputed
+
     pairs = estimator.kernel_evaluations_
+    if is_precomputed(estimator.measure):  # some are read more than once: a share says nothing
+        return f"nothing, the matrix is given; a prediction reads {len(estimator.landmarks_):,}"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "
         f"a prediction compares {len(estimator.landmarks_):,}"

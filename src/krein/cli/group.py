@@ -106,6 +106,9 @@ class Group(click.Group):
             sys.exit(self._run(*args, **extra))
 
     def _run(self, *args: Any, **extra: Any) -> int:
+        if sys.stdout is None:
+            _say("error: standard output is closed")
+            return 1
         try:
             code = super().main(*args, **extra)
             sys.stdout.flush()

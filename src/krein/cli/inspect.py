@@ -26,7 +26,7 @@ from .reading import choose_measure, describe_classes, open_data
     show_default=True,
     help="Objects compared with each other to see the spectrum.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample.")
+@click.option("--seed", type=options.SEED, default=0, show_default=True, help="Of the sample.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 def command(
     data: str,

@@ -54,7 +54,7 @@ def command(
       krein landmarks families.fasta --label-pattern 'family=(\\S+)' > landmarks.csv
       krein landmarks words.csv --objects word --landmarks random --n-landmarks 20
     """
-    check_target(output)
+    check_target(output, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
     source = open_data(
         data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,

@@ -18,6 +18,34 @@ FORMATS = (
 )  # fmt: skip
 
 
+class Share(click.FloatRange):
+    """A number within a range, which NaN is not."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number."""
+        found = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return found
+
+
+class Jobs(click.ParamType):
+    """A number of workers: at least 1, or -1 for all processors, -2 for all but one, …"""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number."""
+        found = click.INT.convert(value, param, ctx)
+        if found == 0:
+            self.fail("0 workers do nothing: give 1 or more, or -1 for all processors.", param, ctx)
+        return found
+
+
+JOBS = Jobs()
+SEED = click.IntRange(0, 2**32 - 1)
+
+
 def _applied(function: Function, options: list[Any]) -> Function:
     for option in reversed(options):
         function = option(function)
@@ -142,12 +170,12 @@ def running(function: Function) -> Function:
         [
             click.option(
                 "--seed",
-                type=click.IntRange(0),
+                type=SEED,
                 default=0,
                 show_default=True,
                 help="Seed of everything random.",
             ),
-            click.option("--jobs", type=int, help="Workers; by default all processors."),
+            click.option("--jobs", type=JOBS, help="Workers; by default all processors."),
             click.option(
                 "--cache",
                 type=click.Path(file_okay=False),
@@ -169,4 +197,8 @@ def parse_params(given: tuple[str, ...]) -> dict[str, Any]:
             params[key] = json.loads(value)
         except ValueError:
             params[key] = value
+        if str(params[key]).strip().lower() == "nan":
+            raise click.BadParameter(
+                f"{pair!r}: {key} is not a number", param_hint="--measure-param"
+            )
     return params

@@ -6,8 +6,9 @@ import gzip
 import io
 import lzma
 import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +16,8 @@ from typing import IO, Any
 import click
 
 from ..io import DataError
-from ..io.atomic import written_whole
+from ..io.atomic import is_stream, written_whole
+from ..io.compression import STDIN
 
 
 def printable(text: str, longest: int = 60) -> str:
@@ -39,19 +41,43 @@ def console(*, err: bool = False) -> Any:
     return Console(file=stream, markup=False, highlight=False, emoji=False, width=wide)
 
 
-def check_target(path: str | None, *, force: bool = True) -> None:
-    """Refuse a file that could not be written, before the work and not after it."""
+def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | None] = ()) -> None:
+    """Refuse a file that could not be written, before the work and not after it.
+
+    Nor may it be one that the command reads (`reads`), whatever it is called.
+    """
     if path is None:
         return
-    target = Path(path)
-    if target.is_dir():
+    if Path(path).is_dir():
         raise DataError(f"{path}: is a folder; name a file")
+    for other in reads:
+        if other is not None and _is_read(path, other):
+            raise click.UsageError(f"{path}: is read and would be written over")
+    if is_stream(path):
+        if not os.access(path, os.W_OK):
+            raise DataError(f"{path}: cannot be written to")
+        return
+    target = Path(os.path.realpath(path) if os.path.islink(path) else path)
     if not target.parent.is_dir():
         raise DataError(f"{path}: there is no folder {target.parent}")
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"{path}: the folder {target.parent} cannot be written to")
     if not force and target.exists():
         raise DataError(f"{path}: is there already; --force replaces it")
+
+
+def _is_read(path: str, other: str) -> bool:
+    """Whether `other` (a file, `labels.csv:column`, or standard input) is the file `path`."""
+    try:
+        target = os.stat(path)
+        if not stat.S_ISREG(target.st_mode):
+            return False
+        if other == STDIN:
+            return os.path.samestat(target, os.fstat(sys.stdin.fileno()))
+        found = other if os.path.exists(other) else other.rpartition(":")[0]
+        return os.path.samestat(target, os.stat(found))
+    except (OSError, ValueError, AttributeError):  # one of them is no file
+        return False
 
 
 @contextmanager

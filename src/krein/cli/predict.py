@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -18,6 +19,7 @@ from ..io import DataError, Source, open_source
 from . import options
 from .group import command as krein_command
 from .output import check_target, say, writing
+from .reading import match_columns
 from .rows import RowWriter, format_option, row_format
 
 CHUNK = 2048
@@ -37,20 +39,20 @@ REJECTED = 5
 @format_option
 @click.option(
     "--reject-below",
-    type=click.FloatRange(0, 1),
+    type=options.Share(0, 1),
     metavar="P",
     help="Mark objects whose best label is less probable as rejected.",
 )
 @click.option(
     "--coverage",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=options.Share(0, 1, min_open=True),
     metavar="SHARE",
     help="Mark the least certain as rejected, so that this share is accepted. Rows come when all "
     "objects are read, for the limit is known only then.",
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
 @options.reading
-@click.option("--jobs", type=int, help="Workers; by default all processors.")
+@click.option("--jobs", type=options.JOBS, help="Workers; by default all processors.")
 def command(
     model: str,
     new: str,
@@ -74,11 +76,7 @@ def command(
     """
     if reject_below is not None and coverage is not None:
         raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
-    check_target(output)
-    if output is not None and os.path.exists(output) and new != "-":
-        for path in (new, model):
-            if os.path.exists(path) and os.path.samefile(output, path):
-                raise DataError(f"{output}: is read and would be written over")
+    check_target(output, reads=(model, new))
     predictor = Predictor(model, top, jobs)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
@@ -135,13 +133,18 @@ class Predictor:
         source = open_source(path, format=input_format, header=header, **named)
         if source.kind == "matrix" and not given:
             source = open_source(path, format="vectors", header=header, **named)
+        wanted = getattr(self.model, "feature_names_in_", None)
+        if wanted is not None:
+            match_columns(source, wanted.tolist(), named.get("objects") is not None)
         return source
 
     def rows(self, source: Source, threshold: float | None) -> Iterator[list[Row]]:
         """Yield the rows of each chunk."""
         import numpy as np
 
-        with _counting() as count:
+        with _counting() as count, warnings.catch_warnings():
+            # the columns have been matched by their names already
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
             for chunk in source.chunks(CHUNK):
                 try:
                     P = self.model.predict_proba(chunk.objects)
@@ -151,6 +154,13 @@ class Predictor:
                     raise DataError(
                         told.replace("measure_params", "krein fit measure_params")
                     ) from error
+                if not np.isfinite(P).all():
+                    i = int(np.argmin(np.isfinite(P).all(axis=1)))
+                    raise DataError(
+                        f"{chunk.where(i)}: its probabilities are not numbers; its values are too "
+                        "large or too small to compute with: are they on the scale of those that "
+                        "the model was fitted to?"
+                    )
                 best = np.argsort(-P, axis=1, kind="stable")[:, : max(2, self.top)]
                 values = np.take_along_axis(P, best, axis=1).tolist()
                 rows = []

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
 from ..io import Chunk, DataError, Source, open_source
+from ..io.labels import PatternLabels
+from ..io.layout import Layout
+from .errors import told
 from .options import parse_params
 from .output import printable
 
@@ -57,7 +60,17 @@ def open_data(
         "header": False if no_header else None,
     }
     asked = "matrix" if distance and input_format is None else input_format
-    source = open_source(path, format=asked, **options)
+    if label_pattern is not None:
+        try:
+            PatternLabels(label_pattern)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    try:
+        source = open_source(path, format=asked, **options)
+    except ValueError as error:
+        if not distance or isinstance(error, DataError):
+            raise
+        raise click.UsageError(f"--distance is said of a matrix; {told(error)}") from error
     if distance and source.kind != "matrix":
         raise DataError(f"{source.shown}: --distance is said of a matrix; here are {source.kind}")
     if measure is not None and source.kind == "matrix" and asked is None:
@@ -66,6 +79,40 @@ def open_data(
             raise click.UsageError("say what standard input holds: --input-format")
         source = open_source(path, format="vectors", **options)
     return source
+
+
+def column_names(source: Source) -> list[str] | None:
+    """Return what the columns of vectors are called, where a table names each."""
+    layout: Layout | None = getattr(source, "layout", None)
+    if source.kind != "vectors" or layout is None or not layout.heading:
+        return None
+    if layout.content != "vectors":
+        return None
+    names = [layout.columns[i] for i in layout.objects]
+    return names if all(names) and len(set(names)) == len(names) else None
+
+
+def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
+    """Have vectors read in the order of columns that a model was fitted to, or refuse them.
+
+    Columns that the user has chosen are not exchanged for others.
+    """
+    found = column_names(source)
+    if found is None or found == list(wanted):
+        return
+    layout: Layout = source.layout  # type: ignore[attr-defined]
+    missing = [name for name in wanted if layout.columns.count(name) != 1]
+    if missing or (chosen and set(found) != set(wanted)):
+        raise DataError(
+            f"{source.shown}: the model was fitted to the columns {_listed(wanted)}; here are "
+            f"{_listed(found)}"
+        )
+    objects = [layout.columns.index(name) for name in wanted]
+    source.layout = replace(layout, objects=objects)  # type: ignore[attr-defined]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(printable(name, 30) for name in names[:20]) + (" …" if names[20:] else "")
 
 
 def labelled(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
@@ -120,18 +167,20 @@ def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) ->
 def check_measure(comparison: Comparison) -> None:
     """Refuse a measure or a parameter that there is not: that is the command's fault."""
     from ..measures import get_measure
-    from .errors import told
 
     try:
         get_measure(comparison.measure, comparison.params)
     except (ValueError, TypeError) as error:
-        raise click.UsageError(told(error)) from error
+        message, params = told(error), comparison.params
+        if params and not any(name in message for name in params):
+            given = ", ".join(f"{name}={value}" for name, value in params.items())
+            message = f"--measure-param {given}: {message}"
+        raise click.UsageError(message) from error
 
 
 def check_rule(landmarks: str, n_landmarks: int | None) -> None:
     """Refuse a number of landmarks where the rule finds its own."""
     from ..landmarks import get_rule
-    from .errors import told
 
     try:
         get_rule(landmarks, n_landmarks)

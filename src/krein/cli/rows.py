@@ -42,6 +42,7 @@ class RowWriter:
     def __init__(self, file: IO[str], columns: Sequence[str], how: str) -> None:
         self.file, self.columns, self.how = file, list(columns), how
         self._csv = csv.writer(file, lineterminator="\n")
+        self._quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         self._named = False
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
@@ -50,11 +51,15 @@ class RowWriter:
             if not self._named:
                 self._csv.writerow(self.columns)
                 self._named = True
-            self._csv.writerows([_cell(value) for value in row] for row in rows)
+            for row in rows:
+                cells = [_cell(value) for value in row]
+                # Python up to 3.12 leaves a bare carriage return unquoted, which ends a row
+                bare = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+                (self._quoting if bare else self._csv).writerow(cells)
         else:
             for row in rows:
                 record = dict(zip(self.columns, row, strict=True))
-                self.file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
         self.file.flush()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any, Literal
 
+import click
 import numpy as np
 
 from ..blocks import MatrixPairs, Pairs, open_pairs
@@ -110,10 +111,10 @@ def look_at_values(
         pairs = open_pairs(
             measure, chunk.objects, measure_params=params, symmetrize=symmetrize, verbose=1
         )
+        everyone = np.arange(len(pairs))
+        values = pairs.block(everyone, everyone)
     except (ValueError, TypeError) as error:
         raise chunk.located(error) from error
-    everyone = np.arange(len(pairs))
-    values = pairs.block(everyone, everyone)
     known = MatrixPairs(values, pairs.kind)
     return {"asymmetry": None, "looks_like": None, **_spectrum(known, len(chunk), 0), **_degenerate(
         values, chunk.names
@@ -190,18 +191,36 @@ def _looks_like(values: Array) -> str | None:
     return None
 
 
-def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
-    """Return one sentence: what to do with the data."""
-    if about["looks_like"] == "distance" and not distance:
+def mistaken_for(looks_like: str | None, distance: bool) -> str | None:
+    """Return a sentence where a matrix looks like what it is not said to be."""
+    if looks_like == "distance" and not distance:
         return (
             "This looks like a matrix of distances (its diagonal is 0 and nothing is negative): "
             "say --distance."
         )
-    if about["looks_like"] == "similarity" and distance:
+    if looks_like == "similarity" and distance:
         return (
             "This looks like a matrix of similarities (everybody is most like itself): "
             "leave --distance out."
         )
+    return None
+
+
+def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
+    """Print a line where a matrix, by a sample of it, looks like what it is not said to be."""
+    matrix = chunk.objects
+    if chunk.kind != "matrix" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        return
+    some = np.unique(np.linspace(0, len(matrix) - 1, min(len(matrix), 200)).astype(int))
+    values = np.asarray(matrix[np.ix_(some, some)], dtype=np.float64)
+    if mistaken := mistaken_for(_looks_like(values), distance):
+        click.echo(f"krein: warning: {chunk.path}: {mistaken}", err=True)
+
+
+def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
+    """Return one sentence: what to do with the data."""
+    if mistaken := mistaken_for(about["looks_like"], distance):
+        return mistaken
     if about["asymmetry"] and not symmetrize:
         return "The two directions differ: say --symmetrize to take their average."
     if about["duplicates"]["names"]:

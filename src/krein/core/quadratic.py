@@ -68,7 +68,8 @@ def fit_quadratic(
         rho[c] = shrinkage_to_identity(S, n)
         lam, V = np.linalg.eigh((1 - rho[c]) * (S + S.T) / 2 + rho[c] * np.eye(s))
         # a class that fills fewer dimensions than the rest is flat, not infinitely dense
-        lam = np.maximum(lam, max(1e-3 * float(lam.mean()), 1e-8))
+        if lam.size:  # a matrix of zeros leaves no dimension
+            lam = np.maximum(lam, max(1e-3 * float(lam.mean()), 1e-8))
         roots[c] = V / np.sqrt(lam)
         intercept[c] -= 0.5 * np.log(lam).sum()
     return QuadraticDiscriminant(centre, A, (moments.means - centre) @ A, roots, intercept, rho)

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__, landmarks
@@ -106,11 +107,15 @@ def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
     array(['en'], dtype='<U2')
     """
     tree = read_model(path)
-    if tree.get("estimator") not in _ESTIMATORS:
+    if not isinstance(tree.get("estimator"), str):
+        raise ModelFileError(f"{path} is no model of krein: it names no estimator")
+    if tree["estimator"] not in _ESTIMATORS:
         raise ModelFileError(
             f"{path} holds a {tree.get('estimator')!r}, which this version of krein does not know"
         )
-    params = tree["params"]
+    params, fitted = tree.get("params"), tree.get("fitted")
+    if not isinstance(params, dict) or not isinstance(fitted, dict) or "measure" not in params:
+        raise ModelFileError(f"{path} is no model of krein: a part of it is missing")
     named = params["measure"]
     if isinstance(named, dict) and "function" in named:
         if measure is None:
@@ -123,12 +128,16 @@ def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
         raise ValueError(f"{path} holds its measure; load(path) needs no measure=")
     try:
         decoded = {name: _decoded(value) for name, value in params.items()}
-        fitted = {name: _decoded(value) for name, value in tree["fitted"].items()}
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path} does not fit this version of krein: {error}") from error
-    estimator = _ESTIMATORS[tree["estimator"]](**decoded)
-    for name, value in fitted.items():
-        setattr(estimator, name, value)
+        estimator = _ESTIMATORS[tree["estimator"]](**decoded)
+        for name, value in fitted.items():
+            if not name.endswith("_") or name.startswith("_"):
+                raise ValueError(f"{name!r} is nothing that is fitted")
+            setattr(estimator, name, _decoded(value))
+        check_is_fitted(estimator)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, NotFittedError) as error:
+        raise ModelFileError(
+            f"{path} is no model of krein, or not of this version of it: {error}"
+        ) from error
     return estimator
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,16 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Give a file to write to, under a temporary name beside `path`; synced and renamed at the end.
 
     Where what is done inside fails, or the process is killed, a file of the name stays as it was.
+    Of a link, the file it leads to is written. A pipe or a device is no file that could be
+    replaced: it is written to as it is.
     """
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    if is_stream(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    # not the name itself, which may be as long as names can be
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".krein-", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -30,3 +38,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether the path names a pipe, a device or an open descriptor, and no file on a disk."""
+    if os.fspath(path).startswith(("/dev/", "/proc/")):
+        return os.path.exists(path)
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False

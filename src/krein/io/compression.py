@@ -19,6 +19,9 @@ from typing import IO, Any
 from .errors import DataError
 
 STDIN = "-"
+BOM = b"\xef\xbb\xbf"
+LONGEST = 65_536
+"""Bytes by which a file is told at most."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
@@ -64,11 +67,51 @@ def _standard_input() -> IO[bytes]:
     must not be lost.
     """
     global _stdin
+    if sys.stdin is None or sys.stdin.buffer.closed:
+        raise DataError("standard input is closed; name a file")
     raw: Any = sys.stdin.buffer
     if _stdin is None or _stdin[0] is not raw:
-        ahead = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        _stdin = (raw, _unpacked(ahead, STDIN))
+        # a pipe may give its first bytes one by one: wait for as many as tell a compression
+        _stdin = (raw, _unpacked(_put_back(raw.read(6), raw), STDIN))
     return _stdin[1]
+
+
+def beginning(path: str) -> bytes:
+    """Return a file up to the end of its first line that is not blank; all is still to be read.
+
+    A pipe is waited for: what has come so far may be half a line.
+    """
+    global _stdin
+    start = b""
+    with open_bytes(path) as file:
+        while len(start) < LONGEST and (part := file.readline(LONGEST - len(start))):
+            start += part
+            if part.endswith(b"\n") and start.removeprefix(BOM).strip():
+                break
+        if path == STDIN:
+            assert _stdin is not None
+            _stdin = (_stdin[0], _put_back(start, file))
+    return start.removeprefix(BOM)
+
+
+def _put_back(start: bytes, rest: Any) -> IO[bytes]:
+    return io.BufferedReader(_PutBack(start, rest))
+
+
+class _PutBack(io.RawIOBase):
+    """Bytes that were read already, and those after them."""
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self.start, self.rest = start, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self.start[: len(buffer)] or self.rest.read1(len(buffer))
+        self.start = self.start[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
 
 
 def damaged(path: str, error: Exception, line: int | None = None) -> DataError:
@@ -123,4 +166,4 @@ def read_lines(path: str) -> Iterator[str]:
 def _without_mark(text: bytes, path: str) -> bytes:
     if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{shown(path)}: is in UTF-16; save it as UTF-8")
-    return text.removeprefix(b"\xef\xbb\xbf")
+    return text.removeprefix(BOM)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .compression import bare_name, read_lines
+from .compression import bare_name
 from .errors import DataError
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
@@ -158,19 +158,27 @@ def read_labels(path: str) -> Labels:
             "for each object)"
         )
     if bare_name(path).endswith(".npy"):
-        array = np.load(path, allow_pickle=False)
-        return OrderedLabels(path, as_labels(array, path))
+        from .matrix import load_npy
+
+        found = as_labels(load_npy(path), path)
+        for i, label in enumerate(found):
+            _nonempty(label, f"{path}, object {i}")
+        return OrderedLabels(path, found)
     from .table import read_rows
 
-    lines, rows = zip(*read_rows(path, None), strict=True) if _has_text(path) else ((), ())
+    rows = list(read_rows(path, None, empty=True))
+    while rows and not "".join(rows[-1][1]).strip():
+        del rows[-1]  # empty lines at the end stand for nobody
     if not rows:
         raise DataError(f"{path}: is empty")
-    width = len(rows[0])
+    width = max(len(rows[0][1]), 1)
     if width == 1 and column is None:
-        return OrderedLabels(path, [row[0].strip() for row in rows])
-    at = _column(path, rows[0], column)
+        return OrderedLabels(path, [_only_cell(path, line, row) for line, row in rows])
+    at = _column(path, rows[0][1], column)
     table: dict[str, str] = {}
-    for line, row in zip(lines, rows, strict=True):
+    for line, row in rows:
+        if not row:
+            continue  # names tell who has which label
         if len(row) != width:
             raise DataError(f"{path}, line {line}: {len(row)} fields where line 1 has {width}")
         name, label = row[0].strip(), row[at].strip()
@@ -181,8 +189,14 @@ def read_labels(path: str) -> Labels:
     return NamedLabels(path, table)
 
 
-def _has_text(path: str) -> bool:
-    return any(line.strip() for line in read_lines(path))
+def _only_cell(path: str, line: int, row: list[str]) -> str:
+    if len(row) > 1:
+        raise DataError(f"{path}, line {line}: {len(row)} fields where the first line has 1")
+    if not row or not row[0].strip():
+        raise DataError(
+            f"{path}, line {line}: is blank, so an object has no label; labels go by their order"
+        )
+    return row[0].strip()
 
 
 def _column(path: str, heading: Sequence[str], column: str | None) -> int:
@@ -214,10 +228,13 @@ def as_labels(array: Any, what: str) -> list[str]:
                 f"{what}: the label of object {int(np.argmin(np.isfinite(array)))} "
                 "is NaN or infinite"
             )
-        if (array == np.round(array)).all():
+        if (array == np.round(array)).all() and (np.abs(array) <= 2**53).all():
             array = array.astype(np.int64)
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{what}: a label is not UTF-8 ({error})") from None
     if array.dtype.kind not in "biufUO":
         raise DataError(f"{what}: labels are numbers or strings; got {array.dtype}")
     return [str(label).strip() for label in array.tolist()]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import isclose
 from typing import Literal
 
 from .errors import DataError
@@ -77,8 +78,10 @@ def decide(
     width = len(rows[0])
     if heading is None:
         heading = _has_heading(rows, [c for c in (objects, labels, names) if c is not None])
-        if not heading and _counts_columns(rows[0]):
-            heading = count_rows(width + 2) == width + 1
+        if not heading and meant != "vectors" and _counts_columns(rows[0]):
+            # above vectors such a row is an object as any other
+            square = count_rows(width + 2) == width + 1
+            heading = square and (meant == "matrix" or _is_symmetric(rows[1:]))
     columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
     data = rows[1:] if heading else rows
     if not data:
@@ -92,7 +95,7 @@ def decide(
             if columns.count(column) > 1:
                 raise DataError(f"{shown}: two columns are called {column!r}; give a number")
             return columns.index(column)
-        if column.isdigit() and 1 <= int(column) <= width:
+        if column.isdecimal() and 1 <= int(column) <= width:
             return int(column) - 1
         listed = ", ".join(repr(c) for c in columns[:30]) + (" …" if width > 30 else "")
         raise DataError(
@@ -177,6 +180,20 @@ def _counts_columns(first: Sequence[str]) -> bool:
     return any(cells == [str(i + k) for i in range(len(cells))] for k in (0, 1))
 
 
+def _is_symmetric(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first rows are those of a symmetric matrix, as far as they can be seen."""
+    n = len(rows)
+    try:
+        values = [[float(cell) for cell in row[:n]] for row in rows]
+        return n > 1 and all(
+            isclose(values[i][j], values[j][i], rel_tol=1e-6, abs_tol=1e-12)
+            for i in range(n)
+            for j in range(i)
+        )
+    except (ValueError, IndexError):
+        return False
+
+
 def _usual(columns: Sequence[str], rest: Sequence[int], usual: Sequence[str]) -> int | None:
     """Return the only column among `rest` that is called as usual."""
     found = [i for i in rest if columns[i].lower() in usual]
@@ -189,7 +206,7 @@ def _chosen(objects: str, columns: Sequence[str], find: Callable[[str, str], int
     chosen: list[int] = []
     for part in objects.split(","):
         low, dash, high = part.partition("-")
-        if part not in columns and dash and low.isdigit() and high.isdigit():
+        if part not in columns and dash and low.isdecimal() and high.isdecimal():
             chosen += [find(str(k), "objects") for k in range(int(low), int(high) + 1)]
         else:
             chosen.append(find(part.strip(), "objects"))

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +117,7 @@ def open_arrays(
             raise ValueError(
                 f"{path} holds one array without a name: leave objects= and names= out"
             )
-        array = _load_npy(path)
+        array = load_npy(path)
         kind = _kind(array, meant, path)
         return ArraySource(path, kind, array, find_labels(labels, label_pattern))
     arrays = _load_npz(path) if written == "npz" else _load_mat(path)
@@ -158,7 +159,8 @@ def _kind(array: NDArray[Any], meant: str | None, what: str) -> Kind:
     return "matrix" if array.shape[0] == array.shape[1] else "vectors"
 
 
-def _load_npy(path: str) -> NDArray[Any]:
+def load_npy(path: str) -> NDArray[Any]:
+    """Return the array of an `.npy` file, mapped unless it is packed."""
     try:
         if path.lower() != bare_name(path):
             with open_bytes(path) as file:
@@ -174,17 +176,34 @@ def _load_npy(path: str) -> NDArray[Any]:
     return found
 
 
+def _unpacked(path: str) -> IO[bytes]:
+    """Return a file to seek in; one that is packed once more, in memory."""
+    if path.lower() == bare_name(path):
+        return open(path, "rb")
+    with open_bytes(path) as file:
+        return io.BytesIO(file.read())
+
+
 def _load_npz(path: str) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {}
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        with _unpacked(path) as file, np.load(file, allow_pickle=False) as archive:
             for key in archive.files:
                 try:
-                    arrays[key] = archive[key]
+                    found = archive[key]
                 except ValueError as error:
                     if "pickle" not in str(error):
                         raise
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, AttributeError) as error:
+                    continue
+                if isinstance(found, np.ndarray):  # else a member that is no .npy
+                    arrays[key] = found
+    except DataError:
+        raise
+    # zipfile, zlib and NumPy each raise their own: encrypted, packed otherwise, damaged
+    except (
+        ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError,
+        RuntimeError,
+    ) as error:  # fmt: skip
         raise _unreadable(path, "npz", error) from error
     return arrays
 
@@ -220,8 +239,11 @@ def _uncelled(value: NDArray[Any]) -> NDArray[Any]:
 
 
 def _unreadable(path: str, written: str, error: Exception) -> DataError:
-    pickled = "pickle" in str(error) or "Python objects" in str(error)
-    reason = "it holds pickled objects, which may run code" if pickled else str(error)
+    reason = str(error)
+    if "Object arrays cannot be loaded" in reason or "Python objects" in reason:
+        reason = "it holds pickled objects, which may run code"
+    elif "pickle" in reason:  # what NumPy says of all that it does not know
+        reason = "it does not begin as such a file does (or is pickled, which may run code)"
     return DataError(f"{shown(path)}: cannot be read as .{written}: {reason}")
 
 

@@ -64,7 +64,16 @@ def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:
     text = members.pop("header").tobytes()
     if hashlib.sha256(text).digest() != members.pop("seal").tobytes():
         raise ModelFileError(f"{path} is damaged: its header does not match its checksum")
-    header = json.loads(text)
+    try:
+        return _read(json.loads(text), members, path)
+    except ModelFileError:
+        raise
+    # sealed, and yet not what krein writes
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ModelFileError(f"{path} is no model of krein: its header is odd") from error
+
+
+def _read(header: Any, members: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("magic") != _MAGIC:
         raise ModelFileError(f"{path} is no krein model")
     if header["format"] > FORMAT:
@@ -76,7 +85,8 @@ def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:
         if name not in members or _digest(members[name]) != digest:
             raise ModelFileError(f"{path} is damaged: {name} does not match its checksum")
     tree = _rebuilt(header["tree"], members)
-    assert isinstance(tree, dict)
+    if not isinstance(tree, dict):
+        raise ModelFileError(f"{path} is no model of krein: it names no estimator")
     return tree
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .compression import bare_name
 from .errors import DataError
 from .labels import Labels, find_labels, is_label_file
 from .layout import Layout, decide
@@ -38,8 +39,10 @@ class ParquetFile(RecordSource):
         number = 0
         file = _open(self.path)
         with file:
-            for batch in file.iter_batches(BATCH, columns=[layout.columns[i] for i in wanted]):
-                column = {layout.columns[i]: batch.column(layout.columns[i]) for i in wanted}
+            for batch in self._batches(file, [layout.columns[i] for i in wanted]):
+                column = {
+                    layout.columns[i]: _plain(batch.column(layout.columns[i])) for i in wanted
+                }
                 objects = self._objects([column[layout.columns[i]] for i in layout.objects])
                 labels, names = (
                     None if i is None else column[layout.columns[i]].to_pylist()
@@ -51,8 +54,16 @@ class ParquetFile(RecordSource):
                     yield Record(name, self._checked(item, number, name), label)
                     number += 1
 
+    def _batches(self, file: Any, columns: list[str]) -> Iterator[Any]:
+        from pyarrow import ArrowException
+
+        try:
+            yield from file.iter_batches(BATCH, columns=columns)
+        except (ArrowException, OSError) as error:
+            raise DataError(f"{self.shown}: is damaged ({error})") from error
+
     def _objects(self, columns: list[Any]) -> Any:
-        if self.kind in ("vectors", "matrix"):
+        if self.layout.content != "strings":
             return np.stack([c.to_numpy(zero_copy_only=False) for c in columns], axis=1)
         return columns[0].to_pylist()
 
@@ -71,7 +82,28 @@ class ParquetFile(RecordSource):
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
 
 
+def _is_text(of: Any) -> bool:
+    from pyarrow import types
+
+    if types.is_dictionary(of):
+        return _is_text(of.value_type)
+    # string_view came with pyarrow 16
+    return types.is_string(of) or types.is_large_string(of) or str(of) == "string_view"
+
+
+def _plain(column: Any) -> Any:
+    """Return a column with what a dictionary stands for in its place."""
+    from pyarrow import types
+
+    return column.dictionary_decode() if types.is_dictionary(column.type) else column
+
+
 def _open(path: str) -> Any:
+    if path.lower() != bare_name(path):
+        raise DataError(
+            f"{path}: Parquet is packed within and read in pieces, so not out of another packing; "
+            "unpack it first (gunzip, unxz)"
+        )
     try:
         from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile as Reader
@@ -104,7 +136,7 @@ def open_parquet(
     columns = list(schema.names)
     numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
     beside = labels if labels is not None and labels not in columns else None
-    if beside is not None and (not is_label_file(beside) or beside.isdigit()):
+    if beside is not None and (not is_label_file(beside) or beside.isdecimal()):
         beside = None
     layout = decide(
         path,
@@ -122,7 +154,7 @@ def open_parquet(
         of = schema.field(layout.objects[0]).type
         if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
             kind = "vectors" if types.is_fixed_size_list(of) and meant != "series" else "series"
-        elif not (types.is_string(of) or types.is_large_string(of)):
+        elif not _is_text(of):
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} holds {of}, not strings"
             )

@@ -36,6 +36,7 @@ class SeriesFile(RecordSource):
     def records(self) -> Iterator[Record]:
         """Yield the series with their lines."""
         labelled, inside, number_of_series, channels = False, False, 0, 0
+        declared: list[str] = []
         for line, text in enumerate(read_lines(self.path), 1):
             text = text.strip()
             if not text or text[0] in "#%":
@@ -57,12 +58,18 @@ class SeriesFile(RecordSource):
                     )
                 elif key in ("@classlabel", "@targetlabel"):
                     labelled = len(words) > 1 and words[1].lower() == "true"
+                    declared = words[2:] if key == "@classlabel" else []
                 continue
             where = f"{self.shown}, line {line}, series {number_of_series}"
             parts = text.split(":")
             label = parts.pop().strip() if labelled else None
             if not parts:
                 raise DataError(f"{where}: holds a label alone, or no label")
+            if label and declared and label not in declared:
+                raise DataError(
+                    f"{where}: ends in {label[:40]!r}, which is none of the labels that "
+                    f"@classLabel names ({', '.join(declared[:20])}); is its label missing?"
+                )
             one = _values(parts, where)
             if channels and one.shape[1] != channels:
                 raise DataError(

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .compression import STDIN, bare_name, open_bytes, shown
+from .compression import STDIN, bare_name, beginning, shown
 from .errors import DataError
 from .labels import Labels, find_labels
 
@@ -329,10 +329,7 @@ def _written(path: str) -> str:
     for written, suffixes in _SUFFIXES.items():
         if path != STDIN and name.endswith(suffixes):
             return written
-    with open_bytes(path) as file:
-        peek = getattr(file, "peek", None)
-        start = bytes(peek(4096)[:4096]) if peek else b""
-    start = start.removeprefix(b"\xef\xbb\xbf")
+    start = beginning(path)
     if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
         raise DataError(
             f"{shown(path)}: its name does not say what it is; rename it to .npy, .npz, .mat or "

@@ -21,8 +21,8 @@ HEAD = 20
 Row = tuple[int, list[str]]  # its first line, its cells
 
 
-def read_rows(path: str, delimiter: str | None) -> Iterator[Row]:
-    """Yield the rows of a table with the line each begins on; empty lines are left out.
+def read_rows(path: str, delimiter: str | None, *, empty: bool = False) -> Iterator[Row]:
+    """Yield the rows of a table with the line each begins on; empty lines only where asked for.
 
     Without a delimiter, it is the tab in a `.tsv` file, else the one of comma, semicolon and tab
     that the first line holds most.
@@ -43,7 +43,7 @@ def read_rows(path: str, delimiter: str | None) -> Iterator[Row]:
             return
         except csv.Error as error:
             raise DataError(f"{shown(path)}, line {line}: {error}") from None
-        if row:
+        if row or empty:
             yield line, row
         line = reader.line_num + 1
 
@@ -163,5 +163,5 @@ def open_table(
 
 def _is_column(labels: str, first: list[str]) -> bool:
     return labels in [cell.strip() for cell in first] or (
-        labels.isdigit() and 1 <= int(labels) <= len(first)
+        labels.isdecimal() and 1 <= int(labels) <= len(first)
     )

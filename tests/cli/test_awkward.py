@@ -1,0 +1,181 @@
+"""Options and values that ended badly before."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from krein.cli.rows import RowWriter
+
+WORDS = ("words.csv", "--objects", "word", "--labels", "language")
+
+
+@pytest.fixture
+def model(files, run):
+    code, _, err = run("fit", *WORDS, "-o", "m.krein")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("predict", "m.krein", "words.csv", "--reject-below", "nan"),
+        ("predict", "m.krein", "words.csv", "--coverage", "nan"),
+        ("predict", "m.krein", "words.csv", "--jobs", "0"),
+        ("fit", *WORDS, "-o", "n.krein", "--jobs", "0"),
+        ("fit", *WORDS, "-o", "n.krein", "--seed", str(2**32)),
+        ("landmarks", *WORDS, "--seed", "-1"),
+        ("inspect", "words.csv", "--seed", str(2**32)),
+    ],
+)
+def test_what_the_command_got_wrong_ends_with_2(files, model, run, args):
+    code, out, err = run(*args)
+    assert (code, out) == (2, ""), err
+
+
+def test_rows_of_csv_come_back(tmp_path):
+    rows = [["a\rb", "x"], ["c\r\nd", "y"], ["e\nf", 'g"h'], ["i", "j"]]
+    file = io.StringIO(newline="")
+    RowWriter(file, ["name", "label"], "csv").write(rows)
+    found = list(csv.reader(io.StringIO(file.getvalue(), newline="")))
+    assert found == [["name", "label"], *rows]
+    assert file.getvalue().endswith("\ni,j\n")
+
+
+def test_json_holds_no_nan():
+    with pytest.raises(ValueError, match="JSON"):
+        RowWriter(io.StringIO(), ["p"], "jsonl").write([[float("nan")]])
+
+
+def test_a_probability_that_is_none_is_an_error(files, model, run, monkeypatch):
+    import krein
+
+    def broken(self, X):
+        P = np.full((len(X), 2), 0.5)
+        P[1] = np.nan
+        return P
+
+    monkeypatch.setattr(krein.IKFD, "predict_proba", broken)
+    code, out, err = run("predict", "m.krein", input="house\nmaus\n")
+    assert (code, out) == (1, "")
+    assert "line 2, string '1': its probabilities are not numbers" in err
+
+
+def test_json_of_inspect_is_json(files, run):
+    code, out, _ = run("inspect", *WORDS, "--json")
+    assert code == 0
+    json.loads(out, parse_constant=pytest.fail)
+
+
+def test_standard_output_may_be_closed(files, monkeypatch, capsys):
+    import sys
+
+    from krein.cli import krein
+
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as end:
+        krein.main(["inspect", "words.csv"])
+    assert end.value.code == 1
+    assert capsys.readouterr().err == "krein: error: standard output is closed\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("inspect", "families.fasta", "--label-pattern", "(a"), "label pattern '(a' is not one"),
+        (("inspect", "families.fasta", "--label-pattern", "a"), "needs one group"),
+        (("inspect", "families.fasta", "--distance"), "--distance is said of a matrix"),
+        (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=nan"), "gamma"),
+        (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=a"), "gamma"),
+        (("inspect", "families.fasta", "--measure-param", "gap_open=abc"), "gap_open"),
+    ],
+)
+def test_faults_of_the_command_are_named(files, run, args, message):
+    code, out, err = run(*args)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+@pytest.fixture
+def matrices(files):
+    D = np.loadtxt("distances.csv", delimiter=",")
+    np.save("D.npy", D)
+    np.save("S.npy", np.exp(-D))
+    return "--labels", "labels.csv"
+
+
+@pytest.mark.parametrize("command", [("fit", "-o", "m.krein"), ("evaluate", "--folds", "2")])
+def test_a_matrix_that_looks_like_the_other_kind_is_doubted(matrices, run, command):
+    name, *rest = command
+    if name == "evaluate":
+        rest += ["--compare", "ikfd"]
+    for data, distance, doubt in (
+        ("D.npy", [], "looks like a matrix of distances"),
+        ("S.npy", ["--distance"], "looks like a matrix of similarities"),
+        ("D.npy", ["--distance"], ""),
+        ("S.npy", [], ""),
+    ):
+        force = ["--force"] if name == "fit" else []
+        code, out, err = run(name, data, *rest, *matrices, *distance, *force)
+        assert code == 0, err
+        lines = [line for line in err.splitlines() if "looks like" in line]
+        assert len(lines) == bool(doubt)
+        assert doubt in err
+        assert "pairs, " not in out  # a matrix that is given compares nothing
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e200])
+def test_values_off_the_scale_are_refused(matrices, run, scale):
+    np.save("S.npy", np.load("S.npy") * scale)
+    code, _, err = run("fit", "S.npy", *matrices, "-o", "m.krein")
+    assert code == 1
+    assert "the largest value of the matrix is 1e" in err
+    assert "multiply the matrix by 1e" in err
+
+
+def test_vectors_go_by_the_names_of_their_columns(files, run):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal([0, 9], 1, (20, 2)), rng.normal([9, 0], 1, (20, 2))])
+    y = ["up"] * 20 + ["down"] * 20
+
+    def written(path, heading, columns):
+        rows = zip(*columns, strict=True)
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows([heading, *rows])
+
+    written("v.csv", ["a", "b", "label"], [X[:, 0], X[:, 1], y])
+    assert run("fit", "v.csv", "-o", "v.krein", "--measure", "rbf")[0] == 0
+    _, expected, err = run("predict", "v.krein", "v.csv")
+    assert err == ""
+    written("turned.csv", ["b", "extra", "a"], [X[:, 1], X[:, 1], X[:, 0]])
+    assert run("predict", "v.krein", "turned.csv") == (0, expected, "")
+    written("other.csv", ["b", "c"], [X[:, 1], X[:, 0]])
+    code, out, err = run("predict", "v.krein", "other.csv")
+    assert (code, out) == (1, "")
+    assert "fitted to the columns a, b; here are b, c" in err
+    np.savetxt("bare.csv", X, delimiter=",")
+    assert run("predict", "v.krein", "bare.csv")[:2] == (0, expected)
+
+
+def test_a_matrix_of_zeros_gives_no_warning_of_numpy(matrices, run):
+    np.save("Z.npy", np.zeros((40, 40)))
+    code, _, err = run("fit", "Z.npy", *matrices, "--model", "ikqd", "-o", "z.krein")
+    assert (code, err) == (0, "")
+    np.savetxt("new.csv", np.zeros((2, 40)), delimiter=",")
+    code, out, err = run("predict", "z.krein", "new.csv")
+    assert (code, err) == (0, "")
+    assert out.count("0.500000") == 4
+
+
+def test_an_error_while_inspecting_names_the_place(files, run, monkeypatch):
+    from krein.blocks import ObjectPairs
+
+    def broken(self, rows, cols):
+        raise ValueError("row object 1 and column object 0: the value is NaN")
+
+    monkeypatch.setattr(ObjectPairs, "block", broken)
+    (files / "w.txt").write_text("house\nmaus\nmouse\n")
+    code, _, err = run("inspect", "w.txt")
+    assert (code, err) == (1, "krein: error: w.txt, line 2, string '1': the value is NaN\n")
