@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -124,7 +125,7 @@ def command(
         raise
     except (ValueError, TypeError) as error:
         raise chunk.located(error) from error
-    show(found, report, as_json, f"{source.shown}", time.perf_counter() - start)
+    show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
 
 
 def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:
@@ -176,7 +177,7 @@ def _print_table(found: Any) -> None:
         Text(
             "accuracy and its spread over the folds; calibration: expected error of the "
             "probabilities; AUGRC: errors left when rejecting, 0 is best; to fit, a new one: "
-            "pairs compared",
+            "pairs compared; seconds: all folds, its own pairs at the pace of this run",
             style="dim",
         )
     )
