@@ -12,7 +12,8 @@ from ..measures.base import Objects
 from ..measures.function import FunctionMeasure, sample_symmetry
 from .cache import BlockCache, was_made
 from .matrix import as_matrix, check_square, is_mapped
-from .pairs import Indices, MatrixPairs, ObjectPairs, Pairs
+from .matrixpairs import MatrixPairs
+from .pairs import Indices, ObjectPairs, Pairs
 
 PRECOMPUTED: dict[str, Literal["similarity", "dissimilarity"]] = {
     "precomputed": "similarity",

@@ -41,7 +41,7 @@ from ..scale import (
     is_dask,
     is_elsewhere,
 )
-from ..scale.streamed import forget_pages
+from ..scale.streamed import CHUNK, forget_pages
 from .base import Codes, LandmarkSet, training_values
 from .labels import coded
 
@@ -55,8 +55,6 @@ MATRIX_CANDIDATES = 2_000
 """The same for a matrix of values: all pairs of candidates are held at one place."""
 
 _PILOT = 32  # objects that are compared to learn how long one takes
-
-_CHUNK = 4096  # objects of a source that are predicted together
 
 
 @dataclass(frozen=True)
@@ -302,4 +300,4 @@ def _by_chunk(estimator: Any, method: Callable[[Any], Array], source: Any) -> It
             raise chunk.located(error) from error
 
     workers = count_workers(estimator.n_jobs, default_all=True)
-    yield from in_order(one, source.chunks(_CHUNK), workers)
+    yield from in_order(one, source.chunks(CHUNK), workers)

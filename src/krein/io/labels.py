@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,23 +17,27 @@ USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """How a column of labels is usually called."""
 
 
+@dataclass(frozen=True)
+class Unlabelled:
+    """What is known of some objects that were read together, before they have their labels."""
+
+    names: Sequence[str]
+    headers: Sequence[str]  # what stands beside the names; "" for nothing
+    own: Sequence[str | None]  # labels that stand in the records themselves
+    first: int  # number of the first among all objects
+    where: Callable[[int], str]  # where each was read, for errors
+
+
 class Labels:
     """What is known of labels beyond what a record itself says: nothing."""
 
     given = False
 
-    def of(
-        self,
-        names: Sequence[str],
-        abouts: Sequence[str],
-        own: Sequence[str | None],
-        first: int,
-        where: Callable[[int], str],
-    ) -> list[str] | None:
+    def of(self, part: Unlabelled) -> list[str] | None:
         """Return the labels of objects, or None where there are none at all."""
-        if all(label is None for label in own):
+        if all(label is None for label in part.own):
             return None
-        return [_nonempty(label, where(i)) for i, label in enumerate(own)]
+        return [_nonempty(label, part.where(i)) for i, label in enumerate(part.own)]
 
     def finish(self, n: int) -> None:
         """Raise where labels are left over after all n objects."""
@@ -54,24 +59,17 @@ class PatternLabels(Labels):
                 f"label; it has {self.pattern.groups}"
             )
 
-    def of(
-        self,
-        names: Sequence[str],
-        abouts: Sequence[str],
-        own: Sequence[str | None],
-        first: int,
-        where: Callable[[int], str],
-    ) -> list[str]:
+    def of(self, part: Unlabelled) -> list[str]:
         """Return what the group matches in each header."""
         found = []
-        for i, (name, about) in enumerate(zip(names, abouts, strict=True)):
-            match = self.pattern.search(about or name)
+        for i, (name, header) in enumerate(zip(part.names, part.headers, strict=True)):
+            match = self.pattern.search(header or name)
             if match is None:
                 raise DataError(
-                    f"{where(i)}: the label pattern {self.pattern.pattern!r} does not match "
-                    f"{about or name!r}"
+                    f"{part.where(i)}: the label pattern {self.pattern.pattern!r} does not match "
+                    f"{header or name!r}"
                 )
-            found.append(_nonempty(match[1], where(i)))
+            found.append(_nonempty(match[1], part.where(i)))
         return found
 
 
@@ -83,19 +81,12 @@ class NamedLabels(Labels):
     def __init__(self, path: str, table: dict[str, str]) -> None:
         self.path, self.table = path, table
 
-    def of(
-        self,
-        names: Sequence[str],
-        abouts: Sequence[str],
-        own: Sequence[str | None],
-        first: int,
-        where: Callable[[int], str],
-    ) -> list[str]:
+    def of(self, part: Unlabelled) -> list[str]:
         """Return the label of each name."""
-        for i, name in enumerate(names):
+        for i, name in enumerate(part.names):
             if name not in self.table:
-                raise DataError(f"{where(i)}: has no label in {self.path}")
-        return [self.table[name] for name in names]
+                raise DataError(f"{part.where(i)}: has no label in {self.path}")
+        return [self.table[name] for name in part.names]
 
 
 class OrderedLabels(Labels):
@@ -106,21 +97,15 @@ class OrderedLabels(Labels):
     def __init__(self, path: str, labels: list[str]) -> None:
         self.path, self.labels = path, labels
 
-    def of(
-        self,
-        names: Sequence[str],
-        abouts: Sequence[str],
-        own: Sequence[str | None],
-        first: int,
-        where: Callable[[int], str],
-    ) -> list[str]:
+    def of(self, part: Unlabelled) -> list[str]:
         """Return the next labels."""
-        part = self.labels[first : first + len(names)]
-        if len(part) < len(names):
+        found = self.labels[part.first : part.first + len(part.names)]
+        if len(found) < len(part.names):
             raise DataError(
-                f"{where(len(part))}: has no label; {self.path} holds {len(self.labels)} labels"
+                f"{part.where(len(found))}: has no label; {self.path} holds "
+                f"{len(self.labels)} labels"
             )
-        return part
+        return found
 
     def finish(self, n: int) -> None:
         """Raise where labels are left over after all n objects."""

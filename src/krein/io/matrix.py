@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .compression import STDIN, bare_name, open_bytes, shown
 from .errors import DataError
-from .labels import USUAL_LABELS, Labels, as_labels, find_labels, is_label_file
+from .labels import USUAL_LABELS, Labels, Unlabelled, as_labels, find_labels, is_label_file
 from .layout import USUAL_NAMES
 from .source import NOUNS, Chunk, Kind, Source, whole
 
@@ -83,8 +83,8 @@ class ArraySource(Source):
         if not (self.kind == "matrix" and isinstance(objects, np.memmap)):
             self._refuse_missing(chunk)  # of a mapped matrix, blocks are looked at as they are read
         own = [None] * n if self.own is None else self.own[first:stop]
-        labels = self.labels.of(chunk.names, [""] * n, own, first, chunk.where)
-        return replace(chunk, labels=labels)
+        part = Unlabelled(chunk.names, [""] * n, own, first, chunk.where)
+        return replace(chunk, labels=self.labels.of(part))
 
     def _refuse_missing(self, chunk: Chunk) -> None:
         for start in range(0, len(chunk), 4096):

@@ -18,7 +18,7 @@ import numpy as np
 
 from .compression import STDIN, bare_name, beginning, shown
 from .errors import DataError
-from .labels import Labels, find_labels
+from .labels import Labels, Unlabelled, find_labels
 
 Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
 
@@ -186,14 +186,9 @@ class RecordSource(Source):
             kind=self.kind,
             lines=_lines(records),
         )
-        labels = self.labels.of(
-            names,
-            [r.about for r in records],
-            [r.label for r in records],
-            first,
-            chunk.where,
-        )
-        return replace(chunk, labels=labels)
+        headers, own = [r.about for r in records], [r.label for r in records]
+        part = Unlabelled(names, headers, own, first, chunk.where)
+        return replace(chunk, labels=self.labels.of(part))
 
 
 def _lines(records: list[Record]) -> list[int] | None:

@@ -275,14 +275,19 @@ def _cubic_ticks(top: float, low: float) -> list[float]:
 
 
 def _short(value: float) -> str:
-    """Return a number in few letters."""
+    """Return a number in six letters at most, for that is the room beside an axis.
+
+    >>> _short(-9999), _short(0.25), _short(123456.0), _short(1e-7)
+    ('−9,999', '0.25', '1e5', '1e-7')
+    """
     if value == 0:
         return "0"
     sign = "−" if value < 0 else ""
     value = abs(value)
-    return sign + (
-        f"{value:,.0f}" if value >= 100 else f"{value:.2g}" if value >= 0.001 else f"{value:.0e}"
-    )
+    if 0.001 <= value < 9999.5:
+        return sign + (f"{value:,.0f}" if value >= 100 else f"{value:.2g}")
+    mantissa, exponent = f"{value:.0e}".split("e")
+    return f"{sign}{mantissa}e{int(exponent)}"
 
 
 def growth_chart(models: list[ModelResult]) -> Chart | None:

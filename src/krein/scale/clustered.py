@@ -27,9 +27,12 @@ from ..measures.vectors import Vectors
 from .client import alive, count_threads, current_client, fetched, results
 from .clusterpairs import ClusterPairs
 from .clusterrows import ClusterFeatures
-from .collection import Collection, FeatureBlock, StoredFeatures
+from .collection import Collection, FeatureBlock
 from .columns import Counted, CountedSum
+from .opening import is_dask
 from .piece import Origin, Piece, joined
+from .storedrows import StoredFeatures
+from .tree import branches, share, tree_sum
 
 Result = TypeVar("Result")
 
@@ -78,8 +81,8 @@ class Clustered(Collection):
         try:
             self.threads = count_threads(self.client)
             self._objects = partitions(X)
-            self._labels: list[Any] | None = partitions(y) if _is_lazy(y) else None
-            self._y = None if _is_lazy(y) else np.asarray(y)
+            self._labels: list[Any] | None = partitions(y) if is_dask(y) else None
+            self._y = None if is_dask(y) else np.asarray(y)
             if self._labels is not None and len(self._labels) != len(self._objects):
                 raise ValueError(
                     f"X has {len(self._objects)} partitions and y has {len(self._labels)}: "
@@ -96,7 +99,7 @@ class Clustered(Collection):
 
     def parts(self, term: Callable[[Piece], Result], *, objects: bool = True) -> Iterator[Result]:
         """Yield `term(partition)` in order, each from where the partition lies."""
-        shared = self._share(term)
+        shared = share(self.client, term)
         tasks = [
             self._task(shared, [(p, 0, int(n))], objects)
             for p, n in enumerate(np.diff(self._starts))
@@ -116,20 +119,15 @@ class Clustered(Collection):
         """Return Σ term(piece). Branches of `FAN` tasks are merged on the cluster, and fetched as
         they are finished: what a dying worker takes along is little.
         """
-        shared = self._share(_ByBlock(term, grid, CountedSum(add)))
+        shared = share(self.client, _ByBlock(term, grid, CountedSum(add)))
         step = self._step(grid, pace)
         leaves = self._compute([self._task(shared, cut) for cut in self._cuts(step)])
         n = len(leaves)
-        branches = [
-            self.client.submit(merge_branch, CountedSum(add), leaves[i : i + FAN], pure=False)
-            for i in range(0, n, FAN)
-        ]
         total = OrderedSum(CountedSum(add))
         early: dict[int, Any] = {}
         following = n
         N = int(self._starts[-1])
-        leaves += branches
-        del branches
+        leaves += branches(self.client, leaves, CountedSum(add))
         with progress(N * pairs, "comparing", self.verbose) as shown:
             for i, future in results(self.client, leaves):
                 if i < n:
@@ -155,7 +153,7 @@ class Clustered(Collection):
         """Have every task keep its features where it ran."""
         rows = rows_a_block(width)
         step = self._step(rows, pace, most=FEATURE_BYTES // (8 * width))
-        shared = self._share(_ByGrid(term, grid))
+        shared = share(self.client, _ByGrid(term, grid))
         blocks = self._compute([self._task(shared, cut) for cut in self._cuts(step)])
         N = int(self._starts[-1])
         with progress(N * pairs, "comparing", self.verbose) as shown:
@@ -241,36 +239,10 @@ class Clustered(Collection):
         whole = a == 0 and b == self._starts[p + 1] - self._starts[p]
         return parts[p] if whole else _delayed(cut_partition)(parts[p], a, b)
 
-    def _share(self, term: Any) -> Any:
-        """Return a term as one task, whose result every worker fetches once and keeps.
-
-        Not scattered: what was scattered is lost with the worker that holds it.
-        """
-        return share(self.client, term)
-
     def _compute(self, tasks: list[Any]) -> list[Any]:
         alive(self.client)
         found: list[Any] = self.client.compute(tasks)
         return found
-
-
-def share(client: Any, item: Any) -> Any:
-    """Return `item` as the future of a task that gives it."""
-    import dask
-
-    # what a task is made of passes through the scheduler, once; above 10 MB Dask would warn
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
-        return client.submit(hand_out, item, pure=False)
-
-
-def tree_sum(client: Any, futures: list[Any], add: Callable[[Any, Any], Any]) -> Any:
-    """Return the sum of the results in the fixed order, merged on the cluster `FAN` at a time."""
-    while len(futures) > FAN:
-        futures = [
-            client.submit(merge_branch, add, futures[i : i + FAN], pure=False)
-            for i in range(0, len(futures), FAN)
-        ]
-    return ordered_sum(fetched(client, futures), add)
 
 
 def partitions(collection: Any) -> list[Any]:
@@ -402,16 +374,6 @@ def count_objects(part: Any) -> int:
     return len(as_objects(part))
 
 
-def hand_out(item: Result) -> Result:
-    """Return what every worker is to have."""
-    return item
-
-
-def merge_branch(add: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-    """Return the sum of a branch of tasks."""
-    return ordered_sum(parts, add)
-
-
 def block_moments(block: Counted[FeatureBlock]) -> Counted[ClassMoments]:
     """Return the moments of one kept part."""
     return block.holding(block.value.moments)
@@ -438,9 +400,3 @@ def _delayed(function: Callable[..., Any]) -> Any:
     import dask
 
     return dask.delayed(function, pure=False)
-
-
-def _is_lazy(y: Any) -> bool:
-    from .opening import is_dask
-
-    return is_dask(y)

@@ -9,6 +9,7 @@ from ..blocks.pairs import Indices
 from ..measures import Measure, take
 from ..measures.base import Array, Objects
 from .client import fetched
+from .tree import share
 
 
 class ClusterPairs(ObjectPairs):
@@ -18,8 +19,6 @@ class ClusterPairs(ObjectPairs):
     """
 
     def __init__(self, pairs: ObjectPairs, client: Any, threads: int) -> None:
-        from .clustered import share
-
         super().__init__(
             pairs.measure,
             pairs.objects,

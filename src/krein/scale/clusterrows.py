@@ -12,20 +12,12 @@ from numpy.typing import NDArray
 
 from ..blocks.workers import single_blas
 from ..core.ordered import ordered_sum
-from ..core.rows import (
-    Array,
-    Block,
-    Labels,
-    Rows,
-    Term,
-    add_sums,
-    mean_features,
-    rows_a_block,
-    sums,
-)
+from ..core.rows import Array, Block, Labels, Rows, Term, add_sums, mean_features, sums
 from .client import fetched
-from .collection import FeatureBlock, StoredFeatures
+from .collection import FeatureBlock
 from .columns import Counted
+from .storedrows import Blocks, StoredFeatures, StoredRows
+from .tree import share, tree_sum
 
 Kept = Counted[FeatureBlock]
 
@@ -52,7 +44,7 @@ class ClusterFeatures(StoredFeatures):
         return ClusterRows(self, recode, n_classes)
 
     @property
-    def codes(self) -> NDArray[Any]:
+    def codes(self) -> NDArray[Any]:  # type: ignore[override]
         """Class codes of all rows, fetched when first asked for."""
         if self._codes is None:
             found = self.client.map(block_codes, self.blocks, pure=False)
@@ -69,49 +61,24 @@ class _Pass:
     """A term on the rows of one problem, over the blocks of one kept part."""
 
     term: Term
-    recode: Labels
-    mean: Array
-    class_weights: Array | None
+    blocks: Blocks
     block_rows: int
 
     def __call__(self, kept: FeatureBlock) -> list[Array]:
+        def one(start: int) -> list[Array]:
+            part = slice(start, start + self.block_rows)
+            return sums(self.term(self.blocks(kept.F[part], kept.codes[part])))
+
         with single_blas():
-            parts = (sums(self.term(block)) for block in self.blocks(kept))
-            total: list[Array] = ordered_sum(parts, add_sums)
+            starts = range(0, len(kept.F), self.block_rows)
+            total: list[Array] = ordered_sum(map(one, starts), add_sums)
         return total
 
-    def blocks(self, kept: FeatureBlock) -> Iterator[Block]:
-        for a in range(0, len(kept.F), self.block_rows):
-            part = slice(a, a + self.block_rows)
-            codes = kept.codes[part]
-            each = self.class_weights
-            yield Block(
-                kept.F[part] - self.mean,
-                self.recode[codes],
-                1.0 if each is None else each[codes],
-            )
 
-
-class ClusterRows(Rows):
+class ClusterRows(StoredRows):
     """Rows whose features never leave the cluster, but for the few that `thinned` asks for."""
 
-    def __init__(self, kept: ClusterFeatures, recode: Labels, n_classes: int) -> None:
-        self.kept = kept
-        self.recode = recode
-        self.n_classes = n_classes
-        self.shape = kept.shape
-        self.block_rows = rows_a_block(kept.shape[1])
-
-    @property
-    def y(self) -> Labels:  # type: ignore[override]
-        """Class of each row."""
-        return self.recode[self.kept.codes]
-
-    @property
-    def weight(self) -> Array | None:  # type: ignore[override]
-        """Weight of each row."""
-        each = self.kept.class_weights
-        return None if each is None else each[self.kept.codes]
+    kept: ClusterFeatures
 
     def __iter__(self) -> Iterator[Block]:
         raise TypeError("rows on a cluster are summed there: use total")
@@ -133,12 +100,9 @@ class ClusterRows(Rows):
 
     def total(self, term: Term) -> tuple[Array, ...]:
         """Return Σ term(block), each block where it lies, merged as a tree."""
-        from .clustered import share, tree_sum
-
-        client, kept = self.kept.client, self.kept
-        each = _Pass(term, self.recode, kept.mean, kept.class_weights, self.block_rows)
-        shared = share(client, each)
-        leaves = client.map(sum_block, kept.blocks, run=shared, pure=False)
+        client = self.kept.client
+        shared = share(client, _Pass(term, self.blocks, self.block_rows))
+        leaves = client.map(sum_block, self.kept.blocks, run=shared, pure=False)
         total: list[Array] = tree_sum(client, leaves, add_sums)
         return tuple(total)
 

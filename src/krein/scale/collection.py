@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from ..blocks import Pairs
 from ..blocks.pairs import Indices
 from ..core.moments import ClassMoments
-from ..core.rows import Array, Labels, Rows
+from ..core.rows import Array
 from ..measures.base import Objects, take
 from .columns import Counted
 from .piece import Piece, joined
+from .storedrows import StoredFeatures
 
 Result = TypeVar("Result")
 
@@ -142,20 +143,6 @@ class Collection(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class StoredFeatures(ABC):
-    """`Features` that were kept for the passes of one fit."""
-
-    mean: Array
-
-    @abstractmethod
-    def rows(self, recode: Labels, n_classes: int) -> Rows:
-        """Return the rows of one problem, as `Features` does."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Give the room back."""
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,8 @@ from numpy.typing import NDArray
 
 from ..blocks.workers import in_order
 from ..core.ordered import ordered_sum
-from ..core.rows import (
-    Array,
-    Block,
-    Labels,
-    Rows,
-    Term,
-    add_sums,
-    mean_features,
-    rows_a_block,
-    sums,
-)
-from .collection import StoredFeatures
+from ..core.rows import Array, Block, Labels, Term, add_sums, mean_features, sums
+from .storedrows import StoredFeatures, StoredRows
 
 
 class FeatureFile(StoredFeatures):
@@ -92,26 +82,10 @@ class FeatureFile(StoredFeatures):
         self._file.close()
 
 
-class FileRows(Rows):
+class FileRows(StoredRows):
     """Rows whose features are read by block, once a pass, from several threads."""
 
-    def __init__(self, kept: FeatureFile, recode: Labels, n_classes: int) -> None:
-        self.kept = kept
-        self.recode = recode
-        self.n_classes = n_classes
-        self.shape = kept.shape
-        self.block_rows = rows_a_block(kept.shape[1])
-
-    @property
-    def y(self) -> Labels:  # type: ignore[override]
-        """Class of each row: 8 bytes each, made when asked for."""
-        return self.recode[self.kept.codes]
-
-    @property
-    def weight(self) -> Array | None:  # type: ignore[override]
-        """Weight of each row."""
-        each = self.kept.class_weights
-        return None if each is None else each[self.kept.codes]
+    kept: FeatureFile
 
     def __iter__(self) -> Iterator[Block]:
         return map(self._block, range(0, self.shape[0], self.block_rows))
@@ -133,8 +107,4 @@ class FileRows(Rows):
 
     def _block(self, start: int) -> Block:
         stop = min(start + self.block_rows, self.shape[0])
-        codes = self.kept.codes[start:stop]
-        each = self.kept.class_weights
-        F = self.kept.read(start, stop)
-        F -= self.kept.mean
-        return Block(F, self.recode[codes], 1.0 if each is None else each[codes])
+        return self.blocks(self.kept.read(start, stop), self.kept.codes[start:stop])

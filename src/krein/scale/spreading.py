@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-CHUNK = 4096
-"""Objects of a partition."""
+from .client import alive
+from .streamed import CHUNK
+from .tree import share
 
 
 def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
@@ -28,9 +29,6 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     """
     import dask
     import dask.bag as db
-
-    from .client import alive
-    from .clustered import share
 
     objects, labels = [], []
     for chunk in source.chunks(size):

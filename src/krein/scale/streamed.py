@@ -20,10 +20,11 @@ from ..core.moments import ClassMoments
 from ..core.ordered import OrderedSum
 from ..core.rows import Array
 from ..measures.base import Objects
-from .collection import Candidates, Collection, FeatureBlock, StoredFeatures
+from .collection import Candidates, Collection, FeatureBlock
 from .columns import Counted, CountedSum
 from .featurefile import FeatureFile
 from .piece import Origin, Piece, joined
+from .storedrows import StoredFeatures
 
 Result = TypeVar("Result")
 

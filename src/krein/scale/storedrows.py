@@ -1,0 +1,70 @@
+"""Features that are kept somewhere else for the passes of one fit, and the rows made of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..core.rows import Array, Block, Labels, Rows, rows_a_block
+
+
+class StoredFeatures(ABC):
+    """Features (N, r), the mean that rows are counted from, and class codes with their weights."""
+
+    shape: tuple[int, int]
+    mean: Array
+    class_weights: Array | None
+    codes: NDArray[Any]
+    """Class code of each object."""
+
+    @abstractmethod
+    def rows(self, recode: Labels, n_classes: int) -> Rows:
+        """Return the rows of one problem, in which class c is class recode[c]."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the room back."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How features and codes become a block of the rows of one problem."""
+
+    mean: Array
+    recode: Labels
+    class_weights: Array | None
+
+    def __call__(self, F: Array, codes: NDArray[Any]) -> Block:
+        """Return the block of these features and class codes."""
+        each = self.class_weights
+        return Block(F - self.mean, self.recode[codes], 1.0 if each is None else each[codes])
+
+
+class StoredRows(Rows):
+    """Rows of stored features. Class and weight of each are made when they are asked for."""
+
+    def __init__(self, kept: StoredFeatures, recode: Labels, n_classes: int) -> None:
+        self.kept = kept
+        self.recode = recode
+        self.n_classes = n_classes
+        self.shape = kept.shape
+        self.block_rows = rows_a_block(kept.shape[1])
+
+    @property
+    def y(self) -> Labels:  # type: ignore[override]
+        """Class of each row: 8 bytes each."""
+        return self.recode[self.kept.codes]
+
+    @property
+    def weight(self) -> Array | None:  # type: ignore[override]
+        """Weight of each row."""
+        each = self.kept.class_weights
+        return None if each is None else each[self.kept.codes]
+
+    @property
+    def blocks(self) -> Blocks:
+        """What makes blocks of these rows."""
+        return Blocks(self.kept.mean, self.recode, self.kept.class_weights)
