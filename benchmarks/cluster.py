@@ -7,20 +7,19 @@ import logging
 import numpy as np
 
 from krein import IKFD
+from krein.datasets import load_swissprot
 
 from .accuracy import folder, no_data
-from .swissprot import read
 from .timing import best_times, row
 
 
 def run() -> list[dict]:
-    data = folder()
-    if data is None:
+    if folder() is None:
         return no_data()
     import dask.bag
     from distributed import Client, LocalCluster
 
-    sequences, y = read(data)
+    sequences, y = load_swissprot()
     done: dict[str, IKFD] = {}
 
     def model() -> IKFD:
