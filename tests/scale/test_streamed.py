@@ -1,6 +1,8 @@
 """Fit and predict from files: the same numbers as in memory, without the memory."""
 
 import os
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -181,6 +183,32 @@ def test_pages_that_were_read_do_not_stay(tmp_path):
     for _ in pieces:
         pass
     assert resident() - before < mapped.nbytes / 2
+
+
+LOOK_UP = """
+import sys
+import numpy as np
+from krein.scale.streamed import MappedCollection
+
+def peak():
+    with open("/proc/self/status") as file:
+        return 1024 * int(next(line for line in file if line.startswith("VmHWM")).split()[1])
+
+mapped = np.load(sys.argv[1], mmap_mode="r")
+before = peak()
+MappedCollection(mapped, np.zeros(len(mapped))).rows(np.arange(0, len(mapped), 200))
+print((peak() - before) / mapped.nbytes)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc here")
+def test_rows_here_and_there_do_not_bring_the_file_along(tmp_path):
+    path = tmp_path / "x.npy"
+    np.lib.format.open_memmap(path, "w+", np.float64, (1_500_000, 10))[:] = 1.0
+    found = subprocess.run(
+        [sys.executable, "-c", LOOK_UP, path], capture_output=True, text=True, check=True
+    )
+    assert float(found.stdout) < 0.5
 
 
 def test_what_was_changed_in_a_private_map_is_what_is_read(tmp_path):

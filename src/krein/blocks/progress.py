@@ -12,22 +12,23 @@ _one_at_a_time = threading.Lock()
 
 
 class Progress:
-    """Counts pairs; where a bar is shown, moves it."""
+    """Counts pairs, or passes; where a bar is shown, moves it."""
 
     def __init__(self, bar: Any = None) -> None:
         self.bar = bar
 
-    def advance(self, pairs: int) -> None:
-        """Note that so many pairs more are done."""
+    def advance(self, more: int) -> None:
+        """Note that so many more are done."""
         if self.bar is not None:
-            self.bar.advance(self.bar.task_ids[0], pairs)
+            self.bar.advance(self.bar.task_ids[0], more)
 
 
 @contextmanager
-def progress(total: int, what: str, verbose: int) -> Iterator[Progress]:
+def progress(total: int | None, what: str, verbose: int, unit: str = "pairs") -> Iterator[Progress]:
     """Show a bar of pairs compared, their rate and the time that remains, on standard error.
 
-    Only where `verbose` is above 0 and standard error is a terminal; within another bar none.
+    Where nobody knows the total, None, it shows how many are done and for how long. Only where
+    `verbose` is above 0 and standard error is a terminal; within another bar none.
     """
     if not verbose or not sys.stderr.isatty() or not _one_at_a_time.acquire(blocking=False):
         yield Progress()
@@ -38,6 +39,7 @@ def progress(total: int, what: str, verbose: int) -> Iterator[Progress]:
         ProgressColumn,
         TaskProgressColumn,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
     from rich.progress import Progress as RichProgress
@@ -45,14 +47,18 @@ def progress(total: int, what: str, verbose: int) -> Iterator[Progress]:
 
     class Rate(ProgressColumn):
         def render(self, task: Any) -> Text:
-            return Text(f"{task.speed:,.0f} pairs/s" if task.speed else "", style="dim")
+            return Text(
+                f"{task.speed:,.{0 if task.speed > 10 else 1}f} {unit}/s" if task.speed else "",
+                style="dim",
+            )
 
+    known = total is not None
     bar = RichProgress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TaskProgressColumn(),
+        TaskProgressColumn() if known else TextColumn(f"{{task.completed:,.0f}} {unit}"),
         Rate(),
-        TimeRemainingColumn(),
+        TimeRemainingColumn() if known else TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
     )

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..blocks import ObjectPairs, Pairs
+from ..blocks.progress import progress
 from ..core.checks import Array, Indices
 from ..core.moments import gram
 from ..core.nystrom import signed_eigen
@@ -220,7 +221,7 @@ class PCVM(LandmarkClassifier):
             pace=pace,
             class_weights=self._weight_of_classes(known.counts.astype(float)),
         )
-        with calm_blas(m):
+        with calm_blas(m), progress(None, "searching", self.verbose, "passes") as kept.shown:
             try:
                 self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
                 self._fit_features(landmarks, kept, chosen.own)

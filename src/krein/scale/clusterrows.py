@@ -98,13 +98,13 @@ class ClusterRows(StoredRows):
         found = self.kept.client.map(block_rows_at, blocks, wanted, pure=False)
         return np.concatenate(fetched(self.kept.client, found)) - self.kept.mean
 
-    def total(self, term: Term) -> tuple[Array, ...]:
+    def sum(self, term: Term) -> list[Array]:
         """Return Σ term(block), each block where it lies, merged as a tree."""
         client = self.kept.client
         shared = share(client, _Pass(term, self.blocks, self.block_rows))
         leaves = client.map(sum_block, self.kept.blocks, run=shared, pure=False)
         total: list[Array] = tree_sum(client, leaves, add_sums)
-        return tuple(total)
+        return total
 
 
 # Dask's dashboard shows these by name

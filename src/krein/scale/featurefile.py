@@ -95,15 +95,15 @@ class FileRows(StoredRows):
         found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
         return found - self.kept.mean
 
-    def total(self, term: Term) -> tuple[Array, ...]:
-        """Return Σ term(block) over all blocks, in the fixed order."""
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block), read from several threads."""
 
         def one(start: int) -> list[Array]:
             return sums(term(self._block(start)))
 
         parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
         total: list[Array] = ordered_sum(parts, add_sums)
-        return tuple(total)
+        return total
 
     def _block(self, start: int) -> Block:
         stop = min(start + self.block_rows, self.shape[0])

@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..core.rows import Array, Block, Labels, Rows, rows_a_block
+from ..blocks.progress import Progress
+from ..core.rows import Array, Block, Labels, Rows, Term, rows_a_block
 
 
 class StoredFeatures(ABC):
@@ -19,6 +20,8 @@ class StoredFeatures(ABC):
     class_weights: Array | None
     codes: NDArray[Any]
     """Class code of each object."""
+    shown: Progress = Progress()
+    """Where passes over the rows are counted."""
 
     @abstractmethod
     def rows(self, recode: Labels, n_classes: int) -> Rows:
@@ -43,7 +46,7 @@ class Blocks:
         return Block(F - self.mean, self.recode[codes], 1.0 if each is None else each[codes])
 
 
-class StoredRows(Rows):
+class StoredRows(Rows, ABC):
     """Rows of stored features. Class and weight of each are made when they are asked for."""
 
     def __init__(self, kept: StoredFeatures, recode: Labels, n_classes: int) -> None:
@@ -63,6 +66,16 @@ class StoredRows(Rows):
         """Weight of each row."""
         each = self.kept.class_weights
         return None if each is None else each[self.kept.codes]
+
+    def total(self, term: Term) -> tuple[Array, ...]:
+        """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
+        found = self.sum(term)
+        self.kept.shown.advance(1)
+        return tuple(found)
+
+    @abstractmethod
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block) over all blocks, in the fixed order."""
 
     @property
     def blocks(self) -> Blocks:

@@ -34,6 +34,9 @@ CHUNK = 4096
 CHUNK_BYTES = 2**24
 """Bytes of a memory map that are read together."""
 
+ROWS_BETWEEN_FORGETTING = 512
+"""Rows of a memory map that are looked up together: with each the system may map 64 kB around."""
+
 
 class Streamed(Collection):
     """Objects in files. The next chunk is read while threads compare those before it."""
@@ -185,8 +188,11 @@ class MappedCollection(Streamed):
 
     def rows(self, indices: Indices) -> Candidates:
         """Return the rows at these places, without reading others."""
-        found = np.array(self.X[indices])
-        forget_pages(self.X)
+        found = np.empty((len(indices), *self.X.shape[1:]), dtype=self.X.dtype)
+        for start in range(0, len(indices), ROWS_BETWEEN_FORGETTING):
+            part = slice(start, start + ROWS_BETWEEN_FORGETTING)
+            found[part] = self.X[indices[part]]
+            forget_pages(self.X)
         return Candidates(indices, found, np.asarray(self.y)[indices])
 
     def _read(self, start: int, stop: int) -> NDArray[Any]:
