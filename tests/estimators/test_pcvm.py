@@ -139,3 +139,34 @@ def test_grown_landmarks():
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         PCVM(**options).fit(X, y)
+
+
+def test_what_the_basis_functions_are(tmp_path):
+    """The objects choose between powers of d; what was chosen is told, saved, and made anew."""
+    X, y = checkerboard(600)
+    D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
+    options = {"landmarks": np.arange(30), "random_state": 0}
+    clf = PCVM("precomputed-distance", **options).fit(D, y)
+    assert clf.basis_function_ == "-d"
+    clf.save(tmp_path / "model.krein")
+    assert_array_equal(krein.load(tmp_path / "model.krein").predict_proba(D), clf.predict_proba(D))
+    by_hand = D[:, clf.landmarks_] @ -clf.dual_coef_[:, 0] + clf.intercept_
+    assert_array_equal(clf.predict(D) == clf.classes_[1], by_hand > 0)
+    few = np.arange(100)
+    assert clf.fit(D[np.ix_(few, few)], y[few]).basis_function_ == "-d²/2"
+    assert clf.fit(D, y).basis_function_ == "-d"
+    assert PCVM("precomputed", **options).fit(np.exp(-D), y).basis_function_ == "similarity"
+    for more in ({"n_basis": 60}, {"solver": "paper"}):
+        centred = PCVM("precomputed-distance", **options, **more).fit(D, y)
+        assert centred.basis_function_ == "similarity"
+
+
+def test_calibration_knows_the_basis_functions():
+    X, y = checkerboard(600)
+    D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
+    new, truth = checkerboard(600, seed=1)
+    away = np.sqrt(np.square(new[:, None] - X).sum(axis=2))
+    clf = PCVM("precomputed-distance", landmarks=np.arange(30), calibrate=True).fit(D, y)
+    own = clf.predict_proba(away)[np.arange(600), np.searchsorted(clf.classes_, truth)]
+    assert 0.5 < clf.temperature_ < 2
+    assert -np.log(own).mean() < 0.6  # by −½d², a quadratic, it could not be below 0.68

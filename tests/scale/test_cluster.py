@@ -74,6 +74,13 @@ def test_an_array_of_vectors_gives_what_memory_gives(make, client):
     equal_models(in_memory, there, X)
 
 
+def test_the_same_basis_functions_are_chosen(client):
+    there = PCVM("levenshtein", landmarks=CHOSEN).fit(bag(WORDS, 7), LABELS)
+    in_memory = PCVM("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS)
+    assert in_memory.basis_function_ == there.basis_function_ == "-√d"
+    equal_models(in_memory, there, WORDS)
+
+
 def test_more_objects_than_candidates(client, few_candidates, tmp_path):
     path = tmp_path / "words.csv"
     lines = map(",".join, [("word", "label"), *zip(WORDS, LABELS, strict=True)])

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .basisfunction import BasisFunction, basis_values
 from .ordered import ordered_sum
 
 Array = NDArray[np.float64]
@@ -115,16 +116,19 @@ class Rows:
                 self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0
             )
 
-    def thinned(self, n_rows: int) -> Rows:
+    def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
         """Return about `n_rows` of the rows: of each class its share, but 50 where it has them.
 
-        What is left of a class weighs as much as all of it did.
+        What is left of a class weighs as much as all of it did, but for rows to go `without`.
         """
         N = self.shape[0]
-        if n_rows >= N:
+        if n_rows >= N and without is None:
             return self
         order = np.random.default_rng(0).permutation(N)
-        weight = np.ones(N) if self.weight is None else self.weight.copy()
+        if without is not None:
+            order = order[~np.isin(order, without)]
+            N = len(order)
+        weight = np.ones(self.shape[0]) if self.weight is None else self.weight.copy()
         part = []
         for c in np.unique(self.y):
             members = order[self.y[order] == c]
@@ -146,9 +150,12 @@ class Rows:
 
 
 class Features(Protocol):
-    """The features of N rows, about their mean, wherever they lie; rows of several problems."""
+    """The features of N rows, wherever they lie; rows of several problems."""
 
-    mean: Array  # (r,), what was taken off: an offset would cost the Hessian its digits
+    mean: Array  # (r,), what is taken off: 0, or where an offset would cost the Hessian its digits
+
+    def under(self, function: BasisFunction) -> Features:
+        """Return a function of these features, about its mean."""
 
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of the problem in which class c of the labels is class recode[c]."""
@@ -158,9 +165,16 @@ class FeaturesInMemory:
     """Features F (N, r), class codes (N,) and weights (N,) or None."""
 
     def __init__(self, F: Array, codes: NDArray[Any], weight: Array | None = None) -> None:
-        self.codes, self.weight = codes, weight
-        self.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), weight))
-        self.F = F - self.mean
+        self.F, self.codes, self.weight = F, codes, weight
+        self.mean = np.zeros(F.shape[1])
+
+    def under(self, function: BasisFunction) -> FeaturesInMemory:
+        """Return a function of these features, about its mean: a copy."""
+        F = basis_values(function, self.F)
+        found = FeaturesInMemory(F, self.codes, self.weight)
+        found.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), self.weight))
+        found.F = F - found.mean if F is self.F else np.subtract(F, found.mean, out=F)
+        return found
 
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of one problem; the features are not copied."""

@@ -82,13 +82,12 @@ class MomentTerm:
 
 @dataclass(frozen=True)
 class FeatureTerm:
-    """Basis functions of a piece, and the moments of its coordinates."""
+    """Values of a piece, which basis functions are made of, and the moments of its coordinates."""
 
     columns: Columns
     space: LandmarkSpace
     origin: Array
     classes: NDArray[Any]
-    features: Callable[[LandmarkSpace, Array], Array]
 
     def __call__(self, piece: Piece) -> Counted[FeatureBlock]:
         """Compare the piece with the landmarks."""
@@ -96,8 +95,7 @@ class FeatureTerm:
         codes = coded(np.asarray(piece.labels), self.classes)
         B = self.space.coordinates(found.value)
         moments = ClassMoments.of(B, codes, len(self.classes), origin=self.origin)
-        block = FeatureBlock(self.features(self.space, found.value), codes, moments)
-        return found.holding(block)
+        return found.holding(FeatureBlock(found.value, codes, moments))
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..blocks import ObjectPairs, Pairs
 from ..blocks.progress import progress
+from ..core.basisfunction import BasisFunction, basis_values
 from ..core.checks import Array, Indices
 from ..core.moments import gram
 from ..core.nystrom import signed_eigen
 from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
+from ..core.pcvm_function import ROWS_A_CANDIDATE, choose_function
 from ..core.pcvm_laplace import choose_scale
 from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
 from ..core.pcvm_prune import prune_pcvm
@@ -30,11 +32,6 @@ from .elsewhere import FeatureTerm
 
 OPTIMAL = 5e-4
 """Breach of the optimality conditions, a row, that no prediction shows any more."""
-
-ROWS_A_CANDIDATE = 5
-"""Basis objects are dropped where there are so many objects to each candidate. With fewer, choosing
-among them fits the leave-one-out loss itself: with as many candidates as objects the pruned model
-looked as good and was not."""
 
 
 class PCVM(LandmarkClassifier):
@@ -80,6 +77,11 @@ class PCVM(LandmarkClassifier):
         Weights of the similarities to `landmarks_`: one score for two classes, else one a class.
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
+    basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
+        What basis functions are: the similarity itself (of dissimilarities with `n_basis` or
+        solver="paper": centred), or of a dissimilarity −½d², unless −d, and then −√d, has the
+        smaller leave-one-out loss by two standard errors. Objects choose where there are five or
+        more to each landmark.
     prior_scale_ : float
         Scale of the sparsity prior on weights of unit-deviation columns: for two classes chosen
         by the leave-one-out loss, for more 1.
@@ -103,6 +105,7 @@ class PCVM(LandmarkClassifier):
     dual_coef_: Array
     intercept_: Array
     objective_path_: Array
+    basis_function_: BasisFunction
     prior_scale_: float
     n_iter_: int
     converged_: bool
@@ -172,7 +175,7 @@ class PCVM(LandmarkClassifier):
                 return self._fit_elsewhere(data) if whole is None else self._fit(*whole, None)
         X, codes, weights, self.classes_ = self._validated(X, y, sample_weight)
         self.temperature_ = 1.0
-        self._scales: list[float] | None = None
+        self._forget()
         weights = self._weighed(codes, weights)
         pairs = self._open(X)
         self.n_objects_ = self.n_samples_seen_ = len(pairs)
@@ -206,11 +209,11 @@ class PCVM(LandmarkClassifier):
             raise ValueError(f"{what} needs all objects in memory; leave it at its default")
         known = self._surveyed(data)
         self.classes_, self.temperature_ = known.classes, 1.0
-        self._scales = None
+        self._forget()
         chosen = self._chosen(data, known)
         landmarks = chosen.landmarks
         m, space = len(landmarks.indices), landmarks.space
-        term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, features)
+        term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_)
         pace, spent = chosen.pace(term, known.n_objects) if data.plans else (0.0, 0)
         kept, total = data.features(
             term,
@@ -238,6 +241,11 @@ class PCVM(LandmarkClassifier):
         self.kernel_reused_ = chosen.pairs.reused + total.reused
         return self
 
+    def _forget(self) -> None:
+        """Forget what the last fit has chosen: `_learn` knows nothing before this one has."""
+        self._scales: list[float] | None = None
+        self._function: BasisFunction | None = None
+
     def _needs_memory(self) -> bool:
         return self.solver == "paper" or self.n_basis is not None
 
@@ -260,14 +268,20 @@ class PCVM(LandmarkClassifier):
         self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
     ) -> None:
         """The landmarks are the basis objects: predictions need those alone that carry a weight."""
-        F = FeaturesInMemory(features(landmarks.space, values), codes, weights)
+        F = FeaturesInMemory(values, codes, weights)
         self._fit_features(landmarks, F, codes[landmarks.indices])
 
     def _fit_features(
         self, landmarks: LandmarkSet, F: Features, own: Codes, *, sparse: bool | None = None
     ) -> None:
         """Fit to the basis functions of the landmarks, wherever their values lie."""
-        W, b = self._solve(F, None, own, sparse=sparse)
+        function = _first_function(landmarks.space)
+        if function != "similarity":
+            C = len(self.classes_)
+            raw = F.rows(np.arange(C), C)
+            function = choose_function(raw, landmarks.indices, self._problems(own))
+        self.basis_function_ = self._function = function
+        W, b = self._solve(F.under(function), None, own, sparse=sparse)
         kept = _carrying(W)
         self._keep(landmarks, kept)
         self.relevance_ = self.landmarks_
@@ -285,13 +299,14 @@ class PCVM(LandmarkClassifier):
         basis = self._basis(len(codes), landmarks.indices)
         space = landmarks.space
         Q = (B[basis] * space.signs).T
-        W, b = self._solve(FeaturesInMemory(B, codes, weights), Q, codes[basis])
+        self.basis_function_ = "similarity"
+        F = FeaturesInMemory(B, codes, weights).under("similarity")
+        W, b = self._solve(F, Q, codes[basis])
         kept = _carrying(W)
         self.relevance_ = basis[kept]
         if len(kept) >= len(landmarks.indices) or space.centre is not None:
             self._adopt(replace(landmarks, values=None))
             self.dual_coef_, self.intercept_ = space.basis.T @ (Q @ W), b
-            self.centred_ = True
             return
         # fewer basis objects than landmarks: compare with those instead, and let the weights
         # know that K(x, x_i) now stands where its approximation stood
@@ -299,8 +314,8 @@ class PCVM(LandmarkClassifier):
         objects = take(pairs.objects, chosen) if isinstance(pairs, ObjectPairs) else None
         core = pairs.block(chosen, chosen)
         fewer = LandmarkSet(LandmarkSpace.of(core, pairs.kind), chosen, objects)
-        F = features(fewer.space, training_values(pairs, fewer))
-        self._fit_features(fewer, FeaturesInMemory(F, codes, weights), codes[chosen], sparse=False)
+        F = FeaturesInMemory(training_values(pairs, fewer), codes, weights)
+        self._fit_features(fewer, F, codes[chosen], sparse=False)
 
     def _basis(self, n: int, landmarks: Indices) -> Indices:
         """Return the rows of the candidate basis objects: the landmarks, then a random sample."""
@@ -370,7 +385,8 @@ class PCVM(LandmarkClassifier):
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
-        F = FeaturesInMemory(features(space, values), codes, weights)
+        function = self._function or _first_function(space)
+        F = FeaturesInMemory(values, codes, weights).under(function)
         problems = self._problems(own)
         if self._scales is None:
             self._scales = [
@@ -385,7 +401,7 @@ class PCVM(LandmarkClassifier):
         ]
         dual = np.hstack([fit.weights for fit in fits])
         intercept = np.concatenate([fit.bias for fit in fits]) - F.mean @ dual
-        return lambda V: self._spread(features(space, V) @ dual + intercept)
+        return lambda V: self._spread(basis_values(function, V) @ dual + intercept)
 
     # -- the published algorithm -------------------------------------------------------------
 
@@ -404,7 +420,7 @@ class PCVM(LandmarkClassifier):
         # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
         self.dual_coef_ = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
         self.intercept_ = np.array([fit.bias for fit in fits])
-        self.centred_ = True
+        self.basis_function_ = "similarity"
         self.relevance_ = np.flatnonzero((w != 0).any(axis=1))
         self._adopt(replace(landmarks, values=None))
         self.n_iter_ = max(fit.n_iter for fit in fits)
@@ -420,14 +436,13 @@ class PCVM(LandmarkClassifier):
         objects = None if landmarks.objects is None else take(landmarks.objects, kept)
         space = landmarks.space.restricted(kept)
         self._adopt(LandmarkSet(space, landmarks.indices[kept], objects))
-        self.centred_ = False
 
     def _scores(self, values: Array) -> Array:
-        F = (self.space_.similarities if self.centred_ else self._features)(values)
+        if self.basis_function_ == "similarity":
+            F = self.space_.similarities(values)
+        else:
+            F = basis_values(self.basis_function_, values)
         return self._spread(F @ self.dual_coef_ + self.intercept_)
-
-    def _features(self, values: Array) -> Array:
-        return features(self.space_, values)
 
     def _spread(self, Z: Array) -> Array:
         """Return scores (n, C): the one score of two classes is their difference."""
@@ -457,13 +472,9 @@ class PCVM(LandmarkClassifier):
         return None if each is None else each / ((each @ counts) / counts.sum())
 
 
-def features(space: LandmarkSpace, values: Array) -> Array:
-    """Return the basis functions (n, m) of the landmarks: similarities, or −½ d².
-
-    PCVM asks nothing of its basis functions, so dissimilarities need not be centred, and a
-    prediction needs no landmark whose weight is zero.
-    """
-    return values if space.centre is None else -0.5 * np.square(values)
+def _first_function(space: LandmarkSpace) -> BasisFunction:
+    """Return what basis functions are before anything is known of the classes."""
+    return "similarity" if space.kind == "similarity" else "-d²/2"
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:

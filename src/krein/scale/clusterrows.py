@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..blocks.workers import single_blas
 from ..core.ordered import ordered_sum
-from ..core.rows import Array, Block, Labels, Rows, Term, add_sums, mean_features, sums
+from ..core.rows import Array, Block, Labels, Rows, Term, add_sums, sums
 from .client import fetched
 from .collection import FeatureBlock
 from .columns import Counted
@@ -37,7 +37,6 @@ class ClusterFeatures(StoredFeatures):
         self.class_weights = class_weights
         self._codes: NDArray[Any] | None = None
         self.mean = np.zeros(shape[1])
-        self.mean = mean_features(self.rows(np.zeros(2**16, dtype=np.intp), 1))
 
     def rows(self, recode: Labels, n_classes: int) -> ClusterRows:
         """Return the rows of one problem."""
@@ -83,10 +82,10 @@ class ClusterRows(StoredRows):
     def __iter__(self) -> Iterator[Block]:
         raise TypeError("rows on a cluster are summed there: use total")
 
-    def thinned(self, n_rows: int) -> Rows:
+    def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
         """Return about `n_rows` of the rows, in memory; all where there are no more."""
-        if n_rows < self.shape[0]:
-            return super().thinned(n_rows)
+        if n_rows < self.shape[0] or without is not None:
+            return super().thinned(n_rows, without)
         everyone = np.arange(self.shape[0])
         return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
 
@@ -96,7 +95,7 @@ class ClusterRows(StoredRows):
         edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
         wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
         found = self.kept.client.map(block_rows_at, blocks, wanted, pure=False)
-        return np.concatenate(fetched(self.kept.client, found)) - self.kept.mean
+        return self.blocks.features(np.concatenate(fetched(self.kept.client, found)))
 
     def sum(self, term: Term) -> list[Array]:
         """Return Σ term(block), each block where it lies, merged as a tree."""

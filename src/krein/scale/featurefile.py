@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..blocks.workers import in_order
 from ..core.ordered import ordered_sum
-from ..core.rows import Array, Block, Labels, Term, add_sums, mean_features, sums
+from ..core.rows import Array, Block, Labels, Term, add_sums, sums
 from .storedrows import StoredFeatures, StoredRows
 
 
@@ -53,7 +53,7 @@ class FeatureFile(StoredFeatures):
         self._codes.append(codes)
 
     def finish(self) -> None:
-        """Note that all rows are there; find their mean."""
+        """Note that all rows are there."""
         self._file.flush()
         self.codes = np.concatenate(self._codes)
         self._codes = []
@@ -62,8 +62,6 @@ class FeatureFile(StoredFeatures):
                 f"{len(self.codes)} objects were read where there were {self.shape[0]} before: "
                 "somebody has changed the file meanwhile"
             )
-        n_classes = int(self.codes.max()) + 1
-        self.mean = mean_features(self.rows(np.arange(n_classes), n_classes))
 
     def rows(self, recode: Labels, n_classes: int) -> FileRows:
         """Return the rows of one problem."""
@@ -93,7 +91,7 @@ class FileRows(StoredRows):
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows."""
         found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
-        return found - self.kept.mean
+        return self.blocks.features(found)
 
     def sum(self, term: Term) -> list[Array]:
         """Return Σ term(block), read from several threads."""

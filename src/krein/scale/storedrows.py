@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..blocks.progress import Progress
-from ..core.rows import Array, Block, Labels, Rows, Term, rows_a_block
+from ..core.basisfunction import BasisFunction, basis_values
+from ..core.rows import Array, Block, Labels, Rows, Term, mean_features, rows_a_block
 
 
 class StoredFeatures(ABC):
-    """Features (N, r), the mean that rows are counted from, and class codes with their weights."""
+    """Features (N, r), the mean that rows are counted from, and class codes with their weights.
+
+    What is kept are values of the measure; a function of them is taken when they are read.
+    """
 
     shape: tuple[int, int]
     mean: Array
+    function: BasisFunction = "similarity"
     class_weights: Array | None
     codes: NDArray[Any]
     """Class code of each object."""
@@ -27,6 +34,14 @@ class StoredFeatures(ABC):
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of one problem, in which class c is class recode[c]."""
 
+    def under(self, function: BasisFunction) -> Self:
+        """Return a function of these features, about its mean. One pass; nothing is copied."""
+        found = copy(self)
+        found.function = function
+        every_class_alike = np.zeros(2**16, dtype=np.intp)
+        found.mean = mean_features(found.rows(every_class_alike, 1))
+        return found
+
     @abstractmethod
     def close(self) -> None:
         """Give the room back."""
@@ -36,14 +51,21 @@ class StoredFeatures(ABC):
 class Blocks:
     """How features and codes become a block of the rows of one problem."""
 
+    function: BasisFunction
     mean: Array
     recode: Labels
     class_weights: Array | None
 
-    def __call__(self, F: Array, codes: NDArray[Any]) -> Block:
-        """Return the block of these features and class codes."""
+    def features(self, values: Array) -> Array:
+        """Return the features of these values."""
+        found: Array = basis_values(self.function, values) - self.mean
+        return found
+
+    def __call__(self, values: Array, codes: NDArray[Any]) -> Block:
+        """Return the block of these values and class codes."""
         each = self.class_weights
-        return Block(F - self.mean, self.recode[codes], 1.0 if each is None else each[codes])
+        weights = 1.0 if each is None else each[codes]
+        return Block(self.features(values), self.recode[codes], weights)
 
 
 class StoredRows(Rows, ABC):
@@ -80,4 +102,5 @@ class StoredRows(Rows, ABC):
     @property
     def blocks(self) -> Blocks:
         """What makes blocks of these rows."""
-        return Blocks(self.kept.mean, self.recode, self.kept.class_weights)
+        kept = self.kept
+        return Blocks(kept.function, kept.mean, self.recode, kept.class_weights)

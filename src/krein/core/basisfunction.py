@@ -1,0 +1,42 @@
+"""The basis functions of PCVM: a similarity as it is, or a power of a dissimilarity.
+
+−½ d² is the similarity that a squared dissimilarity stands for, uncentred; between vectors a
+weighted sum of such functions is a quadratic whose second degree is a multiple of ‖x‖², and no
+more. −d bends at every basis object, −√d more sharply: the smaller the power, the more the near
+objects count. All of them are free of a unit and of a width to choose.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+BasisFunction = Literal["similarity", "-d²/2", "-d", "-√d"]
+
+
+def basis_values(function: BasisFunction, values: Array) -> Array:
+    """Return the basis functions of values of the measure; a similarity is not copied.
+
+    PCVM asks nothing of its basis functions, so dissimilarities need not be centred, and a
+    prediction needs no landmark whose weight is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.basisfunction import basis_values
+    >>> basis_values("-d²/2", np.array([[0.0, 2.0]]))
+    array([[-0., -2.]])
+    """
+    if function == "similarity":
+        return values
+    if function == "-d":
+        return -values
+    if function == "-√d":
+        # a measure of somebody's own may go below zero, as overlapping things do
+        return np.copysign(np.sqrt(np.abs(values)), -values)
+    squares = np.square(values)
+    squares *= -0.5
+    return squares

@@ -1,0 +1,132 @@
+"""Which function of a dissimilarity serves better, told before new objects come."""
+
+import numpy as np
+import pytest
+
+from krein.core.basisfunction import basis_values
+from krein.core.pcvm import fit_pcvm
+from krein.core.pcvm_function import POWERS, choose_function
+from krein.core.rows import FeaturesInMemory, Rows
+
+SMALLER = POWERS[1:]
+
+
+def board(rng, n):
+    """A 3×3 checkerboard: no quadratic separates it."""
+    X = rng.uniform(0, 3, (n, 2))
+    return X, X.astype(int).sum(axis=1) % 2
+
+
+def halves(rng, n):
+    """Overlapping halves of ten dimensions: linear, as −½ d² is."""
+    X = rng.normal(size=(n, 10))
+    return X, (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int)
+
+
+def thirds(rng, n):
+    X = rng.uniform(0, 3, (n, 2))
+    return X, X.astype(int).sum(axis=1) % 3
+
+
+def distances(X, landmarks):
+    return np.sqrt(np.square(X[:, None] - landmarks).sum(axis=2))
+
+
+def problem(make, seed, n=900, m=40):
+    """Distances of n objects to m of them, classes, the landmarks, and the problem to solve."""
+    X, y = make(np.random.default_rng(seed), n)
+    L = np.random.default_rng(seed + 1).choice(n, m, replace=False)
+    C = int(y.max()) + 1
+    return X, y, L, [(np.arange(C), y[L], C)]
+
+
+def held_out_loss(function, make, seed):
+    X, y, L, ((_, own, C),) = problem(make, seed)
+    F = FeaturesInMemory(distances(X, X[L]), y).under(function)
+    fit = fit_pcvm(F.rows(np.arange(C), C), own)
+    new, truth = make(np.random.default_rng(seed + 2), 3000)
+    P = fit.probabilities(basis_values(function, distances(new, X[L])) - F.mean)
+    return -np.log(P[np.arange(len(truth)), truth]).mean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("make", [board, thirds, halves])
+def test_the_choice_serves_new_objects(make, seed):
+    X, y, L, problems = problem(make, seed)
+    chosen = choose_function(Rows(distances(X, X[L]), y), L, problems)
+    losses = {function: held_out_loss(function, make, seed) for function in POWERS}
+    assert losses[chosen] < min(losses.values()) + 0.01
+    if make is halves:
+        assert chosen == "-d²/2"
+    else:
+        assert losses[chosen] < losses["-d²/2"] - 0.05
+
+
+def test_one_class_against_the_rest_chooses_too():
+    X, y, L, _ = problem(thirds, 0)
+    alone = np.eye(3, dtype=int)
+    problems = [(recode, recode[y[L]], 2) for recode in alone]
+    assert choose_function(Rows(distances(X, X[L]), y), L, problems) in SMALLER
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_unit_does_not_matter(unit):
+    for make in (board, halves):
+        X, y, L, problems = problem(make, 3)
+        D = distances(X, X[L])
+        assert choose_function(Rows(unit * D, y), L, problems) == choose_function(
+            Rows(D, y), L, problems
+        )
+
+
+def test_landmarks_have_no_say():
+    X, y, L, problems = problem(board, 4)
+    D = distances(X, X[L])
+    D[L] = 1e3
+    y = y.copy()
+    y[L] = 0  # of the rows; their classes as landmarks stand in the problem
+    assert choose_function(Rows(D, y), L, problems) in SMALLER
+
+
+def test_few_objects_choose_nothing():
+    X, y, L, problems = problem(board, 5, n=200, m=40)
+    assert choose_function(Rows(distances(X, X[L]), y), L, problems) == "-d²/2"
+    everyone = np.arange(200)
+    problems = [(np.arange(2), y, 2)]
+    assert choose_function(Rows(distances(X, X), y), everyone, problems) == "-d²/2"
+
+
+def test_a_class_of_landmarks_alone_chooses_nothing():
+    X, y, L, problems = problem(board, 6)
+    y[L[0]] = 2
+    problems = [(np.arange(3), y[L], 3)]
+    assert choose_function(Rows(distances(X, X[L]), y), L, problems) == "-d²/2"
+
+
+def test_many_objects_are_thinned_without_the_landmarks():
+    X, y, L, problems = problem(board, 7, n=20_000)
+    raw = Rows(distances(X, X[L]), y)
+    some = raw.thinned(5_000, without=L)
+    assert len(some.y) == pytest.approx(5_000, abs=2)
+    assert some.F.min() > 0  # nobody at distance 0 of a landmark
+    others = np.setdiff1d(np.arange(len(y)), L)
+    np.testing.assert_allclose(np.bincount(some.y, some.weight), np.bincount(y[others]), rtol=1e-12)
+    assert choose_function(raw, L, problems) in SMALLER
+
+
+def test_a_function_of_features_is_about_its_mean():
+    D = np.random.default_rng(0).uniform(1, 2, (50, 3))
+    raw = FeaturesInMemory(D, np.zeros(50, dtype=int))
+    before = D.copy()
+    powers = {"-d²/2": -0.5 * D**2, "-d": -D, "-√d": -np.sqrt(D), "similarity": D}
+    for function, expected in powers.items():
+        found = raw.under(function)
+        np.testing.assert_allclose(found.F + found.mean, expected, rtol=1e-14)
+        np.testing.assert_allclose(found.F.mean(axis=0), 0, atol=1e-15)
+    np.testing.assert_array_equal(D, before)
+
+
+def test_powers_go_on_below_zero():
+    values = np.array([[-4.0, 0.0, 4.0]])
+    np.testing.assert_array_equal(basis_values("-√d", values), [[2.0, 0.0, -2.0]])
+    np.testing.assert_array_equal(basis_values("-d", values), [[4.0, 0.0, -4.0]])
