@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from krein.scale.clustered import SCHEDULING_SECONDS, TASK_SECONDS, TASKS_A_THREAD
+from krein.scale.clustered import count_tasks
 
 HERE = Path(__file__).parent
 TARGET = 100_000_000
@@ -27,13 +27,13 @@ MEASURES = {
 def wall(found: dict[str, Any], n: float, workers: int, measure: str = "elm") -> float:
     """Return the seconds that the model expects where partitions are as long as tasks."""
     work = n * (found["row"] + found["landmarks"] * found["pairs"][measure])
-    seconds = max(TASK_SECONDS, SCHEDULING_SECONDS * workers)
-    partitions = max(TASKS_A_THREAD * workers, work / seconds)
-    return expected(found, n, workers, found["tasks_a_partition"] * partitions, measure)
+    partitions = count_tasks(work, workers)
+    busy = min(workers, partitions)
+    return expected(found, n, busy, found["tasks_a_partition"] * partitions, measure)
 
 
 def expected(
-    found: dict[str, Any], n: float, workers: int, tasks: float, measure: str = "elm"
+    found: dict[str, Any], n: float, workers: float, tasks: float, measure: str = "elm"
 ) -> float:
     """Return start + (N / w) · (row + m · pair) + tasks · task."""
     one = found["row"] + found["landmarks"] * found["pairs"][measure]

@@ -22,7 +22,7 @@ with warnings.catch_warnings():
 
 from distributed import Client, LocalCluster
 
-from krein.scale.clustered import Clustered, blocks_of
+from krein.scale.clustered import SCHEDULING_SECONDS, Clustered, blocks_of, count_tasks
 from krein.scale.piece import Origin, Piece
 
 N = 1500
@@ -198,7 +198,22 @@ def test_tasks_take_seconds(client):
         assert all(a[1] == b[0] for a, b in pairwise(covered))
     assert data._step(grid, 1.0) == grid
     few = Clustered(da.zeros((30_000, 2), chunks=(10_000, 2)), np.zeros(30_000))
-    assert few._step(grid, 1e-6) == grid  # every worker has something to do
+    assert few._step(grid, 1e-3) == grid  # every worker has something to do
+    assert few._step(grid, 1e-6) >= 8 * grid  # where it would be longer at asking, it has not
+
+
+@pytest.mark.parametrize("work", [0.01, 1.0, 100.0, 1e5])
+def test_the_number_of_tasks_is_about_the_best(work):
+    def wall(tasks, threads):
+        return work / min(tasks, threads) + SCHEDULING_SECONDS * tasks
+
+    for threads in (1, 2, 16, 128, 1024, 10_000):
+        tasks = count_tasks(work, threads)
+        best = min(wall(n, threads) for n in np.geomspace(1, 1e6, 500))
+        # some tasks a thread are for balance, which this time knows nothing of
+        assert wall(tasks, threads) <= max(2.2 * best, best + 8 * SCHEDULING_SECONDS * threads)
+        assert tasks >= min(threads, np.sqrt(work / SCHEDULING_SECONDS), 1)
+    assert count_tasks(0.0, 3) == 24  # nobody knows how long it takes
 
 
 def test_blocks_of_a_piece_know_where_their_objects_lie():

@@ -34,9 +34,14 @@ def basis_values(function: BasisFunction, values: Array) -> Array:
         return values
     if function == "-d":
         return -values
-    if function == "-√d":
-        # a measure of somebody's own may go below zero, as overlapping things do
-        return np.copysign(np.sqrt(np.abs(values)), -values)
-    squares = np.square(values)
-    squares *= -0.5
-    return squares
+    if function == "-d²/2":
+        squares = np.square(values)
+        squares *= -0.5
+        return squares
+    roots = np.abs(values)
+    np.sqrt(roots, out=roots)
+    np.negative(roots, out=roots)
+    below = values < 0  # a measure of somebody's own may go there, as overlapping things do
+    if below.any():
+        roots[below] *= -1.0
+    return roots

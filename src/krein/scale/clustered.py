@@ -40,8 +40,7 @@ TASK_SECONDS = 2.0
 """What a task is to take: a scheduler spends 3–4 ms on each."""
 
 SCHEDULING_SECONDS = 0.02
-"""What the scheduler spends on the five tasks around a piece: where so many threads ask it for work
-that it could not keep up, tasks are longer."""
+"""What the scheduler spends on the five tasks around a piece, one after the other."""
 
 TASKS_A_THREAD = 8
 """So many at least, lest some workers wait for the last."""
@@ -196,10 +195,8 @@ class Clustered(Collection):
 
     def _step(self, grid: int, pace: float, most: int | None = None) -> int:
         """Return how many objects make a task: a whole branch of blocks that takes seconds."""
-        wanted = int(self._starts[-1]) / (TASKS_A_THREAD * max(1, self.threads))
-        if pace > 0:
-            seconds = max(TASK_SECONDS, SCHEDULING_SECONDS * self.threads)
-            wanted = min(wanted, seconds / pace)
+        N = int(self._starts[-1])
+        wanted = N / count_tasks(N * pace, self.threads)
         if most is not None:
             wanted = min(wanted, most / np.sqrt(FAN))
         step = grid
@@ -243,6 +240,26 @@ class Clustered(Collection):
         alive(self.client)
         found: list[Any] = self.client.compute(tasks)
         return found
+
+
+def count_tasks(work: float, threads: int) -> float:
+    """Return into how many tasks some seconds of work are best cut.
+
+    Of `TASK_SECONDS` each, and some a thread; but where the scheduler would be longer at them than
+    the threads are at the work, w/t of it each, only as many as take it as long, and where there
+    are more threads than that, s tasks of w/s for the least of w/s + scheduling · s.
+
+    Examples
+    --------
+    >>> from krein.scale.clustered import count_tasks
+    >>> [round(count_tasks(1000.0, threads)) for threads in (2, 16, 128, 1024)]
+    [500, 500, 391, 224]
+    """
+    wanted = max(TASKS_A_THREAD * threads, work / TASK_SECONDS)
+    if work <= 0:  # nobody knows
+        return wanted
+    limit = max(work / (threads * SCHEDULING_SECONDS), np.sqrt(work / SCHEDULING_SECONDS), 1.0)
+    return float(min(wanted, limit))
 
 
 def partitions(collection: Any) -> list[Any]:

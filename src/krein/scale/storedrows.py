@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..blocks.progress import Progress
 from ..core.basisfunction import BasisFunction, basis_values
-from ..core.rows import Array, Block, Labels, Rows, Term, mean_features, rows_a_block
+from ..core.rows import Array, Block, Labels, Rows, Term, about, mean_features, rows_a_block
 
 
 class StoredFeatures(ABC):
@@ -58,8 +58,7 @@ class Blocks:
 
     def features(self, values: Array) -> Array:
         """Return the features of these values."""
-        found: Array = basis_values(self.function, values) - self.mean
-        return found
+        return about(self.mean, basis_values(self.function, values), values)
 
     def __call__(self, values: Array, codes: NDArray[Any]) -> Block:
         """Return the block of these values and class codes."""
