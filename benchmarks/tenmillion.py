@@ -30,7 +30,8 @@ def write(place: Path, n: int) -> None:
 
 def fit(place: Path, n: int) -> int:
     X, y = (np.load(place / f"{n}{part}.npy", mmap_mode="r") for part in ("", "-y"))
-    model = IKFD("elm", landmarks="random", n_landmarks=M, random_state=0).fit(X, y)
+    # n_jobs=None would be one thread in a process that another one started
+    model = IKFD("elm", landmarks="random", n_landmarks=M, n_jobs=-1, random_state=0).fit(X, y)
     return int(model.kernel_evaluations_)
 
 

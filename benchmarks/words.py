@@ -57,7 +57,11 @@ def landmarks(n: int) -> np.ndarray:
 def ours(name: str, place: Path, n: int) -> dict:
     """Fit from the file and predict the other file by chunk."""
     model = {"IKFD": IKFD, "PCVM": PCVM}[name](
-        "levenshtein", measure_params=NORMALISED, landmarks=landmarks(n)
+        # None would be one thread in a process that another one started
+        "levenshtein",
+        measure_params=NORMALISED,
+        landmarks=landmarks(n),
+        n_jobs=-1,
     )
     start = time.perf_counter()
     model.fit(open_source(place / "train.csv", objects="word", labels="language"))

@@ -17,11 +17,11 @@ Array = NDArray[np.float64]
 BasisFunction = Literal["similarity", "-d²/2", "-d", "-√d"]
 
 
-def basis_values(function: BasisFunction, values: Array) -> Array:
-    """Return the basis functions of values of the measure; a similarity is not copied.
+def basis_values(function: BasisFunction, values: Array, out: Array | None = None) -> Array:
+    """Return the basis functions of values of the measure, in `out` where it is given.
 
-    PCVM asks nothing of its basis functions, so dissimilarities need not be centred, and a
-    prediction needs no landmark whose weight is zero.
+    A similarity is not copied. PCVM asks nothing of its basis functions, so dissimilarities need
+    not be centred, and a prediction needs no landmark whose weight is zero.
 
     Examples
     --------
@@ -33,15 +33,15 @@ def basis_values(function: BasisFunction, values: Array) -> Array:
     if function == "similarity":
         return values
     if function == "-d":
-        return -values
+        return np.negative(values, out=out)
     if function == "-d²/2":
-        squares = np.square(values)
+        squares = np.square(values, out=out)
         squares *= -0.5
         return squares
-    roots = np.abs(values)
+    below = values < 0  # a measure of somebody's own may go there, as overlapping things do
+    roots = np.abs(values, out=out)
     np.sqrt(roots, out=roots)
     np.negative(roots, out=roots)
-    below = values < 0  # a measure of somebody's own may go there, as overlapping things do
     if below.any():
         roots[below] *= -1.0
     return roots

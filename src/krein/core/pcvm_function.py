@@ -51,6 +51,18 @@ def choose_function(
     loss differs between the functions as the loss of new objects does, where objects are many: on
     words −0.022 and −0.025, on tangent distances −0.024 and −0.024; on compression distances, with
     three objects to a landmark, −0.058 and +0.060.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm_function import choose_function
+    >>> from krein.core.rows import Rows
+    >>> X = np.random.default_rng(0).uniform(0, 2, size=(500, 2))
+    >>> y = X.astype(int).sum(axis=1) % 2  # a 2×2 checkerboard
+    >>> landmarks = np.arange(40)
+    >>> D = np.linalg.norm(X[:, None] - X[landmarks], axis=2)
+    >>> choose_function(Rows(D, y), landmarks, [(np.arange(2), y[landmarks], 2)])
+    '-√d'
     """
     N, m = raw.shape
     wanted = max(CHOICE_ROWS, ROWS_A_CANDIDATE * m)

@@ -173,17 +173,12 @@ class FeaturesInMemory:
         F = basis_values(function, self.F)
         found = FeaturesInMemory(F, self.codes, self.weight)
         found.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), self.weight))
-        found.F = about(found.mean, F, self.F)
+        found.F = np.subtract(F, found.mean, out=None if F is self.F else F)
         return found
 
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of one problem; the features are not copied."""
         return Rows(self.F, recode[self.codes], self.weight, n_classes=n_classes)
-
-
-def about(mean: Array, F: Array, given: Array) -> Array:
-    """Return F − mean, in the place of F unless that is what was `given`."""
-    return np.subtract(F, mean, out=None if F is given else F)
 
 
 def mean_features(rows: Rows) -> Array:

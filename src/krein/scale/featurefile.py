@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,13 @@ class FeatureFile(StoredFeatures):
         """Return the rows of one problem."""
         return FileRows(self, recode, n_classes)
 
-    def read(self, start: int, stop: int) -> Array:
-        """Return the features of some rows. Threads may call it side by side."""
+    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
+        """Return the features of some rows, in `out` where it is given, which has room for them.
+
+        Threads may call it side by side.
+        """
         r = self.shape[1]
-        F = np.empty((stop - start, r))
+        F = np.empty((stop - start, r)) if out is None else out[: stop - start]
         if os.preadv(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
             raise OSError("the file of features ends too early")
         return F
@@ -96,13 +100,23 @@ class FileRows(StoredRows):
     def sum(self, term: Term) -> list[Array]:
         """Return Σ term(block), read from several threads."""
 
+        # a pass is short beside the time that fresh memory for every block would take
+        room: SimpleQueue[Array] = SimpleQueue()
+        for _ in range(self.kept.workers):
+            room.put(np.empty((self.block_rows, self.shape[1])))
+
         def one(start: int) -> list[Array]:
-            return sums(term(self._block(start)))
+            buffer = room.get()
+            try:
+                return sums(term(self._block(start, buffer)))
+            finally:
+                room.put(buffer)
 
         parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
         total: list[Array] = ordered_sum(parts, add_sums)
         return total
 
-    def _block(self, start: int) -> Block:
+    def _block(self, start: int, buffer: Array | None = None) -> Block:
         stop = min(start + self.block_rows, self.shape[0])
-        return self.blocks(self.kept.read(start, stop), self.kept.codes[start:stop])
+        values = self.kept.read(start, stop, buffer)
+        return self.blocks(values, self.kept.codes[start:stop], out=values)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..blocks.progress import Progress
 from ..core.basisfunction import BasisFunction, basis_values
-from ..core.rows import Array, Block, Labels, Rows, Term, about, mean_features, rows_a_block
+from ..core.rows import Array, Block, Labels, Rows, Term, mean_features, rows_a_block
 
 
 class StoredFeatures(ABC):
@@ -56,15 +56,16 @@ class Blocks:
     recode: Labels
     class_weights: Array | None
 
-    def features(self, values: Array) -> Array:
-        """Return the features of these values."""
-        return about(self.mean, basis_values(self.function, values), values)
+    def features(self, values: Array, out: Array | None = None) -> Array:
+        """Return the features of these values, in `out` where it is given; it may be they."""
+        F = basis_values(self.function, values, out)
+        return np.subtract(F, self.mean, out=out if F is values else F)
 
-    def __call__(self, values: Array, codes: NDArray[Any]) -> Block:
+    def __call__(self, values: Array, codes: NDArray[Any], out: Array | None = None) -> Block:
         """Return the block of these values and class codes."""
         each = self.class_weights
         weights = 1.0 if each is None else each[codes]
-        return Block(self.features(values), self.recode[codes], weights)
+        return Block(self.features(values, out), self.recode[codes], weights)
 
 
 class StoredRows(Rows, ABC):
