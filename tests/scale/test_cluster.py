@@ -22,8 +22,10 @@ with warnings.catch_warnings():
 
 from distributed import Client, LocalCluster
 
+from krein.io import open_source
 from krein.scale.clustered import SCHEDULING_SECONDS, Clustered, blocks_of, count_tasks
 from krein.scale.piece import Origin, Piece
+from krein.scale.spreading import spread
 
 N = 1500
 WORDS, LABELS = make_words(N)
@@ -110,6 +112,19 @@ def test_values_that_were_computed_before(client):
         IKFD("precomputed", landmarks=landmarks).fit(
             da.from_array(K[:, landmarks], chunks=(250, 5)), y
         )
+
+
+def test_a_file_is_spread_over_all_workers(client, tmp_path):
+    path = tmp_path / "words.csv"
+    lines = map(",".join, [("word", "label"), *zip(WORDS, LABELS, strict=True)])
+    path.write_text("\n".join(lines), encoding="utf-8")
+    X, y = spread(open_source(path), client, size=100)
+    assert X.npartitions == y.npartitions == 15
+    assert X.compute() == WORDS
+    held = client.has_what()
+    shares = [sum("hand_out" in str(key) for key in keys) for keys in held.values()]
+    assert len(shares) == 2
+    assert min(shares) >= 12  # of 30
 
 
 def test_predictions_are_lazy_and_the_same(client):

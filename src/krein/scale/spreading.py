@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .client import alive
@@ -13,7 +14,8 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     """Return the objects and the labels of a source as two `dask.bag`s on the cluster.
 
     No more than a chunk is in memory here. Each partition is a task whose result is the chunk, so
-    that it outlives the worker that holds it.
+    that it outlives the worker that holds it. Workers get one after the other: left to itself the
+    scheduler gives whatever takes no time to the first of them.
 
     Parameters
     ----------
@@ -31,11 +33,16 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     import dask.bag as db
 
     objects, labels = [], []
+    workers: Iterator[str] = iter(())
     for chunk in source.chunks(size):
         alive(client)
+        worker = next(workers, None)
+        if worker is None:  # once round; those that came meanwhile get theirs
+            workers = iter(client.nthreads())
+            worker = next(workers, None)
         if chunk.labels is None:
             raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
         # wrapped: a bag made of bare futures does not hold on to them
-        objects.append(dask.delayed(share(client, chunk.objects)))
-        labels.append(dask.delayed(share(client, chunk.labels)))
+        objects.append(dask.delayed(share(client, chunk.objects, worker)))
+        labels.append(dask.delayed(share(client, chunk.labels, worker)))
     return db.from_delayed(objects), db.from_delayed(labels)

@@ -11,16 +11,19 @@ from .client import fetched
 Result = TypeVar("Result")
 
 
-def share(client: Any, item: Any) -> Any:
+def share(client: Any, item: Any, worker: str | None = None) -> Any:
     """Return `item` as the future of a task that gives it: a worker fetches it once, and keeps it.
 
-    Not scattered: what was scattered is lost with the worker that holds it.
+    Not scattered: what was scattered is lost with the worker that holds it. With `worker`, its
+    address, preferably there.
     """
     import dask
 
     # what a task is made of passes through the scheduler, once; above 10 MB Dask would warn
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
-        return client.submit(hand_out, item, pure=False)
+        return client.submit(
+            hand_out, item, pure=False, workers=worker, allow_other_workers=worker is not None
+        )
 
 
 def branches(client: Any, futures: list[Any], add: Callable[[Any, Any], Any]) -> list[Any]:
