@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from krein.core import pcvm_function
 from krein.core.basisfunction import basis_values
 from krein.core.pcvm import fit_pcvm
-from krein.core.pcvm_function import POWERS, choose_function
+from krein.core.pcvm_function import POWERS, choose_function, clearly_positive
 from krein.core.rows import FeaturesInMemory, Rows
 
 SMALLER = POWERS[1:]
@@ -79,13 +80,78 @@ def test_the_unit_does_not_matter(unit):
         )
 
 
-def test_landmarks_have_no_say():
-    X, y, L, problems = problem(board, 4)
+@pytest.mark.parametrize("weight", [None, 0.0])
+def test_landmarks_and_what_weighs_nothing_have_no_say(weight):
+    """Half as many objects again, of a kind that −½d² cannot tell apart, would be for −d."""
+    X, y, L, problems = problem(halves, 4)
     D = distances(X, X[L])
-    D[L] = 1e3
-    y = y.copy()
-    y[L] = 0  # of the rows; their classes as landmarks stand in the problem
-    assert choose_function(Rows(D, y), L, problems) in SMALLER
+    rng = np.random.default_rng(0)
+    Z, z = board(rng, 450)
+    loud = np.hstack([4 * distances(Z, Z[:10])] * 4)
+    rows = np.vstack([D, loud]), np.concatenate([y, z])
+    extra = np.arange(900, 1350)
+    assert choose_function(Rows(*rows), L, problems) in SMALLER
+    if weight is None:
+        silent = Rows(*rows), np.concatenate([L, extra])
+    else:
+        s = np.ones(1350)
+        s[extra] = weight
+        silent = Rows(*rows, s), L
+    assert choose_function(*silent, problems) == "-d²/2"
+
+
+def test_what_weighs_nothing_counts_for_nothing():
+    """Neither for the five objects to a landmark, nor for a class."""
+    X, y, L, problems = problem(board, 5, n=1000)
+    weight = np.zeros(1000)
+    weight[L] = 1.0
+    raw = distances(X, X[L])
+    assert choose_function(Rows(raw, y, weight), L, problems) == "-d²/2"
+    weight[np.setdiff1d(np.arange(300), L)] = 1.0
+    assert choose_function(Rows(raw, y, weight), L, problems) in SMALLER
+    weight[150:] = 0.0
+    assert choose_function(Rows(raw, y, weight), L, problems) == "-d²/2"
+    weight[:] = 1.0
+    weight[y == 1] = 0.0
+    weight[L] = 1.0
+    assert choose_function(Rows(raw, y, weight), L, problems) == "-d²/2"
+
+
+def test_the_choice_asks_for_two_standard_errors():
+    rng = np.random.default_rng(0)
+    gain = rng.normal(size=1000)
+    gain += 1.5 * gain.std() / np.sqrt(1000) - gain.mean()
+    ones = np.ones(1000)
+    assert not clearly_positive(gain, ones)
+    assert clearly_positive(gain + gain.std() / np.sqrt(1000), ones)
+
+
+def test_who_has_the_weight_has_the_doubt():
+    rng = np.random.default_rng(1)
+    gain = rng.normal(size=900)
+    gain -= gain.mean()
+    gain[0] = 3.0
+    weight = np.ones(900)
+    weight[0] = 1e4
+    assert not clearly_positive(gain, weight)
+    assert not clearly_positive(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
+    # as many objects of weight 2 as of weight 1 are no more evidence
+    some = np.tile([1.0, -0.75, 0.4], 4)
+    assert clearly_positive(some, np.ones(12)) == clearly_positive(some, np.full(12, 2.0))
+
+
+def test_what_objects_cannot_tell_is_as_it_was():
+    X, y, L, problems = problem(board, 5, n=200, m=40)
+    raw = Rows(distances(X, X[L]), y)
+    assert choose_function(raw, L, problems, otherwise="-√d") == "-√d"
+
+
+def test_too_many_classes_and_landmarks_are_not_tried(monkeypatch):
+    X, y, L, problems = problem(thirds, 0)
+    raw = Rows(distances(X, X[L]), y)
+    assert choose_function(raw, L, problems) in SMALLER
+    monkeypatch.setattr(pcvm_function, "CHOICE_BYTES", 8 * 3 * 40**2 - 1)
+    assert choose_function(raw, L, problems) == "-d²/2"
 
 
 def test_few_objects_choose_nothing():

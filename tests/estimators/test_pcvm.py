@@ -166,7 +166,33 @@ def test_calibration_knows_the_basis_functions():
     D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
     new, truth = checkerboard(600, seed=1)
     away = np.sqrt(np.square(new[:, None] - X).sum(axis=2))
-    clf = PCVM("precomputed-distance", landmarks=np.arange(30), calibrate=True).fit(D, y)
+    clf = PCVM("precomputed-distance", landmarks=np.arange(60), calibrate=True).fit(D, y)
     own = clf.predict_proba(away)[np.arange(600), np.searchsorted(clf.classes_, truth)]
+    assert clf.basis_function_ in ("-d", "-√d")
+    # by −½d², a quadratic, scores would say nothing, and the temperature be far from 1
     assert 0.5 < clf.temperature_ < 2
-    assert -np.log(own).mean() < 0.6  # by −½d², a quadratic, it could not be below 0.68
+    assert -np.log(own).mean() < 0.3
+
+
+def test_landmarks_grow_with_the_basis_functions_that_need_them():
+    X, y = checkerboard(600)
+    D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
+    new, truth = checkerboard(600, seed=1)
+    away = np.sqrt(np.square(new[:, None] - X).sum(axis=2))
+    clf = PCVM("precomputed-distance", landmarks="auto", random_state=0)
+    assert clf.fit(D, y).score(away, truth) > 0.9  # −½d² would have 62 %
+    few = np.arange(60)
+    once = clf.fit(D[np.ix_(few, few)], y[few])
+    anew = PCVM("precomputed-distance", landmarks="auto", random_state=0)
+    anew.fit(D[np.ix_(few, few)], y[few])
+    assert once.basis_function_ == anew.basis_function_
+    assert_array_equal(once.predict_proba(D[:, few]), anew.predict_proba(D[:, few]))
+
+
+def test_nobody_but_the_landmarks_weighs():
+    X, y = checkerboard(300)
+    D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
+    weights = np.zeros(300)
+    weights[:20] = 1.0
+    clf = PCVM("precomputed-distance", landmarks=np.arange(20)).fit(D, y, weights)
+    assert clf.basis_function_ == "-d²/2"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import krein
+import krein.core.rows
 from krein import IKFD, IKQD, PCVM
 from krein.io import open_source
 from krein.landmarks import Random
@@ -47,6 +48,20 @@ def test_a_file_gives_what_memory_gives_with_the_same_landmarks(make, table, few
     equal_models(in_memory, from_file, words)
     assert from_file.kernel_evaluations_ == in_memory.kernel_evaluations_
     assert from_file.n_samples_seen_ == N
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("multiclass", ["joint", "ovr"])
+def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, few_candidates, monkeypatch):
+    """Blocks of 256 rows, the last one shorter, read side by side into memory used again."""
+    monkeypatch.setattr(krein.core.rows, "BLOCK_BYTES", 1)
+    path, words, labels = table
+    options = {"landmarks": np.arange(3, N, 37), "multiclass": multiclass}
+    in_memory = PCVM("levenshtein", **options).fit(words, labels)
+    from_file = PCVM("levenshtein", n_jobs=n_jobs, **options).fit(path)
+    equal_models(in_memory, from_file, words)
+    np.testing.assert_array_equal(in_memory.eigenvalues_, from_file.eigenvalues_)
+    assert in_memory.basis_function_ == from_file.basis_function_ != "-d²/2"
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])

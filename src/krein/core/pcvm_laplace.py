@@ -140,7 +140,7 @@ def choose_scale(
     """Return the scale of the prior, by tenfold steps of b, with the least leave-one-out loss.
 
     For two classes: with many scores, taken one at a time, the loss left-one-out is too coarse
-    to compare priors, though not to compare nested models.
+    to compare priors, though not to compare models under one prior.
 
     The weights' size is not the user's to know: ten for an easy problem with few landmarks, a
     tenth for a hundred objects with as many basis functions. Some three to five fits, each from

@@ -128,15 +128,16 @@ class Rows:
         if without is not None:
             order = order[~np.isin(order, without)]
             N = len(order)
+        y = self.y
+        order = order[np.argsort(y[order], kind="stable")]
         weight = np.ones(self.shape[0]) if self.weight is None else self.weight.copy()
         part = []
-        for c in np.unique(self.y):
-            members = order[self.y[order] == c]
+        for members in np.split(order, np.cumsum(np.bincount(y[order]))[:-1]):
             some = members[: max(-(-n_rows * len(members) // N), min(len(members), 50))]
             weight[some] *= weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
             part.append(some)
         rows = np.sort(np.concatenate(part))
-        return Rows(self.features(rows), self.y[rows], weight[rows], n_classes=self.n_classes)
+        return Rows(self.features(rows), y[rows], weight[rows], n_classes=self.n_classes)
 
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows, in memory."""

@@ -76,7 +76,7 @@ def map_training(
 def training_values(pairs: Pairs, landmarks: LandmarkSet) -> Array:
     """Return the values (N, m) of all training objects to the landmarks. O(N·m) memory."""
     if landmarks.values is not None:
-        return landmarks.values
+        return np.ascontiguousarray(landmarks.values)  # BLAS rounds by the layout
     return np.concatenate(list(map_training(pairs, landmarks, lambda _, values: values)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from operator import add
 from typing import Any, Self
 
 import numpy as np
@@ -15,14 +16,15 @@ from ..blocks import ObjectPairs, Pairs
 from ..blocks.progress import progress
 from ..core.basisfunction import BasisFunction, basis_values
 from ..core.checks import Array, Indices
-from ..core.moments import gram
+from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
+from ..core.ordered import ordered_sum
 from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
-from ..core.pcvm_function import ROWS_A_CANDIDATE, choose_function
+from ..core.pcvm_function import POWERS, ROWS_A_CANDIDATE, choose_function
 from ..core.pcvm_laplace import choose_scale
 from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
 from ..core.pcvm_prune import prune_pcvm
-from ..core.rows import Features, FeaturesInMemory, Labels
+from ..core.rows import Features, FeaturesInMemory, Labels, Rows
 from ..core.space import LandmarkSpace
 from ..measures import take
 from ..scale import CANDIDATES, Collection
@@ -74,14 +76,14 @@ class PCVM(LandmarkClassifier):
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
-        Weights of the similarities to `landmarks_`: one score for two classes, else one a class.
+        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class.
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
         What basis functions are: the similarity itself (of dissimilarities with `n_basis` or
         solver="paper": centred), or of a dissimilarity −½d², unless −d, and then −√d, has the
-        smaller leave-one-out loss by two standard errors. Objects choose where there are five or
-        more to each landmark.
+        smaller leave-one-out loss by two standard errors. Objects that are no landmarks choose,
+        where there are five or more to each landmark and at most 4,000 landmarks.
     prior_scale_ : float
         Scale of the sparsity prior on weights of unit-deviation columns: for two classes chosen
         by the leave-one-out loss, for more 1.
@@ -184,14 +186,15 @@ class PCVM(LandmarkClassifier):
         landmarks = self._span(pairs, selection)
         values = training_values(pairs, landmarks)
         with calm_blas(len(landmarks.indices)):
-            B = landmarks.space.coordinates(values)
-            self._set_spectrum(signed_eigen(gram(B), landmarks.space.signs).values)
+            space, grid = landmarks.space, pairs.block_rows(values.shape[1])
+            moments = moments_of(space, values, codes, len(self.classes_), grid)
+            self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
             if self.solver == "paper":
                 self._fit_published(landmarks, values, codes)
             elif self.n_basis is None:
-                del B
                 self._fit_landmarks(landmarks, values, codes, weights)
             else:
+                B = space.coordinates(values)
                 self._fit_basis(pairs, landmarks, B, codes, weights)
         if self.calibrate:
             # with what a prediction compares; where that is no subset of the landmarks, with those
@@ -245,6 +248,7 @@ class PCVM(LandmarkClassifier):
         """Forget what the last fit has chosen: `_learn` knows nothing before this one has."""
         self._scales: list[float] | None = None
         self._function: BasisFunction | None = None
+        self._grown: BasisFunction = POWERS[0]
 
     def _needs_memory(self) -> bool:
         return self.solver == "paper" or self.n_basis is not None
@@ -279,7 +283,9 @@ class PCVM(LandmarkClassifier):
         if function != "similarity":
             C = len(self.classes_)
             raw = F.rows(np.arange(C), C)
-            function = choose_function(raw, landmarks.indices, self._problems(own))
+            function = choose_function(
+                raw, landmarks.indices, self._problems(own), otherwise=self._grown
+            )
         self.basis_function_ = self._function = function
         W, b = self._solve(F.under(function), None, own, sparse=sparse)
         kept = _carrying(W)
@@ -385,7 +391,7 @@ class PCVM(LandmarkClassifier):
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
-        function = self._function or _first_function(space)
+        function = self._function or self._growing(space, own, values, codes, weights)
         F = FeaturesInMemory(values, codes, weights).under(function)
         problems = self._problems(own)
         if self._scales is None:
@@ -402,6 +408,23 @@ class PCVM(LandmarkClassifier):
         dual = np.hstack([fit.weights for fit in fits])
         intercept = np.concatenate([fit.bias for fit in fits]) - F.mean @ dual
         return lambda V: self._spread(basis_values(function, V) @ dual + intercept)
+
+    def _growing(
+        self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
+    ) -> BasisFunction:
+        """Return the basis function of landmarks that are tried, before the fit chooses its own.
+
+        A quadratic would gain nothing from more landmarks on a checkerboard, and stop there.
+        """
+        function = _first_function(space)
+        if function == "similarity" or self.n_basis is not None:
+            return function
+        raw = Rows(values, codes, weights, n_classes=len(self.classes_))
+        # as far from a landmark as that is from itself: it, or one that is the same
+        at_home = np.flatnonzero((values == np.diag(space.core)).any(axis=1))
+        problems = self._problems(own)
+        self._grown = choose_function(raw, at_home, problems, otherwise=self._grown)
+        return self._grown
 
     # -- the published algorithm -------------------------------------------------------------
 
@@ -475,6 +498,20 @@ class PCVM(LandmarkClassifier):
 def _first_function(space: LandmarkSpace) -> BasisFunction:
     """Return what basis functions are before anything is known of the classes."""
     return "similarity" if space.kind == "similarity" else "-d²/2"
+
+
+def moments_of(
+    space: LandmarkSpace, values: Array, codes: Codes, n_classes: int, grid: int
+) -> ClassMoments:
+    """Return the moments of the coordinates, block by block as they would come from a file."""
+    origin = space.origin()
+
+    def block(start: int) -> ClassMoments:
+        part = slice(start, start + grid)
+        B = space.coordinates(values[part])
+        return ClassMoments.of(B, codes[part], n_classes, origin=origin)
+
+    return ordered_sum(map(block, range(0, len(values), grid)), add)
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:

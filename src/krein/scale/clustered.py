@@ -1,9 +1,9 @@
 """Objects on a Dask cluster: terms go to the partitions, sums come back.
 
 Blocks are those of the grid that a fit in memory would have, counted from the first object on. A
-task takes a run of blocks that is a whole branch of the tree of sums; where a partition ends inside
-it, the few objects beyond travel, never the partition. So neither partitions, nor workers, nor the
-death of one of them change a digit.
+task takes a run of blocks that is a whole branch of the tree of sums, about a partition or less;
+where a partition ends inside it, the objects beyond travel. So neither partitions, nor workers, nor
+the death of one of them change a digit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .tree import branches, share, tree_sum
 Result = TypeVar("Result")
 
 TASK_SECONDS = 2.0
-"""What a task is to take: a scheduler spends 3–4 ms on each."""
+"""What a task is to take: a scheduler spends some milliseconds on each."""
 
 SCHEDULING_SECONDS = 0.02
 """What the scheduler spends on the five tasks around a piece, one after the other."""
@@ -196,7 +196,8 @@ class Clustered(Collection):
     def _step(self, grid: int, pace: float, most: int | None = None) -> int:
         """Return how many objects make a task: a whole branch of blocks that takes seconds."""
         N = int(self._starts[-1])
-        wanted = N / count_tasks(N * pace, self.threads)
+        partitions = max(1, int(np.count_nonzero(np.diff(self._starts))))
+        wanted = N / max(count_tasks(N * pace, self.threads), partitions)
         if most is not None:
             wanted = min(wanted, most / np.sqrt(FAN))
         step = grid
@@ -247,7 +248,8 @@ def count_tasks(work: float, threads: int) -> float:
 
     Of `TASK_SECONDS` each, and some a thread; but where the scheduler would be longer at them than
     the threads are at the work, w/t of it each, only as many as take it as long, and where there
-    are more threads than that, s tasks of w/s for the least of w/s + scheduling · s.
+    are more threads than that, s tasks of w/s for the least of w/s + scheduling · s. Partitions of
+    the user's may be more; they have tasks of their own anyway.
 
     Examples
     --------

@@ -51,8 +51,8 @@ class ClusterFeatures(StoredFeatures):
         return self._codes
 
     def close(self) -> None:
-        """Let the workers forget the blocks."""
-        self.blocks = []
+        """Let the workers forget the blocks, those that `under` shares with us too."""
+        self.blocks.clear()
 
 
 @dataclass(frozen=True)

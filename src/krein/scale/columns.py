@@ -141,7 +141,8 @@ class GivenColumns:
     def values(self, piece: Piece) -> Counted[Array]:
         """Return the values of the piece; NaN, infinity and negative distances are refused."""
         given = np.asarray(piece.objects)
-        values = np.asarray(
+        # row by row in memory, as computed values are: BLAS rounds by the layout
+        values = np.ascontiguousarray(
             given if self.columns is None else given[:, self.columns], dtype=np.float64
         )
         wrong = find_wrong(values, self.kind)
