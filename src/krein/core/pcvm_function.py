@@ -56,7 +56,7 @@ def choose_function(
         One joint problem, or one for each class against the rest.
     otherwise : {"-d²/2", "-d", "-√d"}
         What to take where the objects cannot tell: fewer than five to each landmark, a class
-        without a voter, more than 4,000 landmarks.
+        without a voter, more than 4,000 landmarks, or 8 C m² beyond 256 MB.
 
     Notes
     -----
