@@ -1,6 +1,7 @@
 """The command as a shell sees it: help, pipes, signals."""
 
 import gzip
+import os
 import re
 import shlex
 import signal
@@ -8,10 +9,11 @@ import subprocess
 import sys
 import time
 
+import click
 import numpy as np
 import pytest
 
-from krein.cli.group import _COMMANDS, krein
+from krein.cli.group import _COMMANDS, Group, krein
 
 from .conftest import SOURCE
 
@@ -128,3 +130,21 @@ def test_a_fit_that_was_ended_goes_on_where_it_stopped(tmp_path, environment, nu
     assert 0 < int(reused.replace(",", "")) < int(total.replace(",", ""))
     assert (tmp_path / "model.krein").exists()
     assert not list(blocks.glob(".writing-*"))
+
+
+def test_what_fails_because_it_was_stopped_is_no_error_of_its_own(monkeypatch, capsys):
+    """A library may turn the end of a run into a failure of its own."""
+
+    @click.command()
+    def wrapped():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        except SystemExit as stopped:
+            raise RuntimeError("generator didn't stop") from stopped
+
+    monkeypatch.setattr(Group, "get_command", lambda self, ctx, name: wrapped)
+    with pytest.raises(SystemExit) as ended:
+        krein.main(["fit"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "krein: stopped\n"

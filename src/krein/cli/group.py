@@ -33,6 +33,7 @@ _COMMANDS = {
 }
 
 _debug = False
+_stopped: int | None = None
 _typed: list[str] = []
 
 
@@ -96,8 +97,8 @@ class Group(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run a command and exit with its code."""
-        global _debug, _typed
-        _debug = False
+        global _debug, _stopped, _typed
+        _debug, _stopped = False, None
         given = args[0] if args else extra.get("args")
         _typed = list(sys.argv[1:] if given is None else given)
         extra["standalone_mode"] = False
@@ -130,6 +131,8 @@ class Group(click.Group):
             return self._failed(error)
 
     def _failed(self, error: Exception) -> int:
+        if _stopped is not None:  # whatever was interrupted may have failed in its own way
+            return _stopped
         if _debug:
             raise error
         _say(f"error: {told(error)}")
@@ -159,8 +162,10 @@ def _watched_signals() -> Iterator[None]:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
+    global _stopped
     _say("stopped")
-    raise SystemExit(128 + number)
+    _stopped = 128 + number
+    raise SystemExit(_stopped)
 
 
 def _let_go_of_output() -> int:
