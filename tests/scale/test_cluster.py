@@ -27,6 +27,7 @@ from distributed import Client, LocalCluster
 
 from krein.io import open_source
 from krein.scale.clustered import SCHEDULING_SECONDS, Clustered, blocks_of, count_tasks
+from krein.scale.collection import Work
 from krein.scale.columns import GivenColumns
 from krein.scale.piece import Origin, Piece
 from krein.scale.spreading import spread
@@ -98,9 +99,7 @@ def test_blocks_that_are_kept_are_let_go(client):
     )
     with Clustered(da.from_array(D, chunks=(300, 30)), y) as data:
         term = replace(term, origin=term.space.origin())
-        kept, _ = data.features(
-            term, 30, 300, n_objects=900, pairs=30, pace=0.0, class_weights=None
-        )
+        kept, _ = data.features(term, 30, 300, Work(900, 30), None)
         other = kept.under("-d")
         np.testing.assert_allclose(other.mean, -D.mean(axis=0))
         kept.close()

@@ -180,6 +180,10 @@ def test_memory_does_not_grow_with_the_number_of_objects(tmp_path):
     assert large < 1.1 * small + 2**20  # the labels' own codes are all that could grow
 
 
+needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc here")
+
+
+@needs_proc
 def test_pages_that_were_read_do_not_stay(tmp_path):
     X, y = make_points(30_000)
     np.save(tmp_path / "x.npy", np.tile(X, 20))
@@ -190,8 +194,6 @@ def test_pages_that_were_read_do_not_stay(tmp_path):
         with open("/proc/self/statm") as file:
             return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
 
-    if not os.path.exists("/proc/self/statm"):
-        pytest.skip("no /proc here")
     pieces = MappedCollection(mapped, y).pieces(1000)
     next(pieces)
     before = resident()
@@ -216,7 +218,7 @@ print((peak() - before) / mapped.nbytes)
 """
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc here")
+@needs_proc
 def test_rows_here_and_there_do_not_bring_the_file_along(tmp_path):
     path = tmp_path / "x.npy"
     np.lib.format.open_memmap(path, "w+", np.float64, (1_500_000, 10))[:] = 1.0

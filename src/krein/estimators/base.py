@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import add
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -18,6 +19,8 @@ from threadpoolctl import threadpool_limits
 
 from ..blocks import ObjectPairs, Pairs, is_precomputed, open_new_pairs, open_pairs
 from ..core.checks import Array, Indices
+from ..core.moments import ClassMoments
+from ..core.ordered import ordered_sum
 from ..core.space import LandmarkSpace
 from ..core.spectrum import Signature
 from ..landmarks import Selection, get_rule, select_landmarks
@@ -78,6 +81,20 @@ def training_values(pairs: Pairs, landmarks: LandmarkSet) -> Array:
     if landmarks.values is not None:
         return np.ascontiguousarray(landmarks.values)  # BLAS rounds by the layout
     return np.concatenate(list(map_training(pairs, landmarks, lambda _, values: values)))
+
+
+def moments_of(
+    space: LandmarkSpace, values: Array, codes: Codes, n_classes: int, grid: int
+) -> ClassMoments:
+    """Return the moments of the coordinates, block by block as they would come from a file."""
+    origin = space.origin()
+
+    def block(start: int) -> ClassMoments:
+        part = slice(start, start + grid)
+        B = space.coordinates(values[part])
+        return ClassMoments.of(B, codes[part], n_classes, origin=origin)
+
+    return ordered_sum(map(block, range(0, len(values), grid)), add)
 
 
 class LandmarkEstimator(BaseEstimator):

@@ -36,6 +36,7 @@ from ..scale import (
     Origin,
     Piece,
     Survey,
+    Work,
     as_source,
     draw,
     is_dask,
@@ -117,8 +118,13 @@ class Chosen:
         local = replace(self.landmarks, indices=self.places)
         return training_values(self.pairs, local)
 
-    def pace(self, term: Callable[[Piece], Counted[Any]], n_objects: int) -> tuple[float, int]:
-        """Return the seconds an object takes in `term`, and the pairs it took to find out."""
+    def plan(
+        self, data: Collection, term: Callable[[Piece], Counted[Any]], n_objects: int
+    ) -> tuple[Work, int]:
+        """Return what a pass of `term` takes, and the pairs it took to find out."""
+        work = Work(n_objects, len(self.columns))
+        if not data.plans:
+            return work, 0
         n = min(_PILOT, len(self.candidates.indices))
         objects, labels = self.candidates.objects[:n], self.candidates.labels[:n]
         # beyond all numbers, so that none is taken for a landmark, and not kept
@@ -127,7 +133,7 @@ class Chosen:
             term = replace(term, columns=replace(self.columns, cache=None))  # type: ignore[type-var]
         start = time.perf_counter()
         spent = term(piece)
-        return (time.perf_counter() - start) / n, spent.evaluated
+        return replace(work, seconds=(time.perf_counter() - start) / n), spent.evaluated
 
 
 class _Pilot:

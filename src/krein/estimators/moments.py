@@ -148,16 +148,8 @@ class MomentClassifier(LandmarkClassifier):
         term = MomentTerm(
             chosen.columns, space, space.origin(), self.classes_, by_class=self._by_class
         )
-        pace, spent = chosen.pace(term, n_objects) if data.plans else (0.0, 0)
-        total = data.total(
-            term,
-            chosen.grid,
-            add,
-            n_objects=n_objects,
-            pairs=len(chosen.columns),
-            pace=pace,
-        )
-        return total, spent
+        work, spent = chosen.plan(data, term, n_objects)
+        return data.total(term, chosen.grid, add, work), spent
 
     @available_if(_streams)
     def partial_fit(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from operator import add
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +15,7 @@ from ..blocks import ObjectPairs, Pairs
 from ..blocks.progress import progress
 from ..core.basisfunction import BasisFunction, basis_values
 from ..core.checks import Array, Indices
-from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
-from ..core.ordered import ordered_sum
 from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
 from ..core.pcvm_function import POWERS, ROWS_A_CANDIDATE, choose_function
 from ..core.pcvm_laplace import choose_scale
@@ -28,7 +25,14 @@ from ..core.rows import Features, FeaturesInMemory, Labels, Rows
 from ..core.space import LandmarkSpace
 from ..measures import take
 from ..scale import CANDIDATES, Collection
-from .base import Codes, LandmarkSet, all_or_nothing, calm_blas, training_values
+from .base import (
+    Codes,
+    LandmarkSet,
+    all_or_nothing,
+    calm_blas,
+    moments_of,
+    training_values,
+)
 from .classifier import LandmarkClassifier, Scorer
 from .elsewhere import FeatureTerm
 
@@ -217,16 +221,9 @@ class PCVM(LandmarkClassifier):
         landmarks = chosen.landmarks
         m, space = len(landmarks.indices), landmarks.space
         term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_)
-        pace, spent = chosen.pace(term, known.n_objects) if data.plans else (0.0, 0)
-        kept, total = data.features(
-            term,
-            m,
-            chosen.grid,
-            n_objects=known.n_objects,
-            pairs=m,
-            pace=pace,
-            class_weights=self._weight_of_classes(known.counts.astype(float)),
-        )
+        work, spent = chosen.plan(data, term, known.n_objects)
+        class_weights = self._weight_of_classes(known.counts.astype(float))
+        kept, total = data.features(term, m, chosen.grid, work, class_weights)
         with calm_blas(m), progress(None, "searching", self.verbose, "passes") as kept.shown:
             try:
                 self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
@@ -248,7 +245,7 @@ class PCVM(LandmarkClassifier):
         """Forget what the last fit has chosen: `_learn` knows nothing before this one has."""
         self._scales: list[float] | None = None
         self._function: BasisFunction | None = None
-        self._grown: BasisFunction = POWERS[0]
+        self._power: BasisFunction = POWERS[0]
 
     def _needs_memory(self) -> bool:
         return self.solver == "paper" or self.n_basis is not None
@@ -279,13 +276,9 @@ class PCVM(LandmarkClassifier):
         self, landmarks: LandmarkSet, F: Features, own: Codes, *, sparse: bool | None = None
     ) -> None:
         """Fit to the basis functions of the landmarks, wherever their values lie."""
-        function = _first_function(landmarks.space)
-        if function != "similarity":
-            C = len(self.classes_)
-            raw = F.rows(np.arange(C), C)
-            function = choose_function(
-                raw, landmarks.indices, self._problems(own), otherwise=self._grown
-            )
+        C = len(self.classes_)
+        raw = F.rows(np.arange(C), C)
+        function = self._choose_function(landmarks.space, raw, landmarks.indices, own)
         self.basis_function_ = self._function = function
         W, b = self._solve(F.under(function), None, own, sparse=sparse)
         kept = _carrying(W)
@@ -391,7 +384,12 @@ class PCVM(LandmarkClassifier):
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
-        function = self._function or self._growing(space, own, values, codes, weights)
+        function = self._function
+        if function is None:  # landmarks are tried, before the fit chooses for good
+            raw = Rows(values, codes, weights, n_classes=len(self.classes_))
+            # as far from a landmark as that is from itself: it, or one that is the same
+            at_home = np.flatnonzero((values == np.diag(space.core)).any(axis=1))
+            function = self._choose_function(space, raw, at_home, own)
         F = FeaturesInMemory(values, codes, weights).under(function)
         problems = self._problems(own)
         if self._scales is None:
@@ -409,22 +407,19 @@ class PCVM(LandmarkClassifier):
         intercept = np.concatenate([fit.bias for fit in fits]) - F.mean @ dual
         return lambda V: self._spread(basis_values(function, V) @ dual + intercept)
 
-    def _growing(
-        self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
+    def _choose_function(
+        self, space: LandmarkSpace, raw: Rows, landmarks: Indices, own: Codes
     ) -> BasisFunction:
-        """Return the basis function of landmarks that are tried, before the fit chooses its own.
+        """Return the basis function of these landmarks; of too many of them, that of fewer.
 
-        A quadratic would gain nothing from more landmarks on a checkerboard, and stop there.
+        Landmarks grow under it too: −½d² gains nothing from more of them on a checkerboard.
         """
-        function = _first_function(space)
-        if function == "similarity" or self.n_basis is not None:
-            return function
-        raw = Rows(values, codes, weights, n_classes=len(self.classes_))
-        # as far from a landmark as that is from itself: it, or one that is the same
-        at_home = np.flatnonzero((values == np.diag(space.core)).any(axis=1))
-        problems = self._problems(own)
-        self._grown = choose_function(raw, at_home, problems, otherwise=self._grown)
-        return self._grown
+        if space.kind == "similarity":
+            return "similarity"
+        if self.n_basis is None:
+            problems = self._problems(own)
+            self._power = choose_function(raw, landmarks, problems, otherwise=self._power)
+        return self._power
 
     # -- the published algorithm -------------------------------------------------------------
 
@@ -493,25 +488,6 @@ class PCVM(LandmarkClassifier):
         weight tells no number of objects."""
         each = self._class_weights(counts)
         return None if each is None else each / ((each @ counts) / counts.sum())
-
-
-def _first_function(space: LandmarkSpace) -> BasisFunction:
-    """Return what basis functions are before anything is known of the classes."""
-    return "similarity" if space.kind == "similarity" else "-d²/2"
-
-
-def moments_of(
-    space: LandmarkSpace, values: Array, codes: Codes, n_classes: int, grid: int
-) -> ClassMoments:
-    """Return the moments of the coordinates, block by block as they would come from a file."""
-    origin = space.origin()
-
-    def block(start: int) -> ClassMoments:
-        part = slice(start, start + grid)
-        B = space.coordinates(values[part])
-        return ClassMoments.of(B, codes[part], n_classes, origin=origin)
-
-    return ordered_sum(map(block, range(0, len(values), grid)), add)
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:

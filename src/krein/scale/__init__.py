@@ -5,7 +5,16 @@ run the same terms over the same grid of blocks, numbered from the first object 
 same order as a fit in memory: the numbers agree to the last bit.
 """
 
-from .collection import CANDIDATES, Candidates, Collection, FeatureBlock, Survey, draw, survey
+from .collection import (
+    CANDIDATES,
+    Candidates,
+    Collection,
+    FeatureBlock,
+    Survey,
+    Work,
+    draw,
+    survey,
+)
 from .columns import Columns, Counted, GivenColumns, LandmarkColumns
 from .opening import as_source, is_dask, is_elsewhere, open_collection
 from .piece import ObjectError, Origin, Piece
@@ -23,6 +32,7 @@ __all__ = [
     "Origin",
     "Piece",
     "Survey",
+    "Work",
     "as_source",
     "draw",
     "is_dask",

@@ -27,7 +27,7 @@ from ..measures.vectors import Vectors
 from .client import alive, count_threads, current_client, fetched, results
 from .clusterpairs import ClusterPairs
 from .clusterrows import ClusterFeatures
-from .collection import Collection, FeatureBlock
+from .collection import Collection, FeatureBlock, Work
 from .columns import Counted, CountedSum
 from .opening import is_dask
 from .piece import Origin, Piece, joined
@@ -110,16 +110,13 @@ class Clustered(Collection):
         term: Callable[[Piece], Counted[Result]],
         grid: int,
         add: Callable[[Result, Result], Result],
-        *,
-        n_objects: int,
-        pairs: int,
-        pace: float,
+        work: Work,
     ) -> Counted[Result]:
         """Return Σ term(piece). Branches of `FAN` tasks are merged on the cluster, and fetched as
         they are finished: what a dying worker takes along is little.
         """
         shared = share(self.client, _ByBlock(term, grid, CountedSum(add)))
-        step = self._step(grid, pace)
+        step = self._step(grid, work.seconds)
         leaves = self._compute([self._task(shared, cut) for cut in self._cuts(step)])
         n = len(leaves)
         total = OrderedSum(CountedSum(add))
@@ -127,10 +124,10 @@ class Clustered(Collection):
         following = n
         N = int(self._starts[-1])
         leaves += branches(self.client, leaves, CountedSum(add))
-        with progress(N * pairs, "comparing", self.verbose) as shown:
+        with progress(N * work.pairs, "comparing", self.verbose) as shown:
             for i, future in results(self.client, leaves):
                 if i < n:
-                    shown.advance((min((i + 1) * step, N) - i * step) * pairs)
+                    shown.advance((min((i + 1) * step, N) - i * step) * work.pairs)
                     continue
                 (early[i],) = fetched(self.client, [future])
                 while following in early:
@@ -143,24 +140,21 @@ class Clustered(Collection):
         term: Callable[[Piece], Counted[FeatureBlock]],
         width: int,
         grid: int,
-        *,
-        n_objects: int,
-        pairs: int,
-        pace: float,
+        work: Work,
         class_weights: Array | None,
     ) -> tuple[StoredFeatures, Counted[ClassMoments]]:
         """Have every task keep its features where it ran."""
         rows = rows_a_block(width)
-        step = self._step(rows, pace, most=FEATURE_BYTES // (8 * width))
+        step = self._step(rows, work.seconds, most=FEATURE_BYTES // (8 * width))
         shared = share(self.client, _ByGrid(term, grid))
         blocks = self._compute([self._task(shared, cut) for cut in self._cuts(step)])
         N = int(self._starts[-1])
-        with progress(N * pairs, "comparing", self.verbose) as shown:
+        with progress(N * work.pairs, "comparing", self.verbose) as shown:
             for i, _ in results(self.client, list(blocks)):
-                shown.advance((min((i + 1) * step, N) - i * step) * pairs)
+                shown.advance((min((i + 1) * step, N) - i * step) * work.pairs)
         moments = self.client.map(block_moments, blocks, pure=False)
         total = tree_sum(self.client, moments, CountedSum(plus))
-        kept = ClusterFeatures(self.client, blocks, step, (n_objects, width), class_weights)
+        kept = ClusterFeatures(self.client, blocks, step, (work.n_objects, width), class_weights)
         return kept, total
 
     def open_pairs(self, pairs: Pairs) -> Pairs:
@@ -193,11 +187,11 @@ class Clustered(Collection):
             raise ValueError(f"{starts[-1]} objects but {len(self._y)} labels")
         return starts
 
-    def _step(self, grid: int, pace: float, most: int | None = None) -> int:
+    def _step(self, grid: int, seconds: float, most: int | None = None) -> int:
         """Return how many objects make a task: a whole branch of blocks that takes seconds."""
         N = int(self._starts[-1])
         partitions = max(1, int(np.count_nonzero(np.diff(self._starts))))
-        wanted = N / max(count_tasks(N * pace, self.threads), partitions)
+        wanted = N / max(count_tasks(N * seconds, self.threads), partitions)
         if most is not None:
             wanted = min(wanted, most / np.sqrt(FAN))
         step = grid
@@ -246,10 +240,9 @@ class Clustered(Collection):
 def count_tasks(work: float, threads: int) -> float:
     """Return into how many tasks some seconds of work are best cut.
 
-    Of `TASK_SECONDS` each, and some a thread; but where the scheduler would be longer at them than
-    the threads are at the work, w/t of it each, only as many as take it as long, and where there
-    are more threads than that, s tasks of w/s for the least of w/s + scheduling · s. Partitions of
-    the user's may be more; they have tasks of their own anyway.
+    Of `TASK_SECONDS` each, and some for every thread. But no more than the scheduler hands out
+    while the threads work; and where even one for every thread is too many for that, n of them with
+    the least of work/n + `SCHEDULING_SECONDS`·n.
 
     Examples
     --------

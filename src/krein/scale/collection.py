@@ -56,6 +56,15 @@ class FeatureBlock:
     moments: ClassMoments
 
 
+@dataclass(frozen=True)
+class Work:
+    """What one pass takes: how many objects, for each so many pairs and seconds, 0 if unknown."""
+
+    n_objects: int
+    pairs: int
+    seconds: float = 0.0
+
+
 class Collection(ABC):
     """Objects 0, 1, … N − 1 with labels, in files or on a cluster.
 
@@ -99,15 +108,9 @@ class Collection(ABC):
         term: Callable[[Piece], Counted[Result]],
         grid: int,
         add: Callable[[Result, Result], Result],
-        *,
-        n_objects: int,
-        pairs: int,
-        pace: float,
+        work: Work,
     ) -> Counted[Result]:
-        """Return Σ term(piece) over all blocks of `grid` objects, in the fixed order.
-
-        `pairs` are compared for each object, which takes `pace` seconds.
-        """
+        """Return Σ term(piece) over all blocks of `grid` objects, in the fixed order."""
 
     @abstractmethod
     def features(
@@ -115,10 +118,7 @@ class Collection(ABC):
         term: Callable[[Piece], Counted[FeatureBlock]],
         width: int,
         grid: int,
-        *,
-        n_objects: int,
-        pairs: int,
-        pace: float,
+        work: Work,
         class_weights: Array | None,
     ) -> tuple[StoredFeatures, Counted[ClassMoments]]:
         """Keep the features (N, `width`) that `term` gives, where passes over them are short."""

@@ -20,7 +20,7 @@ from ..core.moments import ClassMoments
 from ..core.ordered import OrderedSum
 from ..core.rows import Array
 from ..measures.base import Objects
-from .collection import Candidates, Collection, FeatureBlock
+from .collection import Candidates, Collection, FeatureBlock, Work
 from .columns import Counted, CountedSum
 from .featurefile import FeatureFile
 from .piece import Origin, Piece, joined
@@ -67,14 +67,11 @@ class Streamed(Collection):
         term: Callable[[Piece], Counted[Result]],
         grid: int,
         add: Callable[[Result, Result], Result],
-        *,
-        n_objects: int,
-        pairs: int,
-        pace: float,
+        work: Work,
     ) -> Counted[Result]:
         """Return Σ term(piece) over all blocks, from threads, in the fixed order."""
         total = OrderedSum(CountedSum(add))
-        for part in self._each(term, grid, n_objects, pairs):
+        for part in self._each(term, grid, work):
             total.push(part)
         return total.result()
 
@@ -83,17 +80,14 @@ class Streamed(Collection):
         term: Callable[[Piece], Counted[FeatureBlock]],
         width: int,
         grid: int,
-        *,
-        n_objects: int,
-        pairs: int,
-        pace: float,
+        work: Work,
         class_weights: Array | None,
     ) -> tuple[StoredFeatures, Counted[ClassMoments]]:
         """Write the features to a file of N·width doubles, which vanishes with the fit."""
-        kept = FeatureFile((n_objects, width), class_weights, self.workers, self.folder)
+        kept = FeatureFile((work.n_objects, width), class_weights, self.workers, self.folder)
         total: OrderedSum[Counted[ClassMoments]] = OrderedSum(CountedSum(add))
         try:
-            for part in self._each(term, grid, n_objects, pairs):
+            for part in self._each(term, grid, work):
                 kept.append(part.value.F, part.value.codes)
                 total.push(part.holding(part.value.moments))
             kept.finish()
@@ -103,11 +97,11 @@ class Streamed(Collection):
         return kept, total.result()
 
     def _each(
-        self, term: Callable[[Piece], Counted[Result]], grid: int, n_objects: int, pairs: int
+        self, term: Callable[[Piece], Counted[Result]], grid: int, work: Work
     ) -> Iterator[Counted[Result]]:
-        with progress(n_objects * pairs, "comparing", self.verbose) as shown:
+        with progress(work.n_objects * work.pairs, "comparing", self.verbose) as shown:
             for part in in_order(term, self.pieces(grid), self.workers):
-                shown.advance(part.objects * pairs)
+                shown.advance(part.objects * work.pairs)
                 yield part
 
 
