@@ -1,7 +1,7 @@
 """Which function of a dissimilarity PCVM's basis functions are: the objects decide.
 
-None of −½ d², −d and −√d is the best one: they differ in either direction, by a point of accuracy on
-words and digits, by thirty on balls.
+None of −½ d², −d and −√d is the best one: they differ in either direction, by a point of accuracy
+on words and digits, by thirty on balls.
 """
 
 from __future__ import annotations
