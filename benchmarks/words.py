@@ -14,13 +14,14 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from krein import IKFD, PCVM
+from krein import IKFD, IKQD, PCVM
 from krein.io import open_source
 from krein.measures import get_measure
 
@@ -29,6 +30,12 @@ from .timing import Alone, alone, row
 
 M = 500
 NORMALISED = {"normalize": True}
+MODELS = {"IKFD": IKFD(calibrate=True), "IKQD": IKQD(calibrate=True), "PCVM": PCVM()}
+REACH = {
+    "IKFD": "at least k-NN's",
+    "IKQD": "at least logistic regression's and k-NN's",
+    "PCVM": "at least logistic regression's and k-NN's",
+}
 
 
 def split(data: Path, place: Path) -> None:
@@ -56,11 +63,11 @@ def landmarks(n: int) -> np.ndarray:
 
 def ours(name: str, place: Path, n: int) -> dict:
     """Fit from the file and predict the other file by chunk."""
-    model = {"IKFD": IKFD, "PCVM": PCVM}[name](
-        # None would be one thread in a process that another one started
-        "levenshtein",
+    model = clone(MODELS[name]).set_params(
+        measure="levenshtein",
         measure_params=NORMALISED,
         landmarks=landmarks(n),
+        # None would be one thread in a process that another one started
         n_jobs=-1,
     )
     start = time.perf_counter()
@@ -130,20 +137,17 @@ def run() -> list[dict]:
         n = len(read(place / "train.csv")[0])
         found: dict[str, Alone] = {
             "k-NN": alone(neighbours, place, n),
-            "IKFD": alone(ours, "IKFD", place, n),
-            "PCVM": alone(ours, "PCVM", place, n),
+            **{name: alone(ours, name, place, n) for name in MODELS},
             "logistic regression": alone(logistic, place, n),
         }
     for what, one in found.items():
         here = one.result
-        target = "at least k-NN's" if what == "IKFD" else ""
-        target = "at least logistic regression's and k-NN's" if what == "PCVM" else target
         loss = f", log-loss {here['loss']:.3f}" if "loss" in here else f", k = {here['k']}"
         rows.append(
             row(
                 f"words: {what}",
                 here["accuracy"],
-                target,
+                REACH.get(what, ""),
                 f"fit {here['seconds']:.0f} s, {one.resident / 2**20:.0f} MB resident at most"
                 f"{loss}; {n:,} words to fit, {M} comparisons an object",
                 unit="%",

@@ -6,6 +6,7 @@ import pytest
 import krein.estimators.elsewhere
 import krein.estimators.moments
 import krein.estimators.pcvm
+import krein.estimators.witnesses
 import krein.scale.opening
 
 
@@ -16,9 +17,11 @@ def few_candidates(monkeypatch):
         krein.estimators.elsewhere,
         krein.estimators.moments,
         krein.estimators.pcvm,
+        krein.estimators.witnesses,
         krein.scale.opening,
     ):
         monkeypatch.setattr(module, "CANDIDATES", 500)
+    monkeypatch.setattr(krein.estimators.witnesses, "WITNESSES", 400)
 
 
 def make_words(n, seed=0):

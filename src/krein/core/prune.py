@@ -48,17 +48,12 @@ def prune_landmarks(
     `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`. A landmark stays while it adds
     more than `penalty` to n·log|I + Q|, by default (C − 1)·log n.
     """
-    root = within_root(moments, shrinkage)[0]  # A Aᵀ = Σ⁻¹ in coordinates b
-    T_plus = space.basis.to_similarities()  # (r, m): c = b T⁺
-    S = np.linalg.pinv(root) @ T_plus  # (s, m): SᵀS is Σ in similarity coordinates
+    S, means = _in_similarities(space, moments, discriminant, shrinkage)
     prior = moments.weights / moments.total
-    means = (moments.means - discriminant.centre) @ T_plus  # (C, m)
     if not S.any():  # nothing is like or unlike anything: any one landmark says as much
-        n_classes = len(prior)
-        zero = np.zeros((1, n_classes))
-        return PrunedDiscriminant(np.arange(1), zero, discriminant.intercept, np.zeros(1))
-    # similarities made of dissimilarities add up to a constant over all landmarks; only contrasts
-    # Σβ = 0 can do without the others
+        kept = np.arange(1)
+        dual, intercept = discriminant_on(kept, space, moments, discriminant, shrinkage)
+        return PrunedDiscriminant(kept, dual, intercept, np.zeros(1))
     contrasts = space.centre is not None
     M = np.sqrt(prior)[:, None] * means
     n, n_classes = moments.total, int((prior > 0).sum())
@@ -88,18 +83,51 @@ def prune_landmarks(
         # what was nearly free to drop was large in P, and took the digits of the others along
         lost = np.finfo(float).eps * variance[j] > 1e-8 * float(np.median(variance))
         stale = _FRESH if lost else stale + 1
-    coef = _inverse(S[:, kept], contrasts) @ means[:, kept].T
+    dual, intercept = discriminant_on(kept, space, moments, discriminant, shrinkage)
+    return PrunedDiscriminant(kept, dual, intercept, np.array(path))
+
+
+def discriminant_on(
+    kept: Indices,
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    discriminant: LinearDiscriminant,
+    shrinkage: Shrinkage,
+) -> tuple[Array, Array]:
+    """Return weights (s, C) of the similarities to these landmarks alone, and intercepts. O(m³).
+
+    `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`, with all landmarks.
+    """
+    S, means = _in_similarities(space, moments, discriminant, shrinkage)
+    if not S.any():
+        return np.zeros((len(kept), len(means))), discriminant.intercept
+    coef = _inverse(S[:, kept], space.centre is not None) @ means[:, kept].T
     with np.errstate(divide="ignore"):
         log_prior = discriminant.intercept + 0.5 * np.einsum(
             "cr,rc->c", moments.means - discriminant.centre, discriminant.coef
         )
     intercept = log_prior - 0.5 * np.einsum("cm,mc->c", means[:, kept], coef)
-    intercept = intercept - discriminant.centre @ T_plus[:, kept] @ coef
-    return PrunedDiscriminant(kept, coef, intercept + _recentred(space, kept, coef), np.array(path))
+    centre = discriminant.centre @ space.basis.to_similarities()[:, kept]
+    return coef, intercept - centre @ coef + _recentred(space, kept, coef)
+
+
+def _in_similarities(
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    discriminant: LinearDiscriminant,
+    shrinkage: Shrinkage,
+) -> tuple[Array, Array]:
+    """Return S with SᵀS = Σ (s, m), and the class means (C, m) from the centre."""
+    root = within_root(moments, shrinkage)[0]  # A Aᵀ = Σ⁻¹ in coordinates b
+    T_plus = space.basis.to_similarities()  # (r, m): c = b T⁺
+    return np.linalg.pinv(root) @ T_plus, (moments.means - discriminant.centre) @ T_plus
 
 
 def _inverse(S: Array, contrasts: bool) -> Array:
     """Return (SᵀS)⁻¹ (m, m), or its restriction to vectors that sum to zero. O(m³).
+
+    Similarities made of dissimilarities add up to a constant over all landmarks; only contrasts
+    Σβ = 0 can do without the others.
 
     By singular values, so that the condition of S is not squared.
     """

@@ -230,19 +230,32 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         own landmark.
         """
         space, places = landmarks.space, landmarks.indices
-        folds = _stratified_folds(codes, weights, np.random.default_rng(0))
-        scores = np.full((len(codes), len(self.classes_)), np.nan)
-        for fold in range(folds.max() + 1):
-            held = folds == fold
+
+        def learn(held: NDArray[np.bool_]) -> Scorer:
             kept = np.flatnonzero(~held[places])
             if len(kept) == 0:
                 kept = np.arange(len(places))
             w = None if weights is None else weights[~held]
-            with calm_blas(len(kept)):
-                part = space.restricted(kept)
-                own = codes[places[kept]]
-                scorer = self._learn(part, own, values[np.ix_(~held, kept)], codes[~held], w)
-                scores[held] = scorer(values[np.ix_(held, kept)])
+            part, own = space.restricted(kept), codes[places[kept]]
+            scorer = self._learn(part, own, values[np.ix_(~held, kept)], codes[~held], w)
+            return lambda V: scorer(V[:, kept])
+
+        with calm_blas(len(places)):
+            return self._held_out(values, codes, weights, learn)
+
+    def _held_out(
+        self,
+        values: Array,
+        codes: Codes,
+        weights: Array | None,
+        learn: Callable[[NDArray[np.bool_]], Scorer],
+    ) -> float:
+        """Return the temperature of the scores that `learn` gives without those held out."""
+        folds = _stratified_folds(codes, weights, np.random.default_rng(0))
+        scores = np.full((len(codes), len(self.classes_)), np.nan)
+        for fold in range(folds.max() + 1):
+            held = folds == fold
+            scores[held] = learn(held)(values[held])
         fair = folds >= 0
         w = None if weights is None else weights[fair]
         return fit_temperature(scores[fair], codes[fair], self._log_proba, w)

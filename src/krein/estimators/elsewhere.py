@@ -45,6 +45,7 @@ from ..scale import (
 from ..scale.streamed import CHUNK, forget_pages
 from .base import Codes, LandmarkSet, training_values
 from .labels import coded
+from .witnesses import Call, Summed
 
 if TYPE_CHECKING:
     from .classifier import LandmarkClassifier
@@ -60,25 +61,28 @@ _PILOT = 32  # objects that are compared to learn how long one takes
 
 @dataclass(frozen=True)
 class MomentTerm:
-    """Class moments of a piece."""
+    """Class moments of a piece, and its witnesses."""
 
     columns: Columns
     space: LandmarkSpace
     origin: Array
     classes: NDArray[Any]
     by_class: bool
+    call: Call
 
-    def __call__(self, piece: Piece) -> Counted[ClassMoments]:
+    def __call__(self, piece: Piece) -> Counted[Summed]:
         """Compare the piece with the landmarks."""
         found = self.columns.values(piece)
+        codes = coded(np.asarray(piece.labels), self.classes)
         moments = ClassMoments.of(
             self.space.coordinates(found.value),
-            coded(np.asarray(piece.labels), self.classes),
+            codes,
             len(self.classes),
             origin=self.origin,
             by_class=self.by_class,
         )
-        return found.holding(moments)
+        indices = piece.start + np.arange(len(codes))
+        return found.holding(Summed.of(moments, indices, found.value, codes, self.call))
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..core.checks import Array
 from ..core.covariance import Shrinkage
 from ..core.fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest
 from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
-from ..core.prune import prune_landmarks
+from ..core.prune import discriminant_on, prune_landmarks
 from ..measures import take
 from .base import LandmarkSet
+from .classifier import Scorer
 from .moments import MomentClassifier
 
 
@@ -165,6 +168,15 @@ class IKFD(MomentClassifier):
             self.dual_coef_ = space.basis.T @ model.coef
             self.intercept_ = model.intercept - model.centre @ model.coef
         self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
+
+    def _scorer(self, moments: ClassMoments) -> Scorer:
+        if not self.prune:
+            return super()._scorer(moments)
+        landmarks, restricted = self.stream_.landmarks, self.space_
+        kept = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+        model = self._discriminant(moments)
+        dual, intercept = discriminant_on(kept, landmarks.space, moments, model, self.shrinkage)
+        return lambda V: restricted.similarities(V[:, kept]) @ dual + intercept
 
     def _scores(self, values: Array) -> Array:
         return self.space_.similarities(values) @ self.dual_coef_ + self.intercept_

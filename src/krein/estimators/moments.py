@@ -27,12 +27,12 @@ from .base import (
     all_or_nothing,
     calm_blas,
     map_training,
-    training_values,
 )
 from .classifier import LandmarkClassifier, Scorer
 from .elsewhere import Chosen, MomentTerm, again
+from .witnesses import NOBODY, Call, Summed
 
-Chunk = Callable[[Indices, Array], ClassMoments]
+Chunk = Callable[[Indices, Array], Summed]
 
 
 @dataclass(frozen=True)
@@ -103,18 +103,14 @@ class MomentClassifier(LandmarkClassifier):
         selection = self._choose(pairs, codes, weights)
         landmarks = self._span(pairs, selection)
         self.selection_ = replace(selection, values=None)
-        if self.calibrate:
-            values = training_values(pairs, landmarks)
-            landmarks = replace(landmarks, values=values)
-        moments = self._sum(lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights)
-        self._remember(landmarks, moments)
+        call = self._call(len(pairs), landmarks)
+        found = self._sum(
+            lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights, call
+        )
+        self._remember(landmarks, found.moments)
         with calm_blas(len(landmarks.indices)):
             self._conclude()
-        self.temperature_ = 1.0
-        if self.calibrate:
-            columns = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-            used = LandmarkSet(self.space_, self.landmarks_, self.landmark_objects_)
-            self.temperature_ = self._cross_fit(used, values[:, columns], codes, weights)
+            self.temperature_ = self._temperature(found, call, weights)
         self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
         return self
 
@@ -125,28 +121,23 @@ class MomentClassifier(LandmarkClassifier):
         self._priors(known.counts.astype(float))  # refuse early
         chosen = self._chosen(data, known)
         landmarks = chosen.landmarks
-        total, spent = self._sum_elsewhere(data, chosen, known.n_objects)
-        self._remember(landmarks, total.value)
+        call = self._call(known.n_objects, landmarks)
+        total, spent = self._sum_elsewhere(data, chosen, known.n_objects, call)
+        self._remember(landmarks, total.value.moments)
         with calm_blas(len(landmarks.indices)):
             self._conclude()
-        self.temperature_ = 1.0
-        if self.calibrate:
-            # one number: the candidates tell it as well as all objects would
-            values = chosen.values()
-            columns = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-            used = LandmarkSet(self.space_, chosen.places[columns], None)
-            self.temperature_ = self._cross_fit(used, values[:, columns], chosen.codes, None)
+            self.temperature_ = self._temperature(total.value, call, None)
         self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
         self.kernel_reused_ = chosen.pairs.reused + total.reused
         return self
 
     def _sum_elsewhere(
-        self, data: Collection, chosen: Chosen, n_objects: int
-    ) -> tuple[Counted[ClassMoments], int]:
+        self, data: Collection, chosen: Chosen, n_objects: int, call: Call
+    ) -> tuple[Counted[Summed], int]:
         """Return the moments of a collection, and how many pairs the plan for them took."""
         space = chosen.landmarks.space
         term = MomentTerm(
-            chosen.columns, space, space.origin(), self.classes_, by_class=self._by_class
+            chosen.columns, space, space.origin(), self.classes_, self._by_class, call
         )
         work, spent = chosen.plan(data, term, n_objects)
         return data.total(term, chosen.grid, add, work), spent
@@ -194,9 +185,10 @@ class MomentClassifier(LandmarkClassifier):
             pairs = self._open(X)
             selection = self._choose(pairs, codes, weights)
             landmarks = self._span(pairs, selection)
-            moments = self._sum(
-                lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights
+            found = self._sum(
+                lambda f: map_training(pairs, landmarks, f), landmarks, codes, weights, NOBODY
             )
+            moments = found.moments
             self.selection_ = replace(selection, values=None)
             self.n_objects_ = len(pairs)
             self.n_samples_seen_ = self.kernel_evaluations_ = self.kernel_reused_ = 0
@@ -204,9 +196,10 @@ class MomentClassifier(LandmarkClassifier):
             landmarks = self.stream_.landmarks
             pairs = self._open_new(X, landmarks)
             columns = np.arange(pairs.shape[1])
-            moments = self.stream_.moments + self._sum(
-                lambda f: pairs.map_columns(f, columns), landmarks, codes, weights
+            found = self._sum(
+                lambda f: pairs.map_columns(f, columns), landmarks, codes, weights, NOBODY
             )
+            moments = self.stream_.moments + found.moments
         self.n_samples_seen_ += len(pairs)
         self._remember(landmarks, moments)
         with calm_blas(len(landmarks.indices)):
@@ -238,8 +231,9 @@ class MomentClassifier(LandmarkClassifier):
             self.n_samples_seen_ = self.kernel_evaluations_ = self.kernel_reused_ = 0
         else:
             chosen = again(self, data, before.landmarks, known)
-        total, spent = self._sum_elsewhere(data, chosen, known.n_objects)
-        moments = total.value if before is None else before.moments + total.value
+        total, spent = self._sum_elsewhere(data, chosen, known.n_objects, NOBODY)
+        moments = total.value.moments
+        moments = moments if before is None else before.moments + moments
         self.n_samples_seen_ += known.n_objects
         self._remember(chosen.landmarks, moments)
         with calm_blas(len(chosen.landmarks.indices)):
@@ -254,18 +248,19 @@ class MomentClassifier(LandmarkClassifier):
 
     def _sum(
         self,
-        blocks: Callable[[Chunk], Iterable[ClassMoments]],
+        blocks: Callable[[Chunk], Iterable[Summed]],
         landmarks: LandmarkSet,
         codes: Codes,
         weights: Array | None,
-    ) -> ClassMoments:
-        """Return the moments over all blocks that `blocks` maps a function of (rows, values) to."""
+        call: Call,
+    ) -> Summed:
+        """Return the sum over all blocks that `blocks` maps a function of (rows, values) to."""
         space = landmarks.space
         origin = space.origin()
         n_classes = len(self.classes_)
 
-        def chunk(rows: Indices, values: Array) -> ClassMoments:
-            return ClassMoments.of(
+        def chunk(rows: Indices, values: Array) -> Summed:
+            moments = ClassMoments.of(
                 space.coordinates(values),
                 codes[rows],
                 n_classes,
@@ -273,16 +268,49 @@ class MomentClassifier(LandmarkClassifier):
                 sample_weight=None if weights is None else weights[rows],
                 by_class=self._by_class,
             )
+            return Summed.of(moments, rows, values, codes[rows], call)
 
         return ordered_sum(blocks(chunk), add)
+
+    def _call(self, n_objects: int, landmarks: LandmarkSet) -> Call:
+        return Call.of(n_objects, landmarks.indices) if self.calibrate else NOBODY
+
+    def _temperature(self, found: Summed, call: Call, weights: Array | None) -> float:
+        """Return the temperature that the witnesses of a pass ask for; 1 where there are none."""
+        if not self.calibrate:
+            return 1.0
+        own = None if weights is None else weights[found.indices]
+        if call.everyone:
+            columns = np.flatnonzero(np.isin(self.stream_.landmarks.indices, self.landmarks_))
+            used = LandmarkSet(self.space_, self.landmarks_, None)
+            return self._cross_fit(used, found.values[:, columns], found.codes, own)
+        space = self.stream_.landmarks.space
+
+        def learn(held: NDArray[np.bool_]) -> Scorer:
+            part = ClassMoments.of(
+                space.coordinates(found.values[held]),
+                found.codes[held],
+                len(self.classes_),
+                origin=found.moments.origin,
+                sample_weight=None if own is None else own[held],
+                by_class=self._by_class,
+            )
+            return self._scorer(found.moments - part)
+
+        return self._held_out(found.values, found.codes, own, learn)
+
+    def _scorer(self, moments: ClassMoments) -> Scorer:
+        """Return the scores of the model that these moments make of the same landmarks."""
+        space, model = self.stream_.landmarks.space, self._discriminant(moments)
+        return lambda V: model.scores(space.coordinates(V))
 
     def _learn(
         self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
     ) -> Scorer:
         everyone = np.arange(len(values))
         landmarks = LandmarkSet(space, everyone, None)
-        moments = self._sum(lambda f: [f(everyone, values)], landmarks, codes, weights)
-        model = self._discriminant(moments)
+        found = self._sum(lambda f: [f(everyone, values)], landmarks, codes, weights, NOBODY)
+        model = self._discriminant(found.moments)
         return lambda V: model.scores(space.coordinates(V))
 
     def _priors(self, counts: Array) -> Array:

@@ -195,7 +195,7 @@ class _Draw:
 
     def __call__(self, piece: Piece) -> Candidates:
         labels = np.asarray(piece.labels)
-        keys = uniform_keys(self.seed, piece.start, len(labels))
+        keys = uniform_keys(self.seed, piece.start + np.arange(len(labels)))
         limits = self.thresholds[np.searchsorted(self.classes, labels)]
         return _chosen(piece, np.flatnonzero(keys < limits))
 
@@ -253,10 +253,10 @@ def draw(data: Collection, known: Survey, seed: int, most: int = CANDIDATES) -> 
     return _together(found)
 
 
-def uniform_keys(seed: int, start: int, n: int) -> Array:
-    """Return a number in [0, 1) for each of the objects `start`, …: SplitMix64 of its number."""
+def uniform_keys(seed: int, indices: Indices) -> Array:
+    """Return a number in [0, 1) for each of the objects: SplitMix64 of its number."""
     mask = 2**64 - 1
-    x = np.arange(n, dtype=np.uint64) + np.uint64((start + 1) & mask)
+    x = indices.astype(np.uint64) + np.uint64(1)
     with np.errstate(over="ignore"):
         x = x * np.uint64(0x9E3779B97F4A7C15) + np.uint64((seed * 0xD1342543DE82EF95 + 1) & mask)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
