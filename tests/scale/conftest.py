@@ -21,7 +21,8 @@ def few_candidates(monkeypatch):
         krein.scale.opening,
     ):
         monkeypatch.setattr(module, "CANDIDATES", 500)
-    monkeypatch.setattr(krein.estimators.witnesses, "WITNESSES", 400)
+    for module in (krein.estimators.pcvm, krein.estimators.witnesses):
+        monkeypatch.setattr(module, "WITNESSES", 700)
 
 
 def make_words(n, seed=0):

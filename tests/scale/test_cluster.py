@@ -88,6 +88,18 @@ def test_the_same_basis_functions_are_chosen(client):
     equal_models(in_memory, there, WORDS)
 
 
+@pytest.mark.parametrize("make", [IKFD, IKQD, weighed])
+@pytest.mark.parametrize("many", [True, False])
+def test_a_bag_gives_the_temperature_that_memory_gives(make, many, client, request):
+    if many:
+        request.getfixturevalue("few_candidates")
+    options = {"landmarks": CHOSEN, "calibrate": True}
+    there = make("levenshtein", **options).fit(bag(WORDS, 7), LABELS)
+    in_memory = make("levenshtein", **options).fit(WORDS, LABELS)
+    assert there.temperature_ == in_memory.temperature_ != 1
+    equal_models(in_memory, there, WORDS)
+
+
 def test_blocks_that_are_kept_are_let_go(client):
     X, y = make_points(900)
     D = np.linalg.norm(X[:, None] - X[None, ::30], axis=2)
@@ -126,6 +138,8 @@ def test_values_that_were_computed_before(client):
     found = IKFD("precomputed", landmarks=landmarks).fit(columns, y)
     equal_models(in_memory, found, K[:, landmarks])
     np.testing.assert_array_equal(found.predict(columns).compute(), in_memory.predict(K))
+    sure = IKFD("precomputed", landmarks=landmarks, calibrate=True)
+    assert sure.fit(columns, y).temperature_ == sure.fit(K, y).temperature_ != 1
     rule = IKFD("precomputed", random_state=0).fit(lazy, y)
     equal_models(IKFD("precomputed", random_state=0).fit(K, y), rule, K)
     with pytest.raises(ValueError, match="600 × m with landmarks= the m rows"):

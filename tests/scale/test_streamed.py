@@ -339,17 +339,6 @@ def test_chunks_can_be_files(table, few_candidates):
     assert one.n_samples_seen_ == other.n_samples_seen_ == 3 * N
 
 
-@pytest.mark.parametrize("make", [IKFD, PCVM])
-def test_calibration_is_learned_from_the_candidates(make, table, few_candidates):
-    path, words, labels = table
-    clf = make("levenshtein", calibrate=True, random_state=0).fit(path)
-    plain = make("levenshtein", random_state=0).fit(path)
-    assert clf.temperature_ > 0
-    assert plain.temperature_ == 1
-    np.testing.assert_array_equal(clf.landmarks_, plain.landmarks_)
-    assert clf.score(words, labels) > 0.7
-
-
 def test_a_disk_that_is_too_small_is_told_before(monkeypatch, tmp_path, few_candidates):
     X, y = make_points(1000)
     np.save(tmp_path / "x.npy", X)

@@ -93,7 +93,8 @@ class Candidate:
     def losses(self, block: Block) -> Array:
         """Return the leave-one-out loss of each row of a block."""
         Z = block.F @ self.V + self.b
-        return self.link.leave_one_out(Z, self.near.variance(block.F), block.y, block.s)
+        left = self.link.left_out(Z, self.near.variance(block.F), block.y, block.s)
+        return self.link.losses(left, block.y)
 
 
 def leave_one_out(rows: Rows, one: Candidate) -> float:

@@ -71,15 +71,19 @@ class Probit:
         """Return the Hessian of the one score, (1, r+1, r+1)."""
         return self.hessian(F, Z, y, s)[None]
 
-    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
-        """Return −log p(y | z) of each row under the model without that row, to first order.
+    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return the score of each row under the model without that row, to first order.
 
         z₋ = z + h g / (1 − h d), g and d the derivatives of the row's loss by z, h its variance.
         """
         t = 2.0 * y - 1.0
         tz, v = t * Z[:, 0], h[:, 0]
         left = np.maximum(1.0 - v * s * curvature(tz), _LEAST)
-        return -log_ndtr(tz - v * s * hazard(tz) / left)
+        return (t * (tz - v * s * hazard(tz) / left))[:, None]
+
+    def losses(self, Z: Array, y: Labels) -> Array:
+        """Return −log p(y | z) of each row."""
+        return -log_ndtr((2.0 * y - 1.0) * Z[:, 0])
 
     def start(self, shares: Array) -> Array:
         """Return the bias of a model without weights: Ψ⁻¹ of the share of class 1."""

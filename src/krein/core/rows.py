@@ -42,8 +42,11 @@ class Link(Protocol):
     def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return its diagonal blocks, one a score."""
 
-    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
-        """Return each row's loss under the model without that row, h the variance of its scores."""
+    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return each row's scores by the model without that row, h the variance of its scores."""
+
+    def losses(self, Z: Array, y: Labels) -> Array:
+        """Return the loss of each row, whatever its weight."""
 
     def start(self, shares: Array) -> Array:
         """Return the biases of a model without weights."""

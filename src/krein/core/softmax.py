@@ -69,8 +69,8 @@ class Softmax:
         scaled = (F1 * root[:, c, None] for c in range(Z.shape[1]))
         return np.stack([A.T @ A for A in scaled])
 
-    def leave_one_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
-        """Return −log p(y | z) of each row under the model without that row, to first order.
+    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return the scores of each row under the model without that row, to first order.
 
         As for the probit link, one score at a time: z₋ = z + h g / (1 − h d).
         """
@@ -78,7 +78,7 @@ class Softmax:
         P = softmax(Z)
         left = np.maximum(1.0 - h * weight * P * (1 - P), _LEAST)
         P[np.arange(len(Z)), y] -= 1.0
-        return self.losses(Z + h * weight * P / left, y)
+        return Z + h * weight * P / left
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return −log p(y | z) of each row."""

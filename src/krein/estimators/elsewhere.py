@@ -43,7 +43,7 @@ from ..scale import (
     is_elsewhere,
 )
 from ..scale.streamed import CHUNK, forget_pages
-from .base import Codes, LandmarkSet, training_values
+from .base import Codes, LandmarkSet
 from .labels import coded
 from .witnesses import Call, Summed
 
@@ -112,15 +112,8 @@ class Chosen:
     columns: Columns
     grid: int
     own: Codes  # classes of the landmarks
-    codes: Codes  # classes of the candidates
-    places: NDArray[np.intp]  # of the landmarks among the candidates
     candidates: Candidates
     pairs: Any  # of the candidates
-
-    def values(self) -> Array:
-        """Return the values (n, m) of the candidates to the landmarks, in memory."""
-        local = replace(self.landmarks, indices=self.places)
-        return training_values(self.pairs, local)
 
     def plan(
         self, data: Collection, term: Callable[[Piece], Counted[Any]], n_objects: int
@@ -200,8 +193,6 @@ def choose(estimator: LandmarkClassifier, data: Collection, known: Survey) -> Ch
         columns,
         pairs.block_rows(m),
         codes[local.indices],
-        codes,
-        local.indices,
         candidates,
         pairs,
     )
@@ -242,8 +233,6 @@ def again(
         columns,
         pairs.block_rows(m),
         np.zeros(m, dtype=int),
-        np.zeros(m, dtype=int),
-        np.arange(m),
         Candidates(nowhere, objects, labels),
         pairs,
     )

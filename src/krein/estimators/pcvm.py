@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from ..blocks import ObjectPairs, Pairs
 from ..blocks.progress import progress
 from ..core.basisfunction import BasisFunction, basis_values
+from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
 from ..core.nystrom import signed_eigen
 from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
 from ..core.pcvm_function import POWERS, ROWS_A_CANDIDATE, choose_function
 from ..core.pcvm_laplace import choose_scale
+from ..core.pcvm_leftout import left_out_scores
 from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
 from ..core.pcvm_prune import prune_pcvm
 from ..core.rows import Features, FeaturesInMemory, Labels, Rows
@@ -35,6 +37,7 @@ from .base import (
 )
 from .classifier import LandmarkClassifier, Scorer
 from .elsewhere import FeatureTerm
+from .witnesses import WITNESSES, Call
 
 OPTIMAL = 5e-4
 """Breach of the optimality conditions, a row, that no prediction shows any more."""
@@ -70,7 +73,10 @@ class PCVM(LandmarkClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weight of the objects of each class in the likelihood, as in scikit-learn; scaled so that
         the mean over all objects is 1.
-    calibrate, symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
+    calibrate : bool, default=False
+        Fit a temperature: of up to 20,000 objects to scores of ten folds, of more to approximate
+        leave-one-out scores of some thousand objects. No pair is compared again.
+    symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
 
     Attributes
     ----------
@@ -196,16 +202,15 @@ class PCVM(LandmarkClassifier):
             if self.solver == "paper":
                 self._fit_published(landmarks, values, codes)
             elif self.n_basis is None:
-                self._fit_landmarks(landmarks, values, codes, weights)
+                F = FeaturesInMemory(values, codes, weights)
+                fitted = self._fit_features(landmarks, F, codes[landmarks.indices])
             else:
                 B = space.coordinates(values)
                 self._fit_basis(pairs, landmarks, B, codes, weights)
-        if self.calibrate:
-            # with what a prediction compares; where that is no subset of the landmarks, with those
-            used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-            used = used if len(used) == len(self.landmarks_) else np.arange(values.shape[1])
-            part = LandmarkSet(landmarks.space.restricted(used), landmarks.indices[used], None)
-            self.temperature_ = self._cross_fit(part, values[:, used], codes, weights)
+            if self.calibrate and self.n_basis is not None:
+                self.temperature_ = self._relearned(landmarks, values, codes, weights)
+            elif self.calibrate:
+                self.temperature_ = self._temperature(landmarks, fitted)
         self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
         return self
 
@@ -227,16 +232,11 @@ class PCVM(LandmarkClassifier):
         with calm_blas(m), progress(None, "searching", self.verbose, "passes") as kept.shown:
             try:
                 self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
-                self._fit_features(landmarks, kept, chosen.own)
+                fitted = self._fit_features(landmarks, kept, chosen.own)
+                if self.calibrate:
+                    self.temperature_ = self._temperature(landmarks, fitted)
             finally:
                 kept.close()
-            if self.calibrate:
-                # one number: the candidates tell it as well as all objects would
-                used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-                part = LandmarkSet(space.restricted(used), chosen.places[used], None)
-                weights = self._weighed(chosen.codes, None)
-                values = chosen.values()[:, used]
-                self.temperature_ = self._cross_fit(part, values, chosen.codes, weights)
         self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
         self.kernel_reused_ = chosen.pairs.reused + total.reused
         return self
@@ -265,26 +265,25 @@ class PCVM(LandmarkClassifier):
 
     # -- the sound solver --------------------------------------------------------------------
 
-    def _fit_landmarks(
-        self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
-    ) -> None:
-        """The landmarks are the basis objects: predictions need those alone that carry a weight."""
-        F = FeaturesInMemory(values, codes, weights)
-        self._fit_features(landmarks, F, codes[landmarks.indices])
-
     def _fit_features(
         self, landmarks: LandmarkSet, F: Features, own: Codes, *, sparse: bool | None = None
-    ) -> None:
-        """Fit to the basis functions of the landmarks, wherever their values lie."""
+    ) -> Fitted:
+        """Fit to the basis functions of the landmarks, wherever their values lie.
+
+        The landmarks are the basis objects: predictions need those alone that carry a weight.
+        """
         C = len(self.classes_)
         raw = F.rows(np.arange(C), C)
         function = self._choose_function(landmarks.space, raw, landmarks.indices, own)
         self.basis_function_ = self._function = function
-        W, b = self._solve(F.under(function), None, own, sparse=sparse)
+        features = F.under(function)
+        fits = self._solve(features, None, own, sparse=sparse)
+        W, b = _joined(fits, features.mean)
         kept = _carrying(W)
         self._keep(landmarks, kept)
         self.relevance_ = self.landmarks_
         self.dual_coef_, self.intercept_ = W[kept], b
+        return Fitted(raw, features, self._problems(own), fits)
 
     def _fit_basis(
         self,
@@ -300,7 +299,7 @@ class PCVM(LandmarkClassifier):
         Q = (B[basis] * space.signs).T
         self.basis_function_ = "similarity"
         F = FeaturesInMemory(B, codes, weights).under("similarity")
-        W, b = self._solve(F, Q, codes[basis])
+        W, b = _joined(self._solve(F, Q, codes[basis]), F.mean, Q)
         kept = _carrying(W)
         self.relevance_ = basis[kept]
         if len(kept) >= len(landmarks.indices) or space.centre is not None:
@@ -331,8 +330,8 @@ class PCVM(LandmarkClassifier):
 
     def _solve(
         self, F: Features, Q: Array | None, own: Codes, *, sparse: bool | None = None
-    ) -> tuple[Array, Array]:
-        """Return weights (M, 1 or C) and bias; note how the search ended."""
+    ) -> list[PCVMFit]:
+        """Return the model of each problem; note how the search ended."""
         fits, scales = [], []
         for recode, basis, size in self._problems(own):
             rows = F.rows(recode, size)
@@ -346,9 +345,7 @@ class PCVM(LandmarkClassifier):
             fits.append(fit)
             scales.append(float(np.sqrt(2 * prior.b)))
         self._note(fits, scales)
-        W = np.hstack([fit.weights for fit in fits])
-        b = np.concatenate([fit.bias for fit in fits])
-        return W, b - F.mean @ (W if Q is None else Q @ W)
+        return fits
 
     def _prunes(self, sparse: bool | None, n_classes: int, n: int, candidates: int) -> bool:
         """Whether to drop basis objects that the loss does not need."""
@@ -403,8 +400,7 @@ class PCVM(LandmarkClassifier):
             fit_pcvm(F.rows(recode, size), basis, prior=GammaPrior(0.5, 0.5 * scale**2), tol=1e-5)
             for (recode, basis, size), scale in zip(problems, self._scales, strict=True)
         ]
-        dual = np.hstack([fit.weights for fit in fits])
-        intercept = np.concatenate([fit.bias for fit in fits]) - F.mean @ dual
+        dual, intercept = _joined(fits, F.mean)
         return lambda V: self._spread(basis_values(function, V) @ dual + intercept)
 
     def _choose_function(
@@ -420,6 +416,29 @@ class PCVM(LandmarkClassifier):
             problems = self._problems(own)
             self._power = choose_function(raw, landmarks, problems, otherwise=self._power)
         return self._power
+
+    # -- how sure it may be --------------------------------------------------------------------
+
+    def _temperature(self, landmarks: LandmarkSet, fitted: Fitted) -> float:
+        """Return the temperature: of few objects from ten folds, of many from leave-one-out."""
+        raw, m = fitted.raw, len(landmarks.indices)
+        call = Call.of(raw.shape[0], landmarks.indices, max(WITNESSES, ROWS_A_CANDIDATE * m))
+        some = call.among(np.arange(raw.shape[0]))
+        codes, weights = raw.y[some], None if raw.weight is None else raw.weight[some]
+        if call.everyone:
+            return self._relearned(landmarks, raw.features(some), codes, weights)
+        scores = left_out_scores(fitted.features, fitted.problems, fitted.fits, some)
+        return fit_temperature(self._spread(scores), codes, self._log_proba, weights)
+
+    def _relearned(
+        self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
+    ) -> float:
+        """Return the temperature by models of nine tenths, with what a prediction compares."""
+        used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+        # where that is no subset of the landmarks, with those
+        used = used if len(used) == len(self.landmarks_) else np.arange(values.shape[1])
+        part = LandmarkSet(landmarks.space.restricted(used), landmarks.indices[used], None)
+        return self._cross_fit(part, values[:, used], codes, weights)
 
     # -- the published algorithm -------------------------------------------------------------
 
@@ -488,6 +507,22 @@ class PCVM(LandmarkClassifier):
         weight tells no number of objects."""
         each = self._class_weights(counts)
         return None if each is None else each / ((each @ counts) / counts.sum())
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The models of all problems, and the rows they were fitted to."""
+
+    raw: Rows  # values as they came, and the classes
+    features: Features
+    problems: list[tuple[Labels, Codes, int]]
+    fits: list[PCVMFit]
+
+
+def _joined(fits: list[PCVMFit], mean: Array, Q: Array | None = None) -> tuple[Array, Array]:
+    """Return weights (M, 1 or C) and bias of all problems, for features not yet centred."""
+    W = np.hstack([fit.weights for fit in fits])
+    return W, np.concatenate([fit.bias for fit in fits]) - mean @ (W if Q is None else Q @ W)
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:

@@ -33,12 +33,12 @@ class Call:
     without: Indices
 
     @classmethod
-    def of(cls, n_objects: int, landmarks: Indices) -> Call:
+    def of(cls, n_objects: int, landmarks: Indices, wanted: int | None = None) -> Call:
         """All of few objects; of many some thousand that are no landmarks, as no new object is."""
         m = len(landmarks)
         if n_objects <= CANDIDATES or 2 * m > n_objects:
             return cls(1.0, np.empty(0, dtype=np.intp))
-        return cls(WITNESSES / (n_objects - m), np.sort(landmarks))
+        return cls((wanted or WITNESSES) / (n_objects - m), np.sort(landmarks))
 
     @property
     def everyone(self) -> bool:

@@ -1,0 +1,133 @@
+"""The temperature of a model of many objects: what fitting without the judged would make it."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from krein import IKFD, IKQD, PCVM
+from krein.core.calibration import fit_temperature
+from krein.estimators.classifier import _stratified_folds
+from krein.estimators.witnesses import Call
+
+from .conftest import equal_models, make_words
+
+N = 1500
+GIVEN = np.arange(3, N, 37)
+MODELS = {
+    "IKFD": IKFD("levenshtein", landmarks=GIVEN),
+    "IKFD pruned": IKFD("levenshtein", landmarks=GIVEN, prune=True),
+    "IKFD ovr": IKFD("levenshtein", landmarks=GIVEN, multiclass="ovr"),
+    "IKFD by rule": IKFD("levenshtein", random_state=0),
+    "IKQD": IKQD("levenshtein", landmarks=GIVEN),
+    "PCVM": PCVM("levenshtein", landmarks=GIVEN),
+    "PCVM ovr": PCVM("levenshtein", landmarks=GIVEN, multiclass="ovr"),
+    "PCVM by rule": PCVM("levenshtein", random_state=0),
+}
+ALL = pytest.mark.parametrize("name", MODELS)
+
+
+def noisy_words(n, seed):
+    """Words of three languages, every sixth in a wrong one."""
+    words, labels = make_words(n, seed)
+    rng = np.random.default_rng(seed)
+    wrong = (labels == "rare") | (rng.uniform(size=n) < 1 / 6)
+    labels[wrong] = rng.choice(["de", "en", "fr"], wrong.sum())
+    return words, labels
+
+
+def calibrated(name):
+    return clone(MODELS[name]).set_params(calibrate=True)
+
+
+@pytest.fixture
+def table(tmp_path):
+    words, labels = noisy_words(N, 0)
+    lines = [f"{word},{label}" for word, label in zip(words, labels, strict=True)]
+    path = tmp_path / "words.csv"
+    path.write_text("\n".join(["word,label", *lines]) + "\n", encoding="utf-8")
+    return path, words, labels
+
+
+@ALL
+def test_the_temperature_is_near_the_best_for_new_objects(name, table, few_candidates):
+    clf = calibrated(name).fit(table[0])
+    words, labels = noisy_words(4000, seed=1)
+    scores = clf.decision_function(words)
+    own = np.arange(len(words)), np.searchsorted(clf.classes_, labels)
+
+    def loss(beta):
+        return -clf._log_proba(beta * scores)[own].mean()
+
+    best = min(loss(beta) for beta in np.exp(np.linspace(-5, 3, 81)))
+    assert loss(clf.temperature_) < best + 0.01
+
+
+@ALL
+@pytest.mark.parametrize("many", [True, False])
+def test_a_file_gives_the_temperature_that_memory_gives(name, many, table, request):
+    path, words, labels = table
+    if many:
+        request.getfixturevalue("few_candidates")
+    from_file = calibrated(name).fit(path)
+    if "rule" in name:  # among the candidates of the file
+        in_memory = calibrated(name).set_params(landmarks=from_file.selection_.indices)
+    else:
+        in_memory = calibrated(name)
+    in_memory.fit(words, labels)
+    equal_models(from_file, in_memory, words)
+    assert from_file.temperature_ == in_memory.temperature_ != 1
+
+
+@ALL
+def test_witnesses_are_compared_no_more_than_others(name, table, few_candidates):
+    path, words, labels = table
+    for data in ((path,), (words, labels)):
+        raw = clone(MODELS[name]).fit(*data)
+        assert calibrated(name).fit(*data).kernel_evaluations_ == raw.kernel_evaluations_
+
+
+@pytest.mark.parametrize("name", ["IKFD", "IKFD ovr", "IKQD"])
+def test_moments_less_a_tenth_are_a_fit_without_it(name, table, few_candidates):
+    _, words, labels = table
+    clf = calibrated(name).fit(words, labels)
+    witnesses = Call.of(N, GIVEN).among(np.arange(N))
+    codes = np.searchsorted(clf.classes_, labels[witnesses])
+    folds = _stratified_folds(codes, None, np.random.default_rng(0))
+    scores = np.empty((len(witnesses), 3))
+    for fold in range(10):
+        held = witnesses[folds == fold]
+        rest = np.setdiff1d(np.arange(N), held)
+        without = clone(MODELS[name]).set_params(landmarks=np.searchsorted(rest, GIVEN))
+        without.fit([words[i] for i in rest], labels[rest])
+        scores[folds == fold] = without.decision_function([words[i] for i in held])
+    np.testing.assert_allclose(
+        clf.temperature_, fit_temperature(scores, codes, clf._log_proba), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+def test_objects_of_weight_zero_have_no_say(make, table, few_candidates):
+    _, words, labels = table
+    weights = np.ones(N)
+    weights[100:900] = 0
+    wrong = labels.copy()
+    wrong[100:900] = "de"
+    landmarks = np.r_[0:100:5, 900:N:40]
+    options = {"landmarks": landmarks, "calibrate": True}
+    one = make("levenshtein", **options).fit(words, labels, sample_weight=weights)
+    other = make("levenshtein", **options).fit(words, wrong, sample_weight=weights)
+    np.testing.assert_allclose(one.temperature_, other.temperature_, rtol=1e-10)
+
+
+def test_who_is_called():
+    everyone = np.arange(100_000)
+    landmarks = np.arange(50, 1000, 7)
+    called = Call.of(len(everyone), landmarks).among(everyone)
+    assert abs(len(called) - 5000) < 5 * np.sqrt(5000)
+    assert not np.isin(called, landmarks).any()
+    # whatever the pieces they come in
+    call, starts = Call.of(len(everyone), landmarks), range(0, len(everyone), 977)
+    pieces = [start + call.among(everyone[start : start + 977]) for start in starts]
+    np.testing.assert_array_equal(np.concatenate(pieces), called)
+    assert len(Call.of(20_000, landmarks).among(everyone[:20_000])) == 20_000
+    assert Call.of(30_000, everyone[:16_000]).everyone  # too few are no landmarks
