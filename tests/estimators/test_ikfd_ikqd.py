@@ -9,6 +9,7 @@ from scipy.special import softmax
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
+from threadpoolctl import threadpool_limits
 
 import krein
 from krein import IKFD, IKQD
@@ -192,6 +193,20 @@ def test_the_same_seed_gives_the_same_model_whatever_the_threads():
     for other in models[1:]:
         assert_array_equal(models[0].landmarks_, other.landmarks_)
         assert_array_equal(models[0].dual_coef_, other.dual_coef_)
+
+
+@pytest.mark.parametrize("landmarks", ["random", "auto"])
+@BOTH
+def test_the_threads_of_blas_move_no_digit(cls, landmarks):
+    """Of one block too, and of values that growing the landmarks has left behind."""
+    Z = np.random.default_rng(0).normal(size=(2000, 8))
+    labels = (Z[:, 0] * Z[:, 1] > 0).astype(int)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            clf = cls(landmarks=landmarks, random_state=0, calibrate=True).fit(Z, labels)
+            found.append(clf.predict_proba(Z))
+    assert_array_equal(*found)
 
 
 def test_dual_coefficients_are_the_model():

@@ -81,14 +81,14 @@ def in_order(
     threads of ours and of BLAS would fight over the processors, and sums would be rounded
     differently from one number of workers to another.
     """
+    if getattr(_here, "busy", False):
+        yield from map(task, items)
+        return
     queue = iter(items)
     first = list(islice(queue, 2))
     everything = chain(first, queue)
-    if len(first) <= 1 or getattr(_here, "busy", False):
-        yield from map(task, everything)
-        return
     with single_blas():
-        if workers == 1:
+        if workers == 1 or len(first) <= 1:
             yield from map(task, everything)
             return
         pool = ThreadPoolExecutor(workers, thread_name_prefix="krein")

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from ..blocks import ObjectPairs, Pairs, is_precomputed, open_new_pairs, open_pairs
+from ..blocks.workers import in_order
 from ..core.checks import Array, Indices
 from ..core.moments import ClassMoments
 from ..core.ordered import ordered_sum
@@ -71,8 +72,15 @@ def map_training(
     pairs: Pairs, landmarks: LandmarkSet, function: Callable[[Indices, Array], Result]
 ) -> Iterator[Result]:
     """Apply `function(rows, values)` to all training rows against the landmarks, once each."""
-    if landmarks.values is not None:
-        return iter([function(np.arange(len(pairs)), landmarks.values)])
+    known = landmarks.values
+    if known is not None:
+        n, grid = len(pairs), pairs.block_rows(known.shape[1])
+
+        def block(start: int) -> Result:
+            rows = np.arange(start, min(start + grid, n))
+            return function(rows, np.ascontiguousarray(known[rows]))  # BLAS rounds by the layout
+
+        return in_order(block, range(0, n, grid), pairs.workers)
     return pairs.map_columns(function, landmarks.indices, core=landmarks.space.core)
 
 
