@@ -32,7 +32,7 @@ from .columns import Counted, CountedSum
 from .opening import is_dask
 from .piece import Origin, Piece, joined
 from .storedrows import StoredFeatures
-from .tree import branches, share, tree_sum
+from .tree import branches, large_tasks, share, tree_sum
 
 Result = TypeVar("Result")
 
@@ -45,8 +45,9 @@ SCHEDULING_SECONDS = 0.02
 TASKS_A_THREAD = 8
 """So many at least, lest some workers wait for the last."""
 
-FEATURE_BYTES = 2**26
-"""Features of one block that stays on the cluster, at most."""
+FEATURE_BYTES = 2**28
+"""Features of one block that stays on the cluster, at most: a pass has a task for each of them, and
+of some hundred MB that takes a quarter of a second, of some MB not much more than scheduling it."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,8 @@ class Clustered(Collection):
 
     def _compute(self, tasks: list[Any]) -> list[Any]:
         alive(self.client)
-        found: list[Any] = self.client.compute(tasks)
+        with large_tasks():
+            found: list[Any] = self.client.compute(tasks)
         return found
 
 

@@ -64,9 +64,13 @@ class _Pass:
     block_rows: int
 
     def __call__(self, kept: FeatureBlock) -> list[Array]:
+        # a pass is short beside the time that fresh memory for every block would take
+        room = np.empty((min(self.block_rows, len(kept.F)), kept.F.shape[1]))
+
         def one(start: int) -> list[Array]:
             part = slice(start, start + self.block_rows)
-            return sums(self.term(self.blocks(kept.F[part], kept.codes[part])))
+            F = kept.F[part]
+            return sums(self.term(self.blocks(F, kept.codes[part], out=room[: len(F)])))
 
         with single_blas():
             starts = range(0, len(kept.F), self.block_rows)

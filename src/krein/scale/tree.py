@@ -17,13 +17,20 @@ def share(client: Any, item: Any, worker: str | None = None) -> Any:
     Not scattered: what was scattered is lost with the worker that holds it. With `worker`, its
     address, preferably there.
     """
-    import dask
-
-    # what a task is made of passes through the scheduler, once; above 10 MB Dask would warn
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+    with large_tasks():
         return client.submit(
             hand_out, item, pure=False, workers=worker, allow_other_workers=worker is not None
         )
+
+
+def large_tasks() -> Any:
+    """Have Dask say nothing of landmarks and labels that tasks are made of, above 10 MB of them.
+
+    They pass through the scheduler once.
+    """
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
 
 
 def branches(client: Any, futures: list[Any], add: Callable[[Any, Any], Any]) -> list[Any]:
