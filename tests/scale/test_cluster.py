@@ -7,8 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from krein import IKFD, IKQD, PCVM
+from krein.core.ordered import FAN
+from krein.core.rows import rows_a_block
 from krein.core.space import LandmarkSpace
 from krein.estimators.elsewhere import FeatureTerm
 
@@ -26,7 +30,15 @@ with warnings.catch_warnings():
 from distributed import Client, LocalCluster
 
 from krein.io import open_source
-from krein.scale.clustered import SCHEDULING_SECONDS, Clustered, blocks_of, count_tasks
+from krein.scale.clustered import (
+    FEATURE_BYTES,
+    LONGEST_SECONDS,
+    SCHEDULING_SECONDS,
+    Clustered,
+    blocks_of,
+    count_tasks,
+    rows_to_keep,
+)
 from krein.scale.collection import Work
 from krein.scale.columns import GivenColumns
 from krein.scale.piece import Origin, Piece
@@ -268,6 +280,18 @@ def test_the_number_of_tasks_is_about_the_best(work, threads):
     assert tasks <= max(8 * threads, work / 2)
     assert tasks >= min(threads, np.sqrt(work / SCHEDULING_SECONDS) / 1.01)
     assert count_tasks(0.0, threads) == 8 * threads  # nobody knows how long it takes
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 10**8), st.integers(1, 5000), st.floats(0, 10), st.integers(1, 2000))
+def test_what_stays_is_a_whole_branch_and_not_too_much(N, m, seconds, threads):
+    rows, least = rows_to_keep(Work(N, m, seconds), m, threads), rows_a_block(m)
+    assert rows // least in [FAN**k for k in range(9)]
+    assert rows % least == 0
+    if rows > least:
+        assert 8 * m * rows <= FEATURE_BYTES
+        assert seconds * rows <= LONGEST_SECONDS
+        assert rows < FAN * N
 
 
 def test_blocks_of_a_piece_know_where_their_objects_lie():

@@ -46,8 +46,16 @@ TASKS_A_THREAD = 8
 """So many at least, lest some workers wait for the last."""
 
 FEATURE_BYTES = 2**28
-"""Features of one block that stays on the cluster, at most: a pass has a task for each of them, and
-of some hundred MB that takes a quarter of a second, of some MB not much more than scheduling it."""
+"""Features of one block that stays on the cluster, at most."""
+
+LONGEST_SECONDS = 120.0
+"""What a task may take that compares such a block: so much is lost with a worker."""
+
+PASSES = 100
+"""So often a search goes over what stays, about."""
+
+BYTES_A_SECOND = 1e9
+"""Of features, that a thread goes over in a pass, about."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +153,7 @@ class Clustered(Collection):
         class_weights: Array | None,
     ) -> tuple[StoredFeatures, Counted[ClassMoments]]:
         """Have every task keep its features where it ran."""
-        rows = rows_a_block(width)
-        step = self._step(rows, work.seconds, most=FEATURE_BYTES // (8 * width))
+        step = rows_to_keep(work, width, self.threads)
         shared = share(self.client, _ByGrid(term, grid))
         blocks = self._compute([self._task(shared, cut) for cut in self._cuts(step)])
         N = int(self._starts[-1])
@@ -188,13 +195,11 @@ class Clustered(Collection):
             raise ValueError(f"{starts[-1]} objects but {len(self._y)} labels")
         return starts
 
-    def _step(self, grid: int, seconds: float, most: int | None = None) -> int:
+    def _step(self, grid: int, seconds: float) -> int:
         """Return how many objects make a task: a whole branch of blocks that takes seconds."""
         N = int(self._starts[-1])
         partitions = max(1, int(np.count_nonzero(np.diff(self._starts))))
         wanted = N / max(count_tasks(N * seconds, self.threads), partitions)
-        if most is not None:
-            wanted = min(wanted, most / np.sqrt(FAN))
         step = grid
         while step * np.sqrt(FAN) < wanted:
             step *= FAN
@@ -257,6 +262,35 @@ def count_tasks(work: float, threads: int) -> float:
         return wanted
     limit = max(work / (threads * SCHEDULING_SECONDS), np.sqrt(work / SCHEDULING_SECONDS), 1.0)
     return float(min(wanted, limit))
+
+
+def rows_to_keep(work: Work, width: int, threads: int) -> int:
+    """Return how many rows of features make a block that stays on the cluster.
+
+    A whole branch of the blocks of a pass: of these sizes the one with the least time to compare
+    the rows once and to go over them `PASSES` times, a task for each block. Many small ones keep
+    the scheduler busy, of few large ones some threads have one more than others. None is above
+    `FEATURE_BYTES` or takes longer than `LONGEST_SECONDS` to compare, where there is a smaller one.
+
+    Examples
+    --------
+    >>> from krein.scale.clustered import rows_to_keep
+    >>> from krein.scale.collection import Work
+    >>> [rows_to_keep(Work(100_000, 500, 1e-5), 500, threads) for threads in (2, 4, 8)]
+    [33536, 33536, 4192]
+    """
+    seconds = work.seconds + PASSES * 8 * width / BYTES_A_SECOND
+
+    def cost(step: int) -> float:
+        blocks = -(-work.n_objects // step)
+        rounds = -(-blocks // threads)
+        return rounds * step * seconds + PASSES * blocks * SCHEDULING_SECONDS / 5
+
+    most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))
+    steps = [rows_a_block(width)]
+    while FAN * steps[-1] <= min(most, FAN * work.n_objects):
+        steps.append(FAN * steps[-1])
+    return min(steps, key=cost)
 
 
 def partitions(collection: Any) -> list[Any]:
