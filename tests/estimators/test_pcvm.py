@@ -6,6 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
 import krein
+import krein.core.rows
+import krein.estimators.pcvm
 from krein import PCVM
 
 from ..market import with_eigenvalues
@@ -196,3 +198,18 @@ def test_nobody_but_the_landmarks_weighs():
     weights[:20] = 1.0
     clf = PCVM("precomputed-distance", landmarks=np.arange(20)).fit(D, y, weights)
     assert clf.basis_function_ == "-d²/2"
+
+
+@pytest.mark.parametrize("multiclass", ["joint", "ovr"])
+def test_threads_that_share_a_pass_move_no_digit(multiclass, monkeypatch):
+    monkeypatch.setattr(krein.core.rows, "BLOCK_BYTES", 1)  # 256 rows a block
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(1500, 3))
+    labels = np.digitize(np.hypot(Z[:, 0], Z[:, 1]) + 0.2 * rng.normal(size=1500), [1.0, 1.6])
+    found = []
+    for shared, n_jobs in ((2**60, 1), (0, 1), (0, 3)):
+        monkeypatch.setattr(krein.estimators.pcvm, "SHARED_BYTES", shared)
+        clf = PCVM(landmarks=np.arange(0, 1500, 40), multiclass=multiclass, n_jobs=n_jobs)
+        found.append(clf.fit(Z, labels).predict_proba(Z))
+    assert_array_equal(found[0], found[1])
+    assert_array_equal(found[0], found[2])

@@ -8,7 +8,7 @@ bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,6 +84,10 @@ def add_sums(total: list[Array], more: list[Array]) -> list[Array]:
 Term = Callable[[Block], tuple[Array, ...]]
 """What a pass takes from one block."""
 
+Each = Callable[[Callable[[Block], Any], Iterable[Block]], Iterable[Any]]
+"""How a function is applied to blocks one after the other, or side by side: `map`, or what has its
+results in the same order."""
+
 
 class Rows:
     """Rows in memory, cut into blocks. Nothing is copied but one block at a time.
@@ -100,8 +104,10 @@ class Rows:
         *,
         n_classes: int | None = None,
         block_rows: int | None = None,
+        each: Each = map,
     ) -> None:
         self.F = F
+        self.each = each
         self.y = np.asarray(y, dtype=np.intp)
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
         self.shape = (F.shape[0], F.shape[1])
@@ -148,7 +154,7 @@ class Rows:
 
     def total(self, term: Term) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order."""
-        parts: Iterator[list[Array]] = (sums(term(block)) for block in self)
+        parts = self.each(lambda block: sums(term(block)), self)
         total: list[Array] = ordered_sum(parts, add_sums)
         return tuple(total)
 
@@ -166,23 +172,26 @@ class Features(Protocol):
 
 
 class FeaturesInMemory:
-    """Features F (N, r), class codes (N,) and weights (N,) or None."""
+    """Features F (N, r), class codes (N,) and weights (N,) or None; passes by `each`."""
 
-    def __init__(self, F: Array, codes: NDArray[Any], weight: Array | None = None) -> None:
-        self.F, self.codes, self.weight = F, codes, weight
+    def __init__(
+        self, F: Array, codes: NDArray[Any], weight: Array | None = None, each: Each = map
+    ) -> None:
+        self.F, self.codes, self.weight, self.each = F, codes, weight, each
         self.mean = np.zeros(F.shape[1])
 
     def under(self, function: BasisFunction) -> FeaturesInMemory:
         """Return a function of these features, about its mean: a copy."""
         F = basis_values(function, self.F)
-        found = FeaturesInMemory(F, self.codes, self.weight)
+        found = FeaturesInMemory(F, self.codes, self.weight, self.each)
         found.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), self.weight))
         found.F = np.subtract(F, found.mean, out=None if F is self.F else F)
         return found
 
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of one problem; the features are not copied."""
-        return Rows(self.F, recode[self.codes], self.weight, n_classes=n_classes)
+        y = recode[self.codes]
+        return Rows(self.F, y, self.weight, n_classes=n_classes, each=self.each)
 
 
 def mean_features(rows: Rows) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..blocks import ObjectPairs, Pairs
 from ..blocks.progress import progress
+from ..blocks.workers import count_workers, in_order
 from ..core.basisfunction import BasisFunction, basis_values
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
@@ -23,7 +25,7 @@ from ..core.pcvm_laplace import choose_scale
 from ..core.pcvm_leftout import left_out_scores
 from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
 from ..core.pcvm_prune import prune_pcvm
-from ..core.rows import Features, FeaturesInMemory, Labels, Rows
+from ..core.rows import Each, Features, FeaturesInMemory, Labels, Rows
 from ..core.space import LandmarkSpace
 from ..measures import take
 from ..scale import CANDIDATES, Collection
@@ -38,6 +40,9 @@ from .base import (
 from .classifier import LandmarkClassifier, Scorer
 from .elsewhere import FeatureTerm
 from .witnesses import WITNESSES, Call
+
+SHARED_BYTES = 2**26
+"""Features that several threads share in a pass: it takes long beside starting them."""
 
 OPTIMAL = 5e-4
 """Breach of the optimality conditions, a row, that no prediction shows any more."""
@@ -202,7 +207,7 @@ class PCVM(LandmarkClassifier):
             if self.solver == "paper":
                 self._fit_published(landmarks, values, codes)
             elif self.n_basis is None:
-                F = FeaturesInMemory(values, codes, weights)
+                F = FeaturesInMemory(values, codes, weights, self._each(values))
                 fitted = self._fit_features(landmarks, F, codes[landmarks.indices])
             else:
                 B = space.coordinates(values)
@@ -246,6 +251,11 @@ class PCVM(LandmarkClassifier):
         self._scales: list[float] | None = None
         self._function: BasisFunction | None = None
         self._power: BasisFunction = POWERS[0]
+
+    def _each(self, values: Array) -> Each:
+        """Return how passes go over features in memory: large ones by several threads."""
+        workers = count_workers(self.n_jobs, default_all=True)
+        return map if values.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
 
     def _needs_memory(self) -> bool:
         return self.solver == "paper" or self.n_basis is not None
