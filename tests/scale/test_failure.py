@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+import krein.core.rows
 from krein import IKFD, PCVM
 from krein.scale import ObjectError
 
@@ -23,6 +24,7 @@ from distributed import Client, LocalCluster
 
 from krein.scale.client import connect
 from krein.scale.clustered import Clustered
+from krein.scale.clusterrows import ClusterRows
 
 N = 1200
 WORDS, LABELS = make_words(N)
@@ -89,6 +91,27 @@ def test_a_killed_worker_changes_no_digit(make, client, tmp_path):
     assert compared(tmp_path) < (1.4 if make is IKFD else 2.0) * N * len(CHOSEN)
     here = make(Alike(tmp_path), landmarks=CHOSEN).fit(WORDS, LABELS)
     equal_models(here, there, WORDS[:40])
+
+
+def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
+    """What it kept is compared and made again."""
+    monkeypatch.setattr(krein.core.rows, "BLOCK_BYTES", 1)  # 256 rows a block
+    passes, victims = [], []
+
+    def counted(self, term, own=ClusterRows.sum):
+        passes.append(term)
+        if len(passes) == 20:
+            block = self.kept.blocks[0]
+            (worker, *_) = client.who_has(block)[block.key]
+            victims.append(client.run(os.getpid)[worker])
+            os.kill(victims[0], signal.SIGKILL)
+        return own(self, term)
+
+    monkeypatch.setattr(ClusterRows, "sum", counted)
+    there = PCVM("levenshtein", landmarks=CHOSEN).fit(*bags())
+    assert len(passes) > 30
+    assert victims[0] not in client.run(os.getpid).values()
+    equal_models(PCVM("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS), there, WORDS[:40])
 
 
 def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):

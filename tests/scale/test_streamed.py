@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ import pytest
 import krein
 import krein.core.rows
 from krein import IKFD, IKQD, PCVM
+from krein.core.rows import FeaturesInMemory
 from krein.io import open_source
 from krein.landmarks import Random
 from krein.scale import draw, survey
 from krein.scale.collection import OF_EACH_CLASS, uniform_keys
+from krein.scale.featurefile import FeatureFile
 from krein.scale.streamed import MappedCollection, SourceCollection
 
 from .conftest import equal_models, make_points, make_words
@@ -62,6 +65,26 @@ def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, few_candid
     equal_models(in_memory, from_file, words)
     np.testing.assert_array_equal(in_memory.eigenvalues_, from_file.eigenvalues_)
     assert in_memory.basis_function_ == from_file.basis_function_ != "-d²/2"
+
+
+@pytest.mark.parametrize("function", ["similarity", "-d", "-√d"])
+def test_features_take_the_place_of_values(function, tmp_path):
+    values = np.random.default_rng(0).uniform(1, 2, size=(1000, 7))
+    codes = np.arange(1000) % 3
+    with closing(FeatureFile(values.shape, None, 2, tmp_path)) as file:
+        file.append(values, codes)
+        file.finish()
+        everyone, recode = np.arange(1000), np.arange(3)
+        raw = file.rows(recode, 3)
+        kept = file.under(function).rows(recode, 3).features(everyone)
+        features = file.under(function, keep=False)
+        in_memory = FeaturesInMemory(values, codes).under(function)
+        np.testing.assert_array_equal(features.rows(recode, 3).features(everyone), in_memory.F)
+        np.testing.assert_array_equal(features.mean, in_memory.mean)
+        np.testing.assert_array_equal(kept, in_memory.F)
+        np.testing.assert_array_equal(raw.y, codes)
+        with pytest.raises(RuntimeError, match="replaced by what was made of them"):
+            raw.features(everyone)
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])

@@ -131,3 +131,6 @@ def test_who_is_called():
     np.testing.assert_array_equal(np.concatenate(pieces), called)
     assert len(Call.of(20_000, landmarks).among(everyone[:20_000])) == 20_000
     assert Call.of(30_000, everyone[:16_000]).everyone  # too few are no landmarks
+    most = Call.of(30_000, everyone[:4000], wanted=40_000)
+    np.testing.assert_array_equal(most.among(everyone[:30_000]), everyone[4000:30_000])
+    assert not most.everyone

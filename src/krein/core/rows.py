@@ -164,8 +164,8 @@ class Features(Protocol):
 
     mean: Array  # (r,), what is taken off: 0, or where an offset would cost the Hessian its digits
 
-    def under(self, function: BasisFunction) -> Features:
-        """Return a function of these features, about its mean."""
+    def under(self, function: BasisFunction, *, keep: bool = True) -> Features:
+        """Return a function of these features, about its mean. Unless `keep`, they may be gone."""
 
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of the problem in which class c of the labels is class recode[c]."""
@@ -180,7 +180,7 @@ class FeaturesInMemory:
         self.F, self.codes, self.weight, self.each = F, codes, weight, each
         self.mean = np.zeros(F.shape[1])
 
-    def under(self, function: BasisFunction) -> FeaturesInMemory:
+    def under(self, function: BasisFunction, *, keep: bool = True) -> FeaturesInMemory:
         """Return a function of these features, about its mean: a copy."""
         F = basis_values(function, self.F)
         found = FeaturesInMemory(F, self.codes, self.weight, self.each)

@@ -286,7 +286,8 @@ class PCVM(LandmarkClassifier):
         raw = F.rows(np.arange(C), C)
         function = self._choose_function(landmarks.space, raw, landmarks.indices, own)
         self.basis_function_ = self._function = function
-        features = F.under(function)
+        few = Call.of(raw.shape[0], landmarks.indices).everyone
+        features = F.under(function, keep=self.calibrate and few)
         fits = self._solve(features, None, own, sparse=sparse)
         W, b = _joined(fits, features.mean)
         kept = _carrying(W)

@@ -43,7 +43,7 @@ class Call:
     @property
     def everyone(self) -> bool:
         """Whether all objects are witnesses."""
-        return self.share >= 1
+        return self.share >= 1 and len(self.without) == 0
 
     def among(self, indices: Indices) -> NDArray[np.intp]:
         """Return the places of the witnesses among these objects, whatever else is there."""

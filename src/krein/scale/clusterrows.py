@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..blocks.workers import single_blas
 from ..core.ordered import ordered_sum
 from ..core.rows import Array, Block, Labels, Rows, Term, add_sums, sums
-from .client import fetched
+from .client import count_threads, fetched
 from .collection import FeatureBlock
 from .columns import Counted
 from .storedrows import Blocks, StoredFeatures, StoredRows
@@ -50,9 +50,51 @@ class ClusterFeatures(StoredFeatures):
             self._codes = np.concatenate(fetched(self.client, found))
         return self._codes
 
+    def put(self, made: Blocks) -> None:
+        """Have workers make the features of each block and, with nobody else to ask for the
+        values, forget those: no more than a block a thread is there twice.
+        """
+        client, shared = self.client, share(self.client, made)
+        count_threads(client)  # somebody is there
+        held = client.who_has(self.blocks)
+        holders = [tuple(held.get(block.key, ())) for block in self.blocks]
+        # in the same list, which `under` has from the values: whoever closes those closes us
+        self.blocks[:] = [
+            client.submit(
+                make_features, block, shared, pure=False, workers=worker, allow_other_workers=True
+            )
+            for block, worker in zip(self.blocks, evenly(holders, client.nthreads()), strict=True)
+        ]
+
     def close(self) -> None:
         """Let the workers forget the blocks, those that `under` shares with us too."""
         self.blocks.clear()
+
+
+def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str]:
+    """Return a worker for each block: one that has it, unless others would have less to do.
+
+    Examples
+    --------
+    >>> from krein.scale.clusterrows import evenly
+    >>> evenly([("a",), ("a",), ("a",), ("a", "b"), ()], {"a": 1, "b": 1})
+    ['a', 'a', 'a', 'b', 'b']
+    """
+    total = sum(threads.values())
+    room = {worker: -(-len(holders) * n // total) for worker, n in threads.items()}
+    found: dict[int, str] = {}
+
+    def give(block: int, workers: Iterable[str]) -> None:
+        found[block] = worker = max(workers, key=room.__getitem__)
+        room[worker] -= 1
+
+    for i, having in enumerate(holders):
+        if able := [worker for worker in having if room.get(worker, 0) > 0]:
+            give(i, able)
+    for i in range(len(holders)):
+        if i not in found:
+            give(i, room)
+    return [found[i] for i in range(len(holders))]
 
 
 @dataclass(frozen=True)
@@ -116,6 +158,11 @@ class ClusterRows(StoredRows):
 def sum_block(kept: Kept, run: _Pass) -> list[Array]:
     """Return what a pass sums over one kept part."""
     return run(kept.value)
+
+
+def make_features(kept: Kept, made: Blocks) -> Kept:
+    """Return the features of one kept part, for its values."""
+    return kept.holding(replace(kept.value, F=made.features(kept.value.F)))
 
 
 def block_codes(kept: Kept) -> NDArray[Any]:

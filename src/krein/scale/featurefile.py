@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ..blocks.workers import in_order
 from ..core.ordered import ordered_sum
-from ..core.rows import Array, Block, Labels, Term, add_sums, sums
-from .storedrows import StoredFeatures, StoredRows
+from ..core.rows import Array, Block, Labels, Term, add_sums, rows_a_block, sums
+from .storedrows import Blocks, StoredFeatures, StoredRows
 
 
 class FeatureFile(StoredFeatures):
@@ -78,6 +78,20 @@ class FeatureFile(StoredFeatures):
         if os.preadv(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
             raise OSError("the file of features ends too early")
         return F
+
+    def put(self, made: Blocks) -> None:
+        """Write what is made of the values over them, from several threads."""
+        N, r = self.shape
+        size = rows_a_block(r)
+
+        def one(start: int) -> None:
+            F = self.read(start, min(start + size, N))
+            F = made.features(F, out=F)
+            if os.pwritev(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
+                raise OSError("the file of features could not be written")
+
+        for _ in in_order(one, range(0, N, size), self.workers):
+            pass
 
     def close(self) -> None:
         """Give the room on the disk back."""

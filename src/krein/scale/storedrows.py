@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,15 @@ from ..core.rows import Array, Block, Labels, Rows, Term, mean_features, rows_a_
 class StoredFeatures(ABC):
     """Features (N, r), the mean that rows are counted from, and class codes with their weights.
 
-    What is kept are values of the measure; a function of them is taken when they are read.
+    What is kept are values of the measure, of which a function is taken when they are read; or, for
+    a hundred passes, what that gives.
     """
 
     shape: tuple[int, int]
     mean: Array
     function: BasisFunction = "similarity"
+    state: Literal["values", "features", "gone"] = "values"
+    """What is kept; gone where others have taken it over."""
     class_weights: Array | None
     codes: NDArray[Any]
     """Class code of each object."""
@@ -34,13 +37,23 @@ class StoredFeatures(ABC):
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of one problem, in which class c is class recode[c]."""
 
-    def under(self, function: BasisFunction) -> Self:
-        """Return a function of these features, about its mean. One pass; nothing is copied."""
+    def under(self, function: BasisFunction, *, keep: bool = True) -> Self:
+        """Return a function of these features, about its mean. One pass; nothing is copied.
+
+        Unless `keep`, a second pass puts it in the place of the values: passes over it are shorter.
+        """
         found = copy(self)
         found.function = function
         every_class_alike = np.zeros(2**16, dtype=np.intp)
         found.mean = mean_features(found.rows(every_class_alike, 1))
+        if not keep:
+            found.put(Blocks(function, found.mean, every_class_alike, None))
+            found.state, self.state = "features", "gone"
         return found
+
+    @abstractmethod
+    def put(self, made: Blocks) -> None:
+        """Put what is made of the values in their place."""
 
     @abstractmethod
     def close(self) -> None:
@@ -52,13 +65,15 @@ class Blocks:
     """How features and codes become a block of the rows of one problem."""
 
     function: BasisFunction
-    mean: Array
+    mean: Array | None  # where there is nothing to take off
     recode: Labels
     class_weights: Array | None
 
     def features(self, values: Array, out: Array | None = None) -> Array:
         """Return the features of these values, in `out` where it is given; it may be they."""
         F = basis_values(self.function, values, out)
+        if self.mean is None:
+            return F
         return np.subtract(F, self.mean, out=out if F is values else F)
 
     def __call__(self, values: Array, codes: NDArray[Any], out: Array | None = None) -> Block:
@@ -103,4 +118,8 @@ class StoredRows(Rows, ABC):
     def blocks(self) -> Blocks:
         """What makes blocks of these rows."""
         kept = self.kept
+        if kept.state == "gone":
+            raise RuntimeError("these values have been replaced by what was made of them")
+        if kept.state == "features":
+            return Blocks("similarity", None, self.recode, kept.class_weights)
         return Blocks(kept.function, kept.mean, self.recode, kept.class_weights)
