@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import krein.core.pcvm_leftout
 import krein.estimators.elsewhere
 import krein.estimators.moments
 import krein.estimators.pcvm
@@ -21,8 +22,8 @@ def few_candidates(monkeypatch):
         krein.scale.opening,
     ):
         monkeypatch.setattr(module, "CANDIDATES", 500)
-    for module in (krein.estimators.pcvm, krein.estimators.witnesses):
-        monkeypatch.setattr(module, "WITNESSES", 700)
+    monkeypatch.setattr(krein.estimators.witnesses, "WITNESSES", 700)
+    monkeypatch.setattr(krein.core.pcvm_leftout, "LEFT_OUT_ROWS", 700)
 
 
 def make_words(n, seed=0):

@@ -86,9 +86,9 @@ def bags(n=8):
 def test_a_killed_worker_changes_no_digit(make, client, tmp_path):
     there = make(Alike(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
     assert (tmp_path / "killed").exists()
-    # IKFD: the worker's task, and what it had finished of a branch of 8 out of 30 tasks; PCVM:
-    # every block that it kept
-    assert compared(tmp_path) < (1.4 if make is IKFD else 2.0) * N * len(CHOSEN)
+    # IKFD: the worker's task, and what it had finished of branches of 8 tasks that were waiting for
+    # others, at most the first half of the objects; PCVM: every block that it kept
+    assert compared(tmp_path) < (1.55 if make is IKFD else 2.0) * N * len(CHOSEN)
     here = make(Alike(tmp_path), landmarks=CHOSEN).fit(WORDS, LABELS)
     equal_models(here, there, WORDS[:40])
 

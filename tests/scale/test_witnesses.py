@@ -119,6 +119,28 @@ def test_objects_of_weight_zero_have_no_say(make, table, few_candidates):
     np.testing.assert_allclose(one.temperature_, other.temperature_, rtol=1e-10)
 
 
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+@pytest.mark.parametrize("weighed", ["landmarks", "landmarks and one class"])
+def test_a_class_whose_witnesses_weigh_nothing(make, weighed, table, few_candidates):
+    _, words, labels = table
+    landmarks = np.arange(0, N, 10)
+    weights = np.zeros(N) if weighed == "landmarks" else (labels == "de").astype(float)
+    weights[landmarks] = 1
+    clf = make("levenshtein", landmarks=landmarks, calibrate=True)
+    clf.fit(words, labels, sample_weight=weights)
+    assert 0 < clf.temperature_ < np.inf
+    if weighed == "landmarks":
+        assert clf.temperature_ == 1  # nobody else has a say
+
+
+def test_a_class_of_one_witness_is_judged_where_there_are_others_of_it():
+    codes, rng = np.array([0, 0, 0, 1, 2]), np.random.default_rng(0)
+    assert _stratified_folds(codes, None, rng)[3] == -1
+    folds = _stratified_folds(codes, None, rng, totals=np.array([9.0, 5.0, 1.0]))
+    assert folds[3] >= 0
+    assert folds[4] == -1  # the only one there is
+
+
 def test_who_is_called():
     everyone = np.arange(100_000)
     landmarks = np.arange(50, 1000, 7)

@@ -48,14 +48,17 @@ class _SingleBLAS:
         self.lock = threading.Lock()
         self.inside = 0
         self.limits: Any = None
+        self.libraries: Any = None
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self.lock:
             if self.inside == 0:
-                from threadpoolctl import threadpool_limits
+                if self.libraries is None:  # to look for them takes milliseconds
+                    from threadpoolctl import ThreadpoolController
 
-                self.limits = threadpool_limits(1, user_api="blas")
+                    self.libraries = ThreadpoolController()
+                self.limits = self.libraries.limit(limits=1, user_api="blas")
             self.inside += 1
         try:
             yield

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, qr, solve_triangular
 
 from .pcvm import GammaPrior, PCVMFit, Solver, fit_pcvm
-from .rows import Block, Link, Rows, class_hessians, columns
+from .rows import Block, Link, Rows, class_hessian, columns
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -44,35 +44,55 @@ class Surroundings:
 
 
 def surroundings(rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Surroundings:
-    """Return the Gaussian around a mode. One pass of O(N r² C), and C systems of size k."""
-    V = fit.weights if Q is None else Q @ fit.weights
-    H = class_hessians(rows, fit.link, V, fit.bias)
+    """Return the Gaussian around a mode. C passes of O(N r²), and C systems of size k."""
     mean = columns(rows, full=False).mean
     kept = fit.kept
-    # EM's α and not the prior's curvature, which is negative for large weights: measured against
-    # ten folds the loss with α is close, with the curvature far off
-    x, a = fit.scaled[kept].T, fit.precision[kept].T
+    x = fit.scaled[kept].T
     C, k = x.shape
-    r = H.shape[1] - 1
     covariance = np.zeros((C, k, k))
     roots = []
     for c in range(C):
+        inverse, root = _root(rows, fit, Q, mean, c)
         on = np.flatnonzero(x[c])
-        n = len(on)
-        # T maps (x, bias of centred features) to (V, b)
-        unit = fit.weights[kept[on], c] / x[c, on]  # 1 / deviation
-        T = np.zeros((r + 1, n + 1))
-        T[:-1, :-1] = (np.eye(r)[:, kept[on]] if Q is None else Q[:, kept[on]]) * unit
-        T[-1, :-1] = -mean @ T[:-1, :-1]
-        T[-1, -1] = 1.0
-        G = T.T @ H[c] @ T
-        G[np.arange(n), np.arange(n)] += a[c, on]
-        G[np.diag_indices_from(G)] += 1e-10 * np.diag(G) + np.finfo(float).tiny
-        inverse = solve_triangular(cholesky(G), np.eye(n + 1))
         covariance[c][np.ix_(on, on)] = (inverse @ inverse.T)[:-1, :-1]
-        root = T @ inverse
-        roots.append(root if n <= r else qr(root.T, mode="r")[0][: r + 1].T)
+        roots.append(root)
     return Surroundings(kept, x, covariance, tuple(roots))
+
+
+def score_variances(rows: Rows, fit: PCVMFit) -> Array:
+    """Return the variance of each score of each row (n, C), in memory of one score's curvature."""
+    mean = columns(rows, full=False).mean
+    found = []
+    for c in range(fit.weights.shape[1]):
+        root = _root(rows, fit, None, mean, c)[1]
+        parts = [np.square(block.F @ root[:-1] + root[-1]).sum(axis=1) for block in rows]
+        found.append(np.concatenate(parts))
+    return np.column_stack(found)
+
+
+def _root(rows: Rows, fit: PCVMFit, Q: Array | None, mean: Array, c: int) -> tuple[Array, Array]:
+    """Return square roots of the covariance of score c, of scaled weights and bias (n+1, n+1) and
+    of features with a one (r+1, ·).
+    """
+    V = fit.weights if Q is None else Q @ fit.weights
+    H = class_hessian(rows, fit.link, V, fit.bias, c)
+    r = len(H) - 1
+    on = np.flatnonzero(fit.scaled[:, c])
+    n = len(on)
+    # T maps (x, bias of centred features) to (V, b)
+    unit = fit.weights[on, c] / fit.scaled[on, c]  # 1 / deviation
+    T = np.zeros((r + 1, n + 1))
+    T[:-1, :-1] = (np.eye(r)[:, on] if Q is None else Q[:, on]) * unit
+    T[-1, :-1] = -mean @ T[:-1, :-1]
+    T[-1, -1] = 1.0
+    G = T.T @ H @ T
+    # EM's α and not the prior's curvature, which is negative for large weights: measured against
+    # ten folds the loss with α is close, with the curvature far off
+    G[np.arange(n), np.arange(n)] += fit.precision[on, c]
+    G[np.diag_indices_from(G)] += 1e-10 * np.diag(G) + np.finfo(float).tiny
+    inverse = solve_triangular(cholesky(G), np.eye(n + 1))
+    root = T @ inverse
+    return inverse, root if n <= r else qr(root.T, mode="r")[0][: r + 1].T
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .pcvm import PCVMFit
-from .pcvm_function import CHOICE_BYTES
-from .pcvm_laplace import surroundings
+from .pcvm_laplace import SCALE_ROWS, score_variances
 from .rows import Array, Features, Labels, Rows
+
+LEFT_OUT_ROWS = 5_000
+"""About so many rows are asked about, more where there are more than a thousand basis objects."""
+
+ROWS_A_BASIS_OBJECT = 5
+
+
+def rows_to_ask(n_basis: int) -> int:
+    """Return about how many rows `left_out_scores` should be asked about."""
+    wanted = max(LEFT_OUT_ROWS, ROWS_A_BASIS_OBJECT * n_basis)
+    return wanted if wanted <= SCALE_ROWS else LEFT_OUT_ROWS
 
 
 def left_out_scores(
@@ -22,22 +32,23 @@ def left_out_scores(
     """Return the scores (n, one a column of all problems) of some rows by models without them.
 
     To first order, each row by itself (`pcvm_laplace`). These rows stand for all of them in the
-    curvature of the likelihood, so they have to be several to a basis function. Beyond 256 MB of
-    curvature, 8 C m², the scores are those of the model that has seen them: what one of so many
-    rows moves is small.
+    curvature of the likelihood, so they have to be several to a basis function. Beyond 4,000 basis
+    functions that would be too many: then the scores are those of models that have seen the rows.
 
     Notes
     -----
-    O(n m² C), and C systems of size m.
+    O(n m² C), and C systems of size m, one after the other.
     """
+    F: Array | None = None
     found = []
     for (recode, _, size), fit in zip(problems, fits, strict=True):
         rows = features.rows(recode, size)
-        F, y = rows.features(some), rows.y[some]
+        F = rows.features(some) if F is None else F
+        y = rows.y[some]
         s = np.ones(len(some)) if rows.weight is None else rows.weight[some]
         Z = fit.scores(F)
-        if 8 * size * F.shape[1] ** 2 <= CHOICE_BYTES:
+        if ROWS_A_BASIS_OBJECT * F.shape[1] <= SCALE_ROWS:
             each = Rows(F, y, s * (rows.shape[0] / len(some)), n_classes=size)
-            Z = fit.link.left_out(Z, surroundings(each, fit).variance(F), y, s)
+            Z = fit.link.left_out(Z, score_variances(each, fit), y, s)
         found.append(Z)
     return np.hstack(found)

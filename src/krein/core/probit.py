@@ -67,9 +67,9 @@ class Probit:
         A[:, -1] = root
         return A.T @ A
 
-    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the Hessian of the one score, (1, r+1, r+1)."""
-        return self.hessian(F, Z, y, s)[None]
+    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+        """Return the Hessian of the one score."""
+        return self.hessian(F, Z, y, s)
 
     def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
         """Return the score of each row under the model without that row, to first order.

@@ -39,8 +39,8 @@ class Link(Protocol):
     def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return the second derivative of the loss by (weights, bias) of each score."""
 
-    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return its diagonal blocks, one a score."""
+    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+        """Return its diagonal block of score c."""
 
     def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
         """Return each row's scores by the model without that row, h the variance of its scores."""
@@ -149,8 +149,8 @@ class Rows:
         return Rows(self.features(rows), y[rows], weight[rows], n_classes=self.n_classes)
 
     def features(self, rows: Labels) -> Array:
-        """Return the features of these rows, in memory."""
-        return self.F[rows]
+        """Return the features of these rows, which ascend, in memory."""
+        return self.F if len(rows) == len(self.F) else self.F[rows]
 
     def total(self, term: Term) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order."""
@@ -258,8 +258,8 @@ def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
     return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
 
 
-def class_hessians(rows: Rows, link: Link, V: Array, b: Array) -> Array:
-    """Return the diagonal blocks of `hessian`, (C, r+1, r+1). O(N r² C)."""
+def class_hessian(rows: Rows, link: Link, V: Array, b: Array, c: int) -> Array:
+    """Return the diagonal block of `hessian` of score c, r+1 square. O(N r²)."""
     return rows.total(
-        lambda block: (link.class_hessians(block.F, block.F @ V + b, block.y, block.s),)
+        lambda block: (link.class_hessian(block.F, block.F @ V + b, block.y, block.s, c),)
     )[0]

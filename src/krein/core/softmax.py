@@ -61,13 +61,12 @@ class Softmax:
             H[part, part] += D.T @ D
         return H
 
-    def class_hessians(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the diagonal blocks of the Hessian, Σ s p_c (1 − p_c) (f, 1)(f, 1)ᵀ, O(n r² C)."""
-        P = softmax(Z)
-        F1 = np.column_stack([F, np.ones(len(F))])
-        root = np.sqrt(P * (1 - P) * (s * np.ones(len(F)))[:, None])
-        scaled = (F1 * root[:, c, None] for c in range(Z.shape[1]))
-        return np.stack([A.T @ A for A in scaled])
+    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+        """Return a diagonal block of the Hessian, Σ s p_c (1 − p_c) (f, 1)(f, 1)ᵀ, O(n r²)."""
+        p = softmax(Z)[:, c]
+        root = np.sqrt(p * (1 - p) * s)
+        A = np.column_stack([F, np.ones(len(F))]) * root[:, None]
+        return A.T @ A
 
     def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
         """Return the scores of each row under the model without that row, to first order.

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from ..blocks import ObjectPairs, Pairs, is_precomputed, open_new_pairs, open_pairs
-from ..blocks.workers import in_order
+from ..blocks.workers import in_order, single_blas
 from ..core.checks import Array, Indices
 from ..core.moments import ClassMoments
 from ..core.ordered import ordered_sum
@@ -52,7 +51,7 @@ def calm_blas(size: int) -> Iterator[None]:
     if size > 2000:
         yield
     else:
-        with threadpool_limits(1, user_api="blas"):
+        with single_blas():
             yield
 
 

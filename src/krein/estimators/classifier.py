@@ -249,9 +249,16 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         codes: Codes,
         weights: Array | None,
         learn: Callable[[NDArray[np.bool_]], Scorer],
+        totals: Array | None = None,
     ) -> float:
-        """Return the temperature of the scores that `learn` gives without those held out."""
-        folds = _stratified_folds(codes, weights, np.random.default_rng(0))
+        """Return the temperature of the scores that `learn` gives without those held out.
+
+        1 where nobody can be. `totals` (C,) is the weight of each class, where there are more
+        objects than these.
+        """
+        folds = _stratified_folds(codes, weights, np.random.default_rng(0), totals)
+        if not (folds >= 0).any():
+            return 1.0
         scores = np.full((len(codes), len(self.classes_)), np.nan)
         for fold in range(folds.max() + 1):
             held = folds == fold
@@ -266,14 +273,23 @@ def _length(X: Any) -> int:
     return len(as_matrix(X)) if isinstance(X, str) or hasattr(X, "__fspath__") else _num_samples(X)
 
 
-def _stratified_folds(codes: Codes, weights: Array | None, rng: np.random.Generator) -> Codes:
+def _stratified_folds(
+    codes: Codes,
+    weights: Array | None,
+    rng: np.random.Generator,
+    totals: Array | None = None,
+) -> Codes:
     """Deal the objects of each class out to the folds, in random order, going round.
 
     Fold −1 is never held out: a class of one object would be absent from what is learned.
     """
     counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
-    counts = np.bincount(codes[counted])
-    dealt = np.flatnonzero(counted & (counts[codes] > 1))
+    counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
+    fellows = counts[codes] > 1
+    if totals is not None:  # others of the class may be elsewhere
+        own = 1.0 if weights is None else weights
+        fellows |= totals[codes] - own > 1e-9 * totals[codes]
+    dealt = np.flatnonzero(counted & fellows)
     order = rng.permutation(dealt)
     order = order[np.argsort(codes[order], kind="stable")]
     folds = np.full(len(codes), -1, dtype=np.intp)

@@ -276,7 +276,7 @@ class MomentClassifier(LandmarkClassifier):
         return Call.of(n_objects, landmarks.indices) if self.calibrate else NOBODY
 
     def _temperature(self, found: Summed, call: Call, weights: Array | None) -> float:
-        """Return the temperature that the witnesses of a pass ask for; 1 where there are none."""
+        """Return the temperature that the witnesses of a pass ask for; 1 where none has a say."""
         if not self.calibrate:
             return 1.0
         own = None if weights is None else weights[found.indices]
@@ -297,7 +297,7 @@ class MomentClassifier(LandmarkClassifier):
             )
             return self._scorer(found.moments - part)
 
-        return self._held_out(found.values, found.codes, own, learn)
+        return self._held_out(found.values, found.codes, own, learn, found.moments.weights)
 
     def _scorer(self, moments: ClassMoments) -> Scorer:
         """Return the scores of the model that these moments make of the same landmarks."""

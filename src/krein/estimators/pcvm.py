@@ -22,7 +22,7 @@ from ..core.nystrom import signed_eigen
 from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
 from ..core.pcvm_function import POWERS, ROWS_A_CANDIDATE, choose_function
 from ..core.pcvm_laplace import choose_scale
-from ..core.pcvm_leftout import left_out_scores
+from ..core.pcvm_leftout import left_out_scores, rows_to_ask
 from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
 from ..core.pcvm_prune import prune_pcvm
 from ..core.rows import Each, Features, FeaturesInMemory, Labels, Rows
@@ -39,10 +39,13 @@ from .base import (
 )
 from .classifier import LandmarkClassifier, Scorer
 from .elsewhere import FeatureTerm
-from .witnesses import WITNESSES, Call
+from .witnesses import Call
 
 SHARED_BYTES = 2**26
 """Features that several threads share in a pass: it takes long beside starting them."""
+
+RESULT_BYTES = 2**30
+"""What the results of the blocks of a pass may take that wait to be summed."""
 
 OPTIMAL = 5e-4
 """Breach of the optimality conditions, a row, that no prediction shows any more."""
@@ -80,7 +83,9 @@ class PCVM(LandmarkClassifier):
         the mean over all objects is 1.
     calibrate : bool, default=False
         Fit a temperature: of up to 20,000 objects to scores of ten folds, of more to approximate
-        leave-one-out scores of some thousand objects. No pair is compared again.
+        leave-one-out scores of some thousand objects (beyond 4,000 landmarks to scores of objects
+        that were fitted to). With `n_basis`, or where most objects are landmarks, always ten folds.
+        No pair is compared again.
     symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
 
     Attributes
@@ -255,6 +260,8 @@ class PCVM(LandmarkClassifier):
     def _each(self, values: Array) -> Each:
         """Return how passes go over features in memory: large ones by several threads."""
         workers = count_workers(self.n_jobs, default_all=True)
+        result = 8 * len(self.classes_) * values.shape[1] ** 2  # as many as workers wait at a time
+        workers = max(1, min(workers, RESULT_BYTES // result))
         return map if values.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
 
     def _needs_memory(self) -> bool:
@@ -432,9 +439,13 @@ class PCVM(LandmarkClassifier):
 
     def _temperature(self, landmarks: LandmarkSet, fitted: Fitted) -> float:
         """Return the temperature: of few objects from ten folds, of many from leave-one-out."""
-        raw, m = fitted.raw, len(landmarks.indices)
-        call = Call.of(raw.shape[0], landmarks.indices, max(WITNESSES, ROWS_A_CANDIDATE * m))
+        raw, places = fitted.raw, landmarks.indices
+        call = Call.of(raw.shape[0], places, rows_to_ask(len(places)))
         some = call.among(np.arange(raw.shape[0]))
+        if not call.everyone and raw.weight is not None:
+            some = some[raw.weight[some] > 0]
+        if len(some) == 0:
+            return 1.0
         codes, weights = raw.y[some], None if raw.weight is None else raw.weight[some]
         if call.everyone:
             return self._relearned(landmarks, raw.features(some), codes, weights)

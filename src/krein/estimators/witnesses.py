@@ -1,4 +1,4 @@
-"""Objects that tell how sure a model may be: their values are kept out of the pass over all.
+"""Objects that tell how sure a model may be: of the pass over all, their values are kept.
 
 Of few objects all are, and models are learned anew without a tenth of them. Of many some thousand
 are: sums over all objects less those of a tenth of the witnesses make a model that has not seen

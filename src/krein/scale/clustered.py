@@ -49,7 +49,7 @@ FEATURE_BYTES = 2**28
 """Features of one block that stays on the cluster, at most."""
 
 LONGEST_SECONDS = 120.0
-"""What a task may take that compares such a block: so much is lost with a worker."""
+"""What a task may take that compares such a block: so long nothing of it is told or saved."""
 
 PASSES = 100
 """So often a search goes over what stays, about."""
@@ -284,7 +284,8 @@ def rows_to_keep(work: Work, width: int, threads: int) -> int:
     def cost(step: int) -> float:
         blocks = -(-work.n_objects // step)
         rounds = -(-blocks // threads)
-        return rounds * step * seconds + PASSES * blocks * SCHEDULING_SECONDS / 5
+        scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each, not the five around a piece
+        return rounds * step * seconds + PASSES * scheduling
 
     most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))
     steps = [rows_a_block(width)]

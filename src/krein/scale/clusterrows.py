@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..blocks.workers import single_blas
 from ..core.ordered import ordered_sum
 from ..core.rows import Array, Block, Labels, Rows, Term, add_sums, sums
-from .client import count_threads, fetched
+from .client import alive, fetched
 from .collection import FeatureBlock
 from .columns import Counted
 from .storedrows import Blocks, StoredFeatures, StoredRows
@@ -55,7 +55,8 @@ class ClusterFeatures(StoredFeatures):
         values, forget those: no more than a block a thread is there twice.
         """
         client, shared = self.client, share(self.client, made)
-        count_threads(client)  # somebody is there
+        alive(client)
+        threads = client.nthreads() or {}
         held = client.who_has(self.blocks)
         holders = [tuple(held.get(block.key, ())) for block in self.blocks]
         # in the same list, which `under` has from the values: whoever closes those closes us
@@ -63,7 +64,7 @@ class ClusterFeatures(StoredFeatures):
             client.submit(
                 make_features, block, shared, pure=False, workers=worker, allow_other_workers=True
             )
-            for block, worker in zip(self.blocks, evenly(holders, client.nthreads()), strict=True)
+            for block, worker in zip(self.blocks, evenly(holders, threads), strict=True)
         ]
 
     def close(self) -> None:
@@ -71,8 +72,10 @@ class ClusterFeatures(StoredFeatures):
         self.blocks.clear()
 
 
-def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str]:
+def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str] | list[None]:
     """Return a worker for each block: one that has it, unless others would have less to do.
+
+    None where there is no worker: the scheduler waits for one.
 
     Examples
     --------
@@ -81,6 +84,8 @@ def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list
     ['a', 'a', 'a', 'b', 'b']
     """
     total = sum(threads.values())
+    if total == 0:
+        return [None] * len(holders)
     room = {worker: -(-len(holders) * n // total) for worker, n in threads.items()}
     found: dict[int, str] = {}
 
