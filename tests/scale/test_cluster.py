@@ -30,18 +30,17 @@ with warnings.catch_warnings():
 from distributed import Client, LocalCluster
 
 from krein.io import open_source
-from krein.scale.clustered import (
-    FEATURE_BYTES,
-    LONGEST_SECONDS,
-    SCHEDULING_SECONDS,
-    Clustered,
-    blocks_of,
-    count_tasks,
-    rows_to_keep,
-)
+from krein.scale.clustered import Clustered, blocks_of
 from krein.scale.collection import Work
 from krein.scale.columns import GivenColumns
 from krein.scale.piece import Origin, Piece
+from krein.scale.planning import (
+    FEATURE_BYTES,
+    LONGEST_SECONDS,
+    SCHEDULING_SECONDS,
+    count_tasks,
+    rows_to_keep,
+)
 from krein.scale.spreading import spread
 
 N = 1500

@@ -293,15 +293,15 @@ class PCVM(LandmarkClassifier):
         raw = F.rows(np.arange(C), C)
         function = self._choose_function(landmarks.space, raw, landmarks.indices, own)
         self.basis_function_ = self._function = function
-        few = Call.of(raw.shape[0], landmarks.indices).everyone
-        features = F.under(function, keep=self.calibrate and few)
+        call = Call.of(raw.shape[0], landmarks.indices, rows_to_ask(len(landmarks.indices)))
+        features = F.under(function, keep=self.calibrate and call.everyone)
         fits = self._solve(features, None, own, sparse=sparse)
         W, b = _joined(fits, features.mean)
         kept = _carrying(W)
         self._keep(landmarks, kept)
         self.relevance_ = self.landmarks_
         self.dual_coef_, self.intercept_ = W[kept], b
-        return Fitted(raw, features, self._problems(own), fits)
+        return Fitted(raw, features, self._problems(own), fits, call)
 
     def _fit_basis(
         self,
@@ -439,8 +439,7 @@ class PCVM(LandmarkClassifier):
 
     def _temperature(self, landmarks: LandmarkSet, fitted: Fitted) -> float:
         """Return the temperature: of few objects from ten folds, of many from leave-one-out."""
-        raw, places = fitted.raw, landmarks.indices
-        call = Call.of(raw.shape[0], places, rows_to_ask(len(places)))
+        raw, call = fitted.raw, fitted.call
         some = call.among(np.arange(raw.shape[0]))
         if not call.everyone and raw.weight is not None:
             some = some[raw.weight[some] > 0]
@@ -539,6 +538,7 @@ class Fitted:
     features: Features
     problems: list[tuple[Labels, Codes, int]]
     fits: list[PCVMFit]
+    call: Call  # who tells how sure they may be
 
 
 def _joined(fits: list[PCVMFit], mean: Array, Q: Array | None = None) -> tuple[Array, Array]:
