@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from krein.blocks import ObjectPairs
+from krein.compare import ObjectPairs
 from krein.landmarks import MEB
 from krein.measures.vectors import ELM
 

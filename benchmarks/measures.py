@@ -1,4 +1,4 @@
-"""Measures through `krein.blocks` beside the bare library, on the same pairs, one worker each."""
+"""Measures through `krein.compare` beside the bare library, on the same pairs, one worker each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from krein.blocks import open_pairs
-from krein.blocks.workers import single_blas
+from krein.compare import open_pairs
+from krein.compare.workers import single_blas
 
 from .timing import row
 

@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from krein import PCVM
-from krein.core.pcvm import PCVMFit, fit_pcvm
-from krein.core.pcvm_laplace import choose_scale
-from krein.core.pcvm_paper import fit_published_nystrom
-from krein.core.pcvm_prune import prune_pcvm
-from krein.core.rows import Rows
+from krein.core.pcvm.laplace import choose_scale
+from krein.core.pcvm.mode import PCVMFit, fit_pcvm
+from krein.core.pcvm.prune import prune_pcvm
+from krein.core.pcvm.published import fit_published_nystrom
+from krein.core.pcvm.rows import Rows
 from krein.measures.vectors import ELM
 
 from .timing import best_times, exponent, peak_memory, row

@@ -13,9 +13,9 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold
 
-from krein.core.basisfunction import basis_values
-from krein.core.pcvm_function import POWERS, choose_function, leave_one_out_losses
-from krein.core.rows import FeaturesInMemory, Rows
+from krein.core.pcvm.basis import basis_values
+from krein.core.pcvm.powers import POWERS, choose_function, leave_one_out_losses
+from krein.core.pcvm.rows import FeaturesInMemory, Rows
 from krein.datasets import (
     load_mnist_images,
     load_uwave_gestures,

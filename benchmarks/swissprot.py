@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from krein import IKFD, IKQD, PCVM
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.datasets import load_swissprot
 from krein.landmarks import MEB
 

@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from krein import IKFD, NystromMap
-from krein.blocks import open_new_pairs
+from krein.compare import open_new_pairs
 from krein.landmarks import Auto
 
 COLOURS = plt.get_cmap("tab10").colors

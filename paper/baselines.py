@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from krein.blocks import MatrixPairs
+from krein.compare import MatrixPairs
 from krein.core.spectrum import correct
 from krein.landmarks import MEB
 

@@ -22,7 +22,7 @@ from sklearn.manifold import spectral_embedding
 from sklearn.neighbors import kneighbors_graph
 
 from krein import datasets
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.core.convert import double_centre
 
 from .style import frame, options, plt, save, scatter, write

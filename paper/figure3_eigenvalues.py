@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from krein import IKFD, NystromMap
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.core.convert import double_centre
 from krein.core.spectrum import negative_mass, signature
 from krein.datasets import make_balls

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from krein import NystromMap
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.datasets import make_three_gaussians
 
 from .style import VERMILION, frame, options, plt, save, write

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from krein import IKFD, PCVM
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.core.smss import margin, margin_low_rank, smss
 from krein.landmarks import get_rule
 

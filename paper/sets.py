@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from krein import datasets
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.core.convert import LandmarkCentre
 from krein.measures import get_measure
 

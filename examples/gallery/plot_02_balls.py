@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from krein import IKFD, PseudoEuclideanEmbedding
-from krein.blocks import open_new_pairs
+from krein.compare import open_new_pairs
 from krein.core.fisher import fit_fisher
 from krein.core.moments import ClassMoments
 from krein.datasets import make_balls

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from krein import PCVM
-from krein.blocks import open_new_pairs
+from krein.compare import open_new_pairs
 from krein.datasets import load_antimicrobial_peptides
 from krein.landmarks import Auto
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
 from krein import IKFD
-from krein.blocks import open_new_pairs
+from krein.compare import open_new_pairs
 from krein.landmarks import Auto
 
 BLUE, ORANGE = "#0072B2", "#D55E00"

@@ -18,7 +18,7 @@ _HOME = {
 }
 
 _PARTS = {
-    "blocks",
+    "compare",
     "datasets",
     "evaluation",
     "io",
@@ -26,7 +26,7 @@ _PARTS = {
     "measures",
     "reject",
     "report",
-    "scale",
+    "data",
 }
 
 if TYPE_CHECKING:

@@ -170,7 +170,7 @@ def test_a_matrix_of_zeros_gives_no_warning_of_numpy(matrices, run):
 
 
 def test_an_error_while_inspecting_names_the_place(files, run, monkeypatch):
-    from krein.blocks import ObjectPairs
+    from krein.compare import ObjectPairs
 
     def broken(self, rows, cols):
         raise ValueError("row object 1 and column object 0: the value is NaN")

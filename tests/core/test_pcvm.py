@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
-from krein.core.pcvm import FixedPrecision, GammaPrior, Posterior, fit_pcvm, signs
-from krein.core.probit import Probit
-from krein.core.rows import Rows
-from krein.core.softmax import Softmax
+from krein.core.pcvm.mode import FixedPrecision, GammaPrior, Posterior, fit_pcvm, signs
+from krein.core.pcvm.probit import Probit
+from krein.core.pcvm.rows import Rows
+from krein.core.pcvm.softmax import Softmax
 
 
 def _psd(rng, N):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from krein.core import pcvm_function
-from krein.core.basisfunction import basis_values
-from krein.core.pcvm import fit_pcvm
-from krein.core.pcvm_function import POWERS, choose_function, clearly_positive
-from krein.core.rows import FeaturesInMemory, Rows
+from krein.core.pcvm.basis import basis_values
+from krein.core.pcvm.mode import fit_pcvm
+from krein.core.pcvm.powers import POWERS, choose_function, clearly_positive
+from krein.core.pcvm.rows import FeaturesInMemory, Rows
 
 SMALLER = POWERS[1:]
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm import FixedPrecision, GammaPrior, fit_pcvm
-from krein.core.pcvm_laplace import Candidate, choose_scale, compare, leave_one_out, surroundings
-from krein.core.pcvm_prune import prune_pcvm
-from krein.core.probit import curvature
-from krein.core.rows import Rows
+from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out, surroundings
+from krein.core.pcvm.mode import FixedPrecision, GammaPrior, fit_pcvm
+from krein.core.pcvm.probit import curvature
+from krein.core.pcvm.prune import prune_pcvm
+from krein.core.pcvm.rows import Rows
 
 
 def _rings(seed, N=200, m=30, n_classes=2):

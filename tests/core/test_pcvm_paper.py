@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm_paper import DIVERGED, _LowRank, _run, fit_published, fit_published_nystrom
+from krein.core.pcvm.published import DIVERGED, _LowRank, _run, fit_published, fit_published_nystrom
 
 
 def _two_clouds(seed, N=60):

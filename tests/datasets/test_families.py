@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.datasets import make_protein_families
 
 pytest.importorskip("scoring_matrices", reason="the extra bio is not installed")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from krein import datasets
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 
 stored = pytest.mark.skipif(
     not os.environ.get("KREIN_DATA"), reason="KREIN_DATA names no folder of data"

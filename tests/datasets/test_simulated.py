@@ -6,7 +6,7 @@ from scipy.stats import norm
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from krein import IKFD
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.core.convert import double_centre
 from krein.core.spectrum import correct, negative_mass, signature
 from krein.datasets import (

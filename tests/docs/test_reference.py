@@ -11,7 +11,7 @@ import pytest
 from krein.measures import Measure
 
 PAGES = Path(__file__).parents[2] / "docs" / "reference"
-PARTS = ("blocks", "datasets", "evaluation", "io", "landmarks", "measures", "report", "scale")
+PARTS = ("compare", "data", "datasets", "evaluation", "io", "landmarks", "measures", "report")
 MODULES = ["krein", *(f"krein.{part}" for part in PARTS)]
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 
 import krein
-import krein.core.rows
+import krein.core.pcvm.rows
 import krein.estimators.pcvm
 from krein import PCVM
 
@@ -202,7 +202,7 @@ def test_nobody_but_the_landmarks_weighs():
 
 @pytest.mark.parametrize("multiclass", ["joint", "ovr"])
 def test_threads_that_share_a_pass_move_no_digit(multiclass, monkeypatch):
-    monkeypatch.setattr(krein.core.rows, "BLOCK_BYTES", 1)  # 256 rows a block
+    monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows a block
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(1500, 3))
     labels = np.digitize(np.hypot(Z[:, 0], Z[:, 1]) + 0.2 * rng.normal(size=1500), [1.0, 1.6])

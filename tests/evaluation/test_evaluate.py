@@ -10,7 +10,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from krein import IKFD, IKQD, PCVM
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.overview import MAPPED, _shown
 from krein.evaluation.scores import log_losses, reliability

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from krein import IKFD, NystromMap
-from krein.blocks import MatrixPairs, ObjectPairs
+from krein.compare import MatrixPairs, ObjectPairs
 from krein.landmarks import MEB, Auto
 from krein.landmarks.auto import _better, _sample, _settled, _smallest_good
 from krein.measures.vectors import ELM, Manhattan

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from krein import IKFD, NystromMap
-from krein.blocks import MatrixPairs, ObjectPairs
+from krein.compare import MatrixPairs, ObjectPairs
 from krein.core.convert import double_centre
 from krein.datasets import make_three_gaussians
 from krein.landmarks import (
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_landmarks_whatever_the_blocks(rule, monkey
     first = rule.select(ObjectPairs(ELM(), X, n_jobs=1), codes, rng()).indices
     again = rule.select(ObjectPairs(ELM(), X, n_jobs=3), codes, rng()).indices
     assert_array_equal(first, again)
-    monkeypatch.setattr("krein.blocks.pairs.BLOCK_BYTES", 5000)
+    monkeypatch.setattr("krein.compare.pairs.BLOCK_BYTES", 5000)
     small = rule.select(ObjectPairs(ELM(), X, n_jobs=2), codes, rng()).indices
     assert_array_equal(first, small)
 

@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from krein.blocks import open_pairs
-from krein.blocks.digests import object_digests
+from krein.compare import open_pairs
+from krein.compare.digests import object_digests
 from krein.measures import get_measure
 from krein.measures.contents import fingerprint
 
@@ -121,7 +121,7 @@ def test_circles_are_known_by_their_contents():
 def test_fingerprints_are_the_same_in_any_process():
     code = """
 from types import SimpleNamespace
-from krein.blocks.digests import object_digests
+from krein.compare.digests import object_digests
 from krein.measures import get_measure
 
 class Slotted:

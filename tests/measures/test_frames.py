@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from krein.blocks import open_new_pairs, open_pairs
+from krein.compare import open_new_pairs, open_pairs
 from krein.measures import get_measure, take
 
 from .market import MARKET, Case

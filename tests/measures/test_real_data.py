@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from krein.blocks import open_pairs
+from krein.compare import open_pairs
 from krein.datasets import load_swissprot, load_uwave_gestures
 
 pytestmark = pytest.mark.skipif(

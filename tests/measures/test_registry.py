@@ -62,7 +62,7 @@ else:
 def test_importing_krein_imports_nothing_heavy():
     code = """
 import sys
-import krein, krein.measures, krein.blocks
+import krein, krein.measures, krein.compare
 heavy = {"numba", "rich", "click", "matplotlib", "pyopal", "rapidfuzz", "joblib"} & set(sys.modules)
 assert not heavy, heavy
 """

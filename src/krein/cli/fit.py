@@ -153,7 +153,7 @@ def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
 
 def beginning(source: Source) -> tuple[Chunk, bool]:
     """Return all objects, or the first of more than are held in memory, and whether it is all."""
-    from ..scale import CANDIDATES
+    from ..data import CANDIDATES
 
     if source.kind == "matrix" or not source.rereadable:
         return source.read(), True
@@ -163,8 +163,8 @@ def beginning(source: Source) -> tuple[Chunk, bool]:
 
 def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
     """Hand the objects out to the workers of a cluster, and fit there."""
-    from ..scale.client import connect
-    from ..scale.spreading import spread
+    from ..data.client import connect
+    from ..data.spreading import spread
 
     if source.kind == "matrix":
         raise click.UsageError("--cluster compares objects; a matrix has been compared already")
@@ -193,7 +193,7 @@ def describe(estimator: Any, model: str, landmarks: str) -> str:
 
 def describe_cost(estimator: Any, n: int) -> str:
     """Return what it cost, beside comparing everybody with everybody."""
-    from ..blocks import is_precomputed
+    from ..compare import is_precomputed
 
     pairs = estimator.kernel_evaluations_
     if is_precomputed(estimator.measure):  # some are read more than once: a share says nothing

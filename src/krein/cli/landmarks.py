@@ -85,7 +85,7 @@ def choose(
     """Return the indices of the landmarks, ascending."""
     import numpy as np
 
-    from ..blocks import open_pairs
+    from ..compare import open_pairs
     from ..landmarks import get_rule, select_landmarks
 
     if landmarks == "auto":  # a model takes part in the choice

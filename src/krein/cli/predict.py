@@ -124,7 +124,7 @@ class Predictor:
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, as the kind that the model was fitted to."""
-        from ..blocks import is_precomputed
+        from ..compare import is_precomputed
 
         given = is_precomputed(self.model.measure)
         header = False if no_header else None

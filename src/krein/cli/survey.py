@@ -8,9 +8,9 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from ..blocks import MatrixPairs, Pairs, open_pairs
-from ..blocks.digests import object_digests
-from ..blocks.matrix import as_matrix, check_square
+from ..compare import MatrixPairs, Pairs, open_pairs
+from ..compare.digests import object_digests
+from ..compare.matrix import as_matrix, check_square
 from ..core.checks import Array
 from ..core.convert import double_centre
 from ..core.spectrum import estimate_spectrum

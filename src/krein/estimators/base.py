@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..blocks import ObjectPairs, Pairs, is_precomputed, open_new_pairs, open_pairs
-from ..blocks.workers import in_order, single_blas
+from ..compare import ObjectPairs, Pairs, is_precomputed, open_new_pairs, open_pairs
+from ..compare.workers import in_order, single_blas
 from ..core.checks import Array, Indices
 from ..core.moments import ClassMoments
 from ..core.ordered import ordered_sum

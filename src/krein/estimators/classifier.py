@@ -14,14 +14,14 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
-from ..blocks import Pairs, SubsetPairs, is_precomputed
-from ..blocks.matrix import as_matrix
+from ..compare import Pairs, SubsetPairs, is_precomputed
+from ..compare.matrix import as_matrix
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, check_labels
 from ..core.space import LandmarkSpace
+from ..data import Collection, Survey, open_collection, survey
 from ..landmarks import Given, Learner, Selection, get_rule, select_landmarks
 from ..measures import get_measure
-from ..scale import Collection, Survey, open_collection, survey
 from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas
 from .elsewhere import Chosen, choose, wherever
 from .labels import coded, distinct

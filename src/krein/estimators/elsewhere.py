@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..blocks import MatrixPairs, ObjectPairs, is_precomputed
-from ..blocks.opening import PRECOMPUTED
-from ..blocks.workers import count_workers, in_order
+from ..compare import MatrixPairs, ObjectPairs, is_precomputed
+from ..compare.opening import PRECOMPUTED
+from ..compare.workers import count_workers, in_order
 from ..core.checks import Array, check_landmarks
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace
-from ..landmarks import Given, Selection, get_rule
-from ..landmarks.all import All
-from ..scale import (
+from ..data import (
     CANDIDATES,
     Candidates,
     Collection,
@@ -42,7 +40,9 @@ from ..scale import (
     is_dask,
     is_elsewhere,
 )
-from ..scale.streamed import CHUNK, forget_pages
+from ..data.streamed import CHUNK, forget_pages
+from ..landmarks import Given, Selection, get_rule
+from ..landmarks.all import All
 from .base import Codes, LandmarkSet
 from .labels import coded
 from .witnesses import Call, Summed
@@ -272,7 +272,7 @@ def wherever(method: Method) -> Method:
             return method(self, X)
         check_is_fitted(self)
         if is_dask(X):
-            from ..scale.clustered import predict_lazily
+            from ..data.clustered import predict_lazily
 
             return predict_lazily(self, method.__name__, X)
         return _by_chunk(self, lambda objects: method(self, objects), as_source(X))

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from ..core.checks import Array, Indices, check_labels
 from ..core.embedding import Embedding, embed
 from ..core.moments import ClassMoments

@@ -20,7 +20,7 @@ from ..core.moments import ClassMoments
 from ..core.ordered import ordered_sum
 from ..core.quadratic import QuadraticDiscriminant
 from ..core.space import LandmarkSpace
-from ..scale import CANDIDATES, Collection, Counted
+from ..data import CANDIDATES, Collection, Counted
 from .base import (
     Codes,
     LandmarkSet,

@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..blocks import ObjectPairs, Pairs
-from ..blocks.progress import progress
-from ..blocks.workers import count_workers, in_order
-from ..core.basisfunction import BasisFunction, basis_values
+from ..compare import ObjectPairs, Pairs
+from ..compare.progress import progress
+from ..compare.workers import count_workers, in_order
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
 from ..core.nystrom import signed_eigen
-from ..core.pcvm import GammaPrior, PCVMFit, fit_pcvm
-from ..core.pcvm_function import POWERS, ROWS_A_CANDIDATE, choose_function
-from ..core.pcvm_laplace import choose_scale
-from ..core.pcvm_leftout import left_out_scores, rows_to_ask
-from ..core.pcvm_paper import PublishedFit, fit_published, fit_published_nystrom
-from ..core.pcvm_prune import prune_pcvm
-from ..core.rows import Each, Features, FeaturesInMemory, Labels, Rows
+from ..core.pcvm.basis import BasisFunction, basis_values
+from ..core.pcvm.laplace import choose_scale
+from ..core.pcvm.left_out import left_out_scores, rows_to_ask
+from ..core.pcvm.mode import GammaPrior, PCVMFit, fit_pcvm
+from ..core.pcvm.powers import POWERS, ROWS_A_CANDIDATE, choose_function
+from ..core.pcvm.prune import prune_pcvm
+from ..core.pcvm.published import PublishedFit, fit_published, fit_published_nystrom
+from ..core.pcvm.rows import Each, Features, FeaturesInMemory, Labels, Rows
 from ..core.space import LandmarkSpace
+from ..data import CANDIDATES, Collection
 from ..measures import take
-from ..scale import CANDIDATES, Collection
 from .base import (
     Codes,
     LandmarkSet,

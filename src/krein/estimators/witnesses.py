@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..core.checks import Array, Indices
 from ..core.moments import ClassMoments
-from ..scale import CANDIDATES
-from ..scale.collection import uniform_keys
+from ..data import CANDIDATES
+from ..data.collection import uniform_keys
 from .base import Codes
 
 WITNESSES = 5_000

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
 from ..core.spectrum import correct

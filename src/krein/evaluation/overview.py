@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..blocks import MatrixPairs, Pairs, SharedPairs
-from ..blocks.digests import object_digests
+from ..compare import MatrixPairs, Pairs, SharedPairs
+from ..compare.digests import object_digests
 from ..core.checks import Array, Indices
 from ..core.convert import double_centre
 from ..core.embedding import embed

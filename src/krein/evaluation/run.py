@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..blocks import ObjectPairs, Pairs, PairStore, open_pairs
+from ..compare import ObjectPairs, Pairs, PairStore, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..measures import get_measure
 from .models import Model, fresh, get_models, needs_all, title

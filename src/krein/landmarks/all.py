@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from ..core.checks import check_landmarks
 from .base import Codes, Learner, Rule, Selection
 

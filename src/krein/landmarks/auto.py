@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
 from ..core.fisher import fit_fisher

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ..blocks import MatrixPairs, ObjectPairs, Pairs
+from ..compare import MatrixPairs, ObjectPairs, Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
 from ..core.space import LandmarkSpace
@@ -115,7 +115,7 @@ def select_landmarks(
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.blocks import open_pairs
+    >>> from krein.compare import open_pairs
     >>> from krein.landmarks import MEB, select_landmarks
     >>> pairs = open_pairs("levenshtein", ["house", "mouse", "horse", "haus", "maus", "ross"])
     >>> codes = np.array([0, 0, 0, 1, 1, 1])

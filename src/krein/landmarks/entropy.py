@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from ..core.checks import Array, Indices
 from .base import Codes, Learner, Rule, Selection, n_sketched, sketch
 from .number import number_of_landmarks

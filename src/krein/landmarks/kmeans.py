@@ -7,7 +7,7 @@ from sklearn.cluster import KMeans as _KMeans
 from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from .base import Codes, Learner, Rule, Selection, n_sketched, sketch
 from .number import number_of_landmarks
 

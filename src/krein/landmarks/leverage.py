@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from ..core.checks import Array
 from ..core.nystrom import landmark_basis
 from .base import Codes, Learner, Rule, Selection, n_sketched, similarities

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from ..blocks import MatrixPairs, Pairs
+from ..compare import MatrixPairs, Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre, double_centre
 from ..core.meb import Ball, minimum_enclosing_ball

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..blocks import Pairs
+from ..compare import Pairs
 from .base import Codes
 from .meb import MEB
 

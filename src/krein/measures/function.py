@@ -20,7 +20,7 @@ class FunctionMeasure(Measure):
 
     `kind` says whether a larger value means more alike ("similarity") or less
     ("dissimilarity"); `psd` whether it is known to be positive semi-definite. The function has
-    to be symmetric: `krein.blocks.open_pairs` tries that on a few pairs, and averages both
+    to be symmetric: `krein.compare.open_pairs` tries that on a few pairs, and averages both
     directions where it is asked to. Where several processes share the work the function is
     sent to them, so it may be a lambda or a closure, but everything it needs travels along.
 

@@ -1,0 +1,53 @@
+"""What PCVM says of objects as if it had not seen them, where there are too many to fit again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .laplace import SCALE_ROWS, score_variances
+from .mode import PCVMFit
+from .powers import ROWS_A_CANDIDATE
+from .rows import Array, Features, Labels, Rows
+
+LEFT_OUT_ROWS = 5_000
+"""About so many rows are asked about, more where there are more than a thousand basis objects."""
+
+
+def rows_to_ask(n_basis: int) -> int:
+    """Return about how many rows `left_out_scores` should be asked about."""
+    wanted = max(LEFT_OUT_ROWS, ROWS_A_CANDIDATE * n_basis)
+    return wanted if wanted <= SCALE_ROWS else LEFT_OUT_ROWS
+
+
+def left_out_scores(
+    features: Features,
+    problems: Sequence[tuple[Labels, Labels, int]],
+    fits: Sequence[PCVMFit],
+    some: NDArray[np.intp],
+) -> Array:
+    """Return the scores (n, one a column of all problems) of some rows by models without them.
+
+    To first order, each row by itself (`pcvm_laplace`). These rows stand for all of them in the
+    curvature of the likelihood, so they have to be several to a basis function. Beyond 4,000 basis
+    functions that would be too many: then the scores are those of models that have seen the rows.
+
+    Notes
+    -----
+    O(n m² C), and C systems of size m, one after the other.
+    """
+    F: Array | None = None
+    found = []
+    for (recode, _, size), fit in zip(problems, fits, strict=True):
+        rows = features.rows(recode, size)
+        F = rows.features(some) if F is None else F
+        y = rows.y[some]
+        s = np.ones(len(some)) if rows.weight is None else rows.weight[some]
+        Z = fit.scores(F)
+        if ROWS_A_CANDIDATE * F.shape[1] <= SCALE_ROWS:
+            each = Rows(F, y, s * (rows.shape[0] / len(some)), n_classes=size)
+            Z = fit.link.left_out(Z, score_variances(each, fit), y, s)
+        found.append(Z)
+    return np.hstack(found)

@@ -1,0 +1,82 @@
+"""Priors of PCVM's weights, on basis functions of unit deviation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class Prior(Protocol):
+    """A prior of each weight, up to a constant: −log p, its derivatives, its EM precision."""
+
+    def value(self, u: Array) -> float:
+        """Return −log p(u), 0 at u = 0."""
+
+    def gradient(self, u: Array) -> Array:
+        """Return its derivative by each weight."""
+
+    def curvature(self, u: Array) -> Array:
+        """Return its second derivative, which may be negative."""
+
+    def precision(self, u: Array) -> Array:
+        """Return α of the Gaussian that touches the prior from below at u: the E-step."""
+
+
+@dataclass(frozen=True)
+class GammaPrior:
+    """u ~ N(0, 1/α), α ~ Gamma(a, b): −log p(u) = (a + ½) log(1 + u²/2b).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm.prior import GammaPrior
+    >>> GammaPrior().precision(np.array([0.0, 1.0, 10.0]))
+    array([2.        , 1.        , 0.01980198])
+    """
+
+    a: float = 0.5
+    b: float = 0.5
+
+    def value(self, u: Array) -> float:
+        """Return −log p(u), 0 at u = 0."""
+        return (self.a + 0.5) * float(np.log1p(u**2 / (2 * self.b)).sum())
+
+    def gradient(self, u: Array) -> Array:
+        """Return (2a + 1) u / (u² + 2b)."""
+        return self.precision(u) * u
+
+    def curvature(self, u: Array) -> Array:
+        """Return (2a + 1)(2b − u²)/(u² + 2b)²."""
+        return self.precision(u) * (2 * self.b - u**2) / (u**2 + 2 * self.b)
+
+    def precision(self, u: Array) -> Array:
+        """Return α = (2a + 1)/(u² + 2b)."""
+        return (2 * self.a + 1) / (u**2 + 2 * self.b)
+
+
+@dataclass(frozen=True)
+class FixedPrecision:
+    """u ~ N(0, 1/α) with α known: the convex problem of one M-step."""
+
+    alpha: Array  # broadcasts to (M, C)
+
+    def value(self, u: Array) -> float:
+        """Return ½ Σ α u²."""
+        return 0.5 * float(np.sum(self.alpha * u**2))
+
+    def gradient(self, u: Array) -> Array:
+        """Return α u."""
+        return self.alpha * u
+
+    def curvature(self, u: Array) -> Array:
+        """Return α."""
+        return self.precision(u)
+
+    def precision(self, u: Array) -> Array:
+        """Return α."""
+        return np.broadcast_to(self.alpha, u.shape)

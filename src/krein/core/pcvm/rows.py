@@ -1,0 +1,265 @@
+"""Passes over the rows of a model, each the sum of a function of one block of rows.
+
+What a pass needs of the data is `total`: rows in memory, on disk or on other machines differ in
+it alone. Only vectors of basis length go in, only sums come out. Blocks begin at multiples of
+`block_rows` and are summed in the fixed order of `ordered`, so that all of them agree to the last
+bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ordered import ordered_sum
+from .basis import BasisFunction, basis_values
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+BLOCK_BYTES = 2 * 2**20
+"""Features of one block: it is read twice a pass (scores, then gradient), so it stays in cache."""
+
+
+class Link(Protocol):
+    """How scores become probabilities, and what the likelihood costs."""
+
+    name: str
+
+    def n_scores(self, n_classes: int) -> int:
+        """Return the number of scores a row."""
+
+    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
+        """Return the loss of a block and its derivative by each score."""
+
+    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the second derivative of the loss by (weights, bias) of each score."""
+
+    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+        """Return its diagonal block of score c."""
+
+    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
+        """Return each row's scores by the model without that row, h the variance of its scores."""
+
+    def losses(self, Z: Array, y: Labels) -> Array:
+        """Return the loss of each row, whatever its weight."""
+
+    def start(self, shares: Array) -> Array:
+        """Return the biases of a model without weights."""
+
+    def probabilities(self, Z: Array) -> Array:
+        """Return class probabilities."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows: features F (n, r), class indices y (n,), weights s (n,) or one number."""
+
+    F: Array
+    y: Labels
+    s: Array | float
+
+
+def rows_a_block(width: int) -> int:
+    """How many rows of `width` features make a block."""
+    return max(256, BLOCK_BYTES // (8 * max(1, width)))
+
+
+def sums(parts: tuple[Array, ...]) -> list[Array]:
+    """Return what a block gave as sums that may be added to."""
+    return [np.array(part, dtype=np.float64) for part in parts]
+
+
+def add_sums(total: list[Array], more: list[Array]) -> list[Array]:
+    """Add to the sums, in place."""
+    for one, part in zip(total, more, strict=True):
+        one += part
+    return total
+
+
+Term = Callable[[Block], tuple[Array, ...]]
+"""What a pass takes from one block."""
+
+Each = Callable[[Callable[[Block], Any], Iterable[Block]], Iterable[Any]]
+"""How a function is applied to blocks one after the other, or side by side: `map`, or what has its
+results in the same order."""
+
+
+class Rows:
+    """Rows in memory, cut into blocks. Nothing is copied but one block at a time.
+
+    A subclass whose features lie elsewhere sets `shape`, `y`, `weight`, `n_classes` and
+    `block_rows`, and overrides `__iter__` or `total`, and `features`.
+    """
+
+    def __init__(
+        self,
+        F: Array,
+        y: Labels,
+        weight: Array | None = None,
+        *,
+        n_classes: int | None = None,
+        block_rows: int | None = None,
+        each: Each = map,
+    ) -> None:
+        self.F = F
+        self.each = each
+        self.y = np.asarray(y, dtype=np.intp)
+        self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
+        self.shape = (F.shape[0], F.shape[1])
+        self.n_classes = int(self.y.max()) + 1 if n_classes is None else n_classes
+        self.block_rows = block_rows or rows_a_block(F.shape[1])
+        if len(self.y) != self.shape[0]:
+            raise ValueError(f"{self.shape[0]} rows but {len(self.y)} labels")
+        if self.weight is not None and self.weight.shape != (self.shape[0],):
+            raise ValueError(f"{self.shape[0]} rows but weights of shape {self.weight.shape}")
+
+    def __iter__(self) -> Iterator[Block]:
+        for start in range(0, self.shape[0], self.block_rows):
+            part = slice(start, start + self.block_rows)
+            yield Block(
+                self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0
+            )
+
+    def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
+        """Return about `n_rows` of the rows: of each class its share, but 50 where it has them.
+
+        What is left of a class weighs as much as all of it did, but for rows to go `without`.
+        """
+        N = self.shape[0]
+        if n_rows >= N and without is None:
+            return self
+        order = np.random.default_rng(0).permutation(N)
+        if without is not None:
+            order = order[~np.isin(order, without)]
+            N = len(order)
+        y = self.y
+        order = order[np.argsort(y[order], kind="stable")]
+        weight = np.ones(self.shape[0]) if self.weight is None else self.weight.copy()
+        part = []
+        for members in np.split(order, np.cumsum(np.bincount(y[order]))[:-1]):
+            some = members[: max(-(-n_rows * len(members) // N), min(len(members), 50))]
+            weight[some] *= weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
+            part.append(some)
+        rows = np.sort(np.concatenate(part))
+        return Rows(self.features(rows), y[rows], weight[rows], n_classes=self.n_classes)
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows, which ascend, in memory."""
+        return self.F if len(rows) == len(self.F) else self.F[rows]
+
+    def total(self, term: Term) -> tuple[Array, ...]:
+        """Return Σ term(block) over all blocks, in the fixed order."""
+        parts = self.each(lambda block: sums(term(block)), self)
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return tuple(total)
+
+
+class Features(Protocol):
+    """The features of N rows, wherever they lie; rows of several problems."""
+
+    mean: Array  # (r,), what is taken off: 0, or where an offset would cost the Hessian its digits
+
+    def under(self, function: BasisFunction, *, keep: bool = True) -> Features:
+        """Return a function of these features, about its mean. Unless `keep`, they may be gone."""
+
+    def rows(self, recode: Labels, n_classes: int) -> Rows:
+        """Return the rows of the problem in which class c of the labels is class recode[c]."""
+
+
+class FeaturesInMemory:
+    """Features F (N, r), class codes (N,) and weights (N,) or None; passes by `each`."""
+
+    def __init__(
+        self, F: Array, codes: NDArray[Any], weight: Array | None = None, each: Each = map
+    ) -> None:
+        self.F, self.codes, self.weight, self.each = F, codes, weight, each
+        self.mean = np.zeros(F.shape[1])
+
+    def under(self, function: BasisFunction, *, keep: bool = True) -> FeaturesInMemory:
+        """Return a function of these features, about its mean: a copy."""
+        F = basis_values(function, self.F)
+        found = FeaturesInMemory(F, self.codes, self.weight, self.each)
+        found.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), self.weight))
+        found.F = np.subtract(F, found.mean, out=None if F is self.F else F)
+        return found
+
+    def rows(self, recode: Labels, n_classes: int) -> Rows:
+        """Return the rows of one problem; the features are not copied."""
+        y = recode[self.codes]
+        return Rows(self.F, y, self.weight, n_classes=n_classes, each=self.each)
+
+
+def mean_features(rows: Rows) -> Array:
+    """Return the weighted mean of the features (r,). One pass."""
+
+    def term(block: Block) -> tuple[Array, ...]:
+        s = block.s * np.ones(len(block.y))
+        return s @ block.F, s.sum()
+
+    total, weight = rows.total(term)
+    return total / weight
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What scaling needs to know of the features: total weight, class weights, mean, scatter."""
+
+    total: float
+    class_weight: Array  # (C,)
+    mean: Array  # (r,)
+    scatter: Array  # (r, r), or its diagonal (r,)
+
+
+def columns(rows: Rows, full: bool) -> Columns:
+    """Return the weighted mean and centred scatter of the features in two passes. O(N r), O(N r²).
+
+    Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large.
+    """
+    C = rows.n_classes
+
+    def first(block: Block) -> tuple[Array, ...]:
+        s = block.s * np.ones(len(block.y))
+        counts: Array = np.bincount(block.y, weights=s, minlength=C).astype(np.float64)
+        return counts, s @ block.F
+
+    class_weight, sums = rows.total(first)
+    total = float(class_weight.sum())
+    mean = sums / total
+
+    def second(block: Block) -> tuple[Array, ...]:
+        X = block.F - mean
+        s = block.s * np.ones(len(block.y))
+        if full:
+            X *= np.sqrt(s)[:, None]
+            return (X.T @ X,)
+        return (s @ np.square(X, out=X),)
+
+    return Columns(total, class_weight, mean, rows.total(second)[0] / total)
+
+
+def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Array, Array]:
+    """Return the loss at scores FV + b, and its derivatives by V (r, C) and b (C,). O(N r C)."""
+
+    def term(block: Block) -> tuple[Array, ...]:
+        loss, G = link.loss_residual(block.F @ V + b, block.y, block.s)
+        return np.asarray(loss), block.F.T @ G, G.sum(axis=0)
+
+    loss, gV, gb = rows.total(term)
+    return float(loss), gV, gb
+
+
+def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
+    """Return the second derivative by (V, b), (r+1)C square, classes outermost. O(N (r C)²)."""
+    return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
+
+
+def class_hessian(rows: Rows, link: Link, V: Array, b: Array, c: int) -> Array:
+    """Return the diagonal block of `hessian` of score c, r+1 square. O(N r²)."""
+    return rows.total(
+        lambda block: (link.class_hessian(block.F, block.F @ V + b, block.y, block.s, c),)
+    )[0]

@@ -1,0 +1,136 @@
+"""Features of many rows in one file, for passes that need more memory than there is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.workers import in_order
+from ..core.ordered import ordered_sum
+from ..core.pcvm.rows import Array, Block, Labels, Term, add_sums, rows_a_block, sums
+from .storedrows import Blocks, StoredFeatures, StoredRows
+
+
+class FeatureFile(StoredFeatures):
+    """Features (N, r) on disk as doubles, class codes (N,) in memory, a byte or two each.
+
+    The file has no name: whatever ends the process, the room is given back.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        class_weights: Array | None,
+        workers: int,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.class_weights = class_weights
+        self.workers = workers
+        place = os.fspath(folder) if folder is not None else tempfile.gettempdir()
+        os.makedirs(place, exist_ok=True)
+        needed, free = 8 * shape[0] * shape[1], shutil.disk_usage(place).free
+        if needed > free:
+            raise OSError(
+                f"{place}: {shape[0]:,} × {shape[1]} features need {needed / 1e9:.1f} GB for the "
+                f"time of the fit, {free / 1e9:.1f} GB are free; name a larger disk with cache= "
+                "or TMPDIR, or take fewer landmarks"
+            )
+        self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
+        self._codes: list[NDArray[Any]] = []
+        self.codes: NDArray[Any] = np.empty(0, dtype=np.uint8)
+        self.mean = np.zeros(shape[1])
+
+    def append(self, F: Array, codes: NDArray[Any]) -> None:
+        """Write the next rows."""
+        self._file.write(np.ascontiguousarray(F, dtype=np.float64).data)
+        self._codes.append(codes)
+
+    def finish(self) -> None:
+        """Note that all rows are there."""
+        self._file.flush()
+        self.codes = np.concatenate(self._codes)
+        self._codes = []
+        if len(self.codes) != self.shape[0]:
+            raise ValueError(
+                f"{len(self.codes)} objects were read where there were {self.shape[0]} before: "
+                "somebody has changed the file meanwhile"
+            )
+
+    def rows(self, recode: Labels, n_classes: int) -> FileRows:
+        """Return the rows of one problem."""
+        return FileRows(self, recode, n_classes)
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
+        """Return the features of some rows, in `out` where it is given, which has room for them.
+
+        Threads may call it side by side.
+        """
+        r = self.shape[1]
+        F = np.empty((stop - start, r)) if out is None else out[: stop - start]
+        if os.preadv(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
+            raise OSError("the file of features ends too early")
+        return F
+
+    def put(self, made: Blocks) -> None:
+        """Write what is made of the values over them, from several threads."""
+        N, r = self.shape
+        size = rows_a_block(r)
+
+        def one(start: int) -> None:
+            F = self.read(start, min(start + size, N))
+            F = made.features(F, out=F)
+            if os.pwritev(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
+                raise OSError("the file of features could not be written")
+
+        for _ in in_order(one, range(0, N, size), self.workers):
+            pass
+
+    def close(self) -> None:
+        """Give the room on the disk back."""
+        self._file.close()
+
+
+class FileRows(StoredRows):
+    """Rows whose features are read by block, once a pass, from several threads."""
+
+    kept: FeatureFile
+
+    def __iter__(self) -> Iterator[Block]:
+        return map(self._block, range(0, self.shape[0], self.block_rows))
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows."""
+        found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
+        return self.blocks.features(found)
+
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block), read from several threads."""
+
+        # a pass is short beside the time that fresh memory for every block would take
+        room: SimpleQueue[Array] = SimpleQueue()
+        for _ in range(self.kept.workers):
+            room.put(np.empty((self.block_rows, self.shape[1])))
+
+        def one(start: int) -> list[Array]:
+            buffer = room.get()
+            try:
+                return sums(term(self._block(start, buffer)))
+            finally:
+                room.put(buffer)
+
+        parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return total
+
+    def _block(self, start: int, buffer: Array | None = None) -> Block:
+        stop = min(start + self.block_rows, self.shape[0])
+        values = self.kept.read(start, stop, buffer)
+        return self.blocks(values, self.kept.codes[start:stop], out=values)

@@ -1,0 +1,80 @@
+"""Into how many tasks work on a cluster is cut: few enough to schedule, enough to share out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.ordered import FAN
+from ..core.pcvm.rows import rows_a_block
+from .collection import Work
+
+TASK_SECONDS = 2.0
+"""What a task is to take: a scheduler spends some milliseconds on each."""
+
+SCHEDULING_SECONDS = 0.02
+"""What the scheduler spends on the five tasks around a piece, one after the other."""
+
+TASKS_A_THREAD = 8
+"""So many at least, lest some workers wait for the last."""
+
+FEATURE_BYTES = 2**28
+"""Features of one block that stays on the cluster, at most."""
+
+LONGEST_SECONDS = 120.0
+"""What a task may take that compares such a block: so long nothing of it is told or saved."""
+
+PASSES = 100
+"""So often a search goes over what stays, about."""
+
+BYTES_A_SECOND = 1e9
+"""Of features, that a thread goes over in a pass, about."""
+
+
+def count_tasks(work: float, threads: int) -> float:
+    """Return into how many tasks some seconds of work are best cut.
+
+    Of `TASK_SECONDS` each, and some for every thread. But no more than the scheduler hands out
+    while the threads work; and where even one for every thread is too many for that, n of them with
+    the least of work/n + `SCHEDULING_SECONDS`·n.
+
+    Examples
+    --------
+    >>> from krein.data.planning import count_tasks
+    >>> [round(count_tasks(1000.0, threads)) for threads in (2, 16, 128, 1024)]
+    [500, 500, 391, 224]
+    """
+    wanted = max(TASKS_A_THREAD * threads, work / TASK_SECONDS)
+    if work <= 0:  # nobody knows
+        return wanted
+    limit = max(work / (threads * SCHEDULING_SECONDS), np.sqrt(work / SCHEDULING_SECONDS), 1.0)
+    return float(min(wanted, limit))
+
+
+def rows_to_keep(work: Work, width: int, threads: int) -> int:
+    """Return how many rows of features make a block that stays on the cluster.
+
+    A whole branch of the blocks of a pass: of these sizes the one with the least time to compare
+    the rows once and to go over them `PASSES` times, a task for each block. Many small ones keep
+    the scheduler busy, of few large ones some threads have one more than others. None is above
+    `FEATURE_BYTES` or takes longer than `LONGEST_SECONDS` to compare, where there is a smaller one.
+
+    Examples
+    --------
+    >>> from krein.data.planning import rows_to_keep
+    >>> from krein.data.collection import Work
+    >>> [rows_to_keep(Work(100_000, 500, 1e-5), 500, threads) for threads in (2, 4, 8)]
+    [33536, 33536, 4192]
+    """
+    seconds = work.seconds + PASSES * 8 * width / BYTES_A_SECOND
+
+    def cost(step: int) -> float:
+        blocks = -(-work.n_objects // step)
+        rounds = -(-blocks // threads)
+        scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each, not the five around a piece
+        return rounds * step * seconds + PASSES * scheduling
+
+    most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))
+    steps = [rows_a_block(width)]
+    while FAN * steps[-1] <= min(most, FAN * work.n_objects):
+        steps.append(FAN * steps[-1])
+    return min(steps, key=cost)

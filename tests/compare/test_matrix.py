@@ -1,0 +1,190 @@
+"""Matrices that somebody has computed already, in memory and in files."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from krein.compare import matrix as matrix_module
+from krein.compare import open_new_pairs, open_pairs
+from krein.compare.pairs import BLOCK_BYTES
+
+RNG = np.random.default_rng(0)
+S = RNG.normal(size=(50, 50))
+S = S + S.T
+D = np.abs(S)
+np.fill_diagonal(D, 0)
+
+
+@pytest.fixture(params=["array", "list", "float32", "int", "map", "path"])
+def given(request, tmp_path):
+    whole = np.round(S * 100)
+    np.save(tmp_path / "S.npy", S)
+    return {
+        "array": (S, S),
+        "list": (S.tolist(), S),
+        "float32": (S.astype(np.float32), S.astype(np.float32)),
+        "int": (whole.astype(int), whole),
+        "map": (np.load(tmp_path / "S.npy", mmap_mode="r"), S),
+        "path": (tmp_path / "S.npy", S),
+    }[request.param]
+
+
+def test_a_matrix_is_read_by_block(given):
+    matrix, expected = given
+    pairs = open_pairs("precomputed", matrix)
+    assert pairs.kind == "similarity"
+    assert pairs.shape == (50, 50)
+    rows, cols = np.array([3, 1, 40]), np.array([9, 2])
+    block = pairs.block(rows, cols)
+    assert block.dtype == np.float64
+    np.testing.assert_array_equal(block, expected[np.ix_(rows, cols)])
+    np.testing.assert_array_equal(pairs.diagonal(rows), np.diag(expected)[rows])
+    columns = np.vstack(list(pairs.map_columns(lambda r, v: v, cols)))
+    np.testing.assert_array_equal(columns, expected[:, cols])
+    assert pairs.evaluations == 6 + 3 + 100
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_what_is_wrong_is_said_with_its_place(mapped, tmp_path, monkeypatch):
+    monkeypatch.setattr(matrix_module, "TILE", 16)
+
+    def opened(matrix, measure="precomputed", **kwargs):
+        if mapped:
+            np.save(tmp_path / "M.npy", matrix)
+            matrix = np.load(tmp_path / "M.npy", mmap_mode="r")
+        return open_pairs(measure, matrix, **kwargs)
+
+    def changed(matrix, place, value):
+        M = matrix.copy()
+        M[place] = value
+        return M
+
+    for place in [(3, 44), (44, 3), (20, 20)]:
+        for value in (np.nan, -np.inf):
+            with pytest.raises(ValueError, match=rf"entry \({place[0]}, {place[1]}\) .* {value}"):
+                opened(changed(S, place, value))
+    with pytest.raises(ValueError, match=r"entry \(41, 7\) of the distance matrix is negative"):
+        opened(changed(D, (41, 7), -1.0), "precomputed-distance")
+    with pytest.raises(ValueError, match=r"not symmetric: entry \(7, 41\) .*symmetrize=True"):
+        opened(changed(S, (41, 7), 100.0))
+    with pytest.raises(ValueError, match=r"square.* got 50 × 49"):
+        opened(S[:, :49])
+    pairs = opened(changed(S, (41, 7), 100.0), symmetrize=True)
+    one, two = np.array([41]), np.array([7])
+    assert pairs.block(one, two) == pairs.block(two, one) == (100 + S[7, 41]) / 2
+
+
+def test_rounding_is_no_asymmetry():
+    open_pairs("precomputed", S * (1 + 1e-12 * RNG.normal(size=S.shape)))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_rounding_is_that_of_the_given_type(kind):
+    K = S.astype(kind)
+    K[3, 44] = np.nextafter(K[3, 44], kind(np.inf), dtype=kind)
+    open_pairs("precomputed", K)
+    K[3, 44] = K[44, 3] + kind(0.2)
+    with pytest.raises(ValueError, match=r"not symmetric: entry \(3, 44\)"):
+        open_pairs("precomputed", K)
+
+
+def test_an_asymmetry_is_told_with_digits_that_show_it():
+    K = S.copy()
+    K[3, 44] += 1e-7
+    with pytest.raises(ValueError, match="not symmetric") as caught:
+        open_pairs("precomputed", K)
+    assert f"is {K[3, 44]} but" in str(caught.value)
+    assert f"is {K[44, 3]}, " in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int16, np.float64])
+def test_a_matrix_is_never_copied_as_a_whole(kind, tmp_path):
+    n = 2500
+    np.save(tmp_path / "M.npy", np.zeros((n, n), dtype=kind))
+    columns = np.arange(0, n, 2)
+    for matrix in (np.zeros((n, n), dtype=kind), tmp_path / "M.npy"):
+        tracemalloc.start()
+        pairs = open_pairs("precomputed", matrix, n_jobs=1)
+        tracemalloc.reset_peak()
+        total = sum(pairs.map_columns(lambda rows, values: values.sum(), columns))
+        peak = tracemalloc.get_traced_memory()[1]
+        assert total == 0
+        assert peak < 6 * BLOCK_BYTES < n * len(columns) * 8
+        tracemalloc.reset_peak()
+        block = pairs.block(np.arange(n), columns)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < block.nbytes + 2.5 * BLOCK_BYTES
+
+
+def test_pairs_say_whether_values_lie_in_a_file(tmp_path):
+    np.save(tmp_path / "S.npy", S)
+    mapped = np.load(tmp_path / "S.npy", mmap_mode="r")
+    for matrix in (tmp_path / "S.npy", mapped, np.asarray(mapped), mapped[:, :]):
+        assert open_pairs("precomputed", matrix).mapped
+        assert open_new_pairs("precomputed", matrix, np.arange(3), n_train=50).mapped
+    for matrix in (S, S.tolist(), np.array(mapped)):
+        assert not open_pairs("precomputed", matrix).mapped
+    assert not open_pairs("elm", S).mapped
+
+
+def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
+    monkeypatch.setattr(matrix_module, "TILE", 4)
+    monkeypatch.setattr(matrix_module, "SAMPLED_TILES", 5)
+    M = S.copy()
+    M[:, 30] = M[30, :] = np.nan
+    np.save(tmp_path / "M.npy", M)
+    try:
+        pairs = open_pairs("precomputed", tmp_path / "M.npy")
+    except ValueError as error:
+        assert "is nan" in str(error)  # noqa: PT017 - the sample may meet it
+    else:
+        with pytest.raises(ValueError, match=r"entry \(\d+, 30\) of the matrix is nan"):
+            pairs.block(np.arange(50), np.array([2, 30]))
+        with pytest.raises(ValueError, match=r"entry \(30, 30\) of the matrix is nan"):
+            pairs.diagonal(np.arange(50))
+
+
+def test_the_check_needs_no_second_matrix():
+    n = 3000
+    matrix = np.zeros((n, n))
+    tracemalloc.start()
+    open_pairs("precomputed", matrix)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.7 * matrix.nbytes
+
+
+def test_new_objects_in_both_shapes():
+    landmarks = np.array([40, 2, 9])
+    for X in (S[:7], S[:7, landmarks]):
+        pairs = open_new_pairs("precomputed", X, landmarks, n_train=50)
+        assert pairs.shape == (7, 3)
+        block = pairs.block(np.arange(7), np.arange(3))
+        np.testing.assert_array_equal(block, S[:7, landmarks])
+    with pytest.raises(ValueError, match=r"n × 50 .* or n × 3 .*; got 7 × 20"):
+        open_new_pairs("precomputed", S[:7, :20], landmarks, n_train=50)
+    X = S[:7].copy()
+    X[3, 9] = np.nan
+    pairs = open_new_pairs("precomputed", X, landmarks, n_train=50)
+    with pytest.raises(ValueError, match=r"entry \(3, 9\)"):
+        pairs.block(np.arange(7), np.arange(3))
+
+
+def test_what_is_no_matrix_is_refused(tmp_path):
+    from scipy.sparse import csr_matrix
+
+    for wrong, message in [
+        (S[0], "two axes"),
+        (np.array([["a", "b"], ["c", "d"]]), "made of numbers"),
+        (S + 1j, "real"),
+        (csr_matrix(S), "sparse"),
+        (tmp_path / "S.csv", ".npy"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            open_pairs("precomputed", wrong)
+    with pytest.raises(ValueError, match="mean nothing"):
+        open_pairs("precomputed", S, measure_params={"sigma": 1})

@@ -1,0 +1,49 @@
+"""Objects that are few, treated as if they were too many for memory."""
+
+import numpy as np
+import pytest
+
+import krein.core.pcvm.left_out
+import krein.data.opening
+import krein.estimators.elsewhere
+import krein.estimators.moments
+import krein.estimators.pcvm
+import krein.estimators.witnesses
+
+
+@pytest.fixture
+def few_candidates(monkeypatch):
+    """Have 500 objects count as many: more are never in memory together."""
+    for module in (
+        krein.estimators.elsewhere,
+        krein.estimators.moments,
+        krein.estimators.pcvm,
+        krein.estimators.witnesses,
+        krein.data.opening,
+    ):
+        monkeypatch.setattr(module, "CANDIDATES", 500)
+    monkeypatch.setattr(krein.estimators.witnesses, "WITNESSES", 700)
+    monkeypatch.setattr(krein.core.pcvm.left_out, "LEFT_OUT_ROWS", 700)
+
+
+def make_words(n, seed=0):
+    """Words over six letters, and labels that their letters tell, a rare one among them."""
+    rng = np.random.default_rng(seed)
+    words = ["".join(rng.choice(list("abcdef"), rng.integers(3, 9))) for _ in range(n)]
+    labels = np.array(["de" if word.count("a") else "en" for word in words], dtype="<U4")
+    labels[[word.startswith("b") for word in words]] = "fr"
+    labels[:: n // 7] = "rare"
+    return words, labels
+
+
+def make_points(n, seed=0):
+    """Points of a 2×2 checkerboard."""
+    X = np.random.default_rng(seed).uniform(-1, 1, (n, 2))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(np.int8)
+
+
+def equal_models(a, b, objects):
+    """Assert that two models say the same, to the last bit."""
+    np.testing.assert_array_equal(a.landmarks_, b.landmarks_)
+    np.testing.assert_array_equal(a.predict_proba(objects), b.predict_proba(objects))
+    np.testing.assert_array_equal(a.signature_, b.signature_)

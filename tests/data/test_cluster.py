@@ -1,0 +1,330 @@
+"""Fit and predict on a Dask cluster: the same numbers as on one machine."""
+
+import logging
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from krein import IKFD, IKQD, PCVM
+from krein.core.ordered import FAN
+from krein.core.pcvm.rows import rows_a_block
+from krein.core.space import LandmarkSpace
+from krein.estimators.elsewhere import FeatureTerm
+
+from .conftest import equal_models, make_points, make_words
+
+pytest.importorskip("distributed")
+with warnings.catch_warnings():
+    # pandas tells users of its own past of a default that Dask has set long since
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import dask.array as da
+    import dask.bag as db
+    import dask.dataframe as dd
+    import pandas as pd
+
+from distributed import Client, LocalCluster
+
+from krein.data.clustered import Clustered, blocks_of
+from krein.data.collection import Work
+from krein.data.columns import GivenColumns
+from krein.data.piece import Origin, Piece
+from krein.data.planning import (
+    FEATURE_BYTES,
+    LONGEST_SECONDS,
+    SCHEDULING_SECONDS,
+    count_tasks,
+    rows_to_keep,
+)
+from krein.data.spreading import spread
+from krein.io import open_source
+
+N = 1500
+WORDS, LABELS = make_words(N)
+CHOSEN = np.arange(3, N, 37)
+
+
+def weighed(*args, **kwargs):
+    return PCVM(*args, class_weight="balanced", **kwargs)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def bag(items, n):
+    return db.from_sequence(list(items), npartitions=n)
+
+
+@pytest.mark.parametrize("make", [IKFD, IKQD, weighed])
+def test_a_bag_gives_what_memory_gives(make, client):
+    in_memory = make("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS)
+    there = make("levenshtein", landmarks=CHOSEN).fit(bag(WORDS, 7), bag(LABELS.tolist(), 7))
+    equal_models(in_memory, there, WORDS)
+
+
+@pytest.mark.parametrize("make", [IKFD, PCVM])
+def test_a_series_gives_what_memory_gives_landmarks_and_all(make, client):
+    in_memory = make("levenshtein", random_state=0).fit(WORDS, LABELS)
+    X, y = (dd.from_pandas(pd.Series(part), npartitions=4) for part in (WORDS, LABELS))
+    equal_models(in_memory, make("levenshtein", random_state=0).fit(X, y), WORDS)
+
+
+@pytest.mark.parametrize("make", [IKFD, PCVM])
+def test_an_array_of_vectors_gives_what_memory_gives(make, client):
+    X, y = make_points(5000)
+    in_memory = make(random_state=0).fit(X, y)
+    there = make(random_state=0).fit(da.from_array(X, chunks=(1234, 1)), y)
+    equal_models(in_memory, there, X)
+
+
+def test_the_same_basis_functions_are_chosen(client):
+    there = PCVM("levenshtein", landmarks=CHOSEN).fit(bag(WORDS, 7), LABELS)
+    in_memory = PCVM("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS)
+    assert in_memory.basis_function_ == there.basis_function_ == "-√d"
+    equal_models(in_memory, there, WORDS)
+
+
+@pytest.mark.parametrize("make", [IKFD, IKQD, weighed])
+@pytest.mark.parametrize("many", [True, False])
+def test_a_bag_gives_the_temperature_that_memory_gives(make, many, client, request):
+    if many:
+        request.getfixturevalue("few_candidates")
+    options = {"landmarks": CHOSEN, "calibrate": True}
+    there = make("levenshtein", **options).fit(bag(WORDS, 7), LABELS)
+    in_memory = make("levenshtein", **options).fit(WORDS, LABELS)
+    assert there.temperature_ == in_memory.temperature_ != 1
+    equal_models(in_memory, there, WORDS)
+
+
+def test_blocks_that_are_kept_are_let_go(client):
+    X, y = make_points(900)
+    D = np.linalg.norm(X[:, None] - X[None, ::30], axis=2)
+    term = FeatureTerm(
+        GivenColumns(30, "dissimilarity"),
+        LandmarkSpace.of(D[::30], "dissimilarity"),
+        np.zeros(29),
+        np.array([0, 1]),
+    )
+    with Clustered(da.from_array(D, chunks=(300, 30)), y) as data:
+        term = replace(term, origin=term.space.origin())
+        kept, _ = data.features(term, 30, 300, Work(900, 30), None)
+        other = kept.under("-d")
+        np.testing.assert_allclose(other.mean, -D.mean(axis=0))
+        kept.close()
+        assert other.blocks == []
+
+
+def test_more_objects_than_candidates(client, few_candidates, tmp_path):
+    path = tmp_path / "words.csv"
+    lines = map(",".join, [("word", "label"), *zip(WORDS, LABELS, strict=True)])
+    path.write_text("\n".join(lines), encoding="utf-8")
+    from_file = IKFD("levenshtein", random_state=0).fit(path)
+    there = IKFD("levenshtein", random_state=0).fit(bag(WORDS, 5), LABELS)
+    equal_models(from_file, there, WORDS)
+
+
+def test_values_that_were_computed_before(client):
+    X, y = make_points(600)
+    K = np.tanh(X @ X.T)
+    lazy = da.from_array(K, chunks=(250, 100))
+    landmarks = np.arange(5, 600, 30)
+    in_memory = IKFD("precomputed", landmarks=landmarks).fit(K, y)
+    equal_models(in_memory, IKFD("precomputed", landmarks=landmarks).fit(lazy, y), K)
+    columns = da.from_array(K[:, landmarks], chunks=(250, 5))
+    found = IKFD("precomputed", landmarks=landmarks).fit(columns, y)
+    equal_models(in_memory, found, K[:, landmarks])
+    np.testing.assert_array_equal(found.predict(columns).compute(), in_memory.predict(K))
+    sure = IKFD("precomputed", landmarks=landmarks, calibrate=True)
+    assert sure.fit(columns, y).temperature_ == sure.fit(K, y).temperature_ != 1
+    rule = IKFD("precomputed", random_state=0).fit(lazy, y)
+    equal_models(IKFD("precomputed", random_state=0).fit(K, y), rule, K)
+    with pytest.raises(ValueError, match="600 × m with landmarks= the m rows"):
+        IKFD("precomputed").fit(columns, y)
+    K[7, landmarks[2]] = np.nan
+    with pytest.raises(ValueError, match="partition 0, object 7: the value to landmark 2 is nan"):
+        IKFD("precomputed", landmarks=landmarks).fit(
+            da.from_array(K[:, landmarks], chunks=(250, 5)), y
+        )
+
+
+def test_a_file_is_spread_over_all_workers(client, tmp_path):
+    path = tmp_path / "words.csv"
+    lines = map(",".join, [("word", "label"), *zip(WORDS, LABELS, strict=True)])
+    path.write_text("\n".join(lines), encoding="utf-8")
+    X, y = spread(open_source(path), client, size=100)
+    assert X.npartitions == y.npartitions == 15
+    assert X.compute() == WORDS
+    held = client.has_what()
+    shares = [sum("hand_out" in str(key) for key in keys) for keys in held.values()]
+    assert len(shares) == 2
+    assert min(shares) >= 12  # of 30
+
+
+def test_predictions_are_lazy_and_the_same(client):
+    X, y = make_points(1000)
+    clf = IKFD(random_state=0).fit(X, y)
+    lazy = da.from_array(X, chunks=(300, 2))
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        found, expected = getattr(clf, method)(lazy), getattr(clf, method)(X)
+        assert isinstance(found, da.Array)
+        assert found.shape == expected.shape
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found.compute(), expected)
+    words = IKFD("levenshtein", random_state=0).fit(WORDS, LABELS)
+    some = bag(WORDS[:100], 3).filter(lambda word: word.startswith("a"))  # partitions may be empty
+    expected = words.rank_labels([word for word in WORDS[:100] if word.startswith("a")])
+    np.testing.assert_array_equal(words.rank_labels(some).compute(), expected)
+
+
+def test_chunks_of_a_stream_may_lie_on_the_cluster(client):
+    classes = np.unique(LABELS)
+    here, there = (IKFD("levenshtein", landmarks=np.arange(0, 500, 9)) for _ in range(2))
+    for i in range(0, N, 500):
+        words, labels = WORDS[i : i + 500], LABELS[i : i + 500]
+        here.partial_fit(words, labels, classes=classes)
+        there.partial_fit(bag(words, 3), bag(labels.tolist(), 3), classes=classes)
+    equal_models(here, there, WORDS)
+
+
+def test_partitions_of_any_size_give_the_same_digits(client):
+    fits = [
+        IKFD("levenshtein", landmarks=CHOSEN).fit(
+            bag(WORDS, n).filter(bool), bag(LABELS.tolist(), n)
+        )
+        for n in (1, 60)
+    ]
+    np.testing.assert_array_equal(fits[0].dual_coef_, fits[1].dual_coef_)
+
+
+def test_landmarks_go_to_a_worker_once(client, tmp_path):
+    class Told(str):
+        """A string that notes in which process it was unpacked."""
+
+        __slots__ = ()
+
+        def __reduce__(self):
+            return _unpacked, (str(self), str(tmp_path))
+
+    words = [Told(word) for word in WORDS]
+    data = bag(WORDS, 12)
+    clf = IKFD(_common, landmarks=CHOSEN).fit(words, LABELS)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    there = IKFD(_common, landmarks=CHOSEN)
+    there.classes_ = clf.classes_
+    # the landmarks of the model in memory, as the first chunk left them, go out with the second
+    clf.partial_fit(data, LABELS, classes=clf.classes_)
+    counts = [len(file.read_text()) for file in tmp_path.iterdir()]
+    assert 1 <= len(counts) <= 3  # the workers, and the client where it measures the pace
+    # each process unpacks the term once, not once for each of some 16 tasks
+    assert max(counts) <= 3 * len(CHOSEN)
+
+
+def _unpacked(word, folder):
+    import os
+
+    with open(f"{folder}/{os.getpid()}", "a") as file:
+        file.write("x")
+    return word
+
+
+def _common(a, b):
+    return float(len(set(a) & set(b)))
+
+
+def test_tasks_take_seconds(client):
+    data = Clustered(da.zeros((10_000_000, 2), chunks=(100_000, 2)), np.zeros(10_000_000))
+    grid = 2621
+    for pace in (1e-6, 1e-5, 1e-4, 1e-3):
+        step = data._step(grid, pace)
+        assert step % grid == 0
+        assert step * pace < 8
+        assert step * pace > 0.5 or 100_000 / 3 < step < 3 * 100_000  # as long as a partition
+        cuts = data._cuts(step)
+        covered = [(p * 100_000 + a, p * 100_000 + b) for cut in cuts for p, a, b in cut]
+        assert covered[0][0] == 0
+        assert covered[-1][1] == 10_000_000
+        assert all(a[1] == b[0] for a, b in pairwise(covered))
+    assert data._step(grid, 1.0) == grid
+    few = Clustered(da.zeros((30_000, 2), chunks=(10_000, 2)), np.zeros(30_000))
+    assert few._step(grid, 1e-3) == grid  # every worker has something to do
+    assert few._step(grid, 1e-6) >= 8 * grid  # where it would be longer at asking, it has not
+
+
+@pytest.mark.parametrize("work", [0.01, 1.0, 100.0, 1e5])
+@pytest.mark.parametrize("threads", [1, 2, 16, 128, 1024, 10_000])
+def test_the_number_of_tasks_is_about_the_best(work, threads):
+    def wall(tasks):
+        return work / min(tasks, threads) + SCHEDULING_SECONDS * tasks
+
+    tasks = count_tasks(work, threads)
+    best = min(wall(n) for n in np.geomspace(1, 1e6, 500))
+    # tasks of some seconds, several a thread, are for balance, which this time knows nothing of
+    assert wall(tasks) <= 2.2 * best
+    assert tasks <= max(8 * threads, work / 2)
+    assert tasks >= min(threads, np.sqrt(work / SCHEDULING_SECONDS) / 1.01)
+    assert count_tasks(0.0, threads) == 8 * threads  # nobody knows how long it takes
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 10**8), st.integers(1, 5000), st.floats(0, 10), st.integers(1, 2000))
+def test_what_stays_is_a_whole_branch_and_not_too_much(N, m, seconds, threads):
+    rows, least = rows_to_keep(Work(N, m, seconds), m, threads), rows_a_block(m)
+    assert rows // least in [FAN**k for k in range(9)]
+    assert rows % least == 0
+    if rows > least:
+        assert 8 * m * rows <= FEATURE_BYTES
+        assert seconds * rows <= LONGEST_SECONDS
+        assert rows < FAN * N
+
+
+def test_blocks_of_a_piece_know_where_their_objects_lie():
+    class Part:
+        def __init__(self, name):
+            self.name = name
+
+        def where(self, i):
+            return f"{self.name}{i}"
+
+    piece = Piece(40, list("abcdefgh"), None, (Origin(Part("x"), 5, 3), Origin(Part("y"), 0, 5)))
+    blocks = list(blocks_of(piece, 3))
+    assert [block.start for block in blocks] == [40, 43, 46]
+    told = [block.where(i) for block in blocks for i in range(len(block))]
+    assert told == ["x5", "x6", "x7", "y0", "y1", "y2", "y3", "y4"]
+
+
+def test_labels_that_do_not_fit_are_refused(client):
+    X = bag(WORDS, 3)
+    with pytest.raises(ValueError, match="labels y go with a Dask collection"):
+        IKFD("levenshtein").fit(X)
+    with pytest.raises(ValueError, match="1500 objects but 1499 labels"):
+        IKFD("levenshtein").fit(X, LABELS[:-1])
+    with pytest.raises(ValueError, match="X has 3 partitions and y has 4"):
+        IKFD("levenshtein").fit(X, bag(LABELS.tolist(), 4))
+    with pytest.raises(ValueError, match=r"partition \d: \d+ objects were expected, and 500 found"):
+        IKFD("levenshtein").fit(X, db.concat([bag(LABELS[:600].tolist(), 1), bag(LABELS[600:], 2)]))
+
+
+def test_without_a_cluster_threads_of_this_process_do():
+    X, y = make_points(900)
+    lazy = da.from_array(X, chunks=(300, 2))
+    with warnings.catch_warnings():
+        # the loop of a cluster that is closing may still hold a socket
+        warnings.simplefilter("ignore", ResourceWarning)
+        there = IKFD(random_state=0).fit(lazy, y)
+    equal_models(IKFD(random_state=0).fit(X, y), there, X)

@@ -1,0 +1,66 @@
+"""`krein fit` from files that are too large for memory, and on a cluster."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import krein
+import krein.data
+from krein.cli import krein as command
+
+from .conftest import equal_models, make_words
+
+WORDS, LABELS = make_words(900)
+
+
+@pytest.fixture
+def words(tmp_path):
+    path = tmp_path / "words.csv"
+    lines = map(",".join, [("word", "label"), *zip(WORDS, LABELS, strict=True)])
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def run(*arguments):
+    found = CliRunner().invoke(command, [str(part) for part in arguments])
+    return found.exit_code, found.output
+
+
+def test_a_large_file_is_read_in_pieces(words, tmp_path, few_candidates, monkeypatch):
+    monkeypatch.setattr(krein.data, "CANDIDATES", 500)
+    code, out = run("fit", words, "--no-calibrate", "-o", tmp_path / "m.krein")
+    assert code == 0, out
+    assert "more than 500 objects" in out
+    assert "900 in 4 classes, read in pieces" in out
+    there = krein.load(tmp_path / "m.krein")
+    equal_models(krein.IKFD("levenshtein", random_state=0).fit(words), there, WORDS[:50])
+    code, out = run("predict", tmp_path / "m.krein", words, "-o", tmp_path / "labels.csv")
+    assert code == 0, out
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 901
+
+
+def test_a_local_cluster_gives_what_this_process_gives(words, tmp_path):
+    pytest.importorskip("distributed")
+    options = ("fit", words, "--no-calibrate", "--model", "ikfd")
+    code, out = run(*options, "--cluster", "local", "-o", tmp_path / "there.krein")
+    assert code == 0, out
+    assert "watch them at http" in out
+    code, out = run(*options, "-o", tmp_path / "here.krein")
+    assert code == 0, out
+    here, there = (krein.load(tmp_path / f"{name}.krein") for name in ("here", "there"))
+    equal_models(here, there, WORDS)
+
+
+def test_a_cluster_that_does_not_answer_is_told(words, tmp_path):
+    pytest.importorskip("distributed")
+    code, out = run("fit", words, "--cluster", "tcp://127.0.0.1:1", "-o", tmp_path / "m.krein")
+    assert code != 0
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1 within 5 s" in out
+    np.save(tmp_path / "d.npy", np.zeros((4, 4)))
+    (tmp_path / "labels.csv").write_text("a\na\nb\nb\n")
+    code, out = run(
+        "fit", tmp_path / "d.npy", "--labels", tmp_path / "labels.csv",
+        "--cluster", "local", "-o", tmp_path / "m.krein",
+    )  # fmt: skip
+    assert code != 0
+    assert "a matrix has been compared already" in out

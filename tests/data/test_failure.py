@@ -1,0 +1,217 @@
+"""What happens when a worker, the scheduler, the network or an object fails."""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import krein.core.pcvm.rows
+from krein import IKFD, PCVM
+from krein.data import ObjectError
+
+from .conftest import equal_models, make_words
+
+pytest.importorskip("distributed")
+import dask.bag as db
+from distributed import Client, LocalCluster
+
+from krein.data.client import connect
+from krein.data.clustered import Clustered
+from krein.data.clusterrows import ClusterRows
+
+N = 1200
+WORDS, LABELS = make_words(N)
+CHOSEN = np.arange(3, N, 12)
+FATAL = WORDS[N // 2]
+
+
+class Alike:
+    """How many letters two words share; a process that meets the fatal word dies, the first time.
+
+    Notes in `folder` how many pairs were compared.
+    """
+
+    def __init__(self, folder, fatal=None, poison=None):
+        self.folder, self.fatal, self.poison = str(folder), fatal, poison
+
+    def __call__(self, a, b):
+        marker = os.path.join(self.folder, "killed")
+        if a == self.fatal and not os.path.exists(marker):
+            with open(marker, "x"):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        if a == self.poison:
+            raise RuntimeError("no such word")
+        os.write(_counter(self.folder, os.getpid()), b"x")
+        return float(len(set(a) & set(b)))
+
+
+@lru_cache
+def _counter(folder, process):
+    path = os.path.join(folder, f"pairs-{process}")
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def compared(folder):
+    return sum(file.stat().st_size for file in folder.glob("pairs-*"))
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster() as local, Client(local) as client:
+        yield client
+
+
+def cluster(n_workers=2):
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    )
+
+
+def bags(n=8):
+    return db.from_sequence(WORDS, npartitions=n), db.from_sequence(LABELS.tolist(), npartitions=n)
+
+
+@pytest.mark.parametrize("make", [IKFD, PCVM])
+def test_a_killed_worker_changes_no_digit(make, client, tmp_path):
+    there = make(Alike(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
+    assert (tmp_path / "killed").exists()
+    # IKFD: the worker's task, and what it had finished of branches of 8 tasks that were waiting for
+    # others, at most the first half of the objects; PCVM: every block that it kept
+    assert compared(tmp_path) < (1.55 if make is IKFD else 2.0) * N * len(CHOSEN)
+    here = make(Alike(tmp_path), landmarks=CHOSEN).fit(WORDS, LABELS)
+    equal_models(here, there, WORDS[:40])
+
+
+def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
+    """What it kept is compared and made again."""
+    monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows a block
+    passes, victims = [], []
+
+    def counted(self, term, own=ClusterRows.sum):
+        passes.append(term)
+        if len(passes) == 20:
+            block = self.kept.blocks[0]
+            (worker, *_) = client.who_has(block)[block.key]
+            victims.append(client.run(os.getpid)[worker])
+            os.kill(victims[0], signal.SIGKILL)
+        return own(self, term)
+
+    monkeypatch.setattr(ClusterRows, "sum", counted)
+    there = PCVM("levenshtein", landmarks=CHOSEN).fit(*bags())
+    assert len(passes) > 30
+    assert victims[0] not in client.run(os.getpid).values()
+    equal_models(PCVM("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS), there, WORDS[:40])
+
+
+def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):
+    X, y = bags()
+    clf = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
+    place = r"partition 4, object 0, with landmark \d+ \(object \d+\)"
+    with pytest.raises(ObjectError, match=rf"{place}: Alike raised RuntimeError: no such word"):
+        clf.fit(X, y)
+    assert not hasattr(clf, "classes_")
+    clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster is as before
+    lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
+    vars(lazy).update({k: v for k, v in vars(clf).items() if k not in lazy.get_params()})
+    with pytest.raises(ObjectError, match="partition 4, object 0, with landmark 0: Alike"):
+        lazy.predict(X).compute()
+    assert not client.processing() or not any(client.processing().values())
+
+
+def test_a_new_cluster_goes_on_where_the_old_one_stopped(client, tmp_path):
+    calls, kept = tmp_path / "calls", tmp_path / "kept"
+    calls.mkdir()
+    options = {"landmarks": CHOSEN, "cache": kept}
+    with pytest.raises(ObjectError):
+        IKFD(_Stopping(calls), **options).fit(*bags())
+    before = compared(calls)
+    assert before > 2 * 2**12
+    (calls / "go on").touch()
+    with cluster(1) as local, Client(local):
+        there = IKFD(_Stopping(calls), **options).fit(*bags(3))
+    total = N * len(CHOSEN)
+    # what was under way when the first one stopped, the core and the pilot of both
+    assert compared(calls) < total + 4 * 2**12 + 2 * len(CHOSEN) ** 2 + 64 * len(CHOSEN)
+    here = IKFD(_Stopping(calls), landmarks=CHOSEN).fit(WORDS, LABELS)
+    equal_models(here, there, WORDS[:40])
+
+
+class _Stopping(Alike):
+    """Refuses the last word until the folder says to go on; what it is does not change."""
+
+    def __call__(self, a, b):
+        if a == WORDS[-1] and not os.path.exists(os.path.join(self.folder, "go on")):
+            raise RuntimeError("not yet")
+        return super().__call__(a, b)
+
+
+def test_an_address_where_nobody_answers_is_told_within_seconds():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    start = time.monotonic()
+    with pytest.raises(ConnectionError, match=rf"no Dask scheduler answers at {address}"):
+        connect(address, timeout=2)
+    assert time.monotonic() - start < 10
+    with pytest.raises(ValueError, match="as in tcp://host:8786; got 'nonsense'"):
+        connect("nonsense")
+
+
+SCHEDULER = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    cluster = LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp",
+                           dashboard_address="127.0.0.1:0")
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lost_scheduler_is_told_within_seconds(tmp_path, monkeypatch):
+    script = tmp_path / "scheduler.py"
+    script.write_text(SCHEDULER)
+    elsewhere = subprocess.Popen(
+        [sys.executable, str(script)], stdin=-1, stdout=-1, stderr=-3, text=True
+    )
+    try:
+        address = elsewhere.stdout.readline().strip()
+        other = connect(address, timeout=10)
+        with other.as_current():
+            clf = IKFD("levenshtein", landmarks=CHOSEN).fit(*bags(2))
+            killed = []
+
+            def die(*args, real=Clustered._step, **kwargs):
+                elsewhere.kill()
+                elsewhere.wait()
+                killed.append(time.monotonic())
+                return real(*args, **kwargs)
+
+            monkeypatch.setattr(Clustered, "_step", die)
+            for _ in range(2):  # while it is lost, and when it has been for a while
+                with pytest.raises(ConnectionError, match=r"scheduler at .* is lost\. With cache="):
+                    clf.fit(*bags(2))
+        assert time.monotonic() - killed[0] < 15
+        assert clf.predict(WORDS[:1])[0] in LABELS
+        other.close(timeout=1)
+    finally:
+        elsewhere.kill()
+        elsewhere.wait()
+        elsewhere.stdin.close()
+        elsewhere.stdout.close()
+
+
+def test_a_cluster_without_workers_is_told():
+    with cluster(0) as local, Client(local), pytest.raises(ConnectionError, match="has no workers"):
+        IKFD("levenshtein").fit(*bags())

@@ -1,0 +1,379 @@
+"""Fit and predict from files: the same numbers as in memory, without the memory."""
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+import krein
+import krein.core.pcvm.rows
+from krein import IKFD, IKQD, PCVM
+from krein.core.pcvm.rows import FeaturesInMemory
+from krein.data import draw, survey
+from krein.data.collection import OF_EACH_CLASS, uniform_keys
+from krein.data.featurefile import FeatureFile
+from krein.data.streamed import MappedCollection, SourceCollection
+from krein.io import open_source
+from krein.landmarks import Random
+
+from .conftest import equal_models, make_points, make_words
+
+N = 1500
+CLASSIFIERS = [
+    IKFD,
+    IKQD,
+    PCVM,
+    lambda *a, **k: IKFD(*a, multiclass="ovr", class_weight="balanced", prune=False, **k),
+    lambda *a, **k: PCVM(*a, multiclass="ovr", class_weight="balanced", **k),
+]
+NAMES = ["IKFD", "IKQD", "PCVM", "IKFD ovr", "PCVM ovr"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    words, labels = make_words(N)
+    lines = [f"{word},{label}" for word, label in zip(words, labels, strict=True)]
+    path = tmp_path / "words.csv"
+    path.write_text("\n".join(["word,label", *lines]) + "\n", encoding="utf-8")
+    return path, words, labels
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS, ids=NAMES)
+def test_a_file_gives_what_memory_gives_with_the_same_landmarks(make, table, few_candidates):
+    path, words, labels = table
+    chosen = np.arange(3, N, 37)
+    in_memory = make("levenshtein", landmarks=chosen).fit(words, labels)
+    from_file = make("levenshtein", landmarks=chosen).fit(path)
+    equal_models(in_memory, from_file, words)
+    assert from_file.kernel_evaluations_ == in_memory.kernel_evaluations_
+    assert from_file.n_samples_seen_ == N
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("multiclass", ["joint", "ovr"])
+def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, few_candidates, monkeypatch):
+    """Blocks of 256 rows, the last one shorter, read side by side into memory used again."""
+    monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)
+    path, words, labels = table
+    options = {"landmarks": np.arange(3, N, 37), "multiclass": multiclass}
+    in_memory = PCVM("levenshtein", **options).fit(words, labels)
+    from_file = PCVM("levenshtein", n_jobs=n_jobs, **options).fit(path)
+    equal_models(in_memory, from_file, words)
+    np.testing.assert_array_equal(in_memory.eigenvalues_, from_file.eigenvalues_)
+    assert in_memory.basis_function_ == from_file.basis_function_ != "-d²/2"
+
+
+@pytest.mark.parametrize("function", ["similarity", "-d", "-√d"])
+def test_features_take_the_place_of_values(function, tmp_path):
+    values = np.random.default_rng(0).uniform(1, 2, size=(1000, 7))
+    codes = np.arange(1000) % 3
+    with closing(FeatureFile(values.shape, None, 2, tmp_path)) as file:
+        file.append(values, codes)
+        file.finish()
+        everyone, recode = np.arange(1000), np.arange(3)
+        raw = file.rows(recode, 3)
+        kept = file.under(function).rows(recode, 3).features(everyone)
+        features = file.under(function, keep=False)
+        in_memory = FeaturesInMemory(values, codes).under(function)
+        np.testing.assert_array_equal(features.rows(recode, 3).features(everyone), in_memory.F)
+        np.testing.assert_array_equal(features.mean, in_memory.mean)
+        np.testing.assert_array_equal(kept, in_memory.F)
+        np.testing.assert_array_equal(raw.y, codes)
+        with pytest.raises(RuntimeError, match="replaced by what was made of them"):
+            raw.features(everyone)
+
+
+@pytest.mark.parametrize("make", [IKFD, PCVM])
+def test_a_small_file_is_the_same_fit_whatever_the_landmarks(make, table):
+    path, words, labels = table
+    in_memory = make("levenshtein", random_state=3).fit(words, labels)
+    equal_models(in_memory, make("levenshtein", random_state=3).fit(open_source(path)), words)
+
+
+def test_every_format_gives_the_same(tmp_path, few_candidates):
+    for name in ("pyopal", "dnaio"):
+        pytest.importorskip(name)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    from pyarrow import table as columns
+
+    rng = np.random.default_rng(0)
+    sequences = ["".join(rng.choice(list("ACDEFGHIKL"), 30)) for _ in range(700)]
+    labels = np.array(["x" if s.count("A") > 2 else "y" for s in sequences])
+    fasta = tmp_path / "s.fasta"
+    fasta.write_text("".join(f">s{i}|{labels[i]}\n{s}\n" for i, s in enumerate(sequences)))
+    written = columns({"sequence": sequences, "label": labels.tolist()})
+    parquet.write_table(written, tmp_path / "s.parquet")
+    chosen = np.arange(0, 700, 20)
+    in_memory = IKFD("smith-waterman", landmarks=chosen).fit(sequences, labels)
+    for source in (
+        open_source(fasta, label_pattern=r"\|(\w)"),
+        open_source(tmp_path / "s.parquet"),
+    ):
+        found = IKFD("smith-waterman", landmarks=chosen).fit(source)
+        equal_models(in_memory, found, sequences[:100])
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS[:3], ids=NAMES[:3])
+def test_a_memory_map_gives_what_an_array_gives(make, tmp_path, few_candidates):
+    X, y = make_points(4000)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    chosen = np.arange(0, 4000, 100)
+    in_memory, from_file = (make(landmarks=chosen).fit(Z, y) for Z in (X, mapped))
+    equal_models(in_memory, from_file, X)
+    np.testing.assert_array_equal(in_memory.predict(X), from_file.predict(mapped))
+
+
+def test_a_memory_map_that_needs_all_objects_is_an_array(tmp_path, few_candidates):
+    X, y = make_points(700)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    weights = np.linspace(0.5, 1.5, 700)
+    a, b = (IKFD(random_state=0).fit(Z, y, weights) for Z in (X, mapped))
+    equal_models(a, b, X)
+    a, b = (PCVM(n_basis=50, random_state=0).fit(Z, y) for Z in (X, mapped))
+    equal_models(a, b, X)
+
+
+def test_labels_may_be_given_beside_a_source(tmp_path, few_candidates):
+    X, y = make_points(1200)
+    np.save(tmp_path / "x.npy", X)
+    source = open_source(tmp_path / "x.npy")
+    chosen = np.arange(0, 1200, 50)
+    equal_models(IKFD(landmarks=chosen).fit(X, y), IKFD(landmarks=chosen).fit(source, y), X)
+    with pytest.raises(ValueError, match=r"x\.npy, row 1100: there are no more labels"):
+        IKFD(landmarks=chosen).fit(source, y[:1100])
+    with pytest.raises(ValueError, match="1200 objects but 1300 labels"):
+        IKFD(landmarks=chosen).fit(source, np.resize(y, 1300))
+
+
+def test_landmarks_are_found_among_candidates_of_every_class(table, few_candidates):
+    path, words, labels = table
+    clf = IKFD("levenshtein", random_state=0).fit(path)
+    assert set(labels[clf.landmarks_]) == set(labels)
+    assert [words[i] for i in clf.landmarks_] == list(clf.landmark_objects_)
+    again = IKFD("levenshtein", random_state=0).fit(path)
+    equal_models(clf, again, words[:50])
+    assert clf.score(words, labels) > 0.7
+
+
+def test_candidates_do_not_depend_on_how_the_file_is_cut(table):
+    path, _, labels = table
+    found = []
+    for size in (1, 97, 4096):
+        data = SourceCollection(open_source(path))
+        data.pieces = lambda _, objects=True, own=data.pieces, size=size: own(size, objects=objects)
+        found.append(draw(data, survey(data), seed=5, most=300))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].indices, other.indices)
+        assert found[0].objects == other.objects
+    rare = labels == "rare"
+    assert np.isin(np.flatnonzero(rare), found[0].indices).all()  # fewer than of each class
+    assert rare.sum() < OF_EACH_CLASS
+    assert 300 < len(found[0].indices) < 300 + 4 * OF_EACH_CLASS
+
+
+def test_keys_are_uniform_and_belong_to_the_number():
+    everyone = np.arange(100_000)
+    keys = uniform_keys(7, everyone)
+    np.testing.assert_array_equal(uniform_keys(7, everyone[1234:1284]), keys[1234:1284])
+    assert abs(np.histogram(keys, 50, (0, 1))[0] - 2000).max() < 5 * np.sqrt(2000)
+    assert abs(np.corrcoef(keys[:-1], keys[1:])[0, 1]) < 0.02
+    assert abs(np.corrcoef(keys, uniform_keys(8, everyone))[0, 1]) < 0.02
+
+
+def test_memory_does_not_grow_with_the_number_of_objects(tmp_path):
+    def peak(n):
+        path = tmp_path / f"{n}.npy"
+        X, y = make_points(n)
+        np.save(path, np.tile(X, 10))
+        del X
+        mapped = np.load(path, mmap_mode="r")
+        rule = Random(50)
+        tracemalloc.start()
+        IKFD(landmarks=rule, random_state=0).fit(mapped, y)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    small, large = peak(50_000), peak(400_000)
+    assert large < 1.1 * small + 2**20  # the labels' own codes are all that could grow
+
+
+needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc here")
+
+
+@needs_proc
+def test_pages_that_were_read_do_not_stay(tmp_path):
+    X, y = make_points(30_000)
+    np.save(tmp_path / "x.npy", np.tile(X, 20))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+
+    def resident():
+        """Pages of files in this process's memory."""
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
+
+    pieces = MappedCollection(mapped, y).pieces(1000)
+    next(pieces)
+    before = resident()
+    for _ in pieces:
+        pass
+    assert resident() - before < mapped.nbytes / 2
+
+
+LOOK_UP = """
+import sys
+import numpy as np
+from krein.data.streamed import MappedCollection
+
+def peak():
+    with open("/proc/self/status") as file:
+        return 1024 * int(next(line for line in file if line.startswith("VmHWM")).split()[1])
+
+mapped = np.load(sys.argv[1], mmap_mode="r")
+before = peak()
+MappedCollection(mapped, np.zeros(len(mapped))).rows(np.arange(0, len(mapped), 200))
+print((peak() - before) / mapped.nbytes)
+"""
+
+
+@needs_proc
+def test_rows_here_and_there_do_not_bring_the_file_along(tmp_path):
+    path = tmp_path / "x.npy"
+    np.lib.format.open_memmap(path, "w+", np.float64, (1_500_000, 10))[:] = 1.0
+    found = subprocess.run(
+        [sys.executable, "-c", LOOK_UP, path], capture_output=True, text=True, check=True
+    )
+    assert float(found.stdout) < 0.5
+
+
+def test_what_was_changed_in_a_private_map_is_what_is_read(tmp_path):
+    X, y = make_points(100)
+    np.save(tmp_path / "x.npy", X)
+    private = np.load(tmp_path / "x.npy", mmap_mode="c")
+    private[50] = 7.0
+    for _ in range(2):
+        found = [piece.objects for piece in MappedCollection(private, y).pieces(30)]
+        np.testing.assert_array_equal(np.concatenate(found), private)
+        assert (found[1][20] == 7.0).all()
+
+
+def test_predictions_come_by_chunk(table, few_candidates):
+    path, words, labels = table
+    clf = IKFD("levenshtein", landmarks=np.arange(40)).fit(words, labels)
+    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+        parts = getattr(clf, method)(path)
+        assert not isinstance(parts, np.ndarray)
+        np.testing.assert_array_equal(np.concatenate(list(parts)), getattr(clf, method)(words))
+    with pytest.raises(krein.io.DataError, match="there is no such file"):
+        clf.predict("nowhere.csv")
+
+
+STATE = {"calls": 0, "poison": ""}  # of the module: what a function closes over is its identity
+
+
+def compare(a, b):
+    STATE["calls"] += 1
+    if a == STATE["poison"]:
+        raise RuntimeError("stop here")
+    return float(len(set(a) & set(b)))
+
+
+@pytest.mark.parametrize("make", [IKFD, PCVM])
+def test_a_stopped_fit_goes_on_where_it_stopped(make, table, tmp_path, few_candidates):
+    path, words, labels = table
+    STATE.update(calls=0, poison=words[N - 1])
+    chosen = np.arange(0, 400, 10)
+    options = {"measure": compare, "landmarks": chosen, "cache": tmp_path / "kept"}
+    with pytest.raises(ValueError, match=rf"words\.csv, line {N + 1}, .*stop here"):
+        make(**options).fit(path)
+    STATE.update(calls=0, poison="")
+    clf = make(**options).fit(path)
+    assert STATE["calls"] <= 2**12  # one block
+    STATE.update(calls=0)
+    plain = make(compare, landmarks=chosen).fit(words, labels)
+    assert STATE["calls"] > 40 * N - 40**2
+    equal_models(plain, clf, words[:30])
+
+
+def test_an_object_that_is_none_is_named(few_candidates):
+    class Broken:
+        path = "broken"
+
+        def chunks(self, size):
+            words, labels = make_words(2000)
+            words[1700] = 5
+            for i in range(0, 2000, size):
+                part = words[i : i + size]
+                yield krein.io.Chunk(
+                    [f"n{j}" for j in range(i, i + len(part))],
+                    part, labels[i : i + size].tolist(), i, "broken.csv", "strings",
+                )  # fmt: skip
+
+    with pytest.raises(ValueError, match=r"broken\.csv, string 1700 \('n1700'\): this string is 5"):
+        IKFD("levenshtein", landmarks=np.arange(30)).fit(Broken())
+
+
+def test_what_needs_all_objects_is_refused_in_words(table, few_candidates):
+    path, words, _ = table
+    for clf, message in (
+        (IKFD("levenshtein", landmarks="all"), "landmarks='all' compares all pairs of 1,500"),
+        (PCVM("levenshtein", n_basis=100), "n_basis=100 needs all objects in memory"),
+        (PCVM("levenshtein", solver="paper"), "solver='paper' needs all objects"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clf.fit(path)
+    with pytest.raises(ValueError, match="sample_weight goes with objects in memory"):
+        IKFD("levenshtein").fit(path, sample_weight=np.ones(N))
+    with pytest.raises(ValueError, match="no labels to learn from"):
+        IKFD("levenshtein").fit(_unlabelled(path, words))
+
+
+def _unlabelled(path, words):
+    lines = path.with_name("lines.txt")
+    lines.write_text("\n".join(words) + "\n", encoding="utf-8")
+    return lines
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(table, few_candidates):
+    path, words, labels = table
+    clf = IKFD("levenshtein", landmarks=np.arange(40)).fit(words, labels)
+    before = clf.predict_proba(words[:20])
+    with pytest.raises(ValueError, match="no labels"):
+        clf.fit(_unlabelled(path, words))
+    np.testing.assert_array_equal(clf.predict_proba(words[:20]), before)
+
+
+def test_chunks_can_be_files(table, few_candidates):
+    path, words, labels = table
+    classes = np.unique(labels)
+    chosen = np.arange(0, N, 40)
+    one = IKFD("levenshtein", landmarks=chosen)
+    one.partial_fit(path, classes=classes).partial_fit(path).partial_fit(words, labels)
+    other = IKFD("levenshtein", landmarks=chosen)
+    for _ in range(3):
+        other.partial_fit(words, labels, classes=classes)
+    np.testing.assert_allclose(one.predict_proba(words), other.predict_proba(words), atol=1e-10)
+    assert one.n_samples_seen_ == other.n_samples_seen_ == 3 * N
+
+
+def test_a_disk_that_is_too_small_is_told_before(monkeypatch, tmp_path, few_candidates):
+    X, y = make_points(1000)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("krein.data.featurefile.shutil.disk_usage", lambda place: usage)
+    with pytest.raises(OSError, match="1,000 × 20 features need"):
+        PCVM(landmarks=np.arange(20)).fit(mapped, y)
+
+
+def test_a_model_from_a_file_is_saved_and_read(table, tmp_path, few_candidates):
+    path, words, _ = table
+    clf = IKFD("levenshtein", random_state=0).fit(path)
+    clf.save(tmp_path / "m.krein")
+    equal_models(clf, krein.load(tmp_path / "m.krein"), words[:50])
