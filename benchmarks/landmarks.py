@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from krein.compare import ObjectPairs
+from krein.compare import Pairs
 from krein.landmarks import MEB
 from krein.measures.vectors import ELM
 
@@ -21,8 +21,8 @@ def run() -> list[dict]:
     N, s = 100_000, 100
     X, codes = problem(N)
 
-    def select() -> ObjectPairs:
-        pairs = ObjectPairs(ELM(), X)
+    def select() -> Pairs:
+        pairs = Pairs(ELM(), X)
         select.found = MEB().select(pairs, codes, np.random.default_rng(0))
         return pairs
 
@@ -30,7 +30,7 @@ def run() -> list[dict]:
     m = len(select.found.indices)
 
     def evaluate() -> None:
-        bare = ObjectPairs(ELM(), X)
+        bare = Pairs(ELM(), X)
         for _ in bare.map_columns(lambda rows, C: None, np.arange(s + m)):
             pass
 
@@ -41,7 +41,7 @@ def run() -> list[dict]:
         Z, labels = problem(size)
         times += best_times(
             lambda Z=Z, labels=labels: MEB().select(
-                ObjectPairs(ELM(), Z), labels, np.random.default_rng(0)
+                Pairs(ELM(), Z), labels, np.random.default_rng(0)
             )
         )
     return [

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from krein.compare import open_pairs
-from krein.compare.workers import single_blas
+from krein.compare.workers import limit_blas_threads
 
 from .timing import row
 
@@ -148,7 +148,7 @@ def tangent() -> list[dict[str, Any]]:
     T = Tangent()._tangents(images[:40]).transpose(0, 2, 1)  # (images, pixels, deformations)
     # BLAS in one thread, as ours: small problems only suffer from more
 
-    @single_blas()
+    @limit_blas_threads()
     def one_side() -> None:
         for i in range(0, 40, 2):
             for j in range(1, 40, 2):
@@ -156,7 +156,7 @@ def tangent() -> list[dict[str, Any]]:
                 np.linalg.lstsq(T[i], u, rcond=None)
                 np.linalg.lstsq(T[j], u, rcond=None)
 
-    @single_blas()
+    @limit_blas_threads()
     def two_sides() -> None:
         for i in range(0, 40, 2):
             for j in range(1, 40, 2):

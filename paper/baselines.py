@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from krein.compare import MatrixPairs
 from krein.core.spectrum import correct
 from krein.landmarks import MEB
+from krein.landmarks.base import given_pairs
 
 INNER = StratifiedKFold(3, shuffle=True, random_state=0)
 
@@ -129,7 +129,7 @@ def _row_and_place(a: Any, b: Any) -> float:
 
 def _meb(K: Any, y: Any) -> Any:
     codes = np.unique(y, return_inverse=True)[1]
-    return MEB().select(MatrixPairs(K), codes, np.random.default_rng(0)).indices
+    return MEB().select(given_pairs(K), codes, np.random.default_rng(0)).indices
 
 
 class Baseline(NamedTuple):

@@ -44,7 +44,7 @@ def test_what_the_readme_names_is_there_after_one_import():
         "reject.RejectingClassifier",
         "measures.available()",
         "landmarks.MEB",
-        "blocks.open_pairs",
+        "compare.open_pairs",
         "datasets.make_checkerboard",
         "IKFD",
         "load",

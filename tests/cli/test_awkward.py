@@ -170,12 +170,12 @@ def test_a_matrix_of_zeros_gives_no_warning_of_numpy(matrices, run):
 
 
 def test_an_error_while_inspecting_names_the_place(files, run, monkeypatch):
-    from krein.compare import ObjectPairs
+    from krein.compare import Pairs
 
     def broken(self, rows, cols):
         raise ValueError("row object 1 and column object 0: the value is NaN")
 
-    monkeypatch.setattr(ObjectPairs, "block", broken)
+    monkeypatch.setattr(Pairs, "block", broken)
     (files / "w.txt").write_text("house\nmaus\nmouse\n")
     code, _, err = run("inspect", "w.txt")
     assert (code, err) == (1, "krein: error: w.txt, line 2, string '1': the value is NaN\n")

@@ -128,7 +128,7 @@ def test_a_matrix_of_distances(files, run):
     (files / "new.csv").write_text("1,2,3\n4,5,6\n")
     code, _, err = run("predict", "m.krein", "new.csv")
     assert code == 1
-    assert "new.csv: X has 3 features" in err
+    assert "new.csv: the values of new objects" in err
 
 
 def test_a_table_of_numbers_with_a_measure_is_one_of_vectors(files, run):

@@ -50,7 +50,7 @@ def blocks(folder):
 
 def run(folder, words=WORDS, measure="levenshtein", **kwargs):
     pairs = open_pairs(measure, words, cache=folder, **kwargs)
-    pairs.evaluations = 0
+    pairs.counter.compared = 0
     pairs.block_rows = lambda n_cols: 5
     values = np.vstack(list(pairs.map_columns(lambda rows, values: values, worker.COLS)))
     return values, pairs
@@ -58,9 +58,9 @@ def run(folder, words=WORDS, measure="levenshtein", **kwargs):
 
 def test_a_second_run_compares_nothing(tmp_path):
     first, pairs = run(tmp_path / "new" / "folder")
-    assert (pairs.evaluations, pairs.reused) == (TOTAL, 0)
+    assert (pairs.evaluations, pairs.counter.reused) == (TOTAL, 0)
     again, pairs = run(tmp_path / "new" / "folder", n_jobs=2)
-    assert (pairs.evaluations, pairs.reused) == (0, TOTAL)
+    assert (pairs.evaluations, pairs.counter.reused) == (0, TOTAL)
     np.testing.assert_array_equal(first, again)
     diagonal = pairs.diagonal(np.arange(9))
     assert pairs.evaluations == 9
@@ -121,7 +121,7 @@ def test_a_damaged_block_is_compared_again(tmp_path):
     three.write_bytes(b"")
     values, pairs = run(tmp_path)
     np.testing.assert_array_equal(values, expected)
-    assert (pairs.evaluations, pairs.reused) == (3 * BLOCK, TOTAL - 3 * BLOCK)
+    assert (pairs.evaluations, pairs.counter.reused) == (3 * BLOCK, TOTAL - 3 * BLOCK)
     assert run(tmp_path)[1].evaluations == 0
 
 
@@ -139,11 +139,11 @@ def test_blocks_are_never_served_to_other_objects(tmp_path):
     others = [*WORDS[:17], "other", *WORDS[18:]]
     values, pairs = run(tmp_path, words=others)
     # of 12 blocks of 5 rows only that of row 17 is another one
-    assert (pairs.evaluations, pairs.reused) == (BLOCK, TOTAL - BLOCK)
+    assert (pairs.evaluations, pairs.counter.reused) == (BLOCK, TOTAL - BLOCK)
     np.testing.assert_array_equal(values, run(None, words=others)[0])
     backwards = WORDS[::-1]
     values, pairs = run(tmp_path, words=backwards)
-    assert pairs.reused == 0
+    assert pairs.counter.reused == 0
     np.testing.assert_array_equal(values, run(None, words=backwards)[0])
 
 
@@ -151,7 +151,7 @@ def test_blocks_without_their_manifest_are_not_served_to_another_measure(tmp_pat
     run(tmp_path)
     (tmp_path / "manifest.json").unlink()
     values, pairs = run(tmp_path, measure="lcs")
-    assert pairs.reused == 0
+    assert pairs.counter.reused == 0
     np.testing.assert_array_equal(values, run(None, measure="lcs")[0])
 
 
@@ -229,7 +229,7 @@ def test_a_full_disk_is_told_and_leaves_a_usable_folder(tmp_path, monkeypatch):
     assert left_behind(tmp_path) == []
     kept = len(blocks(tmp_path))
     assert kept >= 3
-    assert run(tmp_path)[1].reused == kept * BLOCK
+    assert run(tmp_path)[1].counter.reused == kept * BLOCK
 
 
 def test_a_function_is_tried_for_symmetry_once(tmp_path):
@@ -257,7 +257,7 @@ def test_finished_blocks_outlive_a_function_that_fails(tmp_path):
     trouble.unlink()
     values, pairs = run(folder, measure=fragile)
     np.testing.assert_array_equal(values, EXPECTED)
-    assert pairs.reused == 6 * BLOCK
+    assert pairs.counter.reused == 6 * BLOCK
 
 
 def test_symmetric_blocks_are_kept_too(tmp_path):
@@ -267,7 +267,7 @@ def test_symmetric_blocks_are_kept_too(tmp_path):
     again = open_pairs("levenshtein", WORDS, cache=tmp_path)
     np.testing.assert_array_equal(again.block(everything, everything), K)
     assert again.evaluations == 0
-    assert again.reused == first.evaluations
+    assert again.counter.reused == first.evaluations
 
 
 @pytest.mark.parametrize("measure", ["levenshtein", worker.compare])

@@ -7,9 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from krein.compare import matrix as matrix_module
 from krein.compare import open_new_pairs, open_pairs
 from krein.compare.pairs import BLOCK_BYTES
+from krein.measures import given as matrix_module
+from krein.measures.given import GivenColumns
 
 RNG = np.random.default_rng(0)
 S = RNG.normal(size=(50, 50))
@@ -70,8 +71,8 @@ def test_what_is_wrong_is_said_with_its_place(mapped, tmp_path, monkeypatch):
         opened(changed(D, (41, 7), -1.0), "precomputed-distance")
     with pytest.raises(ValueError, match=r"not symmetric: entry \(7, 41\) .*symmetrize=True"):
         opened(changed(S, (41, 7), 100.0))
-    with pytest.raises(ValueError, match=r"square.* got 50 × 49"):
-        opened(S[:, :49])
+    with pytest.raises(ValueError, match=r"N × N, or N × m .* got rows of 49 values"):
+        opened(S[:, :49]).block(np.arange(3), np.arange(3))
     pairs = opened(changed(S, (41, 7), 100.0), symmetrize=True)
     one, two = np.array([41]), np.array([7])
     assert pairs.block(one, two) == pairs.block(two, one) == (100 + S[7, 41]) / 2
@@ -124,11 +125,10 @@ def test_pairs_say_whether_values_lie_in_a_file(tmp_path):
     np.save(tmp_path / "S.npy", S)
     mapped = np.load(tmp_path / "S.npy", mmap_mode="r")
     for matrix in (tmp_path / "S.npy", mapped, np.asarray(mapped), mapped[:, :]):
-        assert open_pairs("precomputed", matrix).mapped
-        assert open_new_pairs("precomputed", matrix, np.arange(3), n_train=50).mapped
+        assert not open_pairs("precomputed", matrix).at_hand
     for matrix in (S, S.tolist(), np.array(mapped)):
-        assert not open_pairs("precomputed", matrix).mapped
-    assert not open_pairs("elm", S).mapped
+        assert open_pairs("precomputed", matrix).at_hand
+    assert not open_pairs("elm", S).at_hand
 
 
 def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
@@ -142,9 +142,9 @@ def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
     except ValueError as error:
         assert "is nan" in str(error)  # noqa: PT017 - the sample may meet it
     else:
-        with pytest.raises(ValueError, match=r"entry \(\d+, 30\) of the matrix is nan"):
+        with pytest.raises(ValueError, match=r"object \d+ and column object 30: the value is nan"):
             pairs.block(np.arange(50), np.array([2, 30]))
-        with pytest.raises(ValueError, match=r"entry \(30, 30\) of the matrix is nan"):
+        with pytest.raises(ValueError, match=r"object 30 and column object 30: the value is nan"):
             pairs.diagonal(np.arange(50))
 
 
@@ -160,17 +160,18 @@ def test_the_check_needs_no_second_matrix():
 
 def test_new_objects_in_both_shapes():
     landmarks = np.array([40, 2, 9])
+    kept = GivenColumns(landmarks, 50)
     for X in (S[:7], S[:7, landmarks]):
-        pairs = open_new_pairs("precomputed", X, landmarks, n_train=50)
+        pairs = open_new_pairs("precomputed", X, kept)
         assert pairs.shape == (7, 3)
         block = pairs.block(np.arange(7), np.arange(3))
         np.testing.assert_array_equal(block, S[:7, landmarks])
-    with pytest.raises(ValueError, match=r"n × 50 .* or n × 3 .*; got 7 × 20"):
-        open_new_pairs("precomputed", S[:7, :20], landmarks, n_train=50)
+    with pytest.raises(ValueError, match=r"n × 50, .* or n × 3, .*; got 7 × 20"):
+        open_new_pairs("precomputed", S[:7, :20], kept)
     X = S[:7].copy()
     X[3, 9] = np.nan
-    pairs = open_new_pairs("precomputed", X, landmarks, n_train=50)
-    with pytest.raises(ValueError, match=r"entry \(3, 9\)"):
+    pairs = open_new_pairs("precomputed", X, kept)
+    with pytest.raises(ValueError, match=r"row object 3 and column object 2: the value is nan"):
         pairs.block(np.arange(7), np.arange(3))
 
 

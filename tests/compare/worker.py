@@ -16,8 +16,7 @@ import time
 
 import numpy as np
 
-from krein.compare import open_pairs
-from krein.compare.pairs import ObjectPairs
+from krein.compare import Pairs, open_pairs
 
 WORDS = ["".join(w) for w in np.random.default_rng(0).choice(list("abcdef"), (60, 6))]
 COLS = np.arange(0, 60, 5)
@@ -43,9 +42,9 @@ def die_at(step: int) -> None:
         setattr(os, name, deadly)
 
 
-def run(folder: str | None) -> tuple[np.ndarray, ObjectPairs]:
+def run(folder: str | None) -> tuple[np.ndarray, Pairs]:
     pairs = open_pairs(compare, WORDS, cache=folder)
-    pairs.evaluations = 0  # without the pairs that were tried for symmetry
+    pairs.counter.compared = 0  # without the pairs that were tried for symmetry
     pairs.block_rows = lambda n_cols: 5
     values = np.vstack(list(pairs.map_columns(lambda rows, values: values, COLS)))
     return values, pairs
@@ -55,4 +54,4 @@ if __name__ == "__main__":
     if len(sys.argv) > 3:
         die_at(int(sys.argv[3]))
     values, pairs = run(sys.argv[1])
-    np.savez(sys.argv[2], values=values, counts=[pairs.evaluations, pairs.reused])
+    np.savez(sys.argv[2], values=values, counts=[pairs.evaluations, pairs.counter.reused])

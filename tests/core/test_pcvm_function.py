@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from krein.core import pcvm_function
+from krein.core.pcvm import powers as pcvm_function
 from krein.core.pcvm.basis import basis_values
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.powers import POWERS, choose_function, clearly_positive

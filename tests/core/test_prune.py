@@ -104,7 +104,7 @@ def test_nothing_dropped_is_the_same_for_an_ill_conditioned_kernel(m):
 def test_landmarks_that_repeat_each_other_go_first(kind):
     values, y, space, _ = problem(m=10, kind=kind)
     twice = np.r_[0:10, 0:10]
-    double = LandmarkSpace.of(space.core[np.ix_(twice, twice)], kind)
+    double = LandmarkSpace.of(space.landmark_values[np.ix_(twice, twice)], kind)
     B = double.coordinates(values[:, twice])
     moments2 = ClassMoments.of(B, y, 3, origin=double.origin())
     pruned = prune_landmarks(double, moments2, fit_fisher(moments2), "oas")

@@ -4,25 +4,21 @@ import numpy as np
 import pytest
 
 import krein.core.pcvm.left_out
+import krein.data.dataset
+import krein.data.files
 import krein.data.opening
-import krein.estimators.elsewhere
-import krein.estimators.moments
-import krein.estimators.pcvm
-import krein.estimators.witnesses
+import krein.data.partitioned
+import krein.estimators.calibration
 
 
 @pytest.fixture
 def few_candidates(monkeypatch):
     """Have 500 objects count as many: more are never in memory together."""
-    for module in (
-        krein.estimators.elsewhere,
-        krein.estimators.moments,
-        krein.estimators.pcvm,
-        krein.estimators.witnesses,
-        krein.data.opening,
-    ):
+    for module in (krein.estimators.calibration, krein.data.opening):
         monkeypatch.setattr(module, "CANDIDATES", 500)
-    monkeypatch.setattr(krein.estimators.witnesses, "WITNESSES", 700)
+    for kind in (krein.data.files.Files, krein.data.partitioned.Partitioned):
+        monkeypatch.setattr(kind, "candidates", 500)
+    monkeypatch.setattr(krein.estimators.calibration, "SAMPLE_SIZE", 700)
     monkeypatch.setattr(krein.core.pcvm.left_out, "LEFT_OUT_ROWS", 700)
 
 

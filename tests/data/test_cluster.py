@@ -2,7 +2,6 @@
 
 import logging
 import warnings
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +13,7 @@ from krein import IKFD, IKQD, PCVM
 from krein.core.ordered import FAN
 from krein.core.pcvm.rows import rows_a_block
 from krein.core.space import LandmarkSpace
-from krein.estimators.elsewhere import FeatureTerm
+from krein.estimators.pcvm import FeatureTerm
 
 from .conftest import equal_models, make_points, make_words
 
@@ -29,19 +28,21 @@ with warnings.catch_warnings():
 
 from distributed import Client, LocalCluster
 
-from krein.data.clustered import Clustered, blocks_of
-from krein.data.collection import Work
-from krein.data.columns import GivenColumns
-from krein.data.piece import Origin, Piece
+from krein.data.chunk import Chunk, LandmarkColumns, Origin
+from krein.data.daskcollections import DaskCollection, spread
+from krein.data.partitioned import blocks_of
 from krein.data.planning import (
     FEATURE_BYTES,
     LONGEST_SECONDS,
     SCHEDULING_SECONDS,
+    Work,
     count_tasks,
+    rows_per_task,
     rows_to_keep,
 )
-from krein.data.spreading import spread
 from krein.io import open_source
+from krein.measures import get_measure
+from krein.measures.given import GivenColumns
 
 N = 1500
 WORDS, LABELS = make_words(N)
@@ -114,15 +115,14 @@ def test_a_bag_gives_the_temperature_that_memory_gives(make, many, client, reque
 def test_blocks_that_are_kept_are_let_go(client):
     X, y = make_points(900)
     D = np.linalg.norm(X[:, None] - X[None, ::30], axis=2)
-    term = FeatureTerm(
-        GivenColumns(30, "dissimilarity"),
-        LandmarkSpace.of(D[::30], "dissimilarity"),
-        np.zeros(29),
-        np.array([0, 1]),
+    space = LandmarkSpace.of(D[::30], "dissimilarity")
+    given, none = get_measure("precomputed-distance"), np.empty(0, dtype=np.intp)
+    columns = LandmarkColumns(
+        given, GivenColumns(np.arange(30), 30), np.arange(0, 900, 30), none, D[:0]
     )
-    with Clustered(da.from_array(D, chunks=(300, 30)), y) as data:
-        term = replace(term, origin=term.space.origin())
-        kept, _ = data.features(term, 30, 300, Work(900, 30), None)
+    term = FeatureTerm(columns, space, space.origin(), np.array([0, 1]), None)
+    with DaskCollection(da.from_array(D, chunks=(300, 30)), y) as data:
+        kept, _ = data.keep(term, 30, 300)
         other = kept.under("-d")
         np.testing.assert_allclose(other.mean, -D.mean(axis=0))
         kept.close()
@@ -153,10 +153,11 @@ def test_values_that_were_computed_before(client):
     assert sure.fit(columns, y).temperature_ == sure.fit(K, y).temperature_ != 1
     rule = IKFD("precomputed", random_state=0).fit(lazy, y)
     equal_models(IKFD("precomputed", random_state=0).fit(K, y), rule, K)
-    with pytest.raises(ValueError, match="600 × m with landmarks= the m rows"):
+    with pytest.raises(ValueError, match="N × m with landmarks= the m rows"):
         IKFD("precomputed").fit(columns, y)
     K[7, landmarks[2]] = np.nan
-    with pytest.raises(ValueError, match="partition 0, object 7: the value to landmark 2 is nan"):
+    named = r"partition 0, object 7, with landmark 2 \(object 65\): the value is nan"
+    with pytest.raises(ValueError, match=named):
         IKFD("precomputed", landmarks=landmarks).fit(
             da.from_array(K[:, landmarks], chunks=(250, 5)), y
         )
@@ -248,22 +249,22 @@ def _common(a, b):
 
 
 def test_tasks_take_seconds(client):
-    data = Clustered(da.zeros((10_000_000, 2), chunks=(100_000, 2)), np.zeros(10_000_000))
+    data = DaskCollection(da.zeros((10_000_000, 2), chunks=(100_000, 2)), np.zeros(10_000_000))
     grid = 2621
     for pace in (1e-6, 1e-5, 1e-4, 1e-3):
-        step = data._step(grid, pace)
+        step = rows_per_task(10_000_000, pace, grid, 100, data.engine.threads)
         assert step % grid == 0
         assert step * pace < 8
         assert step * pace > 0.5 or 100_000 / 3 < step < 3 * 100_000  # as long as a partition
-        cuts = data._cuts(step)
+        cuts = data.cuts(step)
         covered = [(p * 100_000 + a, p * 100_000 + b) for cut in cuts for p, a, b in cut]
         assert covered[0][0] == 0
         assert covered[-1][1] == 10_000_000
         assert all(a[1] == b[0] for a, b in pairwise(covered))
-    assert data._step(grid, 1.0) == grid
-    few = Clustered(da.zeros((30_000, 2), chunks=(10_000, 2)), np.zeros(30_000))
-    assert few._step(grid, 1e-3) == grid  # every worker has something to do
-    assert few._step(grid, 1e-6) >= 8 * grid  # where it would be longer at asking, it has not
+    assert rows_per_task(10_000_000, 1.0, grid, 100, 2) == grid
+    assert rows_per_task(30_000, 1e-3, grid, 3, 2) == grid  # every worker has something to do
+    # where it would be longer at asking, it has not
+    assert rows_per_task(30_000, 1e-6, grid, 3, 2) >= 8 * grid
 
 
 @pytest.mark.parametrize("work", [0.01, 1.0, 100.0, 1e5])
@@ -293,7 +294,7 @@ def test_what_stays_is_a_whole_branch_and_not_too_much(N, m, seconds, threads):
         assert rows < FAN * N
 
 
-def test_blocks_of_a_piece_know_where_their_objects_lie():
+def test_blocks_of_a_chunk_know_where_their_objects_lie():
     class Part:
         def __init__(self, name):
             self.name = name
@@ -301,8 +302,9 @@ def test_blocks_of_a_piece_know_where_their_objects_lie():
         def where(self, i):
             return f"{self.name}{i}"
 
-    piece = Piece(40, list("abcdefgh"), None, (Origin(Part("x"), 5, 3), Origin(Part("y"), 0, 5)))
-    blocks = list(blocks_of(piece, 3))
+    origins = (Origin(Part("x"), 5, 3), Origin(Part("y"), 0, 5))
+    chunk = Chunk(40, list("abcdefgh"), origins=origins, size=8)
+    blocks = list(blocks_of(chunk, 3))
     assert [block.start for block in blocks] == [40, 43, 46]
     told = [block.where(i) for block in blocks for i in range(len(block))]
     assert told == ["x5", "x6", "x7", "y0", "y1", "y2", "y3", "y4"]
@@ -314,7 +316,7 @@ def test_labels_that_do_not_fit_are_refused(client):
         IKFD("levenshtein").fit(X)
     with pytest.raises(ValueError, match="1500 objects but 1499 labels"):
         IKFD("levenshtein").fit(X, LABELS[:-1])
-    with pytest.raises(ValueError, match="X has 3 partitions and y has 4"):
+    with pytest.raises(ValueError, match="X has 3 partitions and labels have 4"):
         IKFD("levenshtein").fit(X, bag(LABELS.tolist(), 4))
     with pytest.raises(ValueError, match=r"partition \d: \d+ objects were expected, and 500 found"):
         IKFD("levenshtein").fit(X, db.concat([bag(LABELS[:600].tolist(), 1), bag(LABELS[600:], 2)]))

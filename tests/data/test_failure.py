@@ -22,9 +22,9 @@ pytest.importorskip("distributed")
 import dask.bag as db
 from distributed import Client, LocalCluster
 
-from krein.data.client import connect
-from krein.data.clustered import Clustered
-from krein.data.clusterrows import ClusterRows
+from krein.data.daskcollections import DaskCollection
+from krein.data.daskengine import connect
+from krein.data.keptfeatures import KeptRows
 
 N = 1200
 WORDS, LABELS = make_words(N)
@@ -98,7 +98,7 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows a block
     passes, victims = [], []
 
-    def counted(self, term, own=ClusterRows.sum):
+    def counted(self, term, own=KeptRows.sum):
         passes.append(term)
         if len(passes) == 20:
             block = self.kept.blocks[0]
@@ -107,7 +107,7 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
             os.kill(victims[0], signal.SIGKILL)
         return own(self, term)
 
-    monkeypatch.setattr(ClusterRows, "sum", counted)
+    monkeypatch.setattr(KeptRows, "sum", counted)
     there = PCVM("levenshtein", landmarks=CHOSEN).fit(*bags())
     assert len(passes) > 30
     assert victims[0] not in client.run(os.getpid).values()
@@ -124,7 +124,7 @@ def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):
     clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster is as before
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
     vars(lazy).update({k: v for k, v in vars(clf).items() if k not in lazy.get_params()})
-    with pytest.raises(ObjectError, match="partition 4, object 0, with landmark 0: Alike"):
+    with pytest.raises(ObjectError, match=r"4, object 0, with landmark 0 \(object 3\): Alike"):
         lazy.predict(X).compute()
     assert not client.processing() or not any(client.processing().values())
 
@@ -192,13 +192,13 @@ def test_a_lost_scheduler_is_told_within_seconds(tmp_path, monkeypatch):
             clf = IKFD("levenshtein", landmarks=CHOSEN).fit(*bags(2))
             killed = []
 
-            def die(*args, real=Clustered._step, **kwargs):
+            def die(*args, real=DaskCollection._pilot, **kwargs):
                 elsewhere.kill()
                 elsewhere.wait()
                 killed.append(time.monotonic())
                 return real(*args, **kwargs)
 
-            monkeypatch.setattr(Clustered, "_step", die)
+            monkeypatch.setattr(DaskCollection, "_pilot", die)
             for _ in range(2):  # while it is lost, and when it has been for a while
                 with pytest.raises(ConnectionError, match=r"scheduler at .* is lost\. With cache="):
                     clf.fit(*bags(2))

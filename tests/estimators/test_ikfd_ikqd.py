@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import krein
 from krein import IKFD, IKQD
+from krein.compare import open_new_pairs
 from krein.landmarks import Random
 
 from ..market import with_eigenvalues
@@ -212,7 +213,9 @@ def test_the_threads_of_blas_move_no_digit(cls, landmarks):
 def test_dual_coefficients_are_the_model():
     clf = IKFD(random_state=0).fit(X, y)
     C = clf.space_.similarities(
-        clf._open_new(X).block(np.arange(150), np.arange(len(clf.landmarks_)))
+        open_new_pairs("elm", X, clf.landmark_objects_).block(
+            np.arange(150), np.arange(len(clf.landmarks_))
+        )
     )
     scores = C @ clf.dual_coef_ + clf.intercept_
     assert_allclose(softmax(scores, axis=1), clf.predict_proba(X), atol=1e-10)
@@ -268,7 +271,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="not symmetric"):
             IKFD("precomputed").fit(K, y)
         assert IKFD("precomputed", symmetrize=True).fit(K, y).score(X @ X.T, y) > 0.5
-        with pytest.raises(ValueError, match="square"):
+        with pytest.raises(ValueError, match=r"N × N, or N × m with landmarks="):
             IKFD("precomputed").fit(X, y)
 
     def test_wrong_objects_for_the_measure(self):

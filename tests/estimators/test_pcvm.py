@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 
 import krein
 import krein.core.pcvm.rows
-import krein.estimators.pcvm
+import krein.data.memory
 from krein import PCVM
 
 from ..market import with_eigenvalues
@@ -208,7 +208,7 @@ def test_threads_that_share_a_pass_move_no_digit(multiclass, monkeypatch):
     labels = np.digitize(np.hypot(Z[:, 0], Z[:, 1]) + 0.2 * rng.normal(size=1500), [1.0, 1.6])
     found = []
     for shared, n_jobs in ((2**60, 1), (0, 1), (0, 3)):
-        monkeypatch.setattr(krein.estimators.pcvm, "SHARED_BYTES", shared)
+        monkeypatch.setattr(krein.data.memory, "SHARED_BYTES", shared)
         clf = PCVM(landmarks=np.arange(0, 1500, 40), multiclass=multiclass, n_jobs=n_jobs)
         found.append(clf.fit(Z, labels).predict_proba(Z))
     assert_array_equal(found[0], found[1])

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from krein import IKFD, IKQD, PCVM, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from krein.compare import open_pairs
 from krein.landmarks import MEB, Random
 
 ESTIMATORS = [
@@ -90,7 +91,7 @@ def test_matrices_are_split_along_both_axes(cls, measure):
 
 def test_a_matrix_gives_what_the_objects_give():
     X, y = load_iris(return_X_y=True)
-    K = NystromMap("elm", landmarks="all").fit(X)._open(X).block(np.arange(150), np.arange(150))
+    K = open_pairs("elm", X).block(np.arange(150), np.arange(150))
     given = np.arange(0, 150, 10)
     a = IKFD("elm", landmarks=given).fit(X, y).decision_function(X)
     b = IKFD("precomputed", landmarks=given).fit(K, y).decision_function(K)

@@ -5,9 +5,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from krein import IKFD, NystromMap
-from krein.compare import MatrixPairs, ObjectPairs
+from krein.compare import Pairs
 from krein.landmarks import MEB, Auto
 from krein.landmarks.auto import _better, _sample, _settled, _smallest_good
+from krein.landmarks.base import given_pairs
 from krein.measures.vectors import ELM, Manhattan
 
 
@@ -42,7 +43,7 @@ def test_every_evaluation_is_used_again():
     X, y = checkerboard(300)
     clf = IKFD("elm", landmarks="auto", random_state=0).fit(X, y)
     tried = clf.selection_.details["curve"]["landmarks"][-1]
-    spent = ObjectPairs(ELM(), X)
+    spent = Pairs(ELM(), X)
     MEB().select(spent, y, np.random.default_rng(0))
     assert clf.kernel_evaluations_ <= spent.evaluations + 300 * tried
     assert clf.selection_.values is None, "the values are let go when the model stands"
@@ -104,7 +105,7 @@ def test_sampling_follows_the_loss_and_takes_nobody_twice():
 def test_parameters(options, message):
     X, y = checkerboard(100)
     with pytest.raises(ValueError, match=message):
-        Auto(**options).select(MatrixPairs(X @ X.T), y, np.random.default_rng(0))
+        Auto(**options).select(given_pairs(X @ X.T), y, np.random.default_rng(0))
 
 
 def test_too_few_objects():

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from krein import IKFD, NystromMap
-from krein.compare import MatrixPairs, ObjectPairs
+from krein.compare import Pairs
 from krein.core.convert import double_centre
 from krein.datasets import make_three_gaussians
 from krein.landmarks import (
@@ -17,6 +17,7 @@ from krein.landmarks import (
     Random,
     get_rule,
 )
+from krein.landmarks.base import given_pairs
 from krein.landmarks.leverage import ridge_leverage
 from krein.measures.function import FunctionMeasure
 from krein.measures.vectors import ELM
@@ -50,10 +51,8 @@ def points(n=90, seed=0):
 def lazy(X, kind="similarity", psd=None):
     """A measure that is evaluated: indefinite similarity, or its dissimilarity."""
     if kind == "similarity":
-        return ObjectPairs(FunctionMeasure(lambda a, b: float(np.tanh(a @ b - 3)), psd=psd), X)
-    return ObjectPairs(
-        FunctionMeasure(lambda a, b: float(np.abs(a - b).sum()), kind=kind, psd=psd), X
-    )
+        return Pairs(FunctionMeasure(lambda a, b: float(np.tanh(a @ b - 3)), psd=psd), X)
+    return Pairs(FunctionMeasure(lambda a, b: float(np.abs(a - b).sum()), kind=kind, psd=psd), X)
 
 
 def check(selection, n):
@@ -71,18 +70,18 @@ def test_from_a_lazy_measure_and_from_a_matrix(rule, kind):
     check(selection, 90)
     assert pairs.evaluations <= 90 * 100 + 90 * (len(selection.indices) + 2) + 500 * 7
     everyone = np.arange(90)
-    matrix = MatrixPairs(lazy(X, kind).block(everyone, everyone), kind)
+    matrix = given_pairs(lazy(X, kind).block(everyone, everyone), kind)
     check(rule.select(matrix, codes, rng()), 90)
 
 
 @rules
 def test_the_same_seed_gives_the_same_landmarks_whatever_the_blocks(rule, monkeypatch):
     X, codes = points(300)
-    first = rule.select(ObjectPairs(ELM(), X, n_jobs=1), codes, rng()).indices
-    again = rule.select(ObjectPairs(ELM(), X, n_jobs=3), codes, rng()).indices
+    first = rule.select(Pairs(ELM(), X, n_jobs=1), codes, rng()).indices
+    again = rule.select(Pairs(ELM(), X, n_jobs=3), codes, rng()).indices
     assert_array_equal(first, again)
     monkeypatch.setattr("krein.compare.pairs.BLOCK_BYTES", 5000)
-    small = rule.select(ObjectPairs(ELM(), X, n_jobs=2), codes, rng()).indices
+    small = rule.select(Pairs(ELM(), X, n_jobs=2), codes, rng()).indices
     assert_array_equal(first, small)
 
 
@@ -90,15 +89,15 @@ def test_the_same_seed_gives_the_same_landmarks_whatever_the_blocks(rule, monkey
 def test_the_unit_does_not_matter(rule):
     X, codes = points()
     K = np.tanh(X @ X.T - 3)
-    a = rule.select(MatrixPairs(K), codes, rng()).indices
-    b = rule.select(MatrixPairs(1e6 * K), codes, rng()).indices
+    a = rule.select(given_pairs(K), codes, rng()).indices
+    b = rule.select(given_pairs(1e6 * K), codes, rng()).indices
     assert_array_equal(a, b)
 
 
 @rules
 @pytest.mark.parametrize("K", [np.ones((12, 12)), np.zeros((12, 12))], ids=["identical", "zero"])
 def test_identical_objects_and_a_zero_block(rule, K):
-    selection = rule.select(MatrixPairs(K), np.arange(12) % 2, rng())
+    selection = rule.select(given_pairs(K), np.arange(12) % 2, rng())
     check(selection, 12)
 
 
@@ -107,41 +106,41 @@ def test_without_labels(rule):
     X, _ = points()
     if getattr(rule, "stratified", False):
         with pytest.raises(ValueError, match="needs labels"):
-            rule.select(ObjectPairs(ELM(), X), None, rng())
+            rule.select(Pairs(ELM(), X), None, rng())
     else:
-        check(rule.select(ObjectPairs(ELM(), X), None, rng()), 90)
+        check(rule.select(Pairs(ELM(), X), None, rng()), 90)
 
 
 @pytest.mark.parametrize("name", ["kmeans", "entropy", "random", "leverage"])
 def test_the_number_is_mebs_where_none_is_given(name):
     X, codes = points()
-    number = len(MEB().select(ObjectPairs(ELM(), X), codes, rng()).indices)
-    assert len(get_rule(name).select(ObjectPairs(ELM(), X), codes, rng()).indices) == number
+    number = len(MEB().select(Pairs(ELM(), X), codes, rng()).indices)
+    assert len(get_rule(name).select(Pairs(ELM(), X), codes, rng()).indices) == number
     with pytest.raises(ValueError, match="at least 1; got 0"):
-        get_rule(name, 0).select(ObjectPairs(ELM(), X), codes, rng())
+        get_rule(name, 0).select(Pairs(ELM(), X), codes, rng())
     with pytest.raises(ValueError, match="n_landmarks=91 landmarks were asked for among 90"):
-        get_rule(name, 91).select(ObjectPairs(ELM(), X), codes, rng())
-    assert len(get_rule(name, 90).select(ObjectPairs(ELM(), X), codes, rng()).indices) == 90
+        get_rule(name, 91).select(Pairs(ELM(), X), codes, rng())
+    assert len(get_rule(name, 90).select(Pairs(ELM(), X), codes, rng()).indices) == 90
 
 
 class TestMEB:
     def test_two_of_every_class_at_least(self):
         X, codes = points()
         X[codes == 1] = 1.0  # a class of identical objects
-        chosen = MEB().select(ObjectPairs(ELM(), X), codes, rng()).indices
+        chosen = MEB().select(Pairs(ELM(), X), codes, rng()).indices
         assert (np.bincount(codes[chosen]) >= 2).all()
 
     def test_a_class_of_one(self):
         X, codes = points()
         codes[5] = 3
         with pytest.warns(UserWarning, match=r"one object \(row 5\)"):
-            chosen = MEB().select(ObjectPairs(ELM(), X), codes, rng()).indices
+            chosen = MEB().select(Pairs(ELM(), X), codes, rng()).indices
         assert 5 in chosen
 
     def test_every_object_lies_in_its_ball(self):
         X, codes = points()
         for kernel, psd in ((ELM().block(X, X), True), (np.tanh(X @ X.T - 3), False)):
-            selection = MEB(psd=psd).select(MatrixPairs(kernel), codes, rng())
+            selection = MEB(psd=psd).select(given_pairs(kernel), codes, rng())
             assert selection.details["psd"] is psd
             for c, ball in enumerate(selection.details["balls"]):
                 K = kernel[np.ix_(codes == c, codes == c)]
@@ -153,11 +152,11 @@ class TestMEB:
 
     def test_definiteness_is_found_out_and_told(self):
         X, codes = points()
-        assert MEB().select(MatrixPairs(X @ X.T), codes, rng()).details["psd"] is True
+        assert MEB().select(given_pairs(X @ X.T), codes, rng()).details["psd"] is True
         K = with_eigenvalues([5, -4, 3], 90)
-        assert MEB().select(MatrixPairs(K), codes, rng()).details["psd"] is False
+        assert MEB().select(given_pairs(K), codes, rng()).details["psd"] is False
         D = np.linalg.norm(X[:, None] - X[None], axis=2)
-        euclidean = MatrixPairs(D, "dissimilarity")
+        euclidean = given_pairs(D, "dissimilarity")
         assert MEB().select(euclidean, codes, rng()).details["psd"] is True
         assert MEB(psd=False).select(euclidean, codes, rng()).details["psd"] is False
 
@@ -167,8 +166,8 @@ class TestMEB:
         measure = FunctionMeasure(
             lambda a, b: float(np.linalg.norm(a - b)), kind="dissimilarity", psd=True
         )
-        lazily = MEB().select(ObjectPairs(measure, X), codes, rng()).details["balls"]
-        dense = MEB().select(MatrixPairs(double_centre(D**2)), codes, rng()).details["balls"]
+        lazily = MEB().select(Pairs(measure, X), codes, rng()).details["balls"]
+        dense = MEB().select(given_pairs(double_centre(D**2)), codes, rng()).details["balls"]
         assert_allclose([b.radius for b in lazily], [b.radius for b in dense], rtol=0.01)
 
     def test_a_sketch_costs_at_most_its_columns(self):
@@ -179,7 +178,7 @@ class TestMEB:
 
     def test_the_psd_route_costs_a_column_for_each_core_point(self):
         X, codes = points(900)
-        pairs = ObjectPairs(ELM(), X)
+        pairs = Pairs(ELM(), X)
         selection = MEB().select(pairs, codes, rng())
         columns = sum(ball.columns_used * 300 for ball in selection.details["balls"])
         assert pairs.evaluations == 900 + columns
@@ -187,7 +186,7 @@ class TestMEB:
     def test_smaller_epsilon_gives_more_landmarks(self):
         X, codes = points(300)
         sizes = [
-            len(MEB(epsilon=e).select(ObjectPairs(ELM(), X), codes, rng()).indices)
+            len(MEB(epsilon=e).select(Pairs(ELM(), X), codes, rng()).indices)
             for e in (0.3, 0.01, 0.0001)
         ]
         assert sizes[0] < sizes[1] <= sizes[2]
@@ -196,7 +195,7 @@ class TestMEB:
     def test_epsilon(self, epsilon):
         X, codes = points()
         with pytest.raises(ValueError, match="epsilon must be positive"):
-            MEB(epsilon=epsilon).select(ObjectPairs(ELM(), X), codes, rng())
+            MEB(epsilon=epsilon).select(Pairs(ELM(), X), codes, rng())
 
 
 class TestEntropy:
@@ -204,7 +203,7 @@ class TestEntropy:
     def test_entropy_rises_and_is_that_of_the_subset(self, psd):
         X, _ = points(200)
         K = ELM().block(X, X)
-        pairs = ObjectPairs(ELM(), X) if psd else MatrixPairs(K)
+        pairs = Pairs(ELM(), X) if psd else given_pairs(K)
         selection = Entropy(n_landmarks=8).select(pairs, None, rng())
         path = selection.details["entropy"]
         assert (np.diff(path) > 0).all()
@@ -214,14 +213,14 @@ class TestEntropy:
 
     def test_an_indefinite_kernel_is_no_danger(self):
         K = with_eigenvalues([5, -6, 3, -2], 60)
-        selection = Entropy(n_landmarks=5).select(MatrixPairs(K), None, rng())
+        selection = Entropy(n_landmarks=5).select(given_pairs(K), None, rng())
         assert np.isfinite(selection.details["entropy"]).all()
 
 
 def test_kmeans_puts_a_landmark_into_every_cluster():
     random = np.random.default_rng(0)
     X = np.concatenate([random.normal(size=(50, 2)) * 0.1 + c for c in ([0, 0], [9, 0], [0, 9])])
-    chosen = KMeans(n_landmarks=3).select(MatrixPairs(X @ X.T), None, rng()).indices
+    chosen = KMeans(n_landmarks=3).select(given_pairs(X @ X.T), None, rng()).indices
     assert_array_equal(np.sort(chosen // 50), [0, 1, 2])
 
 
@@ -229,7 +228,7 @@ def test_stratified_draws_hit_every_class():
     codes = np.r_[np.zeros(97, int), 1, 2, 2]
     for seed in range(10):
         random = np.random.default_rng(seed)
-        pairs = MatrixPairs(np.eye(100))
+        pairs = given_pairs(np.eye(100))
         chosen = Random(n_landmarks=5, stratified=True).select(pairs, codes, random).indices
         assert set(codes[chosen]) == {0, 1, 2}
 
@@ -255,7 +254,7 @@ def test_leverage_prefers_the_object_nobody_else_resembles():
     hits = [
         99
         in Leverage(n_landmarks=4, sketch=100)
-        .select(MatrixPairs(X @ X.T), None, np.random.default_rng(s))
+        .select(given_pairs(X @ X.T), None, np.random.default_rng(s))
         .indices
         for s in range(20)
     ]

@@ -105,7 +105,7 @@ def command(
         comparison,
         landmarks=landmarks,
         n_landmarks=n_landmarks,
-        calibrate=model != "pcvm" if calibrate is None else calibrate,
+        calibrate=calibrates(model) if calibrate is None else calibrate,
         symmetrize=symmetrize,
         n_jobs=jobs,
         cache=cache,
@@ -137,10 +137,17 @@ def command(
 
 def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     """Return the estimator that the options ask for."""
-    from .. import estimators
+    from ..estimators.registry import MODELS
 
-    made = getattr(estimators, model.upper())
+    made = MODELS[model].estimator
     return made(comparison.measure, measure_params=comparison.params or None, **params)
+
+
+def calibrates(model: str) -> bool:
+    """Whether a model is calibrated unless somebody says no."""
+    from ..estimators.registry import MODELS
+
+    return MODELS[model].calibrate
 
 
 def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
@@ -153,7 +160,7 @@ def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
 
 def beginning(source: Source) -> tuple[Chunk, bool]:
     """Return all objects, or the first of more than are held in memory, and whether it is all."""
-    from ..data import CANDIDATES
+    from ..data.dataset import CANDIDATES
 
     if source.kind == "matrix" or not source.rereadable:
         return source.read(), True
@@ -163,8 +170,8 @@ def beginning(source: Source) -> tuple[Chunk, bool]:
 
 def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
     """Hand the objects out to the workers of a cluster, and fit there."""
-    from ..data.client import connect
-    from ..data.spreading import spread
+    from ..data.daskcollections import spread
+    from ..data.daskengine import connect
 
     if source.kind == "matrix":
         raise click.UsageError("--cluster compares objects; a matrix has been compared already")
@@ -193,10 +200,11 @@ def describe(estimator: Any, model: str, landmarks: str) -> str:
 
 def describe_cost(estimator: Any, n: int) -> str:
     """Return what it cost, beside comparing everybody with everybody."""
-    from ..compare import is_precomputed
+    from ..measures import get_measure
 
     pairs = estimator.kernel_evaluations_
-    if is_precomputed(estimator.measure):  # some are read more than once: a share says nothing
+    measure = get_measure(estimator.measure, estimator.measure_params)
+    if measure.accepts == "values":  # some are read more than once: a share says nothing
         return f"nothing, the matrix is given; a prediction reads {len(estimator.landmarks_):,}"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "

@@ -124,9 +124,9 @@ class Predictor:
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, as the kind that the model was fitted to."""
-        from ..compare import is_precomputed
+        from ..measures import get_measure
 
-        given = is_precomputed(self.model.measure)
+        given = get_measure(self.model.measure, self.model.measure_params).accepts == "values"
         header = False if no_header else None
         if given and input_format is None:
             return open_source(path, format="matrix", header=header, **named)

@@ -8,13 +8,14 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from ..compare import MatrixPairs, Pairs, open_pairs
+from ..compare import Pairs, open_pairs
 from ..compare.digests import object_digests
-from ..compare.matrix import as_matrix, check_square
 from ..core.checks import Array
 from ..core.convert import double_centre
 from ..core.spectrum import estimate_spectrum
 from ..io import Chunk, DataError
+from ..landmarks.base import given_pairs
+from ..measures.given import as_matrix, check_square
 
 NEGATIVE = 0.01
 """Up to this share of the spectrum, what is negative may be noise."""
@@ -115,7 +116,7 @@ def look_at_values(
         values = pairs.block(everyone, everyone)
     except (ValueError, TypeError) as error:
         raise chunk.located(error) from error
-    known = MatrixPairs(values, pairs.kind)
+    known = given_pairs(values, pairs.kind)
     return {"asymmetry": None, "looks_like": None, **_spectrum(known, len(chunk), 0), **_degenerate(
         values, chunk.names
     )}  # fmt: skip
@@ -138,7 +139,8 @@ def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[s
         if "not symmetric" not in str(error):
             raise DataError(f"{chunk.path}: {error}") from error
         asymmetry = str(error).split(";")[0].removeprefix("the matrix is ")
-    pairs = MatrixPairs(matrix, kind, symmetrize=True)
+    name = "precomputed-distance" if distance else "precomputed"
+    pairs = open_pairs(name, matrix, symmetrize=True)
     rng = np.random.default_rng(seed)
     n = len(pairs)
     some = np.sort(rng.choice(n, min(n, 2 * size), replace=False))

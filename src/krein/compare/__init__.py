@@ -1,18 +1,6 @@
-"""Who compares which pairs when: blocks of rows, shared out, counted, kept."""
+"""Who compares which pairs: blocks of rows, shared out among workers, counted, kept."""
 
-from .matrixpairs import MatrixPairs
-from .opening import is_precomputed, open_new_pairs, open_pairs
-from .pairs import ObjectPairs, Pairs, SubsetPairs
-from .shared import PairStore, SharedPairs
+from .opening import open_new_pairs, open_pairs
+from .pairs import Pairs
 
-__all__ = [
-    "MatrixPairs",
-    "ObjectPairs",
-    "PairStore",
-    "Pairs",
-    "SharedPairs",
-    "SubsetPairs",
-    "is_precomputed",
-    "open_new_pairs",
-    "open_pairs",
-]
+__all__ = ["Pairs", "open_new_pairs", "open_pairs"]

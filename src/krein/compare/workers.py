@@ -41,7 +41,7 @@ def count_workers(n_jobs: int | None, *, default_all: bool) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, processors() + 1 + int(n_jobs))
 
 
-class _SingleBLAS:
+class _BlasLimit:
     """BLAS held to one thread while any caller is inside, whichever leaves first."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class _SingleBLAS:
                     self.limits = None
 
 
-single_blas = _SingleBLAS()
+limit_blas_threads = _BlasLimit()
 
 
 def in_order(
@@ -90,7 +90,7 @@ def in_order(
     queue = iter(items)
     first = list(islice(queue, 2))
     everything = chain(first, queue)
-    with single_blas():
+    with limit_blas_threads():
         if workers == 1 or len(first) <= 1:
             yield from map(task, everything)
             return

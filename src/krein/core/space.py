@@ -31,7 +31,7 @@ class LandmarkSpace:
            [1.]])
     """
 
-    core: Array  # (m, m): values of the measure between the landmarks, as they came
+    landmark_values: Array  # (m, m): values of the measure between the landmarks, as they came
     basis: LandmarkBasis
     centre: LandmarkCentre | None  # None for a similarity
     rank: int | None = None  # at most so many coordinates
@@ -39,16 +39,16 @@ class LandmarkSpace:
     @classmethod
     def of(
         cls,
-        core: Array,
+        landmark_values: Array,
         kind: Literal["similarity", "dissimilarity"],
         *,
         tol: float = RANK_TOLERANCE,
         rank: int | None = None,
     ) -> LandmarkSpace:
         """Return the space of landmarks with these values between them. O(m³)."""
-        centre = LandmarkCentre.of(core) if kind == "dissimilarity" else None
-        W = core if centre is None else centre.similarities(core)
-        return cls(core, landmark_basis(W, tol=tol, rank=rank), centre, rank)
+        centre = LandmarkCentre.of(landmark_values) if kind == "dissimilarity" else None
+        W = landmark_values if centre is None else centre.similarities(landmark_values)
+        return cls(landmark_values, landmark_basis(W, tol=tol, rank=rank), centre, rank)
 
     @property
     def kind(self) -> Literal["similarity", "dissimilarity"]:
@@ -70,8 +70,8 @@ class LandmarkSpace:
 
     def origin(self) -> Array:
         """Return the mean coordinates of the landmarks: a point near the data. O(m²·r)."""
-        return self.coordinates(self.core).mean(axis=0)
+        return self.coordinates(self.landmark_values).mean(axis=0)
 
     def restricted(self, kept: Indices) -> LandmarkSpace:
         """Return the space of the landmarks `kept` alone. O(m³)."""
-        return LandmarkSpace.of(self.core[np.ix_(kept, kept)], self.kind, rank=self.rank)
+        return LandmarkSpace.of(self.landmark_values[np.ix_(kept, kept)], self.kind, rank=self.rank)

@@ -1,42 +1,18 @@
-"""Objects that do not fit into memory, or lie on other machines.
+"""Where objects live: in memory, in files, or on a cluster, behind one protocol."""
 
-A `Collection` is where they lie: `Streamed` reads files by chunks, `Clustered` runs on Dask. Both
-run the same terms over the same grid of blocks, numbered from the first object on, and sum in the
-same order as a fit in memory: the numbers agree to the last bit.
-"""
-
-from .collection import (
-    CANDIDATES,
-    Candidates,
-    Collection,
-    FeatureBlock,
-    Survey,
-    Work,
-    draw,
-    survey,
-)
-from .columns import Columns, Counted, GivenColumns, LandmarkColumns
-from .opening import as_source, is_dask, is_elsewhere, open_collection
-from .piece import ObjectError, Origin, Piece
+from .chunk import ObjectError
+from .daskengine import connect
+from .dataset import Dataset, Survey
+from .engines import Engine, Threads
+from .opening import in_memory, open_data
 
 __all__ = [
-    "CANDIDATES",
-    "Candidates",
-    "Collection",
-    "Columns",
-    "Counted",
-    "FeatureBlock",
-    "GivenColumns",
-    "LandmarkColumns",
+    "Dataset",
+    "Engine",
     "ObjectError",
-    "Origin",
-    "Piece",
     "Survey",
-    "Work",
-    "as_source",
-    "draw",
-    "is_dask",
-    "is_elsewhere",
-    "open_collection",
-    "survey",
+    "Threads",
+    "connect",
+    "in_memory",
+    "open_data",
 ]

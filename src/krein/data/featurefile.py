@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from ..compare.workers import in_order
 from ..core.ordered import ordered_sum
 from ..core.pcvm.rows import Array, Block, Labels, Term, add_sums, rows_a_block, sums
-from .storedrows import Blocks, StoredFeatures, StoredRows
+from .dataset import FeatureBlock
+from .features import Blocks, StoredFeatures, StoredRows
 
 
 class FeatureFile(StoredFeatures):
@@ -27,12 +29,10 @@ class FeatureFile(StoredFeatures):
     def __init__(
         self,
         shape: tuple[int, int],
-        class_weights: Array | None,
         workers: int,
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self.shape = shape
-        self.class_weights = class_weights
         self.workers = workers
         place = os.fspath(folder) if folder is not None else tempfile.gettempdir()
         os.makedirs(place, exist_ok=True)
@@ -44,20 +44,24 @@ class FeatureFile(StoredFeatures):
                 "or TMPDIR, or take fewer landmarks"
             )
         self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
-        self._codes: list[NDArray[Any]] = []
+        self._parts: list[tuple[NDArray[Any], Array | None]] = []
         self.codes: NDArray[Any] = np.empty(0, dtype=np.uint8)
+        self.weights = None
         self.mean = np.zeros(shape[1])
+        self._lock = threading.Lock()
 
-    def append(self, F: Array, codes: NDArray[Any]) -> None:
+    def append(self, block: FeatureBlock) -> None:
         """Write the next rows."""
-        self._file.write(np.ascontiguousarray(F, dtype=np.float64).data)
-        self._codes.append(codes)
+        self._file.write(np.ascontiguousarray(block.F, dtype=np.float64).data)
+        self._parts.append((block.codes, block.weights))
 
     def finish(self) -> None:
         """Note that all rows are there."""
         self._file.flush()
-        self.codes = np.concatenate(self._codes)
-        self._codes = []
+        self.codes = np.concatenate([codes for codes, _ in self._parts])
+        if self._parts[0][1] is not None:
+            self.weights = np.concatenate([weights for _, weights in self._parts])
+        self._parts = []
         if len(self.codes) != self.shape[0]:
             raise ValueError(
                 f"{len(self.codes)} objects were read where there were {self.shape[0]} before: "
@@ -75,7 +79,7 @@ class FeatureFile(StoredFeatures):
         """
         r = self.shape[1]
         F = np.empty((stop - start, r)) if out is None else out[: stop - start]
-        if os.preadv(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
+        if self._pread(F.reshape(-1).data, 8 * start * r) != F.nbytes:
             raise OSError("the file of features ends too early")
         return F
 
@@ -87,7 +91,7 @@ class FeatureFile(StoredFeatures):
         def one(start: int) -> None:
             F = self.read(start, min(start + size, N))
             F = made.features(F, out=F)
-            if os.pwritev(self._file.fileno(), [F.reshape(-1).data], 8 * start * r) != F.nbytes:
+            if self._pwrite(F.reshape(-1).data, 8 * start * r) != F.nbytes:
                 raise OSError("the file of features could not be written")
 
         for _ in in_order(one, range(0, N, size), self.workers):
@@ -96,6 +100,21 @@ class FeatureFile(StoredFeatures):
     def close(self) -> None:
         """Give the room on the disk back."""
         self._file.close()
+        super().close()
+
+    def _pread(self, data: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), [data], offset)
+        with self._lock:  # Windows: a file has one position for all threads
+            self._file.seek(offset)
+            return int(self._file.readinto(data))
+
+    def _pwrite(self, data: memoryview, offset: int) -> int:
+        if hasattr(os, "pwritev"):
+            return os.pwritev(self._file.fileno(), [data], offset)
+        with self._lock:
+            self._file.seek(offset)
+            return int(self._file.write(data))
 
 
 class FileRows(StoredRows):
@@ -133,4 +152,6 @@ class FileRows(StoredRows):
     def _block(self, start: int, buffer: Array | None = None) -> Block:
         stop = min(start + self.block_rows, self.shape[0])
         values = self.kept.read(start, stop, buffer)
-        return self.blocks(values, self.kept.codes[start:stop], out=values)
+        kept = self.kept
+        weights = None if kept.weights is None else kept.weights[start:stop]
+        return self.blocks(values, kept.codes[start:stop], weights, out=values)

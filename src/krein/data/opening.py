@@ -1,65 +1,95 @@
-"""From what a user hands to `fit` or `predict` to where the objects lie."""
+"""The edge: from what a user hands to `fit` or `predict` to where the objects live.
+
+Further in, nobody asks.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .collection import CANDIDATES, Collection
-
-
-def is_source(X: Any) -> bool:
-    """Whether X is read by chunks: a source out of `krein.io`, or one that is like it."""
-    return callable(getattr(X, "chunks", None))
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; Dask is not imported to find out.
-
-    Examples
-    --------
-    >>> from krein.data import is_dask
-    >>> is_dask(["house", "mouse"])
-    False
-    """
-    return any(
-        base.__module__.partition(".")[0] in ("dask", "dask_expr") for base in type(X).__mro__
-    )
+from ..compare.opening import checked_objects, try_symmetry
+from ..compare.pairs import Array
+from ..compare.workers import count_workers, in_order
+from ..core.checks import check_labels
+from ..measures import Measure
+from ..measures.base import joined
+from .chunk import Chunk, Origin
+from .daskcollections import DaskCollection, is_dask, map_lazily
+from .dataset import CANDIDATES, Dataset
+from .files import CHUNK, MappedFile, SourceFile, release_pages
+from .memory import Memory
 
 
-def is_elsewhere(X: Any, *, precomputed: bool = False) -> bool:
-    """Whether the objects X are not in memory: a path, a source, a Dask collection.
+def in_memory(X: Any, measure: Measure) -> bool:
+    """Whether X holds the objects themselves: not a path, a source or a Dask collection.
 
-    With `precomputed` a path is a matrix of values, which is read by block and is no collection.
+    Nor is a memory map of more than 20,000 rows. Given values in a file are a matrix, which is read
+    by block, and count as in memory.
 
     Examples
     --------
-    >>> from krein.data import is_elsewhere
-    >>> is_elsewhere("words.csv"), is_elsewhere("matrix.npy", precomputed=True)
-    (True, False)
-    >>> is_elsewhere(["house", "mouse"])
-    False
+    >>> from krein.data import in_memory
+    >>> from krein.measures import get_measure
+    >>> words, matrix = get_measure("levenshtein"), get_measure("precomputed")
+    >>> in_memory("words.csv", words), in_memory("matrix.npy", matrix), in_memory(["a"], words)
+    (False, True, True)
     """
-    path = isinstance(X, str | os.PathLike) and not precomputed
-    return path or is_source(X) or is_dask(X)
+    path = isinstance(X, str | os.PathLike) and measure.accepts != "values"
+    return not (path or callable(getattr(X, "chunks", None)) or is_dask(X) or _mapped(X, measure))
+
+
+def _mapped(X: Any, measure: Measure) -> bool:
+    large = isinstance(X, np.memmap) and X.ndim > 1 and len(X) > CANDIDATES
+    return large and measure.accepts != "values"
+
+
+def open_data(
+    X: Any,
+    y: Any = None,
+    sample_weight: Array | None = None,
+    *,
+    measure: Measure,
+    n_jobs: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    verbose: int = 0,
+    symmetrize: bool = False,
+) -> Dataset:
+    """Return the data set that X is: a sequence of objects, a file, a memory map, or a collection.
+
+    A file of no more than 20,000 objects, and one that can be read once only, is read whole.
+
+    Examples
+    --------
+    >>> from krein.data import open_data
+    >>> from krein.measures import get_measure
+    >>> data = open_data(["house", "haus"], ["en", "de"], measure=get_measure("levenshtein"))
+    >>> data.survey().n_objects
+    2
+    """
+    if is_dask(X):
+        return DaskCollection(X, y, sample_weight, verbose=verbose)
+    options: dict[str, Any] = {"measure": measure, "n_jobs": n_jobs, "verbose": verbose}
+    if _mapped(X, measure):
+        return MappedFile(X, y, sample_weight, folder=cache, **options)
+    if not in_memory(X, measure):
+        source = as_source(X)
+        file = SourceFile(source, y, sample_weight, folder=cache, **options)
+        return _read_whole(file, options) or file
+    objects = checked_objects(measure, X)
+    labels = None if y is None else check_labels(y, len(objects))
+    everyone = np.arange(len(objects))
+    objects = measure.among(objects, everyone, everyone, len(objects))
+    objects, spent = try_symmetry(measure, objects, symmetrize, cache)
+    return Memory(objects, labels, sample_weight, spent=spent, **options)
 
 
 def as_source(X: Any) -> Any:
-    """Return X as a source: a path is opened.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from krein.data import as_source
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "words.csv")
-    ...     _ = path.write_text("word,language\\nhouse,en\\nhaus,de\\n")
-    ...     as_source(path).kind
-    'strings'
-    """
+    """Return X as a source: a path is opened."""
     if isinstance(X, str | os.PathLike):
         from ..io import open_source
 
@@ -67,41 +97,67 @@ def as_source(X: Any) -> Any:
     return X
 
 
-def open_collection(
+def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
+    """Return the objects of a source in memory where they are few, or can be read only once."""
+    once = not getattr(file.source, "rereadable", True)
+    chunks, n = [], 0
+    for chunk in file.chunks(None):
+        n += len(chunk)
+        if n > CANDIDATES and not once:
+            return None
+        if chunk.labels is None:
+            raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
+        chunks.append(chunk)
+    if n == 0:
+        raise ValueError("there are no objects to learn from")
+    origins = tuple(origin for chunk in chunks for origin in chunk.origins)
+    whole = Chunk(0, joined([chunk.objects for chunk in chunks]), origins=origins, size=n)
+    labels: NDArray[Any] = np.concatenate([chunk.labels for chunk in chunks])
+    objects = whole.in_form(options["measure"])
+    return Memory(objects, labels, file.weights, origins=origins, **options)
+
+
+def map_objects(
     X: Any,
-    y: Any = None,
+    function: Callable[[Chunk], NDArray[Any]],
     *,
-    precomputed: bool = False,
-    threads: bool = True,
+    measure: Measure,
+    block_rows: int,
+    shape: tuple[int, ...],
+    dtype: Any,
     n_jobs: int | None = None,
-    cache: str | os.PathLike[str] | None = None,
-    verbose: int = 0,
-) -> Collection | None:
-    """Return the collection that X is, or None where its objects are in memory.
+) -> Any:
+    """Return what `function` gives for new objects: one array for objects in memory.
 
-    A path, a source, a memory map of more than `CANDIDATES` rows and a Dask collection are
-    collections. `threads` says whether the measure gains from several.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.data import open_collection
-    >>> open_collection(np.zeros((3, 2))) is None
-    True
+    What comes by chunk, a source or a path, is answered by chunk: an iterator of arrays. A Dask
+    collection is answered by a `dask.array` that is computed when it is asked for. `shape` and
+    `dtype` are those of one object's result.
     """
-    options = {"n_jobs": n_jobs, "threads": threads, "verbose": verbose, "folder": cache}
     if is_dask(X):
-        from .clustered import Clustered
+        return map_lazily(X, function, shape, dtype)
+    workers = count_workers(n_jobs, default_all=measure.releases_gil)
+    mapped = _mapped(X, measure)
+    if not (mapped or in_memory(X, measure)):
 
-        return Clustered(X, y, verbose=verbose)
-    if precomputed and not is_source(X):
-        return None
-    if is_elsewhere(X):
-        from .streamed import SourceCollection
+        def answer(chunk: Any) -> NDArray[Any]:
+            n = len(chunk.objects)
+            whole = Chunk(0, chunk.objects, origins=(Origin(chunk, 0, n),), size=n)
+            return np.concatenate(_by_block(whole, function, block_rows, 1))
 
-        return SourceCollection(as_source(X), y, **options)
-    if isinstance(X, np.memmap) and X.ndim > 1 and len(X) > CANDIDATES:
-        from .streamed import MappedCollection
+        return in_order(answer, as_source(X).chunks(CHUNK), workers)
+    found = []
+    for start in range(0, len(X), CANDIDATES) if mapped else [0]:
+        part = np.array(X[start : start + CANDIDATES]) if mapped else X
+        objects = checked_objects(measure, part)
+        whole = Chunk(start, objects, checked=True, size=len(objects))
+        found += _by_block(whole, function, block_rows, workers)
+        release_pages(X)
+    return np.concatenate(found)
 
-        return MappedCollection(X, y, **options)
-    return None
+
+def _by_block(
+    chunk: Chunk, function: Callable[[Chunk], NDArray[Any]], block_rows: int, workers: int
+) -> list[NDArray[Any]]:
+    n = len(chunk)
+    cuts = (chunk.cut(a, min(a + block_rows, n)) for a in range(0, n, block_rows))
+    return list(in_order(function, cuts, workers))

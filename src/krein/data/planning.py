@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..core.ordered import FAN
 from ..core.pcvm.rows import rows_a_block
-from .collection import Work
 
 TASK_SECONDS = 2.0
 """What a task is to take: a scheduler spends some milliseconds on each."""
@@ -30,6 +31,15 @@ BYTES_A_SECOND = 1e9
 """Of features, that a thread goes over in a pass, about."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """What one pass takes: how many objects, for each so many pairs and seconds, 0 if unknown."""
+
+    n_objects: int
+    pairs: int
+    seconds: float = 0.0
+
+
 def count_tasks(work: float, threads: int) -> float:
     """Return into how many tasks some seconds of work are best cut.
 
@@ -50,6 +60,24 @@ def count_tasks(work: float, threads: int) -> float:
     return float(min(wanted, limit))
 
 
+def rows_per_task(
+    n_objects: int, seconds: float, block_rows: int, n_partitions: int, threads: int
+) -> int:
+    """Return how many objects make a task: a whole branch of blocks that takes seconds.
+
+    Examples
+    --------
+    >>> from krein.data.planning import rows_per_task
+    >>> rows_per_task(10**7, 1e-5, 2621, 100, threads=2) // 2621
+    64
+    """
+    wanted = n_objects / max(count_tasks(n_objects * seconds, threads), n_partitions, 1)
+    step = block_rows
+    while step * np.sqrt(FAN) < wanted:
+        step *= FAN
+    return step
+
+
 def rows_to_keep(work: Work, width: int, threads: int) -> int:
     """Return how many rows of features make a block that stays on the cluster.
 
@@ -61,7 +89,7 @@ def rows_to_keep(work: Work, width: int, threads: int) -> int:
     Examples
     --------
     >>> from krein.data.planning import rows_to_keep
-    >>> from krein.data.collection import Work
+    >>> from krein.data.planning import Work
     >>> [rows_to_keep(Work(100_000, 500, 1e-5), 500, threads) for threads in (2, 4, 8)]
     [33536, 33536, 4192]
     """

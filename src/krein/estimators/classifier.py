@@ -1,35 +1,27 @@
-"""What the classifiers share: labels, weights, linear scores, calibration, probabilities."""
+"""What the classifiers share: labels, weights, data sets opened, scores to probabilities."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, log_softmax, logsumexp
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
-from ..compare import Pairs, SubsetPairs, is_precomputed
-from ..compare.matrix import as_matrix
-from ..core.calibration import fit_temperature
-from ..core.checks import Array, check_labels
-from ..core.space import LandmarkSpace
-from ..data import Collection, Survey, open_collection, survey
-from ..landmarks import Given, Learner, Selection, get_rule, select_landmarks
-from ..measures import get_measure
-from .base import Codes, LandmarkEstimator, LandmarkSet, calm_blas
-from .elsewhere import Chosen, choose, wherever
-from .labels import coded, distinct
-
-Scorer = Callable[[Array], Array]
-"""Values of objects to the landmarks (n, m) → scores (n, C)."""
-
-_FOLDS = 10
+from ..compare.pairs import block_rows
+from ..core.checks import Array
+from ..core.family import ClassWeights, Codes, Family
+from ..data.daskcollections import is_dask
+from ..data.dataset import Dataset, Survey, encode
+from ..data.opening import in_memory, open_data
+from ..landmarks import get_rule
+from ..measures import Measure
+from .base import LandmarkEstimator
+from .selection import Chosen, Comparing, choose_landmarks
 
 
 class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
@@ -44,173 +36,158 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     """Scores are multiplied by it before they become probabilities; 1 without calibration."""
 
     @abstractmethod
-    def _learn(
-        self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
-    ) -> Scorer:
-        """Return the scores learned from values (n, m) of objects to the landmarks of `space`.
-
-        `own` (m,) are the classes of the landmarks themselves.
-
-        Used where several models are fitted to values that are there already: calibration and
-        growing landmarks.
-        """
+    def _family(self) -> Family:
+        """Return the family of models that the parameters ask for, of the classes `classes_`."""
 
     @abstractmethod
     def _scores(self, values: Array) -> Array:
         """Return the scores (n, C) of the fitted model."""
 
-    @wherever
-    def decision_function(self, X: Any) -> Array:
-        """Return scores: (n,) for two classes, positive for the second; (n, C) for more."""
-        scores = self._map_new(X, self._scores)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+    def decision_function(self, X: Any) -> Any:
+        """Return scores: (n,) for two classes, positive for the second; (n, C) for more.
 
-    @wherever
-    def predict_log_proba(self, X: Any) -> Array:
+        Of a path or a source, an iterator of arrays, chunk by chunk; of a Dask collection, a
+        `dask.array`.
+        """
+        C = self._n_classes()
+        return self._map_new(X, self._light()._decisions, () if C == 2 else (C,))
+
+    def predict_log_proba(self, X: Any) -> Any:
         """Return the logarithm of the probabilities (n, C)."""
-        return self._map_new(X, lambda values: self._calibrated(self._scores(values)))
+        return self._map_new(X, self._light()._log_probabilities, (self._n_classes(),))
 
-    @wherever
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability (n, C) of each class, in the order of `classes_`."""
-        return np.exp(self.predict_log_proba(X))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability (n, C) of each class, in the order of `classes_`.
 
-    @wherever
-    def predict(self, X: Any) -> NDArray[Any]:
+        Of a path or a source, an iterator of arrays, chunk by chunk; of a Dask collection, a
+        `dask.array`.
+        """
+        return self._map_new(X, self._light()._probabilities, (self._n_classes(),))
+
+    def predict(self, X: Any) -> Any:
         """Return the most probable class of each object."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return self.classes_[best]
+        self._n_classes()
+        return self._map_new(X, self._light()._labels, (), self.classes_.dtype)
 
-    @wherever
-    def rank_labels(self, X: Any) -> NDArray[Any]:
+    def rank_labels(self, X: Any) -> Any:
         """Return all labels of each object (n, C), the most probable first."""
-        order = np.argsort(-self.predict_proba(X), axis=1, kind="stable")
+        C = self._n_classes()
+        return self._map_new(X, self._light()._ranked, (C,), self.classes_.dtype)
+
+    # -- from values to what is asked for ------------------------------------------------------
+
+    def _decisions(self, values: Array) -> Array:
+        scores = self._scores(values)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def _log_probabilities(self, values: Array) -> Array:
+        return self._family().log_proba(self.temperature_ * self._scores(values))
+
+    def _probabilities(self, values: Array) -> Array:
+        return np.exp(self._log_probabilities(values))
+
+    def _labels(self, values: Array) -> NDArray[Any]:
+        return self.classes_[np.argmax(self._probabilities(values), axis=1)]
+
+    def _ranked(self, values: Array) -> NDArray[Any]:
+        order = np.argsort(-self._probabilities(values), axis=1, kind="stable")
         return self.classes_[order]
 
-    def _log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities (n, C): softmax of joint scores, or shares of one-vs-rest."""
-        if self.multiclass == "ovr" and scores.shape[1] > 2:
-            own = log_expit(scores)
-            return own - logsumexp(own, axis=1, keepdims=True)
-        return log_softmax(scores, axis=1)
+    def _n_classes(self) -> int:
+        from sklearn.utils.validation import check_is_fitted
 
-    def _calibrated(self, scores: Array) -> Array:
-        return self._log_proba(self.temperature_ * scores)
+        check_is_fitted(self)
+        return len(self.classes_)
 
-    def _validated(
-        self, X: Any, y: Any, sample_weight: Any, *, classes: Any = None, reset: bool = True
-    ) -> tuple[Any, Codes, Array | None, NDArray[Any]]:
-        """Return objects, class codes, weights and classes."""
-        name = type(self).__name__
-        if y is None:
-            raise ValueError(f"{name} requires y to be passed, but the target y is None")
+    # -- what every fit begins with ------------------------------------------------------------
+
+    def _open(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
+        """Return the data set of labelled objects that X is."""
+        measure = self._measure()
         if self.multiclass not in ("joint", "ovr"):
             raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
-        X = self._checked(X, reset=reset)
-        n = _length(X)
-        if n == 0:
-            raise ValueError(f"there are no objects for {name} to learn from")
-        y = check_labels(column_or_1d(y, warn=True), n)
-        if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes, whatever they are
-            assert_all_finite(y, input_name="y")
-            check_classification_targets(y)
-        known = distinct(y) if classes is None else np.unique(classes)
-        self._refuse_one_class(known)
-        codes = coded(y, known)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(
+        if in_memory(X, measure):
+            if y is None:
+                name = type(self).__name__
+                raise ValueError(f"{name} requires y to be passed, but the target y is None")
+            X = self._validated(X, measure, reset=reset)
+            y = column_or_1d(y, warn=True)
+            if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
+                raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
+        if sample_weight is not None and not is_dask(sample_weight):
+            n = len(np.asarray(sample_weight)) if y is None else len(y)
+            sample_weight = _check_sample_weight(
                 sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
             )
-            present = np.unique(codes[weights > 0])
-            if classes is None and len(present) < 2:
-                raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
-            if classes is None and weights.sum() - len(present) < 1:
-                raise ValueError(
-                    f"sample_weight sums to {weights.sum():.3g} for {n} objects: weights count "
-                    "objects, so scale them to sum to about as many"
-                )
-        return X, codes, weights, known
-
-    def _refuse_one_class(self, known: NDArray[Any]) -> None:
-        if len(known) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs two classes or more; y holds one class: "
-                f"{known.tolist()[0]!r}"
-            )
-
-    def _elsewhere(self, X: Any, y: Any, sample_weight: Any) -> Collection | None:
-        """Return the collection that X is, or None where its objects are in memory."""
-        if isinstance(X, np.memmap) and (sample_weight is not None or self._needs_memory()):
-            return None  # a map can be treated as an array
-        precomputed = is_precomputed(self.measure)
-        threads = precomputed or get_measure(self.measure, self.measure_params).releases_gil
-        data = open_collection(
+        return open_data(
             X,
             y,
-            precomputed=precomputed,
-            threads=threads,
+            sample_weight,
+            measure=measure,
             n_jobs=self.n_jobs,
-            cache=None if precomputed else self.cache,
+            cache=None if measure.accepts == "values" else self.cache,
             verbose=self.verbose,
+            symmetrize=self.symmetrize,
         )
-        if data is not None and sample_weight is not None:
-            raise ValueError(
-                "sample_weight goes with objects in memory; class_weight= weighs classes anywhere"
-            )
-        return data
 
-    def _needs_memory(self) -> bool:
-        """Whether what is asked for needs all objects at hand."""
-        return False
-
-    def _surveyed(self, data: Collection, classes: Any = None) -> Survey:
-        """Look at the labels of a collection; they are refused where no class can be learned."""
-        if self.multiclass not in ("joint", "ovr"):
-            raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
-        found = survey(data)
+    def _survey(self, data: Dataset, classes: Any = None) -> Survey:
+        """Look at the labels; they are refused where no class can be learned."""
+        name, found = type(self).__name__, data.survey()
         if found.n_objects == 0:
-            raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
-        if found.classes.dtype.kind not in "biuUS":
+            raise ValueError(f"there are no objects for {name} to learn from")
+        if found.classes.dtype.kind not in "biuUS":  # whole numbers and strings are classes
             assert_all_finite(found.classes, input_name="y")
             check_classification_targets(found.classes)
+        known = found if classes is None else found.among(np.unique(classes))
+        if len(known.classes) < 2:
+            raise ValueError(
+                f"{name} needs two classes or more; y holds one class: "
+                f"{known.classes.tolist()[0]!r}"
+            )
         if classes is None:
-            self._refuse_one_class(found.classes)
-            return found
-        known = np.unique(classes)
-        counts = np.zeros(len(known), dtype=int)
-        counts[coded(found.classes, known)] = found.counts
-        return Survey(found.n_objects, known, counts)
-
-    def _chosen(self, data: Collection, known: Survey) -> Chosen:
-        """Choose landmarks of a collection, and note them."""
+            present = int(np.count_nonzero(found.weights > 0))
+            if present < 2:
+                raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
+            if found.weights.sum() - present < 1 and found.weighted > present:
+                raise ValueError(
+                    f"sample_weight sums to {found.weights.sum():.3g} for {found.n_objects} "
+                    "objects: weights count objects, so scale them to sum to about as many"
+                )
         self.classes_ = known.classes
-        self.n_objects_ = self.n_samples_seen_ = known.n_objects
-        chosen = choose(self, data, known)
+        return known
+
+    def _comparing(self, measure: Measure) -> Comparing:
+        return Comparing(measure, self.symmetrize, self.cache, self.n_jobs, self.verbose)
+
+    def _choose(self, data: Dataset) -> Chosen:
+        """Choose landmarks for this classifier, among objects of positive weight."""
+        measure = self._measure()
+        chosen = choose_landmarks(
+            data,
+            get_rule(self.landmarks, self.n_landmarks),
+            self._comparing(measure),
+            self._rng(),
+            classes=self.classes_,
+            family=self._family(),
+            rank=self.rank,
+        )
         self.selection_ = chosen.selection
+        self.n_objects_ = self.n_samples_seen_ = data.survey().n_objects
+        if measure.accepts == "vectors":
+            self.n_features_in_ = np.shape(chosen.landmarks.objects)[1]
         return chosen
 
-    def _choose(self, pairs: Pairs, codes: Codes | None, weights: Array | None = None) -> Selection:
-        """Choose landmarks for this classifier, among objects of weight above 0."""
-        rule = get_rule(self.landmarks, self.n_landmarks)
-        learner = Learner(self._learn, self._log_proba, self.rank)
-        if weights is None or (weights > 0).all() or isinstance(rule, Given):
-            return select_landmarks(rule, pairs, codes, self._rng(), learner)
-        counted = np.flatnonzero(weights > 0)
-        part = None if codes is None else codes[counted]
-        found = rule.select(SubsetPairs(pairs, counted), part, self._rng(), learner)
-        return Selection(counted[found.indices], found.details)
+    def _block_rows(self, n_landmarks: int) -> int:
+        return block_rows(self._measure(), n_landmarks)
 
-    def _class_weights(self, counts: Array) -> Array | None:
-        """Return the weight of each class, of which there are `counts` objects."""
+    def _class_weights(self) -> ClassWeights:
+        """Return what the parameter says of the cost of errors on each class."""
         if self.class_weight is None:
-            return None
-        present = counts > 0
+            return ClassWeights()
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(f"class_weight is 'balanced' or a dict; got {self.class_weight!r}")
-            balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
-            return np.where(present, balanced, 1.0)
+            return ClassWeights("balanced")
         names = self.classes_.tolist()
         unknown = [name for name in self.class_weight if name not in names]
         if unknown:
@@ -218,80 +195,9 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         given = np.array([self.class_weight.get(name, 1.0) for name in names], dtype=float)
         if not ((given > 0) & np.isfinite(given)).all():
             raise ValueError(f"class_weight must be positive numbers; got {self.class_weight!r}")
-        return given
-
-    def _cross_fit(
-        self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
-    ) -> float:
-        """Return the temperature, from scores of objects that the scoring model never saw.
-
-        Ten folds over the values (N, m) that are there, so no pair is compared again. A
-        landmark in the held-out fold is left out as a landmark too: a new object is never its
-        own landmark.
-        """
-        space, places = landmarks.space, landmarks.indices
-
-        def learn(held: NDArray[np.bool_]) -> Scorer:
-            kept = np.flatnonzero(~held[places])
-            if len(kept) == 0:
-                kept = np.arange(len(places))
-            w = None if weights is None else weights[~held]
-            part, own = space.restricted(kept), codes[places[kept]]
-            scorer = self._learn(part, own, values[np.ix_(~held, kept)], codes[~held], w)
-            return lambda V: scorer(V[:, kept])
-
-        with calm_blas(len(places)):
-            return self._held_out(values, codes, weights, learn)
-
-    def _held_out(
-        self,
-        values: Array,
-        codes: Codes,
-        weights: Array | None,
-        learn: Callable[[NDArray[np.bool_]], Scorer],
-        totals: Array | None = None,
-    ) -> float:
-        """Return the temperature of the scores that `learn` gives without those held out.
-
-        1 where nobody can be. `totals` (C,) is the weight of each class, where there are more
-        objects than these.
-        """
-        folds = _stratified_folds(codes, weights, np.random.default_rng(0), totals)
-        if not (folds >= 0).any():
-            return 1.0
-        scores = np.full((len(codes), len(self.classes_)), np.nan)
-        for fold in range(folds.max() + 1):
-            held = folds == fold
-            scores[held] = learn(held)(values[held])
-        fair = folds >= 0
-        w = None if weights is None else weights[fair]
-        return fit_temperature(scores[fair], codes[fair], self._log_proba, w)
+        return ClassWeights(given)
 
 
-def _length(X: Any) -> int:
-    """How many objects; a path names a file of values."""
-    return len(as_matrix(X)) if isinstance(X, str) or hasattr(X, "__fspath__") else _num_samples(X)
-
-
-def _stratified_folds(
-    codes: Codes,
-    weights: Array | None,
-    rng: np.random.Generator,
-    totals: Array | None = None,
-) -> Codes:
-    """Deal the objects of each class out to the folds, in random order, going round.
-
-    Fold −1 is never held out: a class of one object would be absent from what is learned.
-    """
-    counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
-    counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
-    fellows = counts[codes] > 1
-    if totals is not None:  # others of the class may be elsewhere
-        own = 1.0 if weights is None else weights
-        fellows |= totals[codes] - own > 1e-9 * totals[codes]
-    dealt = np.flatnonzero(counted & fellows)
-    order = rng.permutation(dealt)
-    order = order[np.argsort(codes[order], kind="stable")]
-    folds = np.full(len(codes), -1, dtype=np.intp)
-    folds[order] = np.arange(len(order)) % min(_FOLDS, max(len(order), 1))
-    return folds
+def codes_of(labels: Any, classes: NDArray[Any]) -> Codes:
+    """Return the class codes of a chunk's labels."""
+    return encode(np.asarray(labels), classes)

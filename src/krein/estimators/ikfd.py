@@ -8,17 +8,16 @@ import numpy as np
 
 from ..core.checks import Array
 from ..core.covariance import Shrinkage
-from ..core.fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest
+from ..core.family import Scorer
+from ..core.fisher import LinearDiscriminant
+from ..core.gaussian import FisherFamily, GaussianFamily
 from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.prune import discriminant_on, prune_landmarks
-from ..measures import take
-from .base import LandmarkSet
-from .classifier import Scorer
-from .moments import MomentClassifier
+from .gaussian import GaussianClassifier
 
 
-class IKFD(MomentClassifier):
+class IKFD(GaussianClassifier):
     """Indefinite kernel Fisher discriminant: probabilistic, linear in N, nothing to tune.
 
     With `landmarks="all"` the dense method, otherwise its Nyström version: one pass over
@@ -100,8 +99,6 @@ class IKFD(MomentClassifier):
     array(['en', 'de'], dtype='<U2')
     """
 
-    _by_class = False
-
     dual_coef_: Array
     intercept_: Array
     shrinkage_: float | Array
@@ -143,39 +140,43 @@ class IKFD(MomentClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _discriminant(self, moments: ClassMoments) -> LinearDiscriminant:
-        ovr = self.multiclass == "ovr" and len(moments.weights) > 2
-        fit = fit_fisher_one_against_rest if ovr else fit_fisher
-        return fit(moments, shrinkage=self.shrinkage, priors=self._priors(moments.weights))
+    def _family(self) -> FisherFamily:
+        return FisherFamily(
+            len(self.classes_),
+            self.shrinkage,
+            self._priors(),
+            one_against_rest=self.multiclass == "ovr",
+            rank=self.rank,
+        )
 
-    def _conclude(self) -> None:
+    def _set_model(self, family: GaussianFamily) -> None:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         space = landmarks.space
-        model = self._discriminant(moments)
+        model = family.discriminant(moments)
+        assert isinstance(model, LinearDiscriminant)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
-        self._adopt(landmarks)
         if self.prune:
             if self.multiclass != "joint":
                 raise ValueError("prune=True goes with multiclass='joint'")
             if self.rank is not None:
                 raise ValueError("prune=True drops landmarks, rank= dimensions: use one of them")
             pruned = prune_landmarks(space, moments, model, self.shrinkage)
-            kept = pruned.kept
-            objects = None if landmarks.objects is None else take(landmarks.objects, kept)
-            self._adopt(LandmarkSet(space.restricted(kept), landmarks.indices[kept], objects))
+            landmarks = landmarks.restricted(pruned.kept)
             self.dual_coef_, self.intercept_ = pruned.dual_coef, pruned.intercept
         else:
             self.dual_coef_ = space.basis.T @ model.coef
             self.intercept_ = model.intercept - model.centre @ model.coef
+        self._use_landmarks(landmarks)
         self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
 
-    def _scorer(self, moments: ClassMoments) -> Scorer:
+    def _scorer(self, family: GaussianFamily, moments: ClassMoments) -> Scorer:
         if not self.prune:
-            return super()._scorer(moments)
+            return super()._scorer(family, moments)
         landmarks, restricted = self.stream_.landmarks, self.space_
         kept = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-        model = self._discriminant(moments)
+        model = family.discriminant(moments)
+        assert isinstance(model, LinearDiscriminant)
         dual, intercept = discriminant_on(kept, landmarks.space, moments, model, self.shrinkage)
         return lambda V: restricted.similarities(V[:, kept]) @ dual + intercept
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from ..core.checks import Array
 from ..core.covariance import Shrinkage
-from ..core.moments import ClassMoments
+from ..core.gaussian import GaussianFamily, QuadraticFamily
 from ..core.nystrom import signed_eigen
-from ..core.quadratic import QuadraticDiscriminant, fit_quadratic
-from .moments import MomentClassifier
+from ..core.quadratic import QuadraticDiscriminant
+from .gaussian import GaussianClassifier
 
 
-class IKQD(MomentClassifier):
+class IKQD(GaussianClassifier):
     """Indefinite kernel quadratic discriminant: a covariance for each class.
 
     As `IKFD`, with curved boundaries between the classes. Each class covariance is shrunk
@@ -44,7 +44,6 @@ class IKQD(MomentClassifier):
     array(['narrow', 'wide'], dtype='<U6')
     """
 
-    _by_class = True
     multiclass = "joint"
 
     discriminant_: QuadraticDiscriminant
@@ -82,15 +81,16 @@ class IKQD(MomentClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _discriminant(self, moments: ClassMoments) -> QuadraticDiscriminant:
-        priors = self._priors(moments.weights)
-        return fit_quadratic(moments, shrinkage=self.shrinkage, priors=priors)
+    def _family(self) -> QuadraticFamily:
+        return QuadraticFamily(len(self.classes_), self.shrinkage, self._priors(), rank=self.rank)
 
-    def _conclude(self) -> None:
-        self._adopt(self.stream_.landmarks)
-        self.discriminant_ = self._discriminant(self.stream_.moments)
-        G, signs = self.stream_.moments.gram(), self.stream_.landmarks.space.signs
-        self._set_spectrum(signed_eigen(G, signs).values)
+    def _set_model(self, family: GaussianFamily) -> None:
+        landmarks, moments = self.stream_.landmarks, self.stream_.moments
+        self._use_landmarks(landmarks)
+        model = family.discriminant(moments)
+        assert isinstance(model, QuadraticDiscriminant)
+        self.discriminant_ = model
+        self._set_spectrum(signed_eigen(moments.gram(), landmarks.space.signs).values)
 
     def _scores(self, values: Array) -> Array:
         return self.discriminant_.scores(self.space_.coordinates(values))

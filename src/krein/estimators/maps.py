@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass
 from numbers import Integral
 from operator import add
 from typing import Any, Self
@@ -11,14 +10,36 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from ..compare import Pairs
-from ..core.checks import Array, Indices, check_labels
+from ..compare.pairs import block_rows
+from ..core.checks import Array, check_labels
 from ..core.embedding import Embedding, embed
 from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
-from .base import Codes, LandmarkEstimator, calm_blas, map_training
+from ..core.space import LandmarkSpace
+from ..data.chunk import Chunk, Counted, LandmarkColumns
+from ..data.memory import Memory
+from ..data.opening import open_data
+from ..landmarks import get_rule
+from .base import LandmarkEstimator, all_or_nothing
+from .selection import Comparing, choose_landmarks
+
+
+@dataclass(frozen=True)
+class GramTerm:
+    """Moments of a chunk's coordinates, as one class."""
+
+    columns: LandmarkColumns
+    space: LandmarkSpace
+    origin: Array
+
+    def __call__(self, chunk: Chunk) -> Counted[ClassMoments]:
+        """Compare the chunk with the landmarks."""
+        found = self.columns.values(chunk)
+        B = self.space.coordinates(found.value)
+        one = np.zeros(len(B), dtype=np.intp)
+        return found.holding(ClassMoments.of(B, one, 1, origin=self.origin))
 
 
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
@@ -28,28 +49,43 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
 
     def _gram(self, X: Any, y: Any) -> ClassMoments:
         """Choose landmarks and return the moments of all objects, as one class."""
-        X = self._checked(X, reset=True)
-        pairs = self._open(X)
-        self.n_objects_ = self.n_samples_seen_ = len(pairs)
-        selection = self._choose(pairs, self._codes(pairs, y))
-        landmarks = self._span(pairs, selection)
-        self.selection_ = replace(selection, values=None)
-        self._adopt(landmarks)
-        space, origin = landmarks.space, landmarks.space.origin()
-
-        def chunk(rows: Indices, values: Array) -> ClassMoments:
-            B = space.coordinates(values)
-            return ClassMoments.of(B, np.zeros(len(B), dtype=np.intp), 1, origin=origin)
-
-        moments = reduce(add, map_training(pairs, landmarks, chunk))
-        self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
-        return moments
-
-    def _codes(self, pairs: Pairs, y: Any) -> Codes | None:
-        """Return class codes where y holds classes; a target of another kind tells of none."""
-        if y is None or type_of_target(y) not in ("binary", "multiclass"):
-            return None
-        return np.unique(check_labels(column_or_1d(y), len(pairs)), return_inverse=True)[1]
+        measure = self._measure()
+        X = self._validated(X, measure, reset=True)
+        data = open_data(
+            X,
+            measure=measure,
+            n_jobs=self.n_jobs,
+            cache=None if measure.accepts == "values" else self.cache,
+            verbose=self.verbose,
+            symmetrize=self.symmetrize,
+        )
+        if not isinstance(data, Memory):
+            raise TypeError(f"{type(self).__name__} takes objects in memory")
+        classes = None
+        data.labels = np.zeros(len(data), dtype=np.intp)
+        # a target of another kind than classes says nothing about them
+        if y is not None and type_of_target(y) in ("binary", "multiclass"):
+            classes, data.labels = np.unique(
+                check_labels(column_or_1d(y), len(data)), return_inverse=True
+            )
+            classes = np.arange(len(classes))
+        chosen = choose_landmarks(
+            data,
+            get_rule(self.landmarks, self.n_landmarks),
+            Comparing(measure, self.symmetrize, self.cache, self.n_jobs, self.verbose),
+            self._rng(),
+            classes=classes,
+            rank=self.rank,
+        )
+        self.n_objects_ = self.n_samples_seen_ = len(data)
+        self.selection_ = chosen.selection
+        self._use_landmarks(chosen.landmarks)
+        space, m = self.space_, len(self.landmarks_)
+        term = GramTerm(chosen.columns, space, space.origin())
+        found = data.reduce(term, add, block_rows(measure, m), m)
+        self.kernel_evaluations_ = chosen.counter.compared + found.compared
+        self.kernel_reused_ = chosen.counter.reused + found.reused
+        return found.value
 
     @property
     def _n_features_out(self) -> int:
@@ -121,15 +157,17 @@ random_state : as for `IKFD`
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the objects X; labels y serve rules that look at them."""
-        moments = self._gram(X, y)
-        self.signs_ = self.space_.signs
-        with calm_blas(len(self.signs_)):
+        with all_or_nothing(self):
+            moments = self._gram(X, y)
+            self.signs_ = self.space_.signs
             self._set_spectrum(signed_eigen(moments.gram(), self.signs_).values)
         return self
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates (n, r) of objects: m comparisons each."""
-        return self._map_new(X, self.space_.coordinates)
+        check_is_fitted(self)
+        found: Array = self._map_new(X, self.space_.coordinates, (len(self.signs_),))
+        return found
 
 
 class PseudoEuclideanEmbedding(LandmarkTransformer):
@@ -194,23 +232,26 @@ random_state : as for `IKFD`
                 f"n_components is a whole number from 1, or None; got {n!r} (the measure is named: "
                 "measure=...)"
             )
-        moments = self._gram(X, y)
-        with calm_blas(len(self.space_.signs)):
+        with all_or_nothing(self):
+            moments = self._gram(X, y)
             self.embedding_ = embed(
                 moments.within() if self._centred else moments.gram(),
                 self.space_.signs,
                 mean=moments.means[0] if self._centred else None,
                 n_components=self.n_components,
             )
-        self.signs_ = self.embedding_.signs
-        self._set_spectrum(self.embedding_.eigenvalues)
+            self.signs_ = self.embedding_.signs
+            self._set_spectrum(self.embedding_.eigenvalues)
         return self
 
     def transform(self, X: Any) -> Array:
         """Return the vectors (n, n_components) of objects: m comparisons each."""
-        return self._map_new(
-            X, lambda values: self.embedding_.coordinates(self.space_.coordinates(values))
-        )
+        check_is_fitted(self)
+        found: Array = self._map_new(X, self._coordinates, (len(self.signs_),))
+        return found
+
+    def _coordinates(self, values: Array) -> Array:
+        return self.embedding_.coordinates(self.space_.coordinates(values))
 
 
 class IndefiniteKernelPCA(PseudoEuclideanEmbedding):

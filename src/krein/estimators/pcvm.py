@@ -4,51 +4,73 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..compare import ObjectPairs, Pairs
-from ..compare.progress import progress
-from ..compare.workers import count_workers, in_order
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
+from ..core.family import Codes
+from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.pcvm.basis import BasisFunction, basis_values
-from ..core.pcvm.laplace import choose_scale
+from ..core.pcvm.family import PCVMFamily, both_scores, joined_weights
 from ..core.pcvm.left_out import left_out_scores, rows_to_ask
-from ..core.pcvm.mode import GammaPrior, PCVMFit, fit_pcvm
-from ..core.pcvm.powers import POWERS, ROWS_A_CANDIDATE, choose_function
-from ..core.pcvm.prune import prune_pcvm
+from ..core.pcvm.mode import PCVMFit
+from ..core.pcvm.powers import POWERS
 from ..core.pcvm.published import PublishedFit, fit_published, fit_published_nystrom
-from ..core.pcvm.rows import Each, Features, FeaturesInMemory, Labels, Rows
+from ..core.pcvm.rows import Features, FeaturesInMemory, Labels
 from ..core.space import LandmarkSpace
-from ..data import CANDIDATES, Collection
-from ..measures import take
-from .base import (
-    Codes,
-    LandmarkSet,
-    all_or_nothing,
-    calm_blas,
-    moments_of,
-    training_values,
-)
-from .classifier import LandmarkClassifier, Scorer
-from .elsewhere import FeatureTerm
-from .witnesses import Call
-
-SHARED_BYTES = 2**26
-"""Features that several threads share in a pass: it takes long beside starting them."""
-
-RESULT_BYTES = 2**30
-"""What the results of the blocks of a pass may take that wait to be summed."""
+from ..data.chunk import Chunk, Counted, LandmarkColumns
+from ..data.dataset import Dataset, FeatureBlock
+from ..landmarks.all import Given
+from .base import all_or_nothing
+from .calibration import CalibrationSample, cross_fit
+from .classifier import LandmarkClassifier, codes_of
+from .selection import Chosen, LandmarkSet, choose_landmarks
 
 OPTIMAL = 5e-4
-"""Breach of the optimality conditions, a row, that no prediction shows any more."""
+"""Breach of the optimality conditions, per row, that no prediction shows any more."""
+
+
+@dataclass(frozen=True)
+class FeatureTerm:
+    """Values of a chunk, which basis functions are made of, and the moments of its coordinates."""
+
+    columns: LandmarkColumns
+    space: LandmarkSpace
+    origin: Array
+    classes: NDArray[Any]
+    class_weights: Array | None
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        """Compare the chunk with the landmarks."""
+        found = self.columns.values(chunk)
+        codes = codes_of(chunk.labels, self.classes)
+        weights = chunk.weights
+        if self.class_weights is not None:
+            each = self.class_weights[codes]
+            weights = each if weights is None else weights * each
+        B = self.space.coordinates(found.value)
+        moments = ClassMoments.of(B, codes, len(self.classes), origin=self.origin)
+        return found.holding(FeatureBlock(found.value, codes, weights, moments))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model on the landmarks: what predictions need, and what calibration needs."""
+
+    landmarks: LandmarkSet  # those that carry a weight
+    relevance: Indices  # rows of the training objects that carry a weight
+    function: BasisFunction
+    dual_coef: Array
+    intercept: Array
+    fits: list[PCVMFit]
+    scales: list[float]
+    features: Features | None = None  # that were fitted to
+    compared: int = 0  # pairs, beyond those of the landmarks first chosen
 
 
 class PCVM(LandmarkClassifier):
@@ -185,87 +207,21 @@ class PCVM(LandmarkClassifier):
         -------
         self
         """
-        with all_or_nothing(self):
-            return self._fit(X, y, sample_weight)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check(sample_weight)
-        data = self._elsewhere(X, y, sample_weight)
-        if data is not None:
-            with data:
-                whole = data.in_memory(CANDIDATES)
-                return self._fit_elsewhere(data) if whole is None else self._fit(*whole, None)
-        X, codes, weights, self.classes_ = self._validated(X, y, sample_weight)
-        self.temperature_ = 1.0
-        self._forget()
-        weights = self._weighed(codes, weights)
-        pairs = self._open(X)
-        self.n_objects_ = self.n_samples_seen_ = len(pairs)
-        selection = self._choose(pairs, codes, weights)
-        self.selection_ = replace(selection, values=None)
-        landmarks = self._span(pairs, selection)
-        values = training_values(pairs, landmarks)
-        with calm_blas(len(landmarks.indices)):
-            space, grid = landmarks.space, pairs.block_rows(values.shape[1])
-            moments = moments_of(space, values, codes, len(self.classes_), grid)
-            self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
-            if self.solver == "paper":
-                self._fit_published(landmarks, values, codes)
-            elif self.n_basis is None:
-                F = FeaturesInMemory(values, codes, weights, self._each(values))
-                fitted = self._fit_features(landmarks, F, codes[landmarks.indices])
-            else:
-                B = space.coordinates(values)
-                self._fit_basis(pairs, landmarks, B, codes, weights)
-            if self.calibrate and self.n_basis is not None:
-                self.temperature_ = self._relearned(landmarks, values, codes, weights)
-            elif self.calibrate:
-                self.temperature_ = self._temperature(landmarks, fitted)
-        self.kernel_evaluations_, self.kernel_reused_ = pairs.evaluations, pairs.reused
-        return self
-
-    def _fit_elsewhere(self, data: Collection) -> Self:
-        """Fit to objects in files or on a cluster, where their basis functions are kept."""
-        if self._needs_memory():
-            what = "solver='paper'" if self.solver == "paper" else f"n_basis={self.n_basis!r}"
-            raise ValueError(f"{what} needs all objects in memory; leave it at its default")
-        known = self._surveyed(data)
-        self.classes_, self.temperature_ = known.classes, 1.0
-        self._forget()
-        chosen = self._chosen(data, known)
-        landmarks = chosen.landmarks
-        m, space = len(landmarks.indices), landmarks.space
-        term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_)
-        work, spent = chosen.plan(data, term, known.n_objects)
-        class_weights = self._weight_of_classes(known.counts.astype(float))
-        kept, total = data.features(term, m, chosen.grid, work, class_weights)
-        with calm_blas(m), progress(None, "searching", self.verbose, "passes") as kept.shown:
+        with all_or_nothing(self), self._open(X, y, sample_weight) as data:
+            self._survey(data)
+            chosen = self._choose(data)
+            family = self._family()
+            if isinstance(chosen.family, PCVMFamily):  # landmarks grew under its basis function
+                family = replace(family, otherwise=chosen.family.otherwise)
+            kept, compared = self._keep_values(data, chosen)
             try:
-                self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
-                fitted = self._fit_features(landmarks, kept, chosen.own)
-                if self.calibrate:
-                    self.temperature_ = self._temperature(landmarks, fitted)
+                more = self._fit_values(data, chosen, family, kept)
             finally:
                 kept.close()
-        self.kernel_evaluations_ = chosen.pairs.evaluations + total.evaluated + spent
-        self.kernel_reused_ = chosen.pairs.reused + total.reused
+            self.kernel_evaluations_ = chosen.counter.compared + compared.compared + more
+            self.kernel_reused_ = chosen.counter.reused + compared.reused
         return self
-
-    def _forget(self) -> None:
-        """Forget what the last fit has chosen: `_learn` knows nothing before this one has."""
-        self._scales: list[float] | None = None
-        self._function: BasisFunction | None = None
-        self._power: BasisFunction = POWERS[0]
-
-    def _each(self, values: Array) -> Each:
-        """Return how passes go over features in memory: large ones by several threads."""
-        workers = count_workers(self.n_jobs, default_all=True)
-        result = 8 * len(self.classes_) * values.shape[1] ** 2  # as many as workers wait at a time
-        workers = max(1, min(workers, RESULT_BYTES // result))
-        return map if values.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
-
-    def _needs_memory(self) -> bool:
-        return self.solver == "paper" or self.n_basis is not None
 
     def _check(self, sample_weight: Any) -> None:
         if self.solver not in ("em", "paper"):
@@ -280,58 +236,137 @@ class PCVM(LandmarkClassifier):
                 what = "sample_weight" if sample_weight is not None else "calibrate=True"
                 raise ValueError(f"solver='paper' knows no {what}; solver='em' does")
 
-    # -- the sound solver --------------------------------------------------------------------
+    def _family(self) -> PCVMFamily:
+        return PCVMFamily(
+            len(self.classes_),
+            one_against_rest=self.multiclass == "ovr",
+            sparse=self.sparse,
+            function=None if self.n_basis is None else POWERS[0],
+            probit=self.solver == "paper",
+            rank=self.rank,
+        )
 
-    def _fit_features(
-        self, landmarks: LandmarkSet, F: Features, own: Codes, *, sparse: bool | None = None
-    ) -> Fitted:
-        """Fit to the basis functions of the landmarks, wherever their values lie.
+    def _keep_values(self, data: Dataset, chosen: Chosen) -> tuple[Features, Counted[ClassMoments]]:
+        """Compare all objects with the landmarks, and keep the values for the passes to come."""
+        space, m = chosen.landmarks.space, len(chosen.landmarks.indices)
+        counts = data.survey().weights
+        each = self._class_weights().of_objects(counts)
+        term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, each)
+        kept, total = data.keep(term, m, self._block_rows(m))
+        self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
+        return kept, total
 
-        The landmarks are the basis objects: predictions need those alone that carry a weight.
-        """
+    def _fit_values(self, data: Dataset, chosen: Chosen, family: PCVMFamily, kept: Features) -> int:
+        """Fit to the values of all objects to the landmarks; return how many more it compared."""
+        landmarks, classes = chosen.landmarks, chosen.classes
+        assert classes is not None
+        self.temperature_ = 1.0
+        if self.solver == "paper":
+            self._fit_published(landmarks, kept)
+            return 0
+        if self.n_basis is None:
+            sample = CalibrationSample.of(
+                self.n_objects_, landmarks.indices, rows_to_ask(len(landmarks.indices))
+            )
+            found = _fit_landmarks(
+                landmarks, kept, classes, family, keep=self.calibrate and sample.everyone
+            )
+        else:
+            sample = CalibrationSample.of(self.n_objects_, np.arange(self.n_objects_))
+            found = self._fit_basis(data, landmarks, kept, family)
+        self._set_model(found)
+        if self.calibrate:
+            settled = replace(family, function=found.function, scales=tuple(found.scales))
+            if self.n_basis is not None and found.function == "similarity":
+                settled = replace(settled, function=POWERS[0])
+            self.temperature_ = self._temperature(settled, chosen, kept, found, sample)
+        return found.compared
+
+    def _set_model(self, found: Fitted) -> None:
+        """Set the fitted attributes, and note how the search ended."""
+        fits, scales = found.fits, found.scales
+        worst = max(fits, key=lambda fit: fit.violation)
+        self._use_landmarks(found.landmarks)
+        self.relevance_ = found.relevance
+        self.basis_function_ = found.function
+        self.dual_coef_, self.intercept_ = found.dual_coef, found.intercept
+        self.n_iter_ = max(fit.n_iter for fit in fits)
+        self.converged_ = all(fit.converged or fit.violation <= OPTIMAL for fit in fits)
+        self.stop_reason_ = worst.reason
+        self.objective_path_ = worst.objective_path
+        self.prior_scale_ = float(np.exp(np.mean(np.log(scales))))
+        if not self.converged_:
+            warnings.warn(
+                f"PCVM stopped before its optimality conditions held: {worst.reason} "
+                f"(largest breach {worst.violation:.1e} per row)",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def _temperature(
+        self,
+        family: PCVMFamily,
+        chosen: Chosen,
+        kept: Features,
+        found: Fitted,
+        sample: CalibrationSample,
+    ) -> float:
+        """Return the temperature: of few objects from ten folds, of many from leave-one-out."""
         C = len(self.classes_)
-        raw = F.rows(np.arange(C), C)
-        function = self._choose_function(landmarks.space, raw, landmarks.indices, own)
-        self.basis_function_ = self._function = function
-        call = Call.of(raw.shape[0], landmarks.indices, rows_to_ask(len(landmarks.indices)))
-        features = F.under(function, keep=self.calibrate and call.everyone)
-        fits = self._solve(features, None, own, sparse=sparse)
-        W, b = _joined(fits, features.mean)
-        kept = _carrying(W)
-        self._keep(landmarks, kept)
-        self.relevance_ = self.landmarks_
-        self.dual_coef_, self.intercept_ = W[kept], b
-        return Fitted(raw, features, self._problems(own), fits, call)
+        raw = kept.rows(np.arange(C), C)
+        some = sample.among(np.arange(raw.shape[0]))
+        if not sample.everyone and raw.weight is not None:
+            some = some[raw.weight[some] > 0]
+        if len(some) == 0:
+            return 1.0
+        codes, weights = raw.y[some], None if raw.weight is None else raw.weight[some]
+        if not sample.everyone:
+            assert found.features is not None
+            assert chosen.classes is not None
+            problems = family.problems(chosen.classes)
+            scores = both_scores(left_out_scores(found.features, problems, found.fits, some))
+            return fit_temperature(scores, codes, family.log_proba, weights)
+        landmarks = chosen.landmarks
+        used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+        # where predictions compare with other objects, the landmarks stand in for those
+        used = used if len(used) == len(self.landmarks_) else np.arange(raw.shape[1])
+        values = raw.features(some)[:, used]
+        return cross_fit(family, landmarks.restricted(used), values, codes, weights)
 
     def _fit_basis(
-        self,
-        pairs: Pairs,
-        landmarks: LandmarkSet,
-        B: Array,
-        codes: Codes,
-        weights: Array | None,
-    ) -> None:
+        self, data: Dataset, landmarks: LandmarkSet, kept: Features, family: PCVMFamily
+    ) -> Fitted:
         """Basis objects beyond the landmarks: Φ = B Q with Q = J B_basisᵀ, φ_i(x) = K̃(x, x_i)."""
+        C = len(self.classes_)
+        raw = kept.rows(np.arange(C), C)
+        codes, weights, space = raw.y, raw.weight, landmarks.space
         basis = self._basis(len(codes), landmarks.indices)
-        space = landmarks.space
+        B = space.coordinates(raw.features(np.arange(len(codes))))
         Q = (B[basis] * space.signs).T
-        self.basis_function_ = "similarity"
         F = FeaturesInMemory(B, codes, weights).under("similarity")
-        W, b = _joined(self._solve(F, Q, codes[basis]), F.mean, Q)
-        kept = _carrying(W)
-        self.relevance_ = basis[kept]
-        if len(kept) >= len(landmarks.indices) or space.centre is not None:
-            self._adopt(replace(landmarks, values=None))
-            self.dual_coef_, self.intercept_ = space.basis.T @ (Q @ W), b
-            return
+        fits, scales = family.solve(F, Q, codes[basis])
+        W, b = joined_weights(fits, F.mean, Q)
+        used = _carrying(W)
+        if len(used) >= len(landmarks.indices) or space.centre is not None:
+            dual = space.basis.T @ (Q @ W)
+            return Fitted(landmarks, basis[used], "similarity", dual, b, fits, scales)
         # fewer basis objects than landmarks: compare with those instead, and let the weights
         # know that K(x, x_i) now stands where its approximation stood
-        chosen = np.sort(basis[kept])
-        objects = take(pairs.objects, chosen) if isinstance(pairs, ObjectPairs) else None
-        core = pairs.block(chosen, chosen)
-        fewer = LandmarkSet(LandmarkSpace.of(core, pairs.kind), chosen, objects)
-        F = FeaturesInMemory(training_values(pairs, fewer), codes, weights)
-        self._fit_features(fewer, F, codes[chosen], sparse=False)
+        fewer = choose_landmarks(
+            data,
+            Given(np.sort(basis[used])),
+            self._comparing(self._measure()),
+            self._rng(),
+            classes=self.classes_,
+        )
+        values, spent = self._keep_values(data, fewer)
+        assert fewer.classes is not None
+        plain = replace(family, function=None, sparse=False)
+        try:
+            found = _fit_landmarks(fewer.landmarks, values, fewer.classes, plain, keep=True)
+        finally:
+            values.close()
+        return replace(found, compared=spent.compared + fewer.counter.compared)
 
     def _basis(self, n: int, landmarks: Indices) -> Indices:
         """Return the rows of the candidate basis objects: the landmarks, then a random sample."""
@@ -346,131 +381,17 @@ class PCVM(LandmarkClassifier):
         order = np.concatenate([landmarks, self._rng().permutation(others)])
         return np.sort(order[:size])
 
-    def _solve(
-        self, F: Features, Q: Array | None, own: Codes, *, sparse: bool | None = None
-    ) -> list[PCVMFit]:
-        """Return the model of each problem; note how the search ended."""
-        fits, scales = [], []
-        for recode, basis, size in self._problems(own):
-            rows = F.rows(recode, size)
-            prior, start = GammaPrior(), None
-            if size == 2:
-                chosen = choose_scale(rows, basis, Q)
-                prior, start = chosen.prior, (chosen.fit.weights, chosen.fit.bias)
-            fit = fit_pcvm(rows, basis, Q, prior=prior, start=start)
-            if self._prunes(sparse, size, rows.shape[0], len(basis)):
-                fit = prune_pcvm(rows, basis, Q, fit, prior=prior).fit
-            fits.append(fit)
-            scales.append(float(np.sqrt(2 * prior.b)))
-        self._note(fits, scales)
-        return fits
-
-    def _prunes(self, sparse: bool | None, n_classes: int, n: int, candidates: int) -> bool:
-        """Whether to drop basis objects that the loss does not need."""
-        sparse = self.sparse if sparse is None else sparse
-        return n_classes == 2 and n >= ROWS_A_CANDIDATE * candidates if sparse is None else sparse
-
-    def _problems(self, own: Codes) -> list[tuple[Labels, Codes, int]]:
-        """The problems to solve: new codes of the classes, classes of the basis objects in them,
-        number of classes."""
-        n_classes = len(self.classes_)
-        if n_classes == 2 or self.multiclass == "joint":
-            return [(np.arange(n_classes), own, n_classes)]
-        alone = np.eye(n_classes, dtype=np.intp)
-        return [(recode, recode[own], 2) for recode in alone]
-
-    def _note(self, fits: list[PCVMFit], scales: list[float]) -> None:
-        worst = max(fits, key=lambda fit: fit.violation)
-        self.n_iter_ = max(fit.n_iter for fit in fits)
-        self.converged_ = all(fit.converged or fit.violation <= OPTIMAL for fit in fits)
-        self.stop_reason_ = worst.reason
-        self.objective_path_ = worst.objective_path
-        self._scales = scales
-        self.prior_scale_ = float(np.exp(np.mean(np.log(scales))))
-        if not self.converged_:
-            warnings.warn(
-                f"PCVM stopped before its optimality conditions held: {worst.reason} "
-                f"(largest breach {worst.violation:.1e} a row)",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-
-    def _learn(
-        self, space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
-    ) -> Scorer:
-        """Scores by the landmarks as basis objects; the scale of the prior is chosen once."""
-        function = self._function
-        if function is None:  # landmarks are tried, before the fit chooses for good
-            raw = Rows(values, codes, weights, n_classes=len(self.classes_))
-            # as far from a landmark as that is from itself: it, or one that is the same
-            at_home = np.flatnonzero((values == np.diag(space.core)).any(axis=1))
-            function = self._choose_function(space, raw, at_home, own)
-        F = FeaturesInMemory(values, codes, weights).under(function)
-        problems = self._problems(own)
-        if self._scales is None:
-            self._scales = [
-                float(np.sqrt(2 * choose_scale(F.rows(recode, size), basis).prior.b))
-                if size == 2
-                else 1.0
-                for recode, basis, size in problems
-            ]
-        fits = [
-            fit_pcvm(F.rows(recode, size), basis, prior=GammaPrior(0.5, 0.5 * scale**2), tol=1e-5)
-            for (recode, basis, size), scale in zip(problems, self._scales, strict=True)
-        ]
-        dual, intercept = _joined(fits, F.mean)
-        return lambda V: self._spread(basis_values(function, V) @ dual + intercept)
-
-    def _choose_function(
-        self, space: LandmarkSpace, raw: Rows, landmarks: Indices, own: Codes
-    ) -> BasisFunction:
-        """Return the basis function of these landmarks; of too many of them, that of fewer.
-
-        Landmarks grow under it too: −½d² gains nothing from more of them on a checkerboard.
-        """
-        if space.kind == "similarity":
-            return "similarity"
-        if self.n_basis is None:
-            problems = self._problems(own)
-            self._power = choose_function(raw, landmarks, problems, otherwise=self._power)
-        return self._power
-
-    # -- how sure it may be --------------------------------------------------------------------
-
-    def _temperature(self, landmarks: LandmarkSet, fitted: Fitted) -> float:
-        """Return the temperature: of few objects from ten folds, of many from leave-one-out."""
-        raw, call = fitted.raw, fitted.call
-        some = call.among(np.arange(raw.shape[0]))
-        if not call.everyone and raw.weight is not None:
-            some = some[raw.weight[some] > 0]
-        if len(some) == 0:
-            return 1.0
-        codes, weights = raw.y[some], None if raw.weight is None else raw.weight[some]
-        if call.everyone:
-            return self._relearned(landmarks, raw.features(some), codes, weights)
-        scores = left_out_scores(fitted.features, fitted.problems, fitted.fits, some)
-        return fit_temperature(self._spread(scores), codes, self._log_proba, weights)
-
-    def _relearned(
-        self, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
-    ) -> float:
-        """Return the temperature by models of nine tenths, with what a prediction compares."""
-        used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-        # where that is no subset of the landmarks, with those
-        used = used if len(used) == len(self.landmarks_) else np.arange(values.shape[1])
-        part = LandmarkSet(landmarks.space.restricted(used), landmarks.indices[used], None)
-        return self._cross_fit(part, values[:, used], codes, weights)
-
-    # -- the published algorithm -------------------------------------------------------------
-
-    def _fit_published(self, landmarks: LandmarkSet, values: Array, codes: Codes) -> None:
+    def _fit_published(self, landmarks: LandmarkSet, kept: Features) -> None:
         """One published PCVM for each class against the rest (one for two classes)."""
-        space = landmarks.space
-        C, W = space.similarities(values), space.similarities(space.core)
+        space, n_classes = landmarks.space, len(self.classes_)
+        raw = kept.rows(np.arange(n_classes), n_classes)
+        codes: Labels = raw.y
+        C = space.similarities(raw.features(np.arange(len(codes))))
+        W = space.similarities(space.landmark_values)
         rng = self._rng()
         dense = len(landmarks.indices) == len(codes)
         fits: list[PublishedFit] = []
-        for c in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
+        for c in [1] if n_classes == 2 else range(n_classes):
             t = np.where(codes == c, 1.0, -1.0)
             fits.append(fit_published(C, t, rng) if dense else fit_published_nystrom(C, W, t, rng))
         T, J = space.basis.T, space.signs
@@ -480,74 +401,41 @@ class PCVM(LandmarkClassifier):
         self.intercept_ = np.array([fit.bias for fit in fits])
         self.basis_function_ = "similarity"
         self.relevance_ = np.flatnonzero((w != 0).any(axis=1))
-        self._adopt(replace(landmarks, values=None))
+        self._use_landmarks(landmarks)
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.converged_ = all(fit.converged for fit in fits)
         self.stop_reason_ = next((f.reason for f in fits if not f.converged), fits[0].reason)
         self.objective_path_ = np.empty(0)
         self.prior_scale_ = 1.0
 
-    # -- scores and probabilities ------------------------------------------------------------
-
-    def _keep(self, landmarks: LandmarkSet, kept: Indices) -> None:
-        """Compare new objects with these landmarks alone."""
-        objects = None if landmarks.objects is None else take(landmarks.objects, kept)
-        space = landmarks.space.restricted(kept)
-        self._adopt(LandmarkSet(space, landmarks.indices[kept], objects))
-
     def _scores(self, values: Array) -> Array:
         if self.basis_function_ == "similarity":
             F = self.space_.similarities(values)
         else:
             F = basis_values(self.basis_function_, values)
-        return self._spread(F @ self.dual_coef_ + self.intercept_)
-
-    def _spread(self, Z: Array) -> Array:
-        """Return scores (n, C): the one score of two classes is their difference."""
-        return np.hstack([-Z / 2, Z / 2]) if Z.shape[1] == 1 else Z
-
-    def _log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities: probit for two classes, softmax or shares of probits."""
-        if scores.shape[1] == 2:
-            z = scores[:, 1] - scores[:, 0]
-            return np.column_stack([log_ndtr(-z), log_ndtr(z)])
-        if self.multiclass == "ovr" or self.solver == "paper":
-            own = log_ndtr(scores)
-            return own - logsumexp(own, axis=1, keepdims=True)
-        return super()._log_proba(scores)
-
-    def _weighed(self, codes: Codes, weights: Array | None) -> Array | None:
-        counts = np.bincount(codes, weights=weights, minlength=len(self.classes_)).astype(float)
-        each = self._weight_of_classes(counts)
-        if each is None:
-            return weights
-        return each[codes] if weights is None else weights * each[codes]
-
-    def _weight_of_classes(self, counts: Array) -> Array | None:
-        """Return the weight of the objects of each class; the mean over all objects is 1, for a
-        weight tells no number of objects."""
-        each = self._class_weights(counts)
-        return None if each is None else each / ((each @ counts) / counts.sum())
+        return both_scores(F @ self.dual_coef_ + self.intercept_)
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """The models of all problems, and the rows they were fitted to."""
+def _fit_landmarks(
+    landmarks: LandmarkSet, kept: Features, classes: Codes, family: PCVMFamily, *, keep: bool
+) -> Fitted:
+    """Fit to the basis functions of the landmarks.
 
-    raw: Rows  # values as they came, and the classes
-    features: Features
-    problems: list[tuple[Labels, Codes, int]]
-    fits: list[PCVMFit]
-    call: Call  # who tells how sure they may be
-
-
-def _joined(fits: list[PCVMFit], mean: Array, Q: Array | None = None) -> tuple[Array, Array]:
-    """Return weights (M, 1 or C) and bias of all problems, for features not yet centred."""
-    W = np.hstack([fit.weights for fit in fits])
-    return W, np.concatenate([fit.bias for fit in fits]) - mean @ (W if Q is None else Q @ W)
+    The landmarks are the basis objects: predictions need those alone that carry a weight. Unless
+    `keep`, features may take the place of the values.
+    """
+    C = family.n_classes
+    raw = kept.rows(np.arange(C), C)
+    function = family.choose_function(landmarks.space, raw, landmarks.indices, classes)
+    features = kept.under(function, keep=keep)
+    fits, scales = family.solve(features, None, classes)
+    W, b = joined_weights(fits, features.mean)
+    used = _carrying(W)
+    part = landmarks.restricted(used)
+    return Fitted(part, part.indices, function, W[used], b, fits, scales, features)
 
 
 def _carrying(W: Array) -> NDArray[np.intp]:
     """Places of the basis objects that carry a weight; one at least, to compare with something."""
-    kept = np.flatnonzero((W != 0).any(axis=1))
-    return kept if len(kept) else np.arange(1)
+    used = np.flatnonzero((W != 0).any(axis=1))
+    return used if len(used) else np.arange(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -23,15 +23,12 @@ from ..core.spectrum import Signature
 from ..io.modelfile import ModelFileError, read_model, write_model
 from ..landmarks import Rule, Selection
 from ..measures import Measure, available, get_measure
-from .base import LandmarkSet
-from .ikfd import IKFD
-from .ikqd import IKQD
+from ..measures.given import GivenColumns
+from .base import LandmarkEstimator
+from .gaussian import Stream
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
-from .moments import Stream
-from .pcvm import PCVM
-
-if TYPE_CHECKING:
-    from .base import LandmarkEstimator
+from .registry import MODELS
+from .selection import LandmarkSet
 
 _VALUES: dict[str, type] = {
     cls.__name__: cls
@@ -39,6 +36,7 @@ _VALUES: dict[str, type] = {
         Ball,
         ClassMoments,
         Embedding,
+        GivenColumns,
         LandmarkBasis,
         LandmarkCentre,
         LandmarkSet,
@@ -54,7 +52,12 @@ _NOT_SAVED = {"cache", "verbose", "n_jobs"}  # they belong to a run and a machin
 
 _ESTIMATORS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (IKFD, IKQD, PCVM, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding)
+    for cls in (
+        *(family.estimator for family in MODELS.values()),
+        IndefiniteKernelPCA,
+        NystromMap,
+        PseudoEuclideanEmbedding,
+    )
 }
 
 

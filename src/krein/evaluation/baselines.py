@@ -1,7 +1,7 @@
 """What one would take otherwise, done well, to be compared with.
 
-Each fits to the pairs of the training objects and predicts from the pairs of new objects with
-them. They are no estimators of the library: they show what its estimators are worth.
+Each fits to training objects, by their numbers in a store of pairs, and predicts for new ones. They
+are not estimators of the library: they show what its estimators are worth.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
 from ..core.spectrum import correct
 from ..landmarks import get_rule, select_landmarks
+from ..measures import Measure
 from .scores import log_losses
 
 
 class Baseline(ABC):
     """A classifier on pairs; `landmarks_` are the training objects a new one is compared with."""
+
+    def __init__(self, measure: Measure) -> None:
+        self.measure = measure
 
     needs_all: bool
     """Whether it looks at all pairs of training objects."""
@@ -34,19 +38,25 @@ class Baseline(ABC):
         """What it is, in some words."""
 
     @abstractmethod
-    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
-        """Fit to the pairs of the training objects with labels y."""
+    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
+        """Fit to training objects with labels y."""
 
     @abstractmethod
-    def predict_proba(self, pairs: Pairs) -> Array:
-        """Return probabilities (n, C) from the pairs of new objects with the training objects."""
+    def predict_proba(self, X: Indices) -> Array:
+        """Return probabilities (n, C) of new objects."""
 
-    def _all_values(self, pairs: Pairs) -> Array:
-        everyone = np.arange(len(pairs))
-        self.landmarks_ = everyone
-        values = pairs.block(everyone, everyone)
+    def _all_values(self, X: Indices) -> Array:
+        """Return the values among all training objects."""
+        self.train_, self.landmarks_ = X, np.arange(len(X))
+        pairs = Pairs(self.measure, X)
+        values = pairs.block(self.landmarks_, self.landmarks_)
         self.kernel_evaluations_ = pairs.evaluations
         return values
+
+    def _new_values(self, X: Indices) -> Array:
+        """Return the values of new objects to the landmarks."""
+        pairs = Pairs(self.measure, X, self.train_[self.landmarks_])
+        return pairs.block(np.arange(len(X)), np.arange(len(self.landmarks_)))
 
 
 class ClippedSVM(Baseline):
@@ -60,7 +70,7 @@ class ClippedSVM(Baseline):
     title = "SVM on the clipped matrix, C by inner folds"
     grid = (1.0, 10.0, 100.0)
 
-    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
+    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
         """Clip, choose C, calibrate."""
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -72,8 +82,8 @@ class ClippedSVM(Baseline):
                 f"svm-clip calibrates on inner folds; class {classes.tolist()[counts.argmin()]!r} "
                 "has one training object; leave out the class or the model"
             )
-        values = self._all_values(pairs)
-        self.centre_ = LandmarkCentre.of(values) if pairs.kind == "dissimilarity" else None
+        values = self._all_values(X)
+        self.centre_ = LandmarkCentre.of(values) if self.measure.kind == "dissimilarity" else None
         S = self._similarities(values)
         clipped = correct((S + S.T) / 2, "clip")
         # the unit of the measure must not matter to C
@@ -95,9 +105,9 @@ class ClippedSVM(Baseline):
         self.model_.fit(K, y)
         return self
 
-    def predict_proba(self, pairs: Pairs) -> Array:
+    def predict_proba(self, X: Indices) -> Array:
         """Return calibrated probabilities."""
-        values = pairs.block(np.arange(pairs.shape[0]), np.arange(pairs.shape[1]))
+        values = self._new_values(X)
         return np.asarray(
             self.model_.predict_proba(self._similarities(values) @ self.P_ / self.scale_)
         )
@@ -118,11 +128,11 @@ class Neighbours(Baseline):
     grid = (1, 3, 5, 7, 9, 15, 25)
     smoothing = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
-    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
+    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
         """Choose k."""
-        values = self._all_values(pairs)
+        values = self._all_values(X)
         self.codes_ = np.unique(y, return_inverse=True)[1]
-        self.sign_ = 1.0 if pairs.kind == "dissimilarity" else -1.0
+        self.sign_ = 1.0 if self.measure.kind == "dissimilarity" else -1.0
         self.shares_ = np.bincount(self.codes_) / len(y)
         apart = self.sign_ * values
         np.fill_diagonal(apart, np.inf)  # nobody is its own neighbour
@@ -136,9 +146,9 @@ class Neighbours(Baseline):
         self.epsilon_ = self.smoothing[int(np.argmin(losses))]
         return self
 
-    def predict_proba(self, pairs: Pairs) -> Array:
+    def predict_proba(self, X: Indices) -> Array:
         """Return smoothed shares of the votes."""
-        values = pairs.block(np.arange(pairs.shape[0]), np.arange(pairs.shape[1]))
+        values = self._new_values(X)
         return self._proba(self.sign_ * values, self.k_, self.epsilon_)
 
     def _proba(self, apart: Array, k: int, epsilon: float = 0.001) -> Array:
@@ -157,7 +167,10 @@ class LandmarkLogistic(Baseline):
 
     needs_all = False
 
-    def __init__(self, landmarks: Any, n_landmarks: int | None, random_state: int) -> None:
+    def __init__(
+        self, measure: Measure, landmarks: Any, n_landmarks: int | None, random_state: int
+    ) -> None:
+        super().__init__(measure)
         self.landmarks, self.n_landmarks = landmarks, n_landmarks
         self.random_state = random_state
 
@@ -167,7 +180,7 @@ class LandmarkLogistic(Baseline):
         rule = self.landmarks if isinstance(self.landmarks, str) else "the same"
         return f"logistic regression on values to {rule} landmarks"
 
-    def fit(self, pairs: Pairs, y: NDArray[Any]) -> Self:
+    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
         """Choose landmarks, standardise, fit."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
@@ -176,20 +189,20 @@ class LandmarkLogistic(Baseline):
         rule = get_rule(self.landmarks, self.n_landmarks)
         codes = np.unique(y, return_inverse=True)[1]
         rng = np.random.default_rng(self.random_state)
+        pairs = Pairs(self.measure, X)
         found = select_landmarks(rule, pairs, codes, rng)
+        self.train_ = X
         self.landmarks_ = found.indices
         values = found.values
         if values is None:
             core = pairs.block(found.indices, found.indices)
-            blocks = pairs.map_columns(lambda _, block: block, found.indices, core=core)
+            blocks = pairs.map_columns(lambda _, block: block, found.indices, known=core)
             values = np.concatenate(list(blocks))
         self.kernel_evaluations_ = pairs.evaluations
         self.model_ = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
         self.model_.fit(values, y)
         return self
 
-    def predict_proba(self, pairs: Pairs) -> Array:
+    def predict_proba(self, X: Indices) -> Array:
         """Return probabilities from the values to the landmarks."""
-        values = pairs.part(np.arange(len(pairs)), self.landmarks_)
-        columns = np.arange(len(self.landmarks_))
-        return np.asarray(self.model_.predict_proba(values.block(np.arange(len(pairs)), columns)))
+        return np.asarray(self.model_.predict_proba(self._new_values(X)))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
 
-from ..estimators import IKFD, IKQD, PCVM
 from ..estimators.classifier import LandmarkClassifier
+from ..estimators.registry import MODELS
 from ..landmarks.all import All
 from .baselines import Baseline, ClippedSVM, LandmarkLogistic, Neighbours
 
-AVAILABLE = ("ikfd", "ikqd", "pcvm", "svm-clip", "knn", "logistic")
+AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic")
 """Names that `evaluate` knows."""
 
 Model = LandmarkClassifier | Baseline
@@ -28,15 +29,17 @@ def get_models(
     random_state: int,
     opening: dict[str, Any],
 ) -> dict[str, Model]:
-    """Return the models by the name that the report calls them, ready to be fitted to pairs."""
+    """Return the models by the name that the report calls them, ready to be fitted."""
     chosen = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
+    shared = opening["measure"]
     made: dict[str, Callable[[], Model]] = {
-        "ikfd": lambda: IKFD(calibrate=calibrate, **chosen),
-        "ikqd": lambda: IKQD(calibrate=calibrate, **chosen),
-        "pcvm": lambda: PCVM(**chosen),
-        "svm-clip": ClippedSVM,
-        "knn": Neighbours,
-        "logistic": lambda: LandmarkLogistic(landmarks, n_landmarks, random_state),
+        name: partial(family.estimator, calibrate=calibrate and family.calibrate, **chosen)
+        for name, family in MODELS.items()
+    }
+    made |= {
+        "svm-clip": lambda: ClippedSVM(shared),
+        "knn": lambda: Neighbours(shared),
+        "logistic": lambda: LandmarkLogistic(shared, landmarks, n_landmarks, random_state),
     }
     named: dict[str, Any]
     if isinstance(models, Mapping):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare import MatrixPairs, Pairs, SharedPairs
+from ..compare import Pairs
 from ..compare.digests import object_digests
 from ..core.checks import Array, Indices
 from ..core.convert import double_centre
@@ -54,16 +54,13 @@ class Duplicates:
     """Groups whose members have different labels: no model can be right about all of them."""
 
 
-def duplicates(pairs: Pairs, codes: Indices) -> Duplicates | None:
+def duplicates(objects: Any, codes: Indices) -> Duplicates | None:
     """Find objects of equal contents, or equal rows of a matrix. O(total size)."""
-    if isinstance(pairs, SharedPairs):
-        try:
-            digests = object_digests(pairs.objects)
-        except TypeError:
-            return None
-    elif isinstance(pairs, MatrixPairs) and not pairs.mapped:
-        digests = object_digests(pairs.matrix)
-    else:
+    if getattr(objects, "mapped", False):
+        return None
+    try:
+        digests = object_digests(objects)
+    except TypeError:
         return None
     _, group, sizes = np.unique(digests, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(group, kind="stable")
@@ -107,7 +104,7 @@ def object_map(
     core = pairs.block(landmarks, landmarks)
     shown = _shown(n, landmarks, errors, rng)
     values = np.concatenate(
-        list(pairs.map_columns(lambda _, V: V, landmarks, rows=shown, core=core))
+        list(pairs.map_columns(lambda _, V: V, landmarks, rows=shown, known=core))
     )
     space = LandmarkSpace.of(core, pairs.kind)
     B = space.coordinates(values)

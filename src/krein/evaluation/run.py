@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..compare import ObjectPairs, Pairs, PairStore, open_pairs
+from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..measures import get_measure
 from .models import Model, fresh, get_models, needs_all, title
 from .overview import duplicates, object_map, spectrum
 from .result import Evaluation, ModelResult, PairCount
+from .store import PairStore, Shared
 
 
 def evaluate(
@@ -86,50 +87,50 @@ def evaluate(
         "symmetrize": symmetrize,
         "verbose": verbose,
     }
+    pairs = open_pairs(X=X, cache=cache, **opening)
+    n = len(pairs)
+    store = PairStore(pairs)
+    shared = Shared(store)
     chosen = get_models(
         models,
         landmarks=landmarks,
         n_landmarks=n_landmarks,
         calibrate=calibrate,
         random_state=random_state,
-        opening=opening,
+        opening={"measure": shared, "measure_params": None, "n_jobs": n_jobs, "verbose": verbose},
     )
-    pairs = open_pairs(X=X, cache=cache, **opening)
-    n = len(pairs)
     labels = check_labels(np.asarray(y), n)
     classes, codes = np.unique(labels, return_inverse=True)
     called = _names(names, n)
     split = _split(classes, codes, folds, random_state)
-    source = _Source(pairs)
-    everything = source.store is None or any(needs_all(model) for model in chosen.values())
-    if everything and source.store is not None:
-        source.store.read(np.arange(n), np.arange(n))
+    everyone = np.arange(n)
+    among_all = Pairs(shared, everyone, n_jobs=pairs.workers, verbose=verbose)
+    everything = store.given or any(needs_all(model) for model in chosen.values())
+    if everything and not store.given:
+        among_all.block(everyone, everyone)
     results = {}
     for name, model in chosen.items():
-        parts = _cross_validate(name, model, source, labels, split, len(classes), verbose)
+        parts = _cross_validate(name, model, store, labels, split, len(classes), verbose)
         results[name] = ModelResult(
             name=name, title=title(model), classes=classes, labels=labels, folds=split, **parts
         )
-    compared, seconds = source.spent()
-    for (
-        result
-    ) in results.values():  # at the rate of all of them: who came first paid for the others
-        result.seconds["compare"] *= seconds / max(compared, 1)
+    rate = _seconds(store) / max(store.compared, 1)
+    for result in results.values():  # at the rate of all: who came first paid for the others
+        result.seconds["compare"] *= 0.0 if store.given else rate
     ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
-    everyone = source.among(np.arange(n))
-    found = spectrum(everyone, everything, random_state)
+    found = spectrum(among_all, everything, random_state)
     whose, chosen_landmarks = _map_landmarks(ranked, n, random_state)
-    mapped = object_map(everyone, chosen_landmarks, ~ranked[0].right, random_state, whose)
-    compared, seconds = source.spent()
+    mapped = object_map(among_all, chosen_landmarks, ~ranked[0].right, random_state, whose)
+    compared = 0 if store.given else store.compared
     return Evaluation(
         names=called,
         labels=labels,
         classes=classes,
         folds=split,
         models=results,
-        pairs=PairCount(compared, getattr(pairs, "reused", 0), seconds, given=source.store is None),
+        pairs=PairCount(compared, pairs.counter.reused, _seconds(store), given=store.given),
         spectrum=found,
-        duplicates=duplicates(everyone, codes),
+        duplicates=duplicates(pairs.objects, codes),
         map=mapped,
         settings={
             "measure": _measure_name(measure, measure_params),
@@ -144,30 +145,15 @@ def evaluate(
     )
 
 
-class _Source:
-    """Parts of the pairs of all objects: out of a store, or out of the matrix that was given."""
-
-    def __init__(self, pairs: Pairs) -> None:
-        self.pairs = pairs
-        self.store = PairStore(pairs) if isinstance(pairs, ObjectPairs) else None
-
-    def among(self, rows: Indices) -> Pairs:
-        """Return the pairs of these objects among themselves."""
-        return self.pairs.part(rows, rows) if self.store is None else self.store.part(rows)
-
-    def between(self, rows: Indices, cols: Indices) -> Pairs:
-        """Return the pairs of new objects with training objects."""
-        return self.pairs.part(rows, cols) if self.store is None else self.store.part(rows, cols)
-
-    def spent(self) -> tuple[int, float]:
-        """Return how many pairs were compared so far, and for how many seconds."""
-        return (0, 0.0) if self.store is None else (self.store.evaluations, self.store.seconds)
+def _seconds(store: PairStore) -> float:
+    """Return about how long comparing took: threads share it."""
+    return 0.0 if store.given else store.seconds / store.pairs.workers
 
 
 def _cross_validate(
     name: str,
     model: Model,
-    source: _Source,
+    store: PairStore,
     labels: NDArray[Any],
     split: Indices,
     n_classes: int,
@@ -179,13 +165,12 @@ def _cross_validate(
     for fold in range(int(split.max()) + 1):
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
         one = fresh(model)
-        start, before = time.perf_counter(), source.spent()[1]
-        one.fit(source.among(train), labels[train])
-        middle, between = time.perf_counter(), source.spent()[1]
-        new = source.between(test, train)
-        P[test] = one.predict_proba(new)
-        seconds["fit"] += middle - start - (between - before)
-        seconds["predict"] += time.perf_counter() - middle - (source.spent()[1] - between)
+        start, before = time.perf_counter(), _seconds(store)
+        one.fit(train, labels[train])
+        middle, between = time.perf_counter(), _seconds(store)
+        P[test] = one.predict_proba(test)
+        seconds["fit"] += max(middle - start - (between - before), 0.0)
+        seconds["predict"] += max(time.perf_counter() - middle - (_seconds(store) - between), 0.0)
         fitted.append(one.kernel_evaluations_)
         landmarks.append(train[one.landmarks_])
         seconds["compare"] += one.kernel_evaluations_ + len(test) * len(one.landmarks_)

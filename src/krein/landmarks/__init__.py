@@ -2,7 +2,7 @@
 
 from .all import All, Given
 from .auto import Auto
-from .base import Learner, Rule, Selection, select_landmarks
+from .base import Rule, Selection, select_landmarks
 from .entropy import Entropy
 from .kmeans import KMeans
 from .leverage import Leverage
@@ -17,7 +17,6 @@ __all__ = [
     "Entropy",
     "Given",
     "KMeans",
-    "Learner",
     "Leverage",
     "Random",
     "Rule",

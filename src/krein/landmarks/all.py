@@ -6,7 +6,8 @@ import numpy as np
 
 from ..compare import Pairs
 from ..core.checks import check_landmarks
-from .base import Codes, Learner, Rule, Selection
+from ..core.family import Family
+from .base import Codes, Rule, Selection
 
 
 class All(Rule):
@@ -30,7 +31,7 @@ class All(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose everybody."""
         return Selection(np.arange(len(pairs)))
@@ -65,7 +66,7 @@ class Given(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Check the indices and return them, in the order given."""
         return Selection(check_landmarks(self.indices, len(pairs)))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
 
 from ..compare import Pairs
 from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
-from ..core.fisher import fit_fisher
-from ..core.moments import ClassMoments
+from ..core.family import Family
+from ..core.gaussian import FisherFamily
 from ..core.space import LandmarkSpace
-from .base import Codes, Learner, Rule, Selection
+from .base import Codes, Rule, Selection
 from .meb import MEB
 
 LOSS_CAP = 3.0
@@ -80,12 +77,12 @@ class Auto(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose landmarks; details hold the `curve`."""
         codes = self._codes(pairs, codes)
         self._check()
-        learner = learner or _fisher(int(codes.max()) + 1)
+        model: Family = family or FisherFamily(int(codes.max()) + 1)
         everyone = np.arange(len(pairs))
         landmarks = MEB().select(pairs, codes, rng).indices
         held = _held_out(codes, landmarks, self.held_out, rng)
@@ -98,9 +95,10 @@ class Auto(Rule):
         losses: list[Array] = []
         sizes: list[int] = []
         while True:
-            space = LandmarkSpace.of(values[landmarks], pairs.kind, rank=learner.rank)
-            scorer = learner.learn(space, codes[landmarks], values[~held], codes[~held], None)
-            loss = _losses(scorer(values[held]), codes[held], learner)
+            space = LandmarkSpace.of(values[landmarks], pairs.kind, rank=model.rank)
+            scorer = model.learn(space, codes[landmarks], values[~held], codes[~held], None)
+            model = model.after(scorer)
+            loss = _losses(scorer(values[held]), codes[held], model)
             losses.append(loss)
             sizes.append(len(landmarks))
             curve.append(
@@ -109,7 +107,7 @@ class Auto(Rule):
             if len(landmarks) >= most or _settled(losses, self.patience):
                 break
             open_ = np.setdiff1d(np.flatnonzero(~held), landmarks)
-            wrong = _losses(scorer(values[open_]), codes[open_], learner)
+            wrong = _losses(scorer(values[open_]), codes[open_], model)
             wanted = max(10, int(np.ceil(self.growth * len(landmarks))))
             new = _sample(open_, wrong, min(wanted, most - len(landmarks)), rng)
             if len(new) == 0:
@@ -120,7 +118,7 @@ class Auto(Rule):
         order = np.argsort(landmarks[:size])
         names = ("landmarks", "criterion", "standard_error", "evaluations")
         details = {"curve": dict(zip(names, np.array(curve).T, strict=True))}
-        return Selection(landmarks[:size][order], details, values[:, :size][:, order])
+        return Selection(landmarks[:size][order], details, values[:, :size][:, order], model)
 
     def _check(self) -> None:
         if not self.growth > 0:
@@ -154,14 +152,14 @@ def _held_out(
     return held
 
 
-def _losses(scores: Array, codes: Codes, learner: Learner) -> Array:
+def _losses(scores: Array, codes: Codes, family: Family) -> Array:
     """Capped −log p of each object at the temperature that suits them best.
 
     A model that grows surer than it should be gets better at ranking classes while its raw
     log-loss rises; temperature is mended later, so it must not stop the growth.
     """
-    beta = fit_temperature(scores, codes, learner.log_proba)
-    return np.minimum(-learner.log_proba(beta * scores)[np.arange(len(codes)), codes], LOSS_CAP)
+    beta = fit_temperature(scores, codes, family.log_proba)
+    return np.minimum(-family.log_proba(beta * scores)[np.arange(len(codes)), codes], LOSS_CAP)
 
 
 def _better(before: Array, after: Array) -> bool:
@@ -199,16 +197,3 @@ def _sample(objects: Indices, losses: Array, n: int, rng: np.random.Generator) -
     n = min(n, int((losses > 0).sum()))
     p = losses / max(losses.sum(), np.finfo(float).tiny)
     return rng.choice(objects, size=n, replace=False, p=p) if n else objects[:0]
-
-
-def _fisher(n_classes: int) -> Learner:
-    """The classifier where nobody named one: a Fisher discriminant."""
-
-    def learn(
-        space: LandmarkSpace, own: Codes, values: Array, codes: Codes, weights: Array | None
-    ) -> Callable[[Array], Array]:
-        B = space.coordinates(values)
-        model = fit_fisher(ClassMoments.of(B, codes, n_classes, origin=space.origin()))
-        return lambda V: model.scores(space.coordinates(V))
-
-    return Learner(learn, lambda scores: log_softmax(scores, axis=1))

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from ..compare import MatrixPairs, ObjectPairs, Pairs
+from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
-from ..core.space import LandmarkSpace
-from ..measures.vectors import Vectors
-
-Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
+from ..core.family import Codes, Family
+from ..measures.base import Kind
+from ..measures.given import Given, GivenRows
 
 
 @dataclass(frozen=True)
@@ -27,20 +24,7 @@ class Selection:
     indices: Indices  # ascending, none twice
     details: dict[str, Any] = field(default_factory=dict)
     values: Array | None = None  # (N, m) of all objects to the landmarks, where they are known
-
-
-@dataclass(frozen=True)
-class Learner:
-    """The classifier that landmarks are chosen for, as far as a rule may use it.
-
-    `learn(space, own, values, codes, weights)` fits to values (n, m) of objects to the landmarks
-    of `space`, which have the class codes `own` (m,), and returns a function from values to scores
-    (n, C); `log_proba` turns scores into log-probabilities; `rank` bounds the space.
-    """
-
-    learn: Callable[[LandmarkSpace, Codes, Array, Codes, Array | None], Callable[[Array], Array]]
-    log_proba: Callable[[Array], Array]
-    rank: int | None = None
+    family: Family | None = None  # what the rule fitted, with what that has chosen on the way
 
 
 class Rule(BaseEstimator, ABC):
@@ -55,7 +39,7 @@ class Rule(BaseEstimator, ABC):
     >>> class FirstOfEach(Rule):
     ...     supervised = True
     ...
-    ...     def select(self, pairs, codes, rng, learner=None):
+    ...     def select(self, pairs, codes, rng, family=None):
     ...         return Selection(np.sort(np.unique(codes, return_index=True)[1]))
     ...
     >>> X, y = make_checkerboard(100, random_state=0)
@@ -76,13 +60,13 @@ class Rule(BaseEstimator, ABC):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose landmarks among the objects of `pairs`.
 
         `codes` are class numbers 0…C−1, or None where there are no labels. Everything random
         comes from `rng`, and every value of the measure from `pairs`, which counts them. A rule
-        that looks at errors fits `learner` to see them.
+        that looks at errors fits `family` to see them.
         """
 
     def _codes(self, pairs: Pairs, codes: Codes | None) -> Codes:
@@ -105,7 +89,7 @@ def select_landmarks(
     pairs: Pairs,
     codes: Codes | None,
     rng: np.random.Generator,
-    learner: Learner | None = None,
+    family: Family | None = None,
 ) -> Selection:
     """Choose landmarks by `rule`; where objects are few, from one comparison of all pairs.
 
@@ -123,14 +107,20 @@ def select_landmarks(
     >>> len(found.indices) >= 4
     True
     """
-    costly = isinstance(pairs, ObjectPairs) and not isinstance(pairs.measure, Vectors)
-    if not (costly and pairs.symmetric and len(pairs) <= FEW and rule.compares()):
-        return rule.select(pairs, codes, rng, learner)
+    costly = pairs.measure.expensive and pairs.symmetric
+    if not (costly and len(pairs) <= FEW and rule.compares()):
+        return rule.select(pairs, codes, rng, family)
     everyone = np.arange(len(pairs))
-    known = MatrixPairs(pairs.block(everyone, everyone), pairs.kind)
+    known = given_pairs(pairs.block(everyone, everyone), pairs.kind)
     known.psd = pairs.psd
-    found = rule.select(known, codes, rng, learner)
+    found = rule.select(known, codes, rng, family)
     return replace(found, values=known.block(everyone, found.indices))
+
+
+def given_pairs(values: Array, kind: Kind = "similarity") -> Pairs:
+    """Return the pairs of objects whose values (n, n) are known."""
+    rows = GivenRows(values, len(values), columns=np.arange(len(values)))
+    return Pairs(Given(kind), rows, n_jobs=1)
 
 
 def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
@@ -162,5 +152,4 @@ def n_sketched(pairs: Pairs, size: int | None) -> int | None:
         if size != int(size) or size < 1:
             raise ValueError(f"sketch is a whole number of columns, at least 1; got {size!r}")
         return int(size)
-    in_memory = isinstance(pairs, MatrixPairs) and not pairs.mapped
-    return None if in_memory else 100
+    return None if pairs.at_hand else 100

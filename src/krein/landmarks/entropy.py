@@ -12,7 +12,8 @@ import numpy as np
 
 from ..compare import Pairs
 from ..core.checks import Array, Indices
-from .base import Codes, Learner, Rule, Selection, n_sketched, sketch
+from ..core.family import Family
+from .base import Codes, Rule, Selection, n_sketched, sketch
 from .number import number_of_landmarks
 
 
@@ -57,7 +58,7 @@ class Entropy(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose landmarks; details hold the `entropy` after every swap that was kept."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)

@@ -8,7 +8,8 @@ from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from ..compare import Pairs
-from .base import Codes, Learner, Rule, Selection, n_sketched, sketch
+from ..core.family import Family
+from .base import Codes, Rule, Selection, n_sketched, sketch
 from .number import number_of_landmarks
 
 _MINI_BATCH = 10_000  # objects beyond which mini-batches are worth their rougher centres
@@ -44,7 +45,7 @@ class KMeans(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose landmarks; details hold the within-cluster sum of squares, `inertia`."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)

@@ -7,8 +7,9 @@ from scipy.optimize import brentq
 
 from ..compare import Pairs
 from ..core.checks import Array
+from ..core.family import Family
 from ..core.nystrom import landmark_basis
-from .base import Codes, Learner, Rule, Selection, n_sketched, similarities
+from .base import Codes, Rule, Selection, n_sketched, similarities
 from .number import number_of_landmarks
 
 
@@ -44,7 +45,7 @@ class Leverage(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose landmarks; details hold the `scores` (N,) of all objects."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)

@@ -6,11 +6,12 @@ import warnings
 
 import numpy as np
 
-from ..compare import MatrixPairs, Pairs
+from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre, double_centre
+from ..core.family import Family
 from ..core.meb import Ball, minimum_enclosing_ball
-from .base import Codes, Learner, Rule, Selection, n_sketched
+from .base import Codes, Rule, Selection, given_pairs, n_sketched
 
 PSD_TOLERANCE = 1e-8
 """A λ below −1e-8 of the largest |λ| is no rounding: the matrix is not psd."""
@@ -62,7 +63,7 @@ class MEB(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose landmarks; details hold the `balls` and whether the psd route was taken."""
         codes = self._codes(pairs, codes)
@@ -70,7 +71,7 @@ class MEB(Rule):
         if pairs.kind == "dissimilarity" and size is None:
             # all values are there: K is their textbook double centring, K_c a block of it
             everyone = np.arange(len(pairs))
-            pairs = MatrixPairs(double_centre(pairs.block(everyone, everyone) ** 2))
+            pairs = given_pairs(double_centre(pairs.block(everyone, everyone) ** 2))
         members = [np.flatnonzero(codes == c) for c in np.unique(codes)]
         columns = [
             rows if size is None else np.sort(rng.choice(rows, min(size, len(rows)), False))
@@ -134,7 +135,7 @@ def _ball_of_rows(
     pairs: Pairs, rows: Indices, cols: Indices, core: Array | None, epsilon: float
 ) -> Ball:
     """The ball of K_c K_cᵀ: rows of K_c as points, never an n_c×n_c product."""
-    X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, core=core)))
+    X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, known=core)))
     if pairs.kind == "dissimilarity":
         X = LandmarkCentre.of(X[np.searchsorted(rows, cols)]).similarities(X)
     X -= X.mean(axis=0)  # balls do not depend on the origin; rounding does

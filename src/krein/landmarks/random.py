@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..compare import Pairs
-from .base import Codes, Learner, Rule, Selection
+from ..core.family import Family
+from .base import Codes, Rule, Selection
 from .number import number_of_landmarks
 
 
@@ -44,7 +45,7 @@ class Random(Rule):
         pairs: Pairs,
         codes: Codes | None,
         rng: np.random.Generator,
-        learner: Learner | None = None,
+        family: Family | None = None,
     ) -> Selection:
         """Choose landmarks; no value of the measure is needed when the number is given."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import reduce
 from numbers import Integral, Real
+from operator import add
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Objects = NDArray[Any] | Sequence[Any]
+Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
 Kind = Literal["similarity", "dissimilarity"]
 
 
@@ -52,11 +54,27 @@ def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
     >>> take(["a", "b", "c"], np.array([2, 0]))
     ['c', 'a']
     """
-    if isinstance(objects, np.ndarray):
-        return objects[indices]
-    if isinstance(indices, slice):
-        return objects[indices]
-    return [objects[i] for i in indices]
+    if isinstance(objects, list | tuple) and not isinstance(indices, slice):
+        return [objects[i] for i in indices]
+    return objects[indices]
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Several sequences of objects as one: arrays stacked, lists appended.
+
+    Examples
+    --------
+    >>> from krein.measures.base import joined
+    >>> joined([["a"], ["b", "c"]])
+    ['a', 'b', 'c']
+    """
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    if isinstance(parts[0], list | tuple | np.ndarray):
+        return [item for part in parts for item in part]
+    return reduce(add, parts)
 
 
 def unframed(objects: Any) -> Any:
@@ -104,10 +122,16 @@ class Measure(ABC):
     """Whether a larger value means more alike or less."""
     symmetric: ClassVar[bool] = True
     """Whether `block(A, B)` is the transpose of `block(B, A)`."""
+    one_direction: ClassVar[bool] = True
+    """Whether a symmetric measure is known to be, so that averaging both directions is idle."""
     psd: ClassVar[bool | None] = None
     """Whether it is known to be positive semi-definite (a dissimilarity: Euclidean)."""
     releases_gil: ClassVar[bool] = False
     """Whether several threads evaluate faster than one."""
+    expensive: ClassVar[bool] = True
+    """Whether a pair costs more than the arithmetic on its value."""
+    accepts: ClassVar[str] = "objects"
+    """What scikit-learn calls X: "objects" of any kind, "vectors", or "values" given by pair."""
     block_pairs: ClassVar[int] = 2**18
     """How many pairs make a block: enough that a call costs nothing beside them, few enough
     to share out among threads, to stay near the processor, and to lose little in a crash."""
@@ -136,6 +160,45 @@ class Measure(ABC):
             [self.block(take(A, index + i), take(A, index + i))[0, 0] for i in range(len(A))],
             dtype=np.float64,
         )
+
+    def check_symmetry(self, objects: Objects, symmetrize: bool) -> tuple[Objects, int]:
+        """Return the training objects, and how many pairs it took to check the measure on them.
+
+        Raises where the two directions of a pair differ and `symmetrize` does not average them.
+        """
+        if not self.symmetric and not symmetrize:
+            raise ValueError(
+                f"the measure {self.name!r} is not symmetric; symmetrize=True takes the average "
+                "of both directions, at twice the comparisons"
+            )
+        return objects, 0
+
+    def among(
+        self,
+        objects: Objects,
+        own: NDArray[np.intp],
+        others: NDArray[np.intp],
+        n_objects: int,
+    ) -> Objects:
+        """Return objects, numbered `own` of all, as they are compared with those at `others`."""
+        return objects
+
+    def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:
+        """Return landmarks, at `indices` of all objects, as a fitted model keeps them."""
+        return objects
+
+    def with_each_other(self, objects: Objects, kept: Objects) -> Objects:
+        """Return what landmarks are compared with to find the values among them."""
+        return objects
+
+    def landmarks_for(self, objects: Objects, landmarks: Objects) -> Objects:
+        """Return the landmarks as these objects can be compared with them, or raise."""
+        self.check_alike(objects, landmarks)
+        return landmarks
+
+    def at_hand(self, objects: Objects) -> bool:
+        """Whether every value is in memory already, so that reading all of them costs nothing."""
+        return False
 
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""

@@ -38,6 +38,7 @@ class FunctionMeasure(Measure):
     psd: bool | None = field(default=None, kw_only=True)  # type: ignore[misc]
 
     name = "function"
+    one_direction = False
     block_pairs = 2**12
 
     def __post_init__(self) -> None:
@@ -67,6 +68,18 @@ class FunctionMeasure(Measure):
     def diagonal(self, A: Objects) -> Array:
         """Return function(a, a) for every object."""
         return np.array([self._value(a, a, i, i) for i, a in enumerate(A)], dtype=np.float64)
+
+    def check_symmetry(self, objects: Objects, symmetrize: bool) -> tuple[Objects, int]:
+        """Try the function on up to 8 pairs in both directions, which are counted."""
+        if symmetrize:
+            return objects, 0
+        spent, asymmetry = sample_symmetry(self, objects)
+        if asymmetry:
+            raise ValueError(
+                f"the function {self.called()} is not symmetric: {asymmetry}; "
+                "symmetrize=True takes the average of both, at twice the comparisons"
+            )
+        return objects, spent
 
     def params(self) -> dict[str, Any]:
         """Return the parameters; the function stands there as its name and a fingerprint.

@@ -25,6 +25,8 @@ _REGISTRY = {
     "modified-hausdorff": "sets:ModifiedHausdorff",
     "msm": "series:MSM",
     "needleman-wunsch": "sequences:NeedlemanWunsch",
+    "precomputed": "given:Given",
+    "precomputed-distance": "given:Given",
     "rbf": "vectors:RBF",
     "sigmoid": "vectors:Sigmoid",
     "smith-waterman": "sequences:SmithWaterman",
@@ -32,6 +34,12 @@ _REGISTRY = {
     "tangent": "images:Tangent",
     "tl1": "vectors:TL1",
 }
+
+_GIVEN: dict[str, dict[str, Any]] = {
+    "precomputed": {"kind": "similarity"},
+    "precomputed-distance": {"kind": "dissimilarity"},
+}
+"""Names that say what given values are."""
 
 _EXTRAS = {"sequences": "bio", "strings": "text", "series": "series"}
 """The extra that brings what a module imports beyond the core dependencies."""
@@ -43,7 +51,7 @@ def available() -> list[str]:
     >>> "elm" in available()
     True
     """
-    return sorted(_REGISTRY)
+    return sorted(name for name in _REGISTRY if name not in _GIVEN)
 
 
 def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
@@ -83,6 +91,10 @@ def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
             f"the measure {measure!r} needs the package {missing.name!r}, which is not installed: "
             f'pip install "krein[{_EXTRAS[module]}]"'
         ) from missing
+    if measure in _GIVEN:
+        if params:
+            raise ValueError(f"measure_params mean nothing with measure={measure!r}: {params}")
+        params = _GIVEN[measure]
     return _build(cls, params or {}, f"the measure {measure!r}")
 
 

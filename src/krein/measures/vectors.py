@@ -36,6 +36,8 @@ class Vectors(Measure):
     """A function of two rows of numbers. O(d) a pair."""
 
     releases_gil = True
+    expensive = False
+    accepts = "vectors"
 
     def check(self, objects: Any) -> Objects:
         """Return a finite float matrix."""

@@ -170,6 +170,9 @@ class Features(Protocol):
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of the problem in which class c of the labels is class recode[c]."""
 
+    def close(self) -> None:
+        """Give the room back that the features take."""
+
 
 class FeaturesInMemory:
     """Features F (N, r), class codes (N,) and weights (N,) or None; passes by `each`."""
@@ -192,6 +195,9 @@ class FeaturesInMemory:
         """Return the rows of one problem; the features are not copied."""
         y = recode[self.codes]
         return Rows(self.F, y, self.weight, n_classes=n_classes, each=self.each)
+
+    def close(self) -> None:
+        """Nothing: memory goes with the object."""
 
 
 def mean_features(rows: Rows) -> Array:

@@ -8,17 +8,18 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import krein
 import krein.core.pcvm.rows
 from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import FeaturesInMemory
-from krein.data import draw, survey
-from krein.data.collection import OF_EACH_CLASS, uniform_keys
+from krein.data.dataset import OF_EACH_CLASS, FeatureBlock, uniform_keys
 from krein.data.featurefile import FeatureFile
-from krein.data.streamed import MappedCollection, SourceCollection
+from krein.data.files import MappedFile, SourceFile
 from krein.io import open_source
 from krein.landmarks import Random
+from krein.measures import get_measure
 
 from .conftest import equal_models, make_points, make_words
 
@@ -71,8 +72,8 @@ def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, few_candid
 def test_features_take_the_place_of_values(function, tmp_path):
     values = np.random.default_rng(0).uniform(1, 2, size=(1000, 7))
     codes = np.arange(1000) % 3
-    with closing(FeatureFile(values.shape, None, 2, tmp_path)) as file:
-        file.append(values, codes)
+    with closing(FeatureFile(values.shape, 2, tmp_path)) as file:
+        file.append(FeatureBlock(values, codes, None, None))
         file.finish()
         everyone, recode = np.arange(1000), np.arange(3)
         raw = file.rows(recode, 3)
@@ -128,15 +129,71 @@ def test_a_memory_map_gives_what_an_array_gives(make, tmp_path, few_candidates):
     np.testing.assert_array_equal(in_memory.predict(X), from_file.predict(mapped))
 
 
-def test_a_memory_map_that_needs_all_objects_is_an_array(tmp_path, few_candidates):
+WEIGHTED = [
+    IKFD(landmarks=np.arange(1, 700, 20), calibrate=True),
+    IKFD(landmarks=np.arange(1, 700, 20), prune=True),
+    IKQD(landmarks=np.arange(1, 700, 20), class_weight="balanced"),
+    PCVM(landmarks=np.arange(1, 700, 20), calibrate=True, class_weight={0: 2.0}),
+]
+
+
+@pytest.mark.parametrize("model", WEIGHTED, ids=lambda model: type(model).__name__)
+def test_weights_go_with_objects_in_a_file(model, tmp_path, few_candidates):
+    X, y = make_points(700)
+    np.save(tmp_path / "x.npy", X)
+    mapped, source = np.load(tmp_path / "x.npy", mmap_mode="r"), open_source(tmp_path / "x.npy")
+    weights = np.linspace(0.5, 1.5, 700)
+    weights[::7] = 0
+    in_memory = clone(model).fit(X, y, weights)
+    for data in (mapped, source):
+        found = clone(model).fit(data, y, weights)
+        equal_models(in_memory, found, X)
+        assert found.temperature_ == in_memory.temperature_
+    unweighted = clone(model).fit(X, y).predict_proba(X)
+    assert abs(unweighted - in_memory.predict_proba(X)).max() > 1e-4
+
+
+def test_basis_objects_beyond_the_landmarks_may_lie_in_a_file(tmp_path, few_candidates):
     X, y = make_points(700)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    weights = np.linspace(0.5, 1.5, 700)
-    a, b = (IKFD(random_state=0).fit(Z, y, weights) for Z in (X, mapped))
-    equal_models(a, b, X)
-    a, b = (PCVM(n_basis=50, random_state=0).fit(Z, y) for Z in (X, mapped))
-    equal_models(a, b, X)
+    for options in ({"n_basis": 50}, {"solver": "paper"}):
+        landmarks = np.arange(0, 700, 30)
+        a, b = (PCVM(landmarks=landmarks, random_state=0, **options).fit(Z, y) for Z in (X, mapped))
+        equal_models(a, b, X)
+
+
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+def test_values_of_few_landmarks_come_from_a_file_as_from_memory(make, tmp_path, few_candidates):
+    X, y = make_points(700)
+    landmarks = np.array([400, 5, 17, 600, 33])
+    C = np.linalg.norm(X[:, None] - X[landmarks], axis=2)
+    np.save(tmp_path / "C.npy", C)
+    options = {"landmarks": landmarks, "calibrate": True}
+    in_memory = make("precomputed-distance", **options).fit(C, y)
+    from_file = make("precomputed-distance", **options).fit(open_source(tmp_path / "C.npy"), y)
+    equal_models(in_memory, from_file, C)
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    square = make("precomputed-distance", **options).fit(D, y)
+    np.testing.assert_array_equal(in_memory.predict_proba(C), square.predict_proba(D))
+    with pytest.raises(ValueError, match=r"N × m with landmarks= the m rows"):
+        make("precomputed-distance", landmarks=[1, 2]).fit(C, y)
+    with pytest.raises(ValueError, match=r"to the landmarks alone; got 700 × 3"):
+        in_memory.predict(C[:, :3])
+
+
+def test_a_square_of_values_may_lie_in_a_file(tmp_path, few_candidates):
+    X, y = make_points(600)
+    K = np.tanh(X @ X.T)
+    np.save(tmp_path / "K.npy", K)
+    source = open_source(tmp_path / "K.npy", format="matrix")
+    landmarks = np.arange(5, 600, 30)
+    in_memory = IKFD("precomputed", landmarks=landmarks).fit(K, y)
+    equal_models(in_memory, IKFD("precomputed", landmarks=landmarks).fit(source, y), K)
+    chosen = IKFD("precomputed", random_state=0).fit(source, y)
+    assert set(y[chosen.landmarks_]) == set(y)
+    given = IKFD("precomputed", landmarks=chosen.landmarks_).fit(K, y)
+    equal_models(given, chosen, K)
 
 
 def test_labels_may_be_given_beside_a_source(tmp_path, few_candidates):
@@ -165,9 +222,11 @@ def test_candidates_do_not_depend_on_how_the_file_is_cut(table):
     path, _, labels = table
     found = []
     for size in (1, 97, 4096):
-        data = SourceCollection(open_source(path))
-        data.pieces = lambda _, objects=True, own=data.pieces, size=size: own(size, objects=objects)
-        found.append(draw(data, survey(data), seed=5, most=300))
+        measure = get_measure("levenshtein")
+        data = SourceFile(open_source(path), measure=measure)
+        data.candidates = 300
+        data.chunks = lambda _, objects=True, own=data.chunks, size=size: own(size, objects=objects)
+        found.append(data.sample(measure, seed=5))
     for other in found[1:]:
         np.testing.assert_array_equal(found[0].indices, other.indices)
         assert found[0].objects == other.objects
@@ -218,10 +277,10 @@ def test_pages_that_were_read_do_not_stay(tmp_path):
         with open("/proc/self/statm") as file:
             return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
 
-    pieces = MappedCollection(mapped, y).pieces(1000)
-    next(pieces)
+    chunks = MappedFile(mapped, y, measure=get_measure("elm")).chunks(1000)
+    next(chunks)
     before = resident()
-    for _ in pieces:
+    for _ in chunks:
         pass
     assert resident() - before < mapped.nbytes / 2
 
@@ -229,7 +288,8 @@ def test_pages_that_were_read_do_not_stay(tmp_path):
 LOOK_UP = """
 import sys
 import numpy as np
-from krein.data.streamed import MappedCollection
+from krein.data.files import MappedFile
+from krein.measures import get_measure
 
 def peak():
     with open("/proc/self/status") as file:
@@ -237,7 +297,8 @@ def peak():
 
 mapped = np.load(sys.argv[1], mmap_mode="r")
 before = peak()
-MappedCollection(mapped, np.zeros(len(mapped))).rows(np.arange(0, len(mapped), 200))
+elm = get_measure("elm")
+MappedFile(mapped, np.zeros(len(mapped)), measure=elm).take(np.arange(0, len(mapped), 200), elm)
 print((peak() - before) / mapped.nbytes)
 """
 
@@ -258,7 +319,8 @@ def test_what_was_changed_in_a_private_map_is_what_is_read(tmp_path):
     private = np.load(tmp_path / "x.npy", mmap_mode="c")
     private[50] = 7.0
     for _ in range(2):
-        found = [piece.objects for piece in MappedCollection(private, y).pieces(30)]
+        data = MappedFile(private, y, measure=get_measure("elm"))
+        found = [chunk.objects for chunk in data.chunks(30)]
         np.testing.assert_array_equal(np.concatenate(found), private)
         assert (found[1][20] == 7.0).all()
 
@@ -323,13 +385,11 @@ def test_what_needs_all_objects_is_refused_in_words(table, few_candidates):
     path, words, _ = table
     for clf, message in (
         (IKFD("levenshtein", landmarks="all"), "landmarks='all' compares all pairs of 1,500"),
-        (PCVM("levenshtein", n_basis=100), "n_basis=100 needs all objects in memory"),
-        (PCVM("levenshtein", solver="paper"), "solver='paper' needs all objects"),
     ):
         with pytest.raises(ValueError, match=message):
             clf.fit(path)
-    with pytest.raises(ValueError, match="sample_weight goes with objects in memory"):
-        IKFD("levenshtein").fit(path, sample_weight=np.ones(N))
+    with pytest.raises(ValueError, match=r"line 1501, .*: there are no more weights"):
+        IKFD("levenshtein").fit(path, sample_weight=np.ones(N - 1))
     with pytest.raises(ValueError, match="no labels to learn from"):
         IKFD("levenshtein").fit(_unlabelled(path, words))
 

@@ -1,4 +1,4 @@
-"""The temperature of a model of many objects: what fitting without the judged would make it."""
+"""The temperature of a model of many objects: what fitting without the sample would make it."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import fit_temperature
-from krein.estimators.classifier import _stratified_folds
-from krein.estimators.witnesses import Call
+from krein.estimators.calibration import CalibrationSample, stratified_folds
 
 from .conftest import equal_models, make_words
 
@@ -56,7 +55,7 @@ def test_the_temperature_is_near_the_best_for_new_objects(name, table, few_candi
     own = np.arange(len(words)), np.searchsorted(clf.classes_, labels)
 
     def loss(beta):
-        return -clf._log_proba(beta * scores)[own].mean()
+        return -clf._family().log_proba(beta * scores)[own].mean()
 
     best = min(loss(beta) for beta in np.exp(np.linspace(-5, 3, 81)))
     assert loss(clf.temperature_) < best + 0.01
@@ -79,7 +78,7 @@ def test_a_file_gives_the_temperature_that_memory_gives(name, many, table, reque
 
 
 @ALL
-def test_witnesses_are_compared_no_more_than_others(name, table, few_candidates):
+def test_the_calibration_sample_is_compared_no_more_than_others(name, table, few_candidates):
     path, words, labels = table
     for data in ((path,), (words, labels)):
         raw = clone(MODELS[name]).fit(*data)
@@ -90,18 +89,18 @@ def test_witnesses_are_compared_no_more_than_others(name, table, few_candidates)
 def test_moments_less_a_tenth_are_a_fit_without_it(name, table, few_candidates):
     _, words, labels = table
     clf = calibrated(name).fit(words, labels)
-    witnesses = Call.of(N, GIVEN).among(np.arange(N))
-    codes = np.searchsorted(clf.classes_, labels[witnesses])
-    folds = _stratified_folds(codes, None, np.random.default_rng(0))
-    scores = np.empty((len(witnesses), 3))
+    sample = CalibrationSample.of(N, GIVEN).among(np.arange(N))
+    codes = np.searchsorted(clf.classes_, labels[sample])
+    folds = stratified_folds(codes, None, np.random.default_rng(0))
+    scores = np.empty((len(sample), 3))
     for fold in range(10):
-        held = witnesses[folds == fold]
+        held = sample[folds == fold]
         rest = np.setdiff1d(np.arange(N), held)
         without = clone(MODELS[name]).set_params(landmarks=np.searchsorted(rest, GIVEN))
         without.fit([words[i] for i in rest], labels[rest])
         scores[folds == fold] = without.decision_function([words[i] for i in held])
     np.testing.assert_allclose(
-        clf.temperature_, fit_temperature(scores, codes, clf._log_proba), rtol=1e-6
+        clf.temperature_, fit_temperature(scores, codes, clf._family().log_proba), rtol=1e-6
     )
 
 
@@ -121,7 +120,7 @@ def test_objects_of_weight_zero_have_no_say(make, table, few_candidates):
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 @pytest.mark.parametrize("weighed", ["landmarks", "landmarks and one class"])
-def test_a_class_whose_witnesses_weigh_nothing(make, weighed, table, few_candidates):
+def test_a_class_whose_sample_weighs_nothing(make, weighed, table, few_candidates):
     _, words, labels = table
     landmarks = np.arange(0, N, 10)
     weights = np.zeros(N) if weighed == "landmarks" else (labels == "de").astype(float)
@@ -133,26 +132,26 @@ def test_a_class_whose_witnesses_weigh_nothing(make, weighed, table, few_candida
         assert clf.temperature_ == 1  # nobody else has a say
 
 
-def test_a_class_of_one_witness_is_judged_where_there_are_others_of_it():
+def test_a_class_of_one_object_in_the_sample_is_held_out_where_there_are_others():
     codes, rng = np.array([0, 0, 0, 1, 2]), np.random.default_rng(0)
-    assert _stratified_folds(codes, None, rng)[3] == -1
-    folds = _stratified_folds(codes, None, rng, totals=np.array([9.0, 5.0, 1.0]))
+    assert stratified_folds(codes, None, rng)[3] == -1
+    folds = stratified_folds(codes, None, rng, totals=np.array([9.0, 5.0, 1.0]))
     assert folds[3] >= 0
     assert folds[4] == -1  # the only one there is
 
 
-def test_who_is_called():
+def test_which_objects_are_in_the_calibration_sample():
     everyone = np.arange(100_000)
     landmarks = np.arange(50, 1000, 7)
-    called = Call.of(len(everyone), landmarks).among(everyone)
-    assert abs(len(called) - 5000) < 5 * np.sqrt(5000)
-    assert not np.isin(called, landmarks).any()
+    drawn = CalibrationSample.of(len(everyone), landmarks).among(everyone)
+    assert abs(len(drawn) - 5000) < 5 * np.sqrt(5000)
+    assert not np.isin(drawn, landmarks).any()
     # whatever the pieces they come in
-    call, starts = Call.of(len(everyone), landmarks), range(0, len(everyone), 977)
-    pieces = [start + call.among(everyone[start : start + 977]) for start in starts]
-    np.testing.assert_array_equal(np.concatenate(pieces), called)
-    assert len(Call.of(20_000, landmarks).among(everyone[:20_000])) == 20_000
-    assert Call.of(30_000, everyone[:16_000]).everyone  # too few are no landmarks
-    most = Call.of(30_000, everyone[:4000], wanted=40_000)
+    sample, starts = CalibrationSample.of(len(everyone), landmarks), range(0, len(everyone), 977)
+    pieces = [start + sample.among(everyone[start : start + 977]) for start in starts]
+    np.testing.assert_array_equal(np.concatenate(pieces), drawn)
+    assert len(CalibrationSample.of(20_000, landmarks).among(everyone[:20_000])) == 20_000
+    assert CalibrationSample.of(30_000, everyone[:16_000]).everyone  # too few are no landmarks
+    most = CalibrationSample.of(30_000, everyone[:4000], wanted=40_000)
     np.testing.assert_array_equal(most.among(everyone[:30_000]), everyone[4000:30_000])
     assert not most.everyone

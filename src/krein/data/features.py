@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -10,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.progress import Progress
+from ..compare.progress import Progress, progress
 from ..core.pcvm.basis import BasisFunction, basis_values
 from ..core.pcvm.rows import Array, Block, Labels, Rows, Term, mean_features, rows_a_block
 
@@ -27,9 +28,11 @@ class StoredFeatures(ABC):
     function: BasisFunction = "similarity"
     state: Literal["values", "features", "gone"] = "values"
     """What is kept; gone where others have taken it over."""
-    class_weights: Array | None
     codes: NDArray[Any]
     """Class code of each object."""
+    weights: Array | None
+    """Weight of each object."""
+    _bar: ExitStack = ExitStack()
     shown: Progress = Progress()
     """Where passes over the rows are counted."""
 
@@ -47,7 +50,7 @@ class StoredFeatures(ABC):
         every_class_alike = np.zeros(2**16, dtype=np.intp)
         found.mean = mean_features(found.rows(every_class_alike, 1))
         if not keep:
-            found.put(Blocks(function, found.mean, every_class_alike, None))
+            found.put(Blocks(function, found.mean, every_class_alike))
             found.state, self.state = "features", "gone"
         return found
 
@@ -55,9 +58,14 @@ class StoredFeatures(ABC):
     def put(self, made: Blocks) -> None:
         """Put what is made of the values in their place."""
 
-    @abstractmethod
+    def watch(self, verbose: int) -> None:
+        """Count passes on a bar, until `close`."""
+        self._bar = ExitStack()
+        self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
+
     def close(self) -> None:
         """Give the room back."""
+        self._bar.close()
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,6 @@ class Blocks:
     function: BasisFunction
     mean: Array | None  # where there is nothing to take off
     recode: Labels
-    class_weights: Array | None
 
     def features(self, values: Array, out: Array | None = None) -> Array:
         """Return the features of these values, in `out` where it is given; it may be they."""
@@ -76,11 +83,16 @@ class Blocks:
             return F
         return np.subtract(F, self.mean, out=out if F is values else F)
 
-    def __call__(self, values: Array, codes: NDArray[Any], out: Array | None = None) -> Block:
-        """Return the block of these values and class codes."""
-        each = self.class_weights
-        weights = 1.0 if each is None else each[codes]
-        return Block(self.features(values, out), self.recode[codes], weights)
+    def __call__(
+        self,
+        values: Array,
+        codes: NDArray[Any],
+        weights: Array | None,
+        out: Array | None = None,
+    ) -> Block:
+        """Return the block of these values, class codes and weights."""
+        s = 1.0 if weights is None else weights
+        return Block(self.features(values, out), self.recode[codes], s)
 
 
 class StoredRows(Rows, ABC):
@@ -101,8 +113,7 @@ class StoredRows(Rows, ABC):
     @property
     def weight(self) -> Array | None:  # type: ignore[override]
         """Weight of each row."""
-        each = self.kept.class_weights
-        return None if each is None else each[self.kept.codes]
+        return self.kept.weights
 
     def total(self, term: Term) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
@@ -121,5 +132,5 @@ class StoredRows(Rows, ABC):
         if kept.state == "gone":
             raise RuntimeError("these values have been replaced by what was made of them")
         if kept.state == "features":
-            return Blocks("similarity", None, self.recode, kept.class_weights)
-        return Blocks(kept.function, kept.mean, self.recode, kept.class_weights)
+            return Blocks("similarity", None, self.recode)
+        return Blocks(kept.function, kept.mean, self.recode)

@@ -1,0 +1,102 @@
+"""What a family of models is: something that learns scores from values to the landmarks.
+
+A family is a value: it holds the settings of a fit and nothing else, so that landmark rules,
+calibration and cross-fitting can learn models without knowing which estimator asked for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, log_softmax, logsumexp
+
+from .checks import Array
+from .space import LandmarkSpace
+
+Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
+Scorer = Callable[[Array], Array]
+"""Values of objects to the landmarks (n, m) → scores (n, C)."""
+
+
+class Family(Protocol):
+    """A kind of model with its settings."""
+
+    @property
+    def rank(self) -> int | None:
+        """At most so many dimensions of the landmark space; None for all."""
+
+    def learn(
+        self,
+        space: LandmarkSpace,
+        landmark_classes: Codes,
+        values: Array,
+        codes: Codes,
+        weights: Array | None,
+    ) -> Scorer:
+        """Return the scores learned from values (n, m) of objects with class codes (n,)."""
+
+    def log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities (n, C) from scores (n, C)."""
+
+    def after(self, scorer: Scorer) -> Self:
+        """Return the family with what an earlier `learn` has chosen, as a start for the next."""
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """What an error on each class costs: weights (C,), "balanced", or None for all alike."""
+
+    given: Array | Literal["balanced"] | None = None
+
+    def of(self, counts: Array) -> Array | None:
+        """Return the weight of each class, of which there are `counts` objects."""
+        if self.given is None:
+            return None
+        if not isinstance(self.given, str):
+            return self.given
+        present = counts > 0
+        balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
+        return np.where(present, balanced, 1.0)
+
+    def of_objects(self, counts: Array) -> Array | None:
+        """Return the weight of an object of each class; the mean over all objects is 1, for a
+        weight does not change the number of objects.
+        """
+        each = self.of(counts)
+        return None if each is None else each / ((each @ counts) / counts.sum())
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Probabilities of the classes before an object is seen: given (C,), or their frequencies.
+
+    Class weights multiply them: what an error costs moves the boundary, it says nothing about the
+    covariance.
+    """
+
+    given: Array | None = None
+    class_weights: ClassWeights = field(default_factory=ClassWeights)
+
+    def of(self, counts: Array) -> Array:
+        """Return the priors (C,) of classes with `counts` objects."""
+        p = counts if self.given is None else self.given
+        each = self.class_weights.of(counts)
+        p = p if each is None else p * each
+        return p / p.sum()
+
+
+def log_proba_joint(scores: Array) -> Array:
+    """Return log-probabilities from joint scores: softmax."""
+    found: Array = log_softmax(scores, axis=1)
+    return found
+
+
+def log_proba_one_against_rest(scores: Array) -> Array:
+    """Return log-probabilities from log-odds of each class against the rest: their shares."""
+    own = log_expit(scores)
+    found: Array = own - logsumexp(own, axis=1, keepdims=True)
+    return found

@@ -1,0 +1,214 @@
+"""Some consecutive objects, where each of them came from, and their values to the landmarks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from ..compare.opening import averages, open_cache
+from ..compare.pairs import Array, Indices, Pairs, with_known
+from ..measures import Measure, PairError
+from ..measures.base import Objects
+
+Value = TypeVar("Value")
+Other = TypeVar("Other")
+
+
+class ObjectError(ValueError):
+    """An object that cannot be compared; the message says where it comes from and why.
+
+    Examples
+    --------
+    >>> from krein import IKFD
+    >>> from krein.data import ObjectError
+    >>> def closeness(a, b):
+    ...     return 1 / abs(a + b)
+    >>> try:
+    ...     IKFD(closeness, landmarks=[0, 2]).fit([1.0, -3.0, 3.0, 4.0] + 20 * [5.0], 12 * [0, 1])
+    ... except ObjectError as error:
+    ...     print(error)
+    object 1, with landmark 1 (object 2): closeness raised ZeroDivisionError: float division by zero
+    """
+
+
+class Provenance(Protocol):
+    """Where objects came from: a chunk of a file, a partition."""
+
+    def where(self, i: int) -> str:
+        """Return in words where the i-th of its objects lies."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """`count` objects of a chunk that are those of `provenance` from `first` on."""
+
+    provenance: Provenance
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Objects `start`, `start` + 1, … of all, with labels and weights where there are any."""
+
+    start: int
+    objects: Any  # None where labels alone were asked for
+    labels: Any = None
+    weights: Array | None = None
+    origins: tuple[Origin, ...] = ()  # none: numbers are all that is known of objects in memory
+    checked: bool = False  # whether the objects are in the form that the measure takes
+    size: int = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    def where(self, i: int) -> str:
+        """Return in words where the i-th object comes from."""
+        number = self.start + i
+        for origin in self.origins:
+            if i < origin.count:
+                return origin.provenance.where(origin.first + i)
+            i -= origin.count
+        return f"object {number}"
+
+    def cut(self, a: int, b: int) -> Chunk:
+        """Return the objects from the a-th up to the b-th of the chunk."""
+        origins, begin = [], 0
+        for origin in self.origins:
+            low, high = max(a, begin), min(b, begin + origin.count)
+            if low < high:
+                first = origin.first + low - begin
+                origins.append(Origin(origin.provenance, first, high - low))
+            begin += origin.count
+        return replace(
+            self,
+            start=self.start + a,
+            objects=None if self.objects is None else self.objects[a:b],
+            labels=None if self.labels is None else self.labels[a:b],
+            weights=None if self.weights is None else self.weights[a:b],
+            origins=tuple(origins),
+            size=b - a,
+        )
+
+    def in_form(self, measure: Measure) -> Objects:
+        """Return the objects as the measure takes them, or name the one that it refuses."""
+        if self.checked:
+            return self.objects
+        try:
+            return measure.check(self.objects)
+        except (TypeError, ValueError) as error:
+            for i in range(len(self)):
+                try:
+                    measure.check(self.objects[i : i + 1])
+                except (TypeError, ValueError) as alone:
+                    # measures count the objects they are given: here there is one
+                    told = re.sub(r"^(\w+) 0\b", r"this \1", str(alone))
+                    raise ObjectError(f"{self.where(i)}: {told}") from error
+            raise ObjectError(f"from {self.where(0)} on: {error}") from error
+
+
+@dataclass(frozen=True)
+class Counted(Generic[Value]):
+    """A value, and what it took: objects seen, pairs compared, values found in a cache."""
+
+    value: Value
+    objects: int
+    compared: int
+    reused: int = 0
+
+    def holding(self, value: Other) -> Counted[Other]:
+        """Return another value that took the same."""
+        return Counted(value, self.objects, self.compared, self.reused)
+
+
+@dataclass(frozen=True)
+class CountedSum(Generic[Value]):
+    """The sum of counted values, given that of the values; it can be sent to other processes."""
+
+    add: Callable[[Value, Value], Value]
+
+    def __call__(self, a: Counted[Value], b: Counted[Value]) -> Counted[Value]:
+        """Return a + b."""
+        return Counted(
+            self.add(a.value, b.value),
+            a.objects + b.objects,
+            a.compared + b.compared,
+            a.reused + b.reused,
+        )
+
+
+@dataclass
+class LandmarkColumns:
+    """The landmarks that objects are compared with: a chunk in, its values (n, m) out.
+
+    `indices` are the landmarks' rows among all objects; of the objects at `known_rows` the values
+    are known already. It travels to other processes as it is; a cache is opened where it is used,
+    once per process.
+    """
+
+    measure: Measure
+    landmarks: Objects  # as the model keeps them
+    indices: Indices  # (m,)
+    known_rows: Indices  # (k,)
+    known: Array  # (k, m)
+    symmetrize: bool = False
+    cache: str | os.PathLike[str] | None = None
+    n_jobs: int | None = 1
+    _opened: Any = field(default=None, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_opened": None}
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def values(self, chunk: Chunk) -> Counted[Array]:
+        """Return the values of the chunk to the landmarks; an error names the object."""
+        objects = chunk.in_form(self.measure)
+        try:
+            landmarks = self.measure.landmarks_for(objects, self.landmarks)
+        except ValueError as error:
+            if not chunk.origins:
+                raise
+            raise ObjectError(f"{chunk.where(0)}: {error}") from error
+        if self.cache is not None and self._opened is None:
+            self._opened = open_cache(self.cache, self.measure, self.symmetrize)
+        pairs = Pairs(
+            self.measure,
+            objects,
+            landmarks,
+            n_jobs=self.n_jobs,
+            cache=self._opened,
+            symmetrize=averages(self.measure, self.symmetrize),
+        )
+        cols = np.arange(len(self))
+
+        def compare(places: Indices) -> Array:
+            return pairs.values(places, cols)
+
+        try:
+            if len(self.known_rows):
+                rows = chunk.start + np.arange(len(objects))
+                values = with_known(rows, self.known_rows, self.known, compare)
+            else:
+                values = compare(np.arange(len(objects)))
+        except PairError as error:
+            landmark = f"landmark {error.col} (object {self.indices[error.col]})"
+            told = f"{chunk.where(error.row)}, with {landmark}: {error.reason}"
+            raise ObjectError(told) from error
+        return Counted(values, len(objects), pairs.counter.compared, pairs.counter.reused)
+
+
+def aligned(part: Any) -> Any:
+    """Return an array whose entries begin where the processor expects them, anything else as is.
+
+    What comes out of a message may begin at any byte. BLAS then rounds differently.
+    """
+    if isinstance(part, np.ndarray) and part.dtype != object:
+        return np.require(part, requirements=["C", "A"])
+    return part

@@ -1,0 +1,273 @@
+"""Dask as an engine: the connection to a cluster, its tasks, and what is said when it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..compare.workers import processors
+from .engines import Task
+
+CONNECT_SECONDS = 5.0
+"""How long a scheduler may take to answer."""
+
+
+def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
+    """Return a client of the scheduler at `address`, or of a new local cluster for "local".
+
+    The client is the one that `fit` then uses. A local cluster has a worker of one thread for
+    each processor; its dashboard is told by `client.dashboard_link`. Closing the client closes it.
+
+    Parameters
+    ----------
+    address : str
+        "local", or the address of a scheduler: "tcp://host:8786".
+    timeout : float, default=5
+        Seconds to wait for the scheduler's answer.
+
+    Raises
+    ------
+    ConnectionError
+        Where no scheduler answers.
+
+    Examples
+    --------
+    >>> from krein.data.daskengine import connect
+    >>> connect("host:8786")
+    Traceback (most recent call last):
+    ValueError: a cluster is 'local' or the address of a scheduler, as in tcp://host:8786; ...
+    """
+    distributed = _distributed()
+    if address == "local":
+        return distributed.Client(
+            n_workers=processors(), threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        )
+    if "://" not in address:
+        raise ValueError(
+            f"a cluster is 'local' or the address of a scheduler, as in tcp://host:8786; "
+            f"got {address!r}"
+        )
+    try:
+        return distributed.Client(address, timeout=timeout)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address} within {timeout:g} s ({error}); "
+            "is it running, and reachable from here?"
+        ) from error
+
+
+@contextmanager
+def current_client() -> Iterator[Any]:
+    """Give the client that is there, or for the while threads of this process."""
+    distributed = _distributed()
+    try:
+        client = distributed.default_client()
+    except ValueError:
+        with distributed.Client(
+            processes=False,
+            n_workers=1,
+            threads_per_worker=processors(),
+            dashboard_address="127.0.0.1:0",
+            set_as_default=False,
+        ) as own:
+            yield own
+        return
+    yield client
+
+
+def alive(client: Any) -> None:
+    """Raise where the scheduler is lost: what is asked of it would wait for it to come back."""
+    if client.status != "running":
+        raise _lost(client)
+
+
+def count_threads(client: Any) -> int:
+    """Return how many tasks run at a time; raise where there is nobody to work."""
+    alive(client)
+    threads = sum(client.nthreads().values())
+    if not threads:
+        raise ConnectionError(
+            f"the Dask cluster at {_address(client)} has no workers: start some, e.g. "
+            f"dask worker {_address(client)}"
+        )
+    return int(threads)
+
+
+class DaskEngine:
+    """Tasks on the workers of a Dask cluster."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.threads = count_threads(client)
+
+    def broadcast(self, item: Any, worker: str | None = None) -> Task:
+        """Return `item` as the future of a task that gives it: a worker fetches it once.
+
+        Not scattered: what was scattered is lost with the worker that holds it. With `worker`, its
+        address, preferably there.
+        """
+        with large_tasks():
+            return self.client.submit(
+                hand_out, item, pure=False, workers=worker, allow_other_workers=worker is not None
+            )
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        beside: Sequence[Task] | None = None,
+    ) -> list[Task]:
+        """Start the calls, all in one message. Arguments may be futures and delayed objects."""
+        import dask
+
+        alive(self.client)
+        if beside is not None:
+            return self._submit_beside(function, calls, beside)
+        lazy = dask.delayed(function, pure=False, traverse=True)
+        with large_tasks():
+            found: list[Any] = self.client.compute([lazy(*call) for call in calls])
+        return found
+
+    def _submit_beside(
+        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], beside: Sequence[Task]
+    ) -> list[Task]:
+        """Start each call where a task's result lies, unless others would have less to do."""
+        client = self.client
+        held = client.who_has(list(beside))
+        holders = [tuple(held.get(task.key, ())) for task in beside]
+        workers = evenly(holders, client.nthreads() or {})
+        return [
+            client.submit(function, *call, pure=False, workers=worker, allow_other_workers=True)
+            for call, worker in zip(calls, workers, strict=True)
+        ]
+
+    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
+        """Yield each task with its number, as they are finished, and let go of it.
+
+        What failed there is raised here, and all others are given up.
+        """
+        from distributed import as_completed
+
+        client = self.client
+        alive(client)
+        number = {future.key: i for i, future in enumerate(tasks)}
+        with client.as_current():
+            finished = as_completed(tasks, loop=client.loop)
+        del tasks[:]  # a result that others have used may go
+        try:
+            for future in finished:
+                if future.status != "finished":
+                    _raise(client, future)
+                yield number[future.key], future
+        except BaseException:
+            _give_up(client, list(finished.futures))
+            raise
+
+    def gather(self, tasks: Sequence[Task]) -> list[Any]:
+        """Return the results of the tasks, in their order; raise what failed there."""
+        alive(self.client)
+        try:
+            found: list[Any] = self.client.gather(list(tasks))
+        except BaseException as error:
+            _give_up(self.client, list(tasks))
+            raise _explained(self.client, error) from error
+        return found
+
+
+def hand_out(item: Any) -> Any:
+    """Return what every worker is to have; Dask's dashboard shows this by name."""
+    return item
+
+
+def large_tasks() -> Any:
+    """Have Dask say nothing of landmarks and labels that tasks are made of, above 10 MB of them.
+
+    They pass through the scheduler once.
+    """
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+
+
+def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str] | list[None]:
+    """Return a worker for each block: one that has it, unless others would have less to do.
+
+    None where there is no worker: the scheduler waits for one.
+
+    Examples
+    --------
+    >>> from krein.data.daskengine import evenly
+    >>> evenly([("a",), ("a",), ("a",), ("a", "b"), ()], {"a": 1, "b": 1})
+    ['a', 'a', 'a', 'b', 'b']
+    """
+    total = sum(threads.values())
+    if total == 0:
+        return [None] * len(holders)
+    room = {worker: -(-len(holders) * n // total) for worker, n in threads.items()}
+    found: dict[int, str] = {}
+
+    def give(block: int, workers: Iterable[str]) -> None:
+        found[block] = worker = max(workers, key=room.__getitem__)
+        room[worker] -= 1
+
+    for i, having in enumerate(holders):
+        if able := [worker for worker in having if room.get(worker, 0) > 0]:
+            give(i, able)
+    for i in range(len(holders)):
+        if i not in found:
+            give(i, room)
+    return [found[i] for i in range(len(holders))]
+
+
+def _raise(client: Any, future: Any) -> None:
+    """Raise what went wrong in a task."""
+    try:
+        future.result(timeout=10)
+    except BaseException as error:
+        raise _explained(client, error) from error
+
+
+def _explained(client: Any, error: BaseException) -> BaseException:
+    """Return the error of a task, or what it means where it is Dask's own."""
+    from distributed import CancelledError, KilledWorker
+    from distributed.comm import CommClosedError
+
+    if isinstance(error, KilledWorker):
+        return RuntimeError(
+            f"a task was given up after {error.allowed_failures + 1} workers died with it: out of "
+            "memory, most likely. Give the workers more memory, or cut the collection into "
+            "smaller partitions"
+        )
+    if client.status != "running" or isinstance(error, CommClosedError | TimeoutError):
+        return _lost(client)
+    if isinstance(error, CancelledError):
+        return RuntimeError(f"the cluster has given up what the fit needs: {error}")
+    return error
+
+
+def _give_up(client: Any, futures: list[Any]) -> None:
+    if client.status == "running":
+        client.cancel(list(futures), force=True)
+
+
+def _lost(client: Any) -> ConnectionError:
+    return ConnectionError(
+        f"the connection to the Dask scheduler at {_address(client)} is lost. With cache= on "
+        "storage that all workers share, a new cluster goes on where this one stopped"
+    )
+
+
+def _address(client: Any) -> str:
+    scheduler = getattr(client, "scheduler", None)
+    return str(getattr(scheduler, "address", None) or "an unknown address")
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError(
+            'a Dask collection needs dask.distributed: pip install "krein[dask]"'
+        ) from error
+    return distributed

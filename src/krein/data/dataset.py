@@ -1,0 +1,302 @@
+"""Objects with labels, wherever they live, and what can be asked of them there."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.pairs import Array, Indices, Pairs
+from ..core.moments import ClassMoments
+from ..core.pcvm.rows import Features
+from ..measures import Measure
+from ..measures.base import joined, take
+from .chunk import Chunk, Counted, Origin
+
+Result = TypeVar("Result")
+
+CANDIDATES = 20_000
+"""Landmarks are chosen among about so many objects where not all are in memory. That is what has
+to be at one place, and what the quadratic parts of the rules see."""
+
+VALUES_CANDIDATES = 2_000
+"""The same where values are given: those of all pairs of candidates are held at one place."""
+
+OF_EACH_CLASS = 200
+"""So many objects of each class are among the candidates at least, all where it has fewer."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one look at the labels tells: objects, classes, and how many objects each has."""
+
+    n_objects: int
+    classes: NDArray[Any]  # sorted
+    counts: NDArray[np.int64]  # objects of each class
+    weights: Array  # Σ sample_weight of each class; the counts where there are no weights
+    weighted: int  # how many objects have a weight above 0
+
+    def among(self, classes: NDArray[Any]) -> Survey:
+        """Return the same of these classes, some of which may have no object."""
+        place = encode(self.classes, classes)
+        counts, weights = np.zeros(len(classes), dtype=int), np.zeros(len(classes))
+        counts[place], weights[place] = self.counts, self.weights
+        return Survey(self.n_objects, classes, counts, weights, self.weighted)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some of the objects, in memory: their numbers among all, and their labels."""
+
+    indices: Indices
+    objects: Any
+    labels: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FeatureBlock:
+    """Values of a chunk, its class codes and weights, and the moments of its coordinates."""
+
+    F: Array
+    codes: NDArray[Any]
+    weights: Array | None
+    moments: ClassMoments
+
+
+class Dataset(ABC):
+    """Objects 0, 1, … N − 1 with labels, in memory, in files or on a cluster.
+
+    A pass runs a function over chunks of them. What it sums is summed over blocks of a fixed number
+    of objects, counted from the first, in a fixed order: so neither threads nor machines, nor how a
+    file is cut, change a digit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from krein.data import open_data
+    >>> from krein.io import open_source
+    >>> from krein.measures import get_measure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "words.csv")
+    ...     _ = path.write_text("word,language\\nhouse,en\\nhaus,de\\nmaus,de\\n")
+    ...     source = open_source(path, objects="word", labels="language")
+    ...     with open_data(source, measure=get_measure("levenshtein")) as words:
+    ...         found = words.survey()
+    >>> found.n_objects, found.classes.tolist(), found.counts.tolist()
+    (3, ['de', 'en'], [2, 1])
+    """
+
+    candidates: int | None = CANDIDATES
+    """Landmarks are chosen among about so many objects; None where all of them may be looked at."""
+    spent: int | None = None
+    """Pairs compared to try the measure on all objects; None where it is to be tried on some."""
+    n_jobs: int | None = None
+    """How many workers share out the pairs of one block: not ours to choose on a cluster."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
+        """Yield `function(chunk)` over all objects in order, in chunks as they come.
+
+        With `objects=False` only labels and weights are asked for, and the objects may be None.
+        """
+
+    @abstractmethod
+    def reduce(
+        self,
+        function: Callable[[Chunk], Counted[Result]],
+        add: Callable[[Result, Result], Result],
+        block_rows: int,
+        n_pairs: int,
+    ) -> Counted[Result]:
+        """Return Σ function(block) over all blocks of `block_rows` objects, in the fixed order.
+
+        An object is compared `n_pairs` times.
+        """
+
+    @abstractmethod
+    def keep(
+        self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
+    ) -> tuple[Features, Counted[ClassMoments]]:
+        """Keep the values (N, `width`) that `function` gives, where later passes are short.
+
+        Also returns the sum of the moments.
+        """
+
+    def take(self, indices: Indices, measure: Measure) -> Sample:
+        """Return the objects at these places, which ascend, in memory. One pass."""
+        n = self.survey().n_objects
+        return _together(list(self.map(_At(indices, measure, n))))
+
+    def run_pairs(self, pairs: Pairs) -> Pairs:
+        """Return the pairs of a sample, compared where there are processors for it."""
+        return pairs
+
+    def survey(self) -> Survey:
+        """Return number of objects, classes and class counts. One pass over the labels, once."""
+        found: Survey | None = getattr(self, "_survey", None)
+        if found is None:
+            found = self._survey = _merged(list(self.map(look_at_labels, objects=False)))
+        return found
+
+    def n_candidates(self, measure: Measure) -> int:
+        """Return among how many objects landmarks are chosen, about."""
+        n = self.survey().n_objects
+        if self.candidates is None:
+            return n
+        return min(n, VALUES_CANDIDATES if measure.accepts == "values" else self.candidates)
+
+    def sample(self, measure: Measure, seed: int) -> Sample:
+        """Draw the candidates for landmarks, some of every class among them.
+
+        Only objects of positive weight are drawn. Every object has a random key that depends on the
+        seed and its number alone, and is drawn where the key lies below n/N, or below
+        `OF_EACH_CLASS` over the size of its class: the same objects are drawn however they are cut
+        into chunks or spread over machines.
+        """
+        known = self.survey()
+        share = np.maximum(
+            self.n_candidates(measure) / known.n_objects,
+            OF_EACH_CLASS / np.maximum(known.counts, 1),
+        )
+        drawn = list(self.map(_Draw(seed, known.classes, share), objects=False))
+        return self.take(np.concatenate(drawn), measure)
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Let go of what was opened."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def look_at_labels(chunk: Chunk) -> Survey:
+    """Return what the labels of a chunk tell."""
+    if chunk.labels is None:
+        raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
+    labels = np.asarray(chunk.labels)
+    if labels.ndim != 1:
+        raise ValueError(f"there is one label per object; got an array of shape {labels.shape}")
+    classes, codes = distinct(labels)
+    counts = np.bincount(codes, minlength=len(classes))
+    weights, weighted = counts.astype(float), len(labels)
+    if chunk.weights is not None:
+        weights = np.bincount(codes, weights=chunk.weights, minlength=len(classes))
+        weighted = int(np.count_nonzero(chunk.weights > 0))
+    return Survey(len(labels), classes, counts, weights, weighted)
+
+
+def _merged(parts: list[Survey]) -> Survey:
+    found = [part for part in parts if part.n_objects]
+    if not found:
+        return Survey(0, np.empty(0), np.empty(0, dtype=int), np.empty(0), 0)
+    classes = np.unique(np.concatenate([part.classes for part in found]))
+    same = [part.among(classes) for part in found]
+    return Survey(
+        sum(part.n_objects for part in same),
+        classes,
+        np.sum([part.counts for part in same], axis=0),
+        np.sum([part.weights for part in same], axis=0),
+        sum(part.weighted for part in same),
+    )
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Numbers of the objects whose key lies below the threshold of their class."""
+
+    seed: int
+    classes: NDArray[Any]
+    thresholds: Array
+
+    def __call__(self, chunk: Chunk) -> Indices:
+        indices = chunk.start + np.arange(len(chunk))
+        limits = self.thresholds[encode(np.asarray(chunk.labels), self.classes)]
+        drawn = uniform_keys(self.seed, indices) < limits
+        return indices[drawn if chunk.weights is None else drawn & (chunk.weights > 0)]
+
+
+@dataclass(frozen=True)
+class _At:
+    """Objects at given places, which ascend, as they are compared among themselves."""
+
+    indices: Indices
+    measure: Measure
+    n_objects: int
+
+    def __call__(self, chunk: Chunk) -> Sample:
+        first, last = np.searchsorted(self.indices, [chunk.start, chunk.start + len(chunk)])
+        own = self.indices[first:last]
+        places = own - chunk.start
+        picked = Chunk(
+            0,
+            take(chunk.objects, places),
+            origins=(Origin(_Picked(chunk, places), 0, len(places)),),
+            checked=chunk.checked,
+            size=len(places),
+        )
+        objects: Any = None
+        if len(places):
+            found = picked.in_form(self.measure)
+            objects = self.measure.among(found, own, self.indices, self.n_objects)
+        return Sample(own, objects, np.asarray(chunk.labels)[places])
+
+
+@dataclass(frozen=True)
+class _Picked:
+    """Some objects of a chunk."""
+
+    chunk: Chunk
+    places: Indices
+
+    def where(self, i: int) -> str:
+        return self.chunk.where(int(self.places[i]))
+
+
+def _together(parts: list[Sample]) -> Sample:
+    return Sample(
+        np.concatenate([part.indices for part in parts]),
+        joined([part.objects for part in parts if len(part.indices)]),
+        np.concatenate([part.labels for part in parts]),
+    )
+
+
+def uniform_keys(seed: int, indices: Indices) -> Array:
+    """Return a number in [0, 1) for each of the objects: SplitMix64 of its number."""
+    mask = 2**64 - 1
+    x = indices.astype(np.uint64) + np.uint64(1)
+    with np.errstate(over="ignore"):
+        x = x * np.uint64(0x9E3779B97F4A7C15) + np.uint64((seed * 0xD1342543DE82EF95 + 1) & mask)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2**53
+
+
+_LABELS = 65_536  # looked at together, so that memory does not grow with their number
+
+
+def distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the sorted distinct labels, and the place of each label among them."""
+    parts = [np.unique(labels[i : i + _LABELS]) for i in range(0, len(labels), _LABELS)]
+    classes = np.unique(np.concatenate(parts)) if parts else labels[:0]
+    return classes, encode(labels, classes)
+
+
+def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the place of each label among the classes, in the smallest type that holds it."""
+    codes = np.empty(len(labels), dtype=np.min_scalar_type(max(len(classes) - 1, 0)))
+    for i in range(0, len(labels), _LABELS):
+        part = labels[i : i + _LABELS]
+        found = np.searchsorted(classes, part).clip(max=len(classes) - 1)
+        unseen = classes[found] != part
+        if unseen.any():
+            label = part[unseen].tolist()[0]
+            raise ValueError(f"label {label!r} is not among the classes {classes.tolist()}")
+        codes[i : i + _LABELS] = found
+    return codes

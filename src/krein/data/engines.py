@@ -1,0 +1,125 @@
+"""Who runs tasks: what a cluster has to offer, and threads of this process that offer the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any, Protocol
+
+from ..compare.workers import limit_blas_threads
+from ..core.ordered import FAN, ordered_sum
+
+Task = Any
+"""A result that is there or will be, wherever: an engine takes it as an argument of others."""
+
+Add = Callable[[Any, Any], Any]
+
+
+class Engine(Protocol):
+    """Runs functions somewhere and keeps their results there until they are asked for.
+
+    A second engine is one class with these methods; cutting data into tasks knows nothing else.
+
+    Examples
+    --------
+    >>> from krein.data import Engine, Threads
+    >>> engine: Engine = Threads(2)
+    >>> shared = engine.broadcast(10)
+    >>> engine.gather(engine.submit(pow, [(2, 3), (shared, 2)]))
+    [8, 100]
+    """
+
+    threads: int
+    """How many tasks run at a time."""
+
+    def broadcast(self, item: Any) -> Task:
+        """Have every worker get `item` once, when it needs it first."""
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        beside: Sequence[Task] | None = None,
+    ) -> list[Task]:
+        """Start `function(*call)` for every call; arguments may be tasks.
+
+        With `beside`, each preferably where that task's result lies.
+        """
+
+    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
+        """Yield the tasks with their numbers as they end, and let go of them; empties the list."""
+
+    def gather(self, tasks: Sequence[Task]) -> list[Any]:
+        """Return the results, in the order of the tasks; raise what failed there."""
+
+
+class Threads:
+    """The engine of this process.
+
+    Examples
+    --------
+    >>> from krein.data.engines import Threads
+    >>> engine = Threads(2)
+    >>> engine.gather(engine.submit(pow, [(2, 3), (3, 2)]))
+    [8, 9]
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="krein")
+
+    def broadcast(self, item: Any) -> Task:
+        """Return the item: it is here already."""
+        return item
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        beside: Sequence[Task] | None = None,
+    ) -> list[Task]:
+        """Start the calls; one that waits for another begins after it, so none waits for ever."""
+        return [self._pool.submit(_run, function, call) for call in calls]
+
+    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
+        """Yield the tasks with their numbers as they end."""
+        number = {task: i for i, task in enumerate(tasks)}
+        tasks.clear()
+        for task in as_completed(number):
+            task.result()
+            yield number[task], task
+
+    def gather(self, tasks: Sequence[Task]) -> list[Any]:
+        """Return the results."""
+        return [task.result() for task in tasks]
+
+
+def _run(function: Callable[..., Any], call: tuple[Any, ...]) -> Any:
+    with limit_blas_threads():
+        return function(*(_resolved(argument) for argument in call))
+
+
+def _resolved(argument: Any) -> Any:
+    if isinstance(argument, Future):
+        return argument.result()
+    if isinstance(argument, list):
+        return [_resolved(item) for item in argument]
+    return argument
+
+
+def branches(engine: Engine, tasks: Sequence[Task], add: Add) -> list[Task]:
+    """Return the sums of `FAN` results each, merged where they lie."""
+    parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
+    return engine.submit(merge_branch, [(add, part) for part in parts])
+
+
+def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add) -> Any:
+    """Return the sum of the results in the fixed order, merged on the engine `FAN` at a time."""
+    while len(tasks) > FAN:
+        tasks = branches(engine, tasks, add)
+    return ordered_sum(engine.gather(tasks), add)
+
+
+def merge_branch(add: Add, parts: list[Any]) -> Any:
+    """Return the sum of a branch of tasks."""
+    return ordered_sum(parts, add)

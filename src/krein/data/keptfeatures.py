@@ -1,0 +1,151 @@
+"""Features that stay with an engine: a pass sends vectors of basis length and gets sums back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.workers import limit_blas_threads
+from ..core.ordered import ordered_sum
+from ..core.pcvm.rows import Array, Block, Labels, Rows, Term, add_sums, sums
+from .chunk import Counted, aligned
+from .dataset import FeatureBlock
+from .engines import Engine, Task, tree_sum
+from .features import Blocks, StoredFeatures, StoredRows
+
+Kept = Counted[FeatureBlock]
+
+
+class KeptFeatures(StoredFeatures):
+    """Blocks of `step` rows each, kept by the workers that made them."""
+
+    def __init__(
+        self, engine: Engine, blocks: list[Task], step: int, shape: tuple[int, int]
+    ) -> None:
+        self.engine, self.blocks, self.step, self.shape = engine, blocks, step, shape
+        self._about: tuple[NDArray[Any], Array | None] | None = None
+        self.mean = np.zeros(shape[1])
+
+    def rows(self, recode: Labels, n_classes: int) -> KeptRows:
+        """Return the rows of one problem."""
+        return KeptRows(self, recode, n_classes)
+
+    @property
+    def codes(self) -> NDArray[Any]:  # type: ignore[override]
+        """Class codes of all rows, fetched when first asked for."""
+        return self._fetched()[0]
+
+    @property
+    def weights(self) -> Array | None:  # type: ignore[override]
+        """Weights of all rows, fetched when first asked for."""
+        return self._fetched()[1]
+
+    def _fetched(self) -> tuple[NDArray[Any], Array | None]:
+        if self._about is None:
+            tasks = self.engine.submit(block_labels, [(block,) for block in self.blocks])
+            found = self.engine.gather(tasks)
+            weights = None
+            if found[0][1] is not None:
+                weights = np.concatenate([part for _, part in found])
+            self._about = np.concatenate([codes for codes, _ in found]), weights
+        return self._about
+
+    def put(self, made: Blocks) -> None:
+        """Have workers make the features of each block and, with nobody else to ask for the
+        values, forget those: no more than a block per thread is there twice.
+        """
+        shared = self.engine.broadcast(made)
+        # in the same list, which `under` has from the values: whoever closes those closes us
+        self.blocks[:] = self.engine.submit(
+            make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
+        )
+
+    def close(self) -> None:
+        """Let the workers forget the blocks, those that `under` shares with us too."""
+        self.blocks.clear()
+        super().close()
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A term on the rows of one problem, over the blocks of one kept part."""
+
+    term: Term
+    blocks: Blocks
+    block_rows: int
+
+    def __call__(self, kept: FeatureBlock) -> list[Array]:
+        values, weights = aligned(kept.F), kept.weights
+        # a pass is short beside the time that fresh memory for every block would take
+        room = np.empty((min(self.block_rows, len(values)), values.shape[1]))
+
+        def one(start: int) -> list[Array]:
+            part = slice(start, start + self.block_rows)
+            F = values[part]
+            heavy = None if weights is None else aligned(weights)[part]
+            return sums(self.term(self.blocks(F, kept.codes[part], heavy, out=room[: len(F)])))
+
+        with limit_blas_threads():
+            starts = range(0, len(values), self.block_rows)
+            total: list[Array] = ordered_sum(map(one, starts), add_sums)
+        return total
+
+
+class KeptRows(StoredRows):
+    """Rows whose features never leave the engine, but for the few that `thinned` asks for."""
+
+    kept: KeptFeatures
+
+    def __iter__(self) -> Iterator[Block]:
+        raise TypeError("rows on a cluster are summed there: use total")
+
+    def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
+        """Return about `n_rows` of the rows, in memory; all where there are no more."""
+        if n_rows < self.shape[0] or without is not None:
+            return super().thinned(n_rows, without)
+        everyone = np.arange(self.shape[0])
+        return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows, which ascend."""
+        step, blocks, engine = self.kept.step, self.kept.blocks, self.kept.engine
+        edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
+        wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
+        found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
+        return self.blocks.features(np.concatenate(engine.gather(found)))
+
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block), each block where it lies, merged as a tree."""
+        engine = self.kept.engine
+        shared = engine.broadcast(_Pass(term, self.blocks, self.block_rows))
+        leaves = engine.submit(sum_block, [(block, shared) for block in self.kept.blocks])
+        total: list[Array] = tree_sum(engine, leaves, add_sums)
+        return total
+
+
+# a dashboard shows these by name
+
+
+def sum_block(kept: Kept, run: _Pass) -> list[Array]:
+    """Return what a pass sums over one kept part."""
+    return run(kept.value)
+
+
+def make_features(kept: Kept, made: Blocks) -> Kept:
+    """Return the features of one kept part, for its values."""
+    return kept.holding(replace(kept.value, F=made.features(aligned(kept.value.F))))
+
+
+def block_labels(kept: Kept) -> tuple[NDArray[Any], Array | None]:
+    """Return the class codes and the weights of one kept part."""
+    return kept.value.codes, kept.value.weights
+
+
+def block_rows_at(kept: Kept, places: Labels) -> Array:
+    """Return some rows of one kept part."""
+    return kept.value.F[places]

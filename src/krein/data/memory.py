@@ -1,0 +1,92 @@
+"""Objects in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import add as plus
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.pairs import Array, Indices
+from ..compare.workers import in_order
+from ..core.moments import ClassMoments
+from ..core.ordered import OrderedSum
+from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..measures import Measure
+from .chunk import Chunk, Counted, CountedSum, Origin
+from .dataset import FeatureBlock, Sample
+from .local import Local
+
+SHARED_BYTES = 2**26
+"""Features that several threads share in a pass: it takes long beside starting them."""
+
+RESULT_BYTES = 2**30
+"""What the results of the blocks of a pass may take that wait to be summed."""
+
+
+class Memory(Local):
+    """Objects that are here, in the form that the measure takes."""
+
+    candidates = None
+
+    def __init__(
+        self,
+        objects: Any,
+        labels: NDArray[Any] | None = None,
+        weights: Array | None = None,
+        *,
+        origins: tuple[Origin, ...] = (),
+        spent: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(labels, weights, **options)
+        self.objects, self.origins, self.spent = objects, origins, spent
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
+        """Yield all objects in order, `size` at a time (None: all at once)."""
+        n = len(self)
+        whole = Chunk(
+            0, self.objects, self.labels, self.weights, self.origins, checked=True, size=n
+        )
+        if size is None or size >= n:
+            yield whole
+            return
+        for start in range(0, n, size):
+            yield whole.cut(start, min(start + size, n))
+
+    def keep(
+        self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
+    ) -> tuple[Features, Counted[ClassMoments]]:
+        """Keep the values in one array."""
+        n = len(self)
+        F, codes = np.empty((n, width)), np.empty(n, dtype=np.intp)
+        weights: Array | None = None
+        total: OrderedSum[Counted[ClassMoments]] = OrderedSum(CountedSum(plus))
+        start = 0
+        for part in self.each(function, block_rows, width):
+            block = part.value
+            own = slice(start, start + len(block.F))
+            F[own], codes[own] = block.F, block.codes
+            if block.weights is not None:
+                weights = np.empty(n) if weights is None else weights
+                weights[own] = block.weights
+            total.push(part.holding(block.moments))
+            start = own.stop
+        result = 8 * len(self.survey().classes) * width**2  # as many as workers wait at a time
+        workers = max(1, min(self.workers, RESULT_BYTES // result))
+        each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
+        return FeaturesInMemory(F, codes, weights, each), total.result()
+
+    def take(self, indices: Indices, measure: Measure) -> Sample:
+        """Return the objects at these places; nothing is copied where that is all of them."""
+        if len(indices) < len(self):
+            return super().take(indices, measure)
+        assert self.labels is not None
+        objects = measure.among(self.objects, indices, indices, len(self))
+        return Sample(indices, objects, self.labels)

@@ -1,0 +1,344 @@
+"""Objects in partitions that an engine keeps: functions go to the partitions, sums come back.
+
+Blocks are those that a fit in memory would have, counted from the first object on. A task takes a
+run of blocks that is a whole branch of the tree of sums, about a partition or less; where a
+partition ends inside it, the objects beyond travel. So neither partitions, nor workers, nor the
+death of one of them change a digit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import add as plus
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.pairs import Array, Indices, Pairs
+from ..compare.progress import progress
+from ..compare.workers import limit_blas_threads
+from ..core.moments import ClassMoments
+from ..core.ordered import OrderedSum, ordered_sum
+from ..core.pcvm.rows import Features
+from ..measures import Measure, take
+from ..measures.base import Objects, joined
+from .chunk import Chunk, Counted, CountedSum, Origin, aligned
+from .dataset import Dataset, FeatureBlock
+from .engines import Engine, Task, branches, tree_sum
+from .keptfeatures import KeptFeatures
+from .planning import Work, rows_per_task, rows_to_keep
+
+Result = TypeVar("Result")
+Cut = list[tuple[int, int, int]]
+"""Runs of partitions: number, from, to."""
+
+PILOT = 32
+"""Objects that are compared to learn how long one takes."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One partition of a collection, by its number."""
+
+    number: int
+
+    def where(self, i: int) -> str:
+        """Return the partition and the number of the object in it."""
+        return f"partition {self.number}, object {i}"
+
+
+class Partitioned(Dataset):
+    """Partitions of objects, and labels and weights in the same partitions or in memory.
+
+    `objects` are tasks or whatever else the engine takes as an argument; so are the `labels` and
+    `weights` of partitions where they are lists, else they are arrays of all.
+    """
+
+    n_jobs = 1
+
+    def __init__(
+        self,
+        engine: Engine,
+        objects: Sequence[Any],
+        labels: Sequence[Any] | NDArray[Any],
+        weights: Sequence[Any] | Array | None = None,
+        *,
+        lengths: Sequence[int] | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.engine, self.verbose = engine, verbose
+        self.parts = {"objects": objects, "labels": labels, "weights": weights}
+        for name in ("labels", "weights"):
+            given = self.parts[name]
+            if isinstance(given, list) and len(given) != len(objects):
+                raise ValueError(
+                    f"X has {len(objects)} partitions and {name} have {len(given)}: "
+                    f"cut the {name} as X is cut"
+                )
+        if lengths is None:
+            of = labels if isinstance(labels, list) else objects
+            lengths = engine.gather(engine.submit(count_objects, [(part,) for part in of]))
+        self.starts = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.intp))])
+        for name in ("labels", "weights"):
+            given = self.parts[name]
+            if isinstance(given, np.ndarray) and len(given) != self.starts[-1]:
+                raise ValueError(f"{self.starts[-1]} objects but {len(given)} {name}")
+
+    def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
+        """Yield `function(partition)` in order, each from where the partition lies."""
+        cuts: list[Cut] = [[(p, 0, int(n))] for p, n in enumerate(np.diff(self.starts))]
+        yield from self.engine.gather(self._tasks(function, cuts, objects))
+
+    def reduce(
+        self,
+        function: Callable[[Chunk], Counted[Result]],
+        add: Callable[[Result, Result], Result],
+        block_rows: int,
+        n_pairs: int,
+    ) -> Counted[Result]:
+        """Return Σ function(block). Branches are merged on the engine, and fetched as they end:
+        what a dying worker takes along is little.
+        """
+        N = int(self.starts[-1])
+        pilot = self._pilot(function)
+        n_parts = int(np.count_nonzero(np.diff(self.starts)))
+        step = rows_per_task(N, pilot.value, block_rows, n_parts, self.engine.threads)
+        leaves = self._tasks(_SumBlocks(function, block_rows, CountedSum(add)), self.cuts(step))
+        n = len(leaves)
+        total = OrderedSum(CountedSum(add))
+        early: dict[int, Any] = {}
+        following = n
+        leaves += branches(self.engine, leaves, CountedSum(add))
+        with progress(N * n_pairs, "comparing", self.verbose) as shown:
+            for i, task in self.engine.completed(leaves):
+                if i < n:
+                    shown.advance((min((i + 1) * step, N) - i * step) * n_pairs)
+                    continue
+                (early[i],) = self.engine.gather([task])
+                while following in early:
+                    total.push(early.pop(following))
+                    following += 1
+        found = total.result()
+        compared = found.compared + pilot.compared
+        return Counted(found.value, found.objects, compared, found.reused + pilot.reused)
+
+    def keep(
+        self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
+    ) -> tuple[Features, Counted[ClassMoments]]:
+        """Have every task keep its values where it ran."""
+        N = int(self.starts[-1])
+        pilot = self._pilot(function)
+        step = rows_to_keep(Work(N, width, pilot.value), width, self.engine.threads)
+        blocks = self._tasks(_JoinBlocks(function, block_rows), self.cuts(step))
+        with progress(N * width, "comparing", self.verbose) as shown:
+            for i, _ in self.engine.completed(list(blocks)):
+                shown.advance((min((i + 1) * step, N) - i * step) * width)
+        moments = self.engine.submit(block_moments, [(block,) for block in blocks])
+        total = tree_sum(self.engine, moments, CountedSum(plus))
+        kept = KeptFeatures(self.engine, blocks, step, (N, width))
+        kept.watch(self.verbose)
+        return kept, Counted(
+            total.value, total.objects, total.compared + pilot.compared, total.reused
+        )
+
+    def run_pairs(self, pairs: Pairs) -> Pairs:
+        """Have the engine compare the pairs of a sample, where that is worth a task."""
+        if not pairs.measure.expensive:
+            return pairs
+        engine, shared = self.engine, self.engine.broadcast((pairs.measure, pairs.objects))
+
+        def evaluate(rows: Indices, cols: Indices, swapped: bool) -> Array:
+            task = engine.submit(compare_objects, [(shared, rows, cols, swapped)])
+            (values,) = engine.gather(task)
+            return aligned(values)
+
+        return Pairs(
+            pairs.measure,
+            pairs.objects,
+            n_jobs=2 * engine.threads,  # threads here only wait for those there
+            cache=pairs.cache,
+            verbose=pairs.verbose,
+            symmetrize=pairs.symmetrize,
+            evaluate=evaluate,
+            counter=pairs.counter,
+        )
+
+    def cuts(self, step: int) -> list[Cut]:
+        """Return for each run of `step` objects what it takes of which partitions."""
+        N, starts = int(self.starts[-1]), self.starts
+        found = []
+        for begin in range(0, N, step):
+            end = min(begin + step, N)
+            first = int(np.searchsorted(starts, begin, side="right")) - 1
+            last = int(np.searchsorted(starts, end, side="left"))
+            found.append(
+                [
+                    (
+                        p,
+                        max(begin - int(starts[p]), 0),
+                        min(end, int(starts[p + 1])) - int(starts[p]),
+                    )
+                    for p in range(first, last)
+                    if starts[p + 1] > starts[p]
+                ]
+            )
+        return found
+
+    def _pilot(self, function: Callable[[Chunk], Counted[Any]]) -> Counted[float]:
+        """Return how many seconds one object takes, from the first ones."""
+        n = int(min(PILOT, self.starts[-1]))
+        found: Counted[float]
+        (found,) = self.engine.gather(self._tasks(_Timed(function), self.cuts(n)[:1]))
+        return found
+
+    def _tasks(
+        self, function: Callable[[Chunk], Any], cuts: list[Cut], objects: bool = True
+    ) -> list[Task]:
+        """Start `function` on the chunk of each cut."""
+        shared = self.engine.broadcast(function)
+        calls = []
+        for cut in cuts:
+            start = int(self.starts[cut[0][0]]) + cut[0][1]
+            names = ("objects", "labels", "weights") if objects else ("labels", "weights")
+            given = {name: [self._slice(name, run) for run in cut] for name in names}
+            parts = [given.get(name) for name in ("objects", "labels", "weights")]
+            calls.append((shared, start, cut, *parts))
+        return self.engine.submit(compare_chunk, calls)
+
+    def _slice(self, name: str, run: tuple[int, int, int]) -> Any:
+        """Return the objects, labels or weights of a run: a part of an array, or a task."""
+        parts, (p, a, b) = self.parts[name], run
+        if parts is None:
+            return None
+        if isinstance(parts, np.ndarray):
+            return parts[self.starts[p] + a : self.starts[p] + b]
+        whole = a == 0 and b == self.starts[p + 1] - self.starts[p]
+        return parts[p] if whole else self.engine.submit(cut_partition, [(parts[p], a, b)])[0]
+
+
+# -- what runs on the workers; a dashboard shows the functions by name -------------------------
+
+
+@dataclass(frozen=True)
+class _SumBlocks:
+    """The sum of a function over the blocks of a chunk."""
+
+    function: Callable[[Chunk], Any]
+    block_rows: int
+    add: Callable[[Any, Any], Any]
+
+    def __call__(self, chunk: Chunk) -> Any:
+        with limit_blas_threads():
+            return ordered_sum(map(self.function, blocks_of(chunk, self.block_rows)), self.add)
+
+
+@dataclass(frozen=True)
+class _JoinBlocks:
+    """The values of a chunk, compared block by block."""
+
+    function: Callable[[Chunk], Counted[FeatureBlock]]
+    block_rows: int
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        with limit_blas_threads():
+            found = [self.function(block) for block in blocks_of(chunk, self.block_rows)]
+        blocks = [part.value for part in found]
+        total = ordered_sum((part.holding(0) for part in found), CountedSum(plus))
+        weights = None
+        if blocks[0].weights is not None:
+            weights = np.concatenate([block.weights for block in blocks])
+        return total.holding(
+            FeatureBlock(
+                np.concatenate([block.F for block in blocks]),
+                np.concatenate([block.codes for block in blocks]),
+                weights,
+                ordered_sum((block.moments for block in blocks), plus),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """How many seconds a function takes per object of a chunk."""
+
+    function: Callable[[Chunk], Counted[Any]]
+
+    def __call__(self, chunk: Chunk) -> Counted[float]:
+        start = time.perf_counter()
+        with limit_blas_threads():
+            found = self.function(chunk)
+        return found.holding((time.perf_counter() - start) / len(chunk))
+
+
+def blocks_of(chunk: Chunk, block_rows: int) -> Iterator[Chunk]:
+    """Yield a chunk in blocks of objects."""
+    for a in range(0, len(chunk), block_rows):
+        yield chunk.cut(a, min(a + block_rows, len(chunk)))
+
+
+def compare_chunk(
+    function: Callable[[Chunk], Result],
+    start: int,
+    cut: Cut,
+    objects: list[Any] | None,
+    labels: list[Any],
+    weights: list[Any] | None,
+) -> Result:
+    """Put the chunk together and run the function on it."""
+    given = None if objects is None else [as_objects(part) for part in objects]
+    told = [np.asarray(as_objects(part)) for part in labels]
+    heavy = None
+    if weights is not None and weights[0] is not None:
+        heavy = [np.asarray(as_objects(part), dtype=np.float64) for part in weights]
+    for i, (p, a, b) in enumerate(cut):
+        for what, found in (("objects", given), ("labels", told), ("weights", heavy)):
+            if found is not None and len(found[i]) != b - a:
+                raise ValueError(
+                    f"partition {p}: {b - a} {what} were expected, and {len(found[i])} found; "
+                    "X and y go together, and stay as they are while they are read"
+                )
+    return function(
+        Chunk(
+            start,
+            None if given is None else joined(given),
+            joined(told),
+            None if heavy is None else joined(heavy),
+            tuple(Origin(Partition(p), a, b - a) for p, a, b in cut),
+            size=sum(b - a for _, a, b in cut),
+        )
+    )
+
+
+def cut_partition(part: Any, a: int, b: int) -> Any:
+    """Return some objects of a partition."""
+    return as_objects(part)[a:b]
+
+
+def as_objects(part: Any) -> Any:
+    """Return a partition as an array or a list."""
+    if isinstance(part, np.ndarray):
+        return aligned(part)
+    return aligned(part.to_numpy()) if hasattr(part, "to_numpy") else list(part)
+
+
+def count_objects(part: Any) -> int:
+    """Return how many objects a partition holds."""
+    return len(as_objects(part))
+
+
+def block_moments(block: Counted[FeatureBlock]) -> Counted[ClassMoments]:
+    """Return the moments of one kept part."""
+    return block.holding(block.value.moments)
+
+
+def compare_objects(
+    everything: tuple[Measure, Objects], rows: Indices, cols: Indices, swapped: bool
+) -> Array:
+    """Return the values of some objects with others."""
+    measure, objects = everything
+    A, B = take(objects, rows), take(objects, cols)
+    with limit_blas_threads():
+        return measure.block(B, A) if swapped else measure.block(A, B)

@@ -1,0 +1,164 @@
+"""Which landmarks an estimator compares with: chosen from a data set, wherever that lives."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..compare.opening import averages, open_cache, try_symmetry
+from ..compare.pairs import Counter, Pairs
+from ..core.checks import Array, Indices, check_landmarks
+from ..core.family import Codes, Family
+from ..core.space import LandmarkSpace
+from ..data.chunk import LandmarkColumns
+from ..data.dataset import Dataset, encode
+from ..landmarks import Rule, Selection, select_landmarks
+from ..landmarks.all import All, Given
+from ..measures import Measure, take
+
+
+@dataclass(frozen=True)
+class LandmarkSet:
+    """Landmarks, and the space they span."""
+
+    space: LandmarkSpace
+    indices: Indices  # rows of the objects they were chosen from
+    objects: Any  # as the measure keeps them
+
+    def restricted(self, kept: Indices) -> LandmarkSet:
+        """Return the landmarks at these places alone."""
+        objects = take(self.objects, kept)
+        return LandmarkSet(self.space.restricted(kept), self.indices[kept], objects)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Landmarks of a data set, as the columns of its blocks, and what it took to choose them."""
+
+    landmarks: LandmarkSet
+    classes: Codes | None  # of the landmarks
+    columns: LandmarkColumns
+    selection: Selection
+    counter: Counter
+    family: Family | None = None  # with what the rule has chosen on the way
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """How objects are compared: the parameters of an estimator that say so."""
+
+    measure: Measure
+    symmetrize: bool = False
+    cache: str | os.PathLike[str] | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    def pairs(self, objects: Any, others: Any = None, spent: int = 0) -> Pairs:
+        """Return the pairs of some objects in memory."""
+        return Pairs(
+            self.measure,
+            objects,
+            others,
+            n_jobs=self.n_jobs,
+            cache=open_cache(self.cache, self.measure, self.symmetrize),
+            verbose=self.verbose,
+            symmetrize=averages(self.measure, self.symmetrize),
+            counter=Counter(spent),
+        )
+
+    def columns(
+        self, data: Dataset, landmarks: LandmarkSet, known_rows: Indices, known: Array
+    ) -> LandmarkColumns:
+        """Return the landmarks as columns of the blocks of a data set."""
+        return LandmarkColumns(
+            self.measure,
+            landmarks.objects,
+            landmarks.indices,
+            known_rows,
+            known,
+            self.symmetrize,
+            self.cache,
+            data.n_jobs,
+        )
+
+
+def choose_landmarks(
+    data: Dataset,
+    rule: Rule,
+    comparing: Comparing,
+    rng: np.random.Generator,
+    *,
+    classes: Any = None,
+    family: Family | None = None,
+    rank: int | None = None,
+) -> Chosen:
+    """Choose landmarks of a data set by `rule`, among its candidates, and span their space.
+
+    `classes` are the labels, sorted, or None where there are none. `family` is what a rule that
+    looks at errors fits. What the rule compared is known to the columns, and not compared again.
+    """
+    N = data.survey().n_objects
+    measure = comparing.measure
+    most = data.n_candidates(measure)
+    if isinstance(rule, Given):
+        return _given(data, rule, comparing, classes, N, rank)
+    if isinstance(rule, All) and most < N:
+        raise ValueError(
+            f"landmarks='all' compares all pairs of {N:,} objects; name a rule, e.g. 'meb', or "
+            f"take at most {most:,} objects"
+        )
+    sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
+    pairs = data.run_pairs(_pairs(data, sample.objects, None, comparing))
+    codes = None if classes is None else encode(sample.labels, classes)
+    found = select_landmarks(rule, pairs, codes, rng, family)
+    indices = sample.indices[found.indices]
+    if found.values is None:
+        between = pairs.block(found.indices, found.indices)
+        known_rows, known = indices, between
+    else:
+        between, known_rows, known = found.values[found.indices], sample.indices, found.values
+    objects = measure.keep(take(sample.objects, found.indices), indices, N)
+    landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, objects)
+    return Chosen(
+        landmarks,
+        None if codes is None else codes[found.indices],
+        comparing.columns(data, landmarks, known_rows, known),
+        replace(found, indices=indices, values=None, family=None),
+        pairs.counter,
+        found.family,
+    )
+
+
+def _given(
+    data: Dataset, rule: Given, comparing: Comparing, classes: Any, N: int, rank: int | None
+) -> Chosen:
+    """Return the landmarks that the user named, in their order."""
+    measure = comparing.measure
+    indices = check_landmarks(rule.indices, N)
+    order = np.argsort(indices)
+    back = np.argsort(order)
+    sample = data.take(indices[order], measure)
+    objects = take(sample.objects, back)
+    kept = measure.keep(objects, indices, N)
+    pairs = _pairs(data, objects, measure.with_each_other(objects, kept), comparing)
+    everyone = np.arange(len(indices))
+    between = data.run_pairs(pairs).block(everyone, everyone)
+    landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, kept)
+    return Chosen(
+        landmarks,
+        None if classes is None else encode(sample.labels[back], classes),
+        comparing.columns(data, landmarks, indices, between),
+        Selection(indices),
+        pairs.counter,
+    )
+
+
+def _pairs(data: Dataset, objects: Any, others: Any, comparing: Comparing) -> Pairs:
+    """Return the pairs of a sample, on which a measure is tried that was not tried on all."""
+    if data.spent is not None:
+        return comparing.pairs(objects, others, data.spent)
+    checked, spent = try_symmetry(comparing.measure, objects, comparing.symmetrize, comparing.cache)
+    return comparing.pairs(checked, others, spent)

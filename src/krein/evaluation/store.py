@@ -1,0 +1,190 @@
+"""Pairs that several models ask for: each is compared once, whoever asks first."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.pairs import Indices, Pairs
+from ..measures.base import Array, Measure, Objects
+
+TRIANGLE_ROWS = 32
+
+
+class PairStore:
+    """The values of pairs that were compared, by column; what is missing is compared when asked.
+
+    Of a symmetric measure one direction is compared and serves for both. Memory: N values for
+    each object that was ever a column, N² at most. Values that are given are read, not stored.
+    Several threads may ask, for blocks that have no pair in common.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.compare import open_pairs
+    >>> from krein.evaluation.store import PairStore
+    >>> store = PairStore(open_pairs("levenshtein", ["house", "mouse", "haus"]))
+    >>> store.read(np.array([0, 1]), np.array([0, 1]))
+    array([[0., 1.],
+           [1., 0.]])
+    >>> before = store.compared
+    >>> store.read(np.array([1, 0]), np.array([1, 0]))
+    array([[0., 1.],
+           [1., 0.]])
+    >>> store.compared == before  # nothing is compared twice
+    True
+    """
+
+    def __init__(self, pairs: Pairs) -> None:
+        self.pairs = pairs
+        self.given = pairs.measure.accepts == "values"
+        self.seconds = 0.0
+        """Time spent comparing so far, of all threads together."""
+        self._columns: dict[int, Array] = {}
+        self._diagonal = np.full(len(pairs), np.nan)
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def compared(self) -> int:
+        """How many pairs were compared so far."""
+        return self.pairs.evaluations
+
+    def read(self, rows: Indices, cols: Indices) -> Array:
+        """Return the values of `rows` × `cols`."""
+        if self.given:
+            return self.pairs.values(rows, cols)
+        values = self._known(rows, cols)
+        missing = np.isnan(values)
+        if missing.any():
+            start = time.perf_counter()
+            self._compare(rows, cols, missing)
+            with self._lock:
+                self.seconds += time.perf_counter() - start
+            values = self._known(rows, cols)
+        return values
+
+    def diagonal(self, rows: Indices) -> Array:
+        """Return the value of each object with itself."""
+        with self._lock:
+            missing = rows[np.isnan(self._diagonal[rows])]
+            if len(missing):
+                self._diagonal[missing] = self.pairs.diagonal(missing)
+            return self._diagonal[rows]
+
+    def _known(self, rows: Indices, cols: Indices) -> Array:
+        """Return the values that are there, NaN for the others: those of a pair are finite."""
+        found = np.full((len(cols), len(rows)), np.nan)
+        for k, j in enumerate(cols.tolist()):
+            column = self._columns.get(j)
+            if column is not None:
+                found[k] = column[rows]
+        if self.pairs.symmetric:
+            for k in np.flatnonzero(np.isnan(found).any(axis=0)).tolist():
+                mirror = self._columns.get(int(rows[k]))
+                if mirror is not None:
+                    found[:, k] = np.where(np.isnan(found[:, k]), mirror[cols], found[:, k])
+        return np.ascontiguousarray(found.T)
+
+    def _compare(self, rows: Indices, cols: Indices, missing: NDArray[np.bool_]) -> None:
+        if self.pairs.symmetric:
+            both = np.intersect1d(rows, cols)
+            if len(both) > 1:
+                self._compare_square(both)
+                missing = np.isnan(self._known(rows, cols))
+        for some, others in rectangles(missing):
+            self._put(rows[some], cols[others], self.pairs.values(rows[some], cols[others]))
+
+    def _compare_square(self, objects: Indices) -> None:
+        """Compare objects with each other, one direction of a pair alone."""
+        new = np.flatnonzero(np.isnan(self._known(objects, objects)).any(axis=1))
+        for start in range(0, len(new), TRIANGLE_ROWS):
+            rows = objects[new[start : start + TRIANGLE_ROWS]]
+            for some, others in rectangles(np.isnan(self._known(rows, objects))):
+                # each row becomes a column, so that later rows find the pair there
+                values = self.pairs.values(objects[others], rows[some])
+                self._put(objects[others], rows[some], values)
+
+    def _put(self, rows: Indices, cols: Indices, values: Array) -> None:
+        n = len(self.pairs)
+        with self._lock:
+            for k, j in enumerate(cols.tolist()):
+                column = self._columns.setdefault(j, np.full(n, np.nan))
+                column[rows] = values[:, k]
+
+
+@dataclass(frozen=True)
+class Shared(Measure):
+    """The measure of a store, whose objects are numbers: what every model is fitted with.
+
+    What is asked for counts as it would without a store; what was really compared, the store
+    counts.
+    """
+
+    store: PairStore
+
+    block_pairs = 2**18
+
+    def __post_init__(self) -> None:
+        """Take over what is known of the measure behind the store."""
+        pairs, own = self.store.pairs, self.store.pairs.measure
+        about: dict[str, Any] = {
+            "kind": pairs.kind,
+            "psd": pairs.psd,
+            "releases_gil": own.releases_gil,
+            "expensive": own.expensive,
+            "block_pairs": own.block_pairs,
+            "name": own.name,
+        }
+        for name, value in about.items():
+            object.__setattr__(self, name, value)
+
+    def check(self, objects: Any) -> Objects:
+        """Return the numbers of objects as an array."""
+        return np.asarray(objects, dtype=np.intp)
+
+    def at_hand(self, objects: Objects) -> bool:
+        """Whether the values are given, and in memory."""
+        return self.store.pairs.at_hand
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the values out of the store; what is missing is compared."""
+        return self.store.read(np.asarray(A), np.asarray(B))
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return the value of each object with itself."""
+        return self.store.diagonal(np.asarray(A))
+
+    def __deepcopy__(self, memo: Any) -> Shared:
+        return self  # a model is cloned, the values are not
+
+
+def rectangles(missing: NDArray[np.bool_]) -> list[tuple[Indices, Indices]]:
+    """Cut what is missing into blocks of rows × columns, by rows or by columns that are alike."""
+    by_rows, by_cols = _alike(missing), _alike(missing.T)
+    if len(by_rows) <= len(by_cols):
+        return by_rows
+    return [(rows, cols) for cols, rows in by_cols]
+
+
+def _alike(mask: NDArray[np.bool_]) -> list[tuple[Indices, Indices]]:
+    """Group the rows of a mask that are equal: the rows, and the columns where they hold."""
+    open_ = np.flatnonzero(mask.any(axis=1))
+    if len(open_) == 0:
+        return []
+    _, first, group = np.unique(
+        np.packbits(mask[open_], axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(np.bincount(group))
+    return [
+        (open_[rows], np.flatnonzero(mask[open_[k]]))
+        for rows, k in zip(np.split(order, ends[:-1]), first, strict=True)
+    ]
