@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out, surroundings
+from krein.core.pcvm.laplace import (
+    Candidate,
+    choose_scale,
+    compare,
+    laplace_approximation,
+    leave_one_out,
+)
 from krein.core.pcvm.mode import FixedPrecision, GammaPrior, fit_pcvm
 from krein.core.pcvm.probit import curvature
 from krein.core.pcvm.prune import prune_pcvm
@@ -44,7 +50,9 @@ def test_surroundings_are_the_same_through_a_basis(n_classes):
     wide = np.column_stack([np.eye(30), np.zeros((30, 5))])
     other = fit_pcvm(rows, np.r_[y[:30], y[:5]], wide)
     np.testing.assert_allclose(
-        surroundings(rows, fit).variance(K), surroundings(rows, other, wide).variance(K), rtol=1e-4
+        laplace_approximation(rows, fit).variance(K),
+        laplace_approximation(rows, other, wide).variance(K),
+        rtol=1e-4,
     )
 
 
@@ -52,7 +60,7 @@ def test_variance_of_a_score_is_that_of_laplace():
     K, y = _rings(2, m=10)
     rows = Rows(K, y, np.linspace(0.5, 2, len(y)))
     fit = fit_pcvm(rows, y[:10])
-    near = surroundings(rows, fit)
+    near = laplace_approximation(rows, fit)
     on = np.flatnonzero(fit.weights[:, 0])
     T = np.column_stack([K[:, on], np.ones(len(K))])
     weights = rows.weight * curvature((2 * y - 1) * fit.scores(K)[:, 0])

@@ -15,7 +15,7 @@ import krein.estimators.calibration
 def few_candidates(monkeypatch):
     """Have 500 objects count as many: more are never in memory together."""
     for module in (krein.estimators.calibration, krein.data.opening):
-        monkeypatch.setattr(module, "CANDIDATES", 500)
+        monkeypatch.setattr(module, "IN_MEMORY_OBJECTS", 500)
     for kind in (krein.data.files.Files, krein.data.partitioned.Partitioned):
         monkeypatch.setattr(kind, "candidates", 500)
     monkeypatch.setattr(krein.estimators.calibration, "SAMPLE_SIZE", 700)

@@ -151,7 +151,7 @@ def test_which_objects_are_in_the_calibration_sample():
     pieces = [start + sample.among(everyone[start : start + 977]) for start in starts]
     np.testing.assert_array_equal(np.concatenate(pieces), drawn)
     assert len(CalibrationSample.of(20_000, landmarks).among(everyone[:20_000])) == 20_000
-    assert CalibrationSample.of(30_000, everyone[:16_000]).everyone  # too few are no landmarks
+    assert CalibrationSample.of(30_000, everyone[:16_000]).covers_all  # too few are no landmarks
     most = CalibrationSample.of(30_000, everyone[:4000], wanted=40_000)
     np.testing.assert_array_equal(most.among(everyone[:30_000]), everyone[4000:30_000])
-    assert not most.everyone
+    assert not most.covers_all

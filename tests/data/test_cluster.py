@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from krein import IKFD, IKQD, PCVM
 from krein.core.ordered import FAN
-from krein.core.pcvm.rows import rows_a_block
+from krein.core.pcvm.rows import rows_per_block
 from krein.core.space import LandmarkSpace
 from krein.estimators.pcvm import FeatureTerm
 
@@ -28,7 +28,7 @@ with warnings.catch_warnings():
 
 from distributed import Client, LocalCluster
 
-from krein.data.chunk import Chunk, LandmarkColumns, Origin
+from krein.data.chunk import Chunk, LandmarkColumns, ProvenanceRange
 from krein.data.daskcollections import DaskCollection, spread
 from krein.data.partitioned import blocks_of
 from krein.data.planning import (
@@ -285,7 +285,7 @@ def test_the_number_of_tasks_is_about_the_best(work, threads):
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**8), st.integers(1, 5000), st.floats(0, 10), st.integers(1, 2000))
 def test_what_stays_is_a_whole_branch_and_not_too_much(N, m, seconds, threads):
-    rows, least = rows_to_keep(Work(N, m, seconds), m, threads), rows_a_block(m)
+    rows, least = rows_to_keep(Work(N, m, seconds), m, threads), rows_per_block(m)
     assert rows // least in [FAN**k for k in range(9)]
     assert rows % least == 0
     if rows > least:
@@ -302,8 +302,8 @@ def test_blocks_of_a_chunk_know_where_their_objects_lie():
         def where(self, i):
             return f"{self.name}{i}"
 
-    origins = (Origin(Part("x"), 5, 3), Origin(Part("y"), 0, 5))
-    chunk = Chunk(40, list("abcdefgh"), origins=origins, size=8)
+    provenance = (ProvenanceRange(Part("x"), 5, 3), ProvenanceRange(Part("y"), 0, 5))
+    chunk = Chunk(40, list("abcdefgh"), provenance=provenance, size=8)
     blocks = list(blocks_of(chunk, 3))
     assert [block.start for block in blocks] == [40, 43, 46]
     told = [block.where(i) for block in blocks for i in range(len(block))]

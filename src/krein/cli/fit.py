@@ -160,12 +160,12 @@ def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
 
 def beginning(source: Source) -> tuple[Chunk, bool]:
     """Return all objects, or the first of more than are held in memory, and whether it is all."""
-    from ..data.dataset import CANDIDATES
+    from ..data.dataset import IN_MEMORY_OBJECTS
 
     if source.kind == "matrix" or not source.rereadable:
         return source.read(), True
-    first = next(iter(source.chunks(CANDIDATES + 1)))
-    return (first, False) if len(first) > CANDIDATES else (source.read(), True)
+    first = next(iter(source.chunks(IN_MEMORY_OBJECTS + 1)))
+    return (first, False) if len(first) > IN_MEMORY_OBJECTS else (source.read(), True)
 
 
 def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:

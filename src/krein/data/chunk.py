@@ -44,10 +44,10 @@ class Provenance(Protocol):
 
 
 @dataclass(frozen=True)
-class Origin:
-    """`count` objects of a chunk that are those of `provenance` from `first` on."""
+class ProvenanceRange:
+    """`count` objects of a chunk that are those of `source` from `first` on."""
 
-    provenance: Provenance
+    source: Provenance
     first: int
     count: int
 
@@ -60,7 +60,7 @@ class Chunk:
     objects: Any  # None where labels alone were asked for
     labels: Any = None
     weights: Array | None = None
-    origins: tuple[Origin, ...] = ()  # none: numbers are all that is known of objects in memory
+    provenance: tuple[ProvenanceRange, ...] = ()  # empty for objects in memory
     checked: bool = False  # whether the objects are in the form that the measure takes
     size: int = 0
 
@@ -70,28 +70,28 @@ class Chunk:
     def where(self, i: int) -> str:
         """Return in words where the i-th object comes from."""
         number = self.start + i
-        for origin in self.origins:
-            if i < origin.count:
-                return origin.provenance.where(origin.first + i)
-            i -= origin.count
+        for run in self.provenance:
+            if i < run.count:
+                return run.source.where(run.first + i)
+            i -= run.count
         return f"object {number}"
 
     def cut(self, a: int, b: int) -> Chunk:
         """Return the objects from the a-th up to the b-th of the chunk."""
-        origins, begin = [], 0
-        for origin in self.origins:
-            low, high = max(a, begin), min(b, begin + origin.count)
+        provenance, begin = [], 0
+        for run in self.provenance:
+            low, high = max(a, begin), min(b, begin + run.count)
             if low < high:
-                first = origin.first + low - begin
-                origins.append(Origin(origin.provenance, first, high - low))
-            begin += origin.count
+                first = run.first + low - begin
+                provenance.append(ProvenanceRange(run.source, first, high - low))
+            begin += run.count
         return replace(
             self,
             start=self.start + a,
             objects=None if self.objects is None else self.objects[a:b],
             labels=None if self.labels is None else self.labels[a:b],
             weights=None if self.weights is None else self.weights[a:b],
-            origins=tuple(origins),
+            provenance=tuple(provenance),
             size=b - a,
         )
 
@@ -173,7 +173,7 @@ class LandmarkColumns:
         try:
             landmarks = self.measure.landmarks_for(objects, self.landmarks)
         except ValueError as error:
-            if not chunk.origins:
+            if not chunk.provenance:
                 raise
             raise ObjectError(f"{chunk.where(0)}: {error}") from error
         if self.cache is not None and self._opened is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .chunk import Chunk, ObjectError, Origin
+from .chunk import Chunk, ObjectError, ProvenanceRange
 from .daskengine import DaskEngine, alive, current_client
 from .files import CHUNK
 from .partitioned import Partition, Partitioned, as_objects
@@ -142,7 +142,9 @@ def predict_partition(
     if n == 0:
         return empty
     try:
-        return function(Chunk(0, objects, origins=(Origin(Partition(number), 0, n),), size=n))
+        return function(
+            Chunk(0, objects, provenance=(ProvenanceRange(Partition(number), 0, n),), size=n)
+        )
     except ObjectError:
         raise
     except ValueError as error:

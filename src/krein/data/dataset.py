@@ -15,11 +15,11 @@ from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features
 from ..measures import Measure
 from ..measures.base import joined, take
-from .chunk import Chunk, Counted, Origin
+from .chunk import Chunk, Counted, ProvenanceRange
 
 Result = TypeVar("Result")
 
-CANDIDATES = 20_000
+IN_MEMORY_OBJECTS = 20_000
 """Landmarks are chosen among about so many objects where not all are in memory. That is what has
 to be at one place, and what the quadratic parts of the rules see."""
 
@@ -91,7 +91,7 @@ class Dataset(ABC):
     (3, ['de', 'en'], [2, 1])
     """
 
-    candidates: int | None = CANDIDATES
+    candidates: int | None = IN_MEMORY_OBJECTS
     """Landmarks are chosen among about so many objects; None where all of them may be looked at."""
     spent: int | None = None
     """Pairs compared to try the measure on all objects; None where it is to be tried on some."""
@@ -237,7 +237,7 @@ class _At:
         picked = Chunk(
             0,
             take(chunk.objects, places),
-            origins=(Origin(_Picked(chunk, places), 0, len(places)),),
+            provenance=(ProvenanceRange(_Picked(chunk, places), 0, len(places)),),
             checked=chunk.checked,
             size=len(places),
         )

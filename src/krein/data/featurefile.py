@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..compare.workers import in_order
 from ..core.ordered import ordered_sum
-from ..core.pcvm.rows import Array, Block, Labels, Term, add_sums, rows_a_block, sums
+from ..core.pcvm.rows import Array, Block, Labels, Term, add_sums, rows_per_block, sums
 from .dataset import FeatureBlock
 from .features import Blocks, StoredFeatures, StoredRows
 
@@ -86,7 +86,7 @@ class FeatureFile(StoredFeatures):
     def put(self, made: Blocks) -> None:
         """Write what is made of the values over them, from several threads."""
         N, r = self.shape
-        size = rows_a_block(r)
+        size = rows_per_block(r)
 
         def one(start: int) -> None:
             F = self.read(start, min(start + size, N))

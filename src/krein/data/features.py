@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..compare.progress import Progress, progress
 from ..core.pcvm.basis import BasisFunction, basis_values
-from ..core.pcvm.rows import Array, Block, Labels, Rows, Term, mean_features, rows_a_block
+from ..core.pcvm.rows import Array, Block, Labels, Rows, Term, mean_features, rows_per_block
 
 
 class StoredFeatures(ABC):
@@ -103,7 +103,7 @@ class StoredRows(Rows, ABC):
         self.recode = recode
         self.n_classes = n_classes
         self.shape = kept.shape
-        self.block_rows = rows_a_block(kept.shape[1])
+        self.block_rows = rows_per_block(kept.shape[1])
 
     @property
     def y(self) -> Labels:  # type: ignore[override]

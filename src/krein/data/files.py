@@ -17,7 +17,7 @@ from ..core.moments import ClassMoments
 from ..core.ordered import OrderedSum
 from ..core.pcvm.rows import Features
 from ..measures import Measure
-from .chunk import Chunk, Counted, CountedSum, Origin
+from .chunk import Chunk, Counted, CountedSum, ProvenanceRange
 from .dataset import FeatureBlock, Sample
 from .featurefile import FeatureFile
 from .local import Local
@@ -90,7 +90,9 @@ class SourceFile(Files):
             if weights is not None and len(weights) != n:
                 raise ValueError(f"{chunk.where(len(weights))}: there are no more weights")
             labels = None if labels is None else np.asarray(labels)
-            yield Chunk(start, chunk.objects, labels, weights, (Origin(chunk, 0, n),), size=n)
+            yield Chunk(
+                start, chunk.objects, labels, weights, (ProvenanceRange(chunk, 0, n),), size=n
+            )
             release_pages(getattr(self.source, "array", None))
             start += n
         for name, given in (("labels", self.labels), ("weights", self.weights)):
@@ -132,7 +134,7 @@ class MappedFile(Files):
             labels = None if self.labels is None else np.asarray(self.labels[start:stop])
             weights = None if self.weights is None else self.weights[start:stop]
             rows = self._read(start, stop) if objects else None
-            origin = Origin(_MappedRows(self.path, start), 0, stop - start)
+            origin = ProvenanceRange(_MappedRows(self.path, start), 0, stop - start)
             yield Chunk(start, rows, labels, weights, (origin,), size=stop - start)
 
     def take(self, indices: Indices, measure: Measure) -> Sample:

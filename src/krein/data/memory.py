@@ -16,7 +16,7 @@ from ..core.moments import ClassMoments
 from ..core.ordered import OrderedSum
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..measures import Measure
-from .chunk import Chunk, Counted, CountedSum, Origin
+from .chunk import Chunk, Counted, CountedSum, ProvenanceRange
 from .dataset import FeatureBlock, Sample
 from .local import Local
 
@@ -38,12 +38,12 @@ class Memory(Local):
         labels: NDArray[Any] | None = None,
         weights: Array | None = None,
         *,
-        origins: tuple[Origin, ...] = (),
+        provenance: tuple[ProvenanceRange, ...] = (),
         spent: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(labels, weights, **options)
-        self.objects, self.origins, self.spent = objects, origins, spent
+        self.objects, self.provenance, self.spent = objects, provenance, spent
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -52,7 +52,7 @@ class Memory(Local):
         """Yield all objects in order, `size` at a time (None: all at once)."""
         n = len(self)
         whole = Chunk(
-            0, self.objects, self.labels, self.weights, self.origins, checked=True, size=n
+            0, self.objects, self.labels, self.weights, self.provenance, checked=True, size=n
         )
         if size is None or size >= n:
             yield whole

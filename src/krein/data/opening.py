@@ -18,9 +18,9 @@ from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
 from ..measures.base import joined
-from .chunk import Chunk, Origin
+from .chunk import Chunk, ProvenanceRange
 from .daskcollections import DaskCollection, is_dask, map_lazily
-from .dataset import CANDIDATES, Dataset
+from .dataset import IN_MEMORY_OBJECTS, Dataset
 from .files import CHUNK, MappedFile, SourceFile, release_pages
 from .memory import Memory
 
@@ -44,7 +44,7 @@ def in_memory(X: Any, measure: Measure) -> bool:
 
 
 def _mapped(X: Any, measure: Measure) -> bool:
-    large = isinstance(X, np.memmap) and X.ndim > 1 and len(X) > CANDIDATES
+    large = isinstance(X, np.memmap) and X.ndim > 1 and len(X) > IN_MEMORY_OBJECTS
     return large and measure.accepts != "values"
 
 
@@ -103,18 +103,18 @@ def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
     chunks, n = [], 0
     for chunk in file.chunks(None):
         n += len(chunk)
-        if n > CANDIDATES and not once:
+        if n > IN_MEMORY_OBJECTS and not once:
             return None
         if chunk.labels is None:
             raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
         chunks.append(chunk)
     if n == 0:
         raise ValueError("there are no objects to learn from")
-    origins = tuple(origin for chunk in chunks for origin in chunk.origins)
-    whole = Chunk(0, joined([chunk.objects for chunk in chunks]), origins=origins, size=n)
+    provenance = tuple(run for chunk in chunks for run in chunk.provenance)
+    whole = Chunk(0, joined([chunk.objects for chunk in chunks]), provenance=provenance, size=n)
     labels: NDArray[Any] = np.concatenate([chunk.labels for chunk in chunks])
     objects = whole.in_form(options["measure"])
-    return Memory(objects, labels, file.weights, origins=origins, **options)
+    return Memory(objects, labels, file.weights, provenance=provenance, **options)
 
 
 def map_objects(
@@ -141,13 +141,13 @@ def map_objects(
 
         def answer(chunk: Any) -> NDArray[Any]:
             n = len(chunk.objects)
-            whole = Chunk(0, chunk.objects, origins=(Origin(chunk, 0, n),), size=n)
+            whole = Chunk(0, chunk.objects, provenance=(ProvenanceRange(chunk, 0, n),), size=n)
             return np.concatenate(_by_block(whole, function, block_rows, 1))
 
         return in_order(answer, as_source(X).chunks(CHUNK), workers)
     found = []
-    for start in range(0, len(X), CANDIDATES) if mapped else [0]:
-        part = np.array(X[start : start + CANDIDATES]) if mapped else X
+    for start in range(0, len(X), IN_MEMORY_OBJECTS) if mapped else [0]:
+        part = np.array(X[start : start + IN_MEMORY_OBJECTS]) if mapped else X
         objects = checked_objects(measure, part)
         whole = Chunk(start, objects, checked=True, size=len(objects))
         found += _by_block(whole, function, block_rows, workers)

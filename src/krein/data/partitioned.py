@@ -25,7 +25,7 @@ from ..core.ordered import OrderedSum, ordered_sum
 from ..core.pcvm.rows import Features
 from ..measures import Measure, take
 from ..measures.base import Objects, joined
-from .chunk import Chunk, Counted, CountedSum, Origin, aligned
+from .chunk import Chunk, Counted, CountedSum, ProvenanceRange, aligned
 from .dataset import Dataset, FeatureBlock
 from .engines import Engine, Task, branches, tree_sum
 from .keptfeatures import KeptFeatures
@@ -306,7 +306,7 @@ def compare_chunk(
             None if given is None else joined(given),
             joined(told),
             None if heavy is None else joined(heavy),
-            tuple(Origin(Partition(p), a, b - a) for p, a, b in cut),
+            tuple(ProvenanceRange(Partition(p), a, b - a) for p, a, b in cut),
             size=sum(b - a for _, a, b in cut),
         )
     )

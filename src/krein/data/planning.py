@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.ordered import FAN
-from ..core.pcvm.rows import rows_a_block
+from ..core.pcvm.rows import rows_per_block
 
 TASK_SECONDS = 2.0
 """What a task is to take: a scheduler spends some milliseconds on each."""
@@ -15,7 +15,7 @@ TASK_SECONDS = 2.0
 SCHEDULING_SECONDS = 0.02
 """What the scheduler spends on the five tasks around a piece, one after the other."""
 
-TASKS_A_THREAD = 8
+TASKS_PER_THREAD = 8
 """So many at least, lest some workers wait for the last."""
 
 FEATURE_BYTES = 2**28
@@ -27,7 +27,7 @@ LONGEST_SECONDS = 120.0
 PASSES = 100
 """So often a search goes over what stays, about."""
 
-BYTES_A_SECOND = 1e9
+BYTES_PER_SECOND = 1e9
 """Of features, that a thread goes over in a pass, about."""
 
 
@@ -53,7 +53,7 @@ def count_tasks(work: float, threads: int) -> float:
     >>> [round(count_tasks(1000.0, threads)) for threads in (2, 16, 128, 1024)]
     [500, 500, 391, 224]
     """
-    wanted = max(TASKS_A_THREAD * threads, work / TASK_SECONDS)
+    wanted = max(TASKS_PER_THREAD * threads, work / TASK_SECONDS)
     if work <= 0:  # nobody knows
         return wanted
     limit = max(work / (threads * SCHEDULING_SECONDS), np.sqrt(work / SCHEDULING_SECONDS), 1.0)
@@ -93,7 +93,7 @@ def rows_to_keep(work: Work, width: int, threads: int) -> int:
     >>> [rows_to_keep(Work(100_000, 500, 1e-5), 500, threads) for threads in (2, 4, 8)]
     [33536, 33536, 4192]
     """
-    seconds = work.seconds + PASSES * 8 * width / BYTES_A_SECOND
+    seconds = work.seconds + PASSES * 8 * width / BYTES_PER_SECOND
 
     def cost(step: int) -> float:
         blocks = -(-work.n_objects // step)
@@ -102,7 +102,7 @@ def rows_to_keep(work: Work, width: int, threads: int) -> int:
         return rounds * step * seconds + PASSES * scheduling
 
     most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))
-    steps = [rows_a_block(width)]
+    steps = [rows_per_block(width)]
     while FAN * steps[-1] <= min(most, FAN * work.n_objects):
         steps.append(FAN * steps[-1])
     return min(steps, key=cost)

@@ -18,7 +18,7 @@ from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
 from ..core.family import Codes, Family, Scorer
 from ..core.moments import ClassMoments
-from ..data.dataset import CANDIDATES, uniform_keys
+from ..data.dataset import IN_MEMORY_OBJECTS, uniform_keys
 from .selection import LandmarkSet
 
 SAMPLE_SIZE = 5_000
@@ -40,24 +40,24 @@ class CalibrationSample:
     def of(cls, n_objects: int, landmarks: Indices, wanted: int | None = None) -> CalibrationSample:
         """All of few objects; of many some thousand that are not landmarks, as no new object is."""
         m = len(landmarks)
-        if n_objects <= CANDIDATES or 2 * m > n_objects:
+        if n_objects <= IN_MEMORY_OBJECTS or 2 * m > n_objects:
             return cls(1.0, np.empty(0, dtype=np.intp))
         return cls((wanted or SAMPLE_SIZE) / (n_objects - m), np.sort(landmarks))
 
     @classmethod
-    def nobody(cls) -> CalibrationSample:
+    def empty(cls) -> CalibrationSample:
         """An empty sample: nothing is calibrated."""
         return cls(0.0, np.empty(0, dtype=np.intp))
 
     @property
-    def everyone(self) -> bool:
+    def covers_all(self) -> bool:
         """Whether all objects are in the sample."""
         return self.share >= 1 and len(self.without) == 0
 
     def among(self, indices: Indices) -> NDArray[np.intp]:
         """Return the places of the sample among these objects, whatever else is there."""
-        if self.everyone or self.share == 0:
-            return np.arange(len(indices) if self.everyone else 0)
+        if self.covers_all or self.share == 0:
+            return np.arange(len(indices) if self.covers_all else 0)
         drawn = uniform_keys(_SEED, indices) < self.share
         return np.flatnonzero(drawn & ~np.isin(indices, self.without))
 

@@ -21,7 +21,7 @@ from ..data.opening import in_memory, open_data
 from ..landmarks import get_rule
 from ..measures import Measure
 from .base import LandmarkEstimator
-from .selection import Chosen, Comparing, choose_landmarks
+from .selection import Comparing, LandmarkChoice, choose_landmarks
 
 
 class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
@@ -159,7 +159,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     def _comparing(self, measure: Measure) -> Comparing:
         return Comparing(measure, self.symmetrize, self.cache, self.n_jobs, self.verbose)
 
-    def _choose(self, data: Dataset) -> Chosen:
+    def _choose(self, data: Dataset) -> LandmarkChoice:
         """Choose landmarks for this classifier, among objects of positive weight."""
         measure = self._measure()
         chosen = choose_landmarks(

@@ -154,7 +154,7 @@ class GaussianClassifier(LandmarkClassifier):
             values = np.empty((0, len(landmarks.indices)))
             columns = self._comparing(self._measure()).columns(data, landmarks, none, values)
             self.n_samples_seen_ += known.n_objects
-        sample = CalibrationSample.nobody()
+        sample = CalibrationSample.empty()
         if self.calibrate:
             sample = CalibrationSample.of(known.n_objects, landmarks.indices)
         space, m = landmarks.space, len(landmarks.indices)
@@ -176,7 +176,7 @@ class GaussianClassifier(LandmarkClassifier):
         if not self.calibrate:
             return 1.0
         all_landmarks = self.stream_.landmarks
-        if sample.everyone:
+        if sample.covers_all:
             used = np.flatnonzero(np.isin(all_landmarks.indices, self.landmarks_))
             landmarks = LandmarkSet(self.space_, self.landmarks_, None)
             values = found.values[:, used]

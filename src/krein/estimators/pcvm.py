@@ -29,7 +29,7 @@ from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
 from .classifier import LandmarkClassifier, codes_of
-from .selection import Chosen, LandmarkSet, choose_landmarks
+from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
 
 OPTIMAL = 5e-4
 """Breach of the optimality conditions, per row, that no prediction shows any more."""
@@ -246,7 +246,9 @@ class PCVM(LandmarkClassifier):
             rank=self.rank,
         )
 
-    def _keep_values(self, data: Dataset, chosen: Chosen) -> tuple[Features, Counted[ClassMoments]]:
+    def _keep_values(
+        self, data: Dataset, chosen: LandmarkChoice
+    ) -> tuple[Features, Counted[ClassMoments]]:
         """Compare all objects with the landmarks, and keep the values for the passes to come."""
         space, m = chosen.landmarks.space, len(chosen.landmarks.indices)
         counts = data.survey().weights
@@ -256,7 +258,9 @@ class PCVM(LandmarkClassifier):
         self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
         return kept, total
 
-    def _fit_values(self, data: Dataset, chosen: Chosen, family: PCVMFamily, kept: Features) -> int:
+    def _fit_values(
+        self, data: Dataset, chosen: LandmarkChoice, family: PCVMFamily, kept: Features
+    ) -> int:
         """Fit to the values of all objects to the landmarks; return how many more it compared."""
         landmarks, classes = chosen.landmarks, chosen.classes
         assert classes is not None
@@ -269,7 +273,7 @@ class PCVM(LandmarkClassifier):
                 self.n_objects_, landmarks.indices, rows_to_ask(len(landmarks.indices))
             )
             found = _fit_landmarks(
-                landmarks, kept, classes, family, keep=self.calibrate and sample.everyone
+                landmarks, kept, classes, family, keep=self.calibrate and sample.covers_all
             )
         else:
             sample = CalibrationSample.of(self.n_objects_, np.arange(self.n_objects_))
@@ -306,7 +310,7 @@ class PCVM(LandmarkClassifier):
     def _temperature(
         self,
         family: PCVMFamily,
-        chosen: Chosen,
+        chosen: LandmarkChoice,
         kept: Features,
         found: Fitted,
         sample: CalibrationSample,
@@ -315,12 +319,12 @@ class PCVM(LandmarkClassifier):
         C = len(self.classes_)
         raw = kept.rows(np.arange(C), C)
         some = sample.among(np.arange(raw.shape[0]))
-        if not sample.everyone and raw.weight is not None:
+        if not sample.covers_all and raw.weight is not None:
             some = some[raw.weight[some] > 0]
         if len(some) == 0:
             return 1.0
         codes, weights = raw.y[some], None if raw.weight is None else raw.weight[some]
-        if not sample.everyone:
+        if not sample.covers_all:
             assert found.features is not None
             assert chosen.classes is not None
             problems = family.problems(chosen.classes)

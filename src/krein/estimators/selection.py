@@ -35,7 +35,7 @@ class LandmarkSet:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class LandmarkChoice:
     """Landmarks of a data set, as the columns of its blocks, and what it took to choose them."""
 
     landmarks: LandmarkSet
@@ -94,7 +94,7 @@ def choose_landmarks(
     classes: Any = None,
     family: Family | None = None,
     rank: int | None = None,
-) -> Chosen:
+) -> LandmarkChoice:
     """Choose landmarks of a data set by `rule`, among its candidates, and span their space.
 
     `classes` are the labels, sorted, or None where there are none. `family` is what a rule that
@@ -122,7 +122,7 @@ def choose_landmarks(
         between, known_rows, known = found.values[found.indices], sample.indices, found.values
     objects = measure.keep(take(sample.objects, found.indices), indices, N)
     landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, objects)
-    return Chosen(
+    return LandmarkChoice(
         landmarks,
         None if codes is None else codes[found.indices],
         comparing.columns(data, landmarks, known_rows, known),
@@ -134,7 +134,7 @@ def choose_landmarks(
 
 def _given(
     data: Dataset, rule: Given, comparing: Comparing, classes: Any, N: int, rank: int | None
-) -> Chosen:
+) -> LandmarkChoice:
     """Return the landmarks that the user named, in their order."""
     measure = comparing.measure
     indices = check_landmarks(rule.indices, N)
@@ -147,7 +147,7 @@ def _given(
     everyone = np.arange(len(indices))
     between = data.run_pairs(pairs).block(everyone, everyone)
     landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, kept)
-    return Chosen(
+    return LandmarkChoice(
         landmarks,
         None if classes is None else encode(sample.labels[back], classes),
         comparing.columns(data, landmarks, indices, between),

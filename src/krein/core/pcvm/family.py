@@ -13,7 +13,7 @@ from ..space import LandmarkSpace
 from .basis import BasisFunction, basis_values
 from .laplace import choose_scale
 from .mode import GammaPrior, PCVMFit, fit_pcvm
-from .powers import POWERS, ROWS_A_CANDIDATE, choose_function
+from .powers import POWERS, ROWS_PER_CANDIDATE, choose_function
 from .prune import prune_pcvm
 from .rows import Array, Features, FeaturesInMemory, Labels, Rows
 
@@ -99,7 +99,7 @@ class PCVMFamily:
         """Whether to drop basis objects that the loss does not need."""
         if self.sparse is not None:
             return self.sparse
-        return n_classes == 2 and n >= ROWS_A_CANDIDATE * n_basis
+        return n_classes == 2 and n >= ROWS_PER_CANDIDATE * n_basis
 
     def learn(
         self,

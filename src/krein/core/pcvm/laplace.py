@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, qr, solve_triangular
 
 from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
-from .rows import Block, Link, Rows, class_hessian, columns
+from .rows import Block, Link, Rows, class_hessian, column_statistics
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -29,7 +29,7 @@ MAX_FACTOR = 4
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class LaplaceApproximation:
     """A Gaussian a score: over the kept scaled weights, and over features with a one."""
 
     kept: NDArray[np.intp]
@@ -43,9 +43,9 @@ class Surroundings:
         return np.column_stack(found)
 
 
-def surroundings(rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Surroundings:
+def laplace_approximation(rows: Rows, fit: PCVMFit, Q: Array | None = None) -> LaplaceApproximation:
     """Return the Gaussian around a mode. C passes of O(N r²), and C systems of size k."""
-    mean = columns(rows, full=False).mean
+    mean = column_statistics(rows, full=False).mean
     kept = fit.kept
     x = fit.scaled[kept].T
     C, k = x.shape
@@ -56,12 +56,12 @@ def surroundings(rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Surroundin
         on = np.flatnonzero(x[c])
         covariance[c][np.ix_(on, on)] = (inverse @ inverse.T)[:-1, :-1]
         roots.append(root)
-    return Surroundings(kept, x, covariance, tuple(roots))
+    return LaplaceApproximation(kept, x, covariance, tuple(roots))
 
 
 def score_variances(rows: Rows, fit: PCVMFit) -> Array:
     """Return the variance of each score of each row (n, C), in memory of one score's curvature."""
-    mean = columns(rows, full=False).mean
+    mean = column_statistics(rows, full=False).mean
     found = []
     for c in range(fit.weights.shape[1]):
         root = _root(rows, fit, None, mean, c)[1]
@@ -101,19 +101,19 @@ class Candidate:
 
     V: Array
     b: Array
-    near: Surroundings
+    laplace: LaplaceApproximation
     link: Link
 
     @classmethod
     def of(cls, rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Candidate:
         """Return the candidate of a fit."""
         V = fit.weights if Q is None else Q @ fit.weights
-        return cls(V, fit.bias, surroundings(rows, fit, Q), fit.link)
+        return cls(V, fit.bias, laplace_approximation(rows, fit, Q), fit.link)
 
     def losses(self, block: Block) -> Array:
         """Return the leave-one-out loss of each row of a block."""
         Z = block.F @ self.V + self.b
-        left = self.link.left_out(Z, self.near.variance(block.F), block.y, block.s)
+        left = self.link.left_out(Z, self.laplace.variance(block.F), block.y, block.s)
         return self.link.losses(left, block.y)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .laplace import SCALE_ROWS, score_variances
 from .mode import PCVMFit
-from .powers import ROWS_A_CANDIDATE
+from .powers import ROWS_PER_CANDIDATE
 from .rows import Array, Features, Labels, Rows
 
 LEFT_OUT_ROWS = 5_000
@@ -18,7 +18,7 @@ LEFT_OUT_ROWS = 5_000
 
 def rows_to_ask(n_basis: int) -> int:
     """Return about how many rows `left_out_scores` should be asked about."""
-    wanted = max(LEFT_OUT_ROWS, ROWS_A_CANDIDATE * n_basis)
+    wanted = max(LEFT_OUT_ROWS, ROWS_PER_CANDIDATE * n_basis)
     return wanted if wanted <= SCALE_ROWS else LEFT_OUT_ROWS
 
 
@@ -46,7 +46,7 @@ def left_out_scores(
         y = rows.y[some]
         s = np.ones(len(some)) if rows.weight is None else rows.weight[some]
         Z = fit.scores(F)
-        if ROWS_A_CANDIDATE * F.shape[1] <= SCALE_ROWS:
+        if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS:
             each = Rows(F, y, s * (rows.shape[0] / len(some)), n_classes=size)
             Z = fit.link.left_out(Z, score_variances(each, fit), y, s)
         found.append(Z)

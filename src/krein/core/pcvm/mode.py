@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from .bounded import Quadratic, minimise_bounded
 from .prior import FixedPrecision, GammaPrior, Prior
 from .probit import Probit
-from .rows import Link, Rows, columns, hessian, loss_gradient
+from .rows import Link, Rows, column_statistics, hessian, loss_gradient
 from .softmax import Softmax
 
 __all__ = ["FixedPrecision", "GammaPrior", "PCVMFit", "Posterior", "Prior", "fit_pcvm", "signs"]
@@ -109,7 +109,7 @@ class Posterior:
     n_passes: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        known = columns(self.rows, full=self.Q is not None)
+        known = column_statistics(self.rows, full=self.Q is not None)
         self.total = known.total
         self.shares = known.class_weight / known.total
         self.feature_mean = known.mean

@@ -15,7 +15,7 @@ from .laplace import SCALE_ROWS, Candidate, choose_scale
 from .mode import PCVMFit, fit_pcvm
 from .rows import Array, FeaturesInMemory, Labels, Rows
 
-ROWS_A_CANDIDATE = 5
+ROWS_PER_CANDIDATE = 5
 """Basis functions are chosen where so many objects come to each, landmarks not counted. With fewer,
 choosing fits the leave-one-out loss itself: what looked as good was not."""
 
@@ -78,13 +78,13 @@ def choose_function(
     '-√d'
     """
     N, m = raw.shape
-    wanted = max(CHOICE_ROWS, ROWS_A_CANDIDATE * m)
+    wanted = max(CHOICE_ROWS, ROWS_PER_CANDIDATE * m)
     curvature = max(8 * size * m**2 for _, _, size in problems)
     if wanted > SCALE_ROWS or curvature > CHOICE_BYTES:
         return otherwise
     weight = raw.weight
     silent = landmarks if weight is None else np.union1d(landmarks, np.flatnonzero(weight == 0))
-    if N - len(silent) < ROWS_A_CANDIDATE * m:
+    if N - len(silent) < ROWS_PER_CANDIDATE * m:
         return otherwise
     some = raw.thinned(wanted, without=silent)
     if len(np.unique(some.y)) < raw.n_classes:

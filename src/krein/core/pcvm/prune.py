@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .laplace import Candidate, Surroundings, compare
+from .laplace import Candidate, LaplaceApproximation, compare
 from .mode import PCVMFit, Prior, Solver, fit_pcvm
 from .rows import Rows
 
@@ -31,9 +31,9 @@ class Pruned:
     path: tuple[tuple[int, float, float], ...]
 
 
-def _order(near: Surroundings, price: float) -> list[int]:
+def _order(laplace: LaplaceApproximation, price: float) -> list[int]:
     """Return which to take out, in order, while each costs less than its price. O(C k²) each."""
-    x, S = near.x.copy(), near.covariance.copy()
+    x, S = laplace.x.copy(), laplace.covariance.copy()
     left = np.ones(x.shape[1], dtype=bool)
     out: list[int] = []
     while left.sum() > 1:
@@ -77,12 +77,12 @@ def prune_pcvm(
     each a warm fit and two passes of O(N r² C).
     """
     full = Candidate.of(rows, fit, Q)
-    near, path = full.near, [(len(fit.kept), 0.0, 0.0)]
+    laplace, path = full.laplace, [(len(fit.kept), 0.0, 0.0)]
     limit = max(1, len(fit.kept) // 2)
-    while order := _order(near, price)[:limit]:
+    while order := _order(laplace, price)[:limit]:
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
-        allowed[near.kept[order]] = False
+        allowed[laplace.kept[order]] = False
         trial = fit_pcvm(
             rows, basis_classes, Q, link=fit.link, prior=prior, allowed=allowed,
             start=(fit.weights, fit.bias), solver=solver, tol=tol,
@@ -90,7 +90,7 @@ def prune_pcvm(
         candidate = Candidate.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
         if more <= errors * error:
-            fit, near = trial, candidate.near
+            fit, laplace = trial, candidate.laplace
             path.append((len(fit.kept), more, error))
         elif len(order) == 1:
             break

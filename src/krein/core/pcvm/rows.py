@@ -64,7 +64,7 @@ class Block:
     s: Array | float
 
 
-def rows_a_block(width: int) -> int:
+def rows_per_block(width: int) -> int:
     """How many rows of `width` features make a block."""
     return max(256, BLOCK_BYTES // (8 * max(1, width)))
 
@@ -112,7 +112,7 @@ class Rows:
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
         self.shape = (F.shape[0], F.shape[1])
         self.n_classes = int(self.y.max()) + 1 if n_classes is None else n_classes
-        self.block_rows = block_rows or rows_a_block(F.shape[1])
+        self.block_rows = block_rows or rows_per_block(F.shape[1])
         if len(self.y) != self.shape[0]:
             raise ValueError(f"{self.shape[0]} rows but {len(self.y)} labels")
         if self.weight is not None and self.weight.shape != (self.shape[0],):
@@ -212,7 +212,7 @@ def mean_features(rows: Rows) -> Array:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnStatistics:
     """What scaling needs to know of the features: total weight, class weights, mean, scatter."""
 
     total: float
@@ -221,7 +221,7 @@ class Columns:
     scatter: Array  # (r, r), or its diagonal (r,)
 
 
-def columns(rows: Rows, full: bool) -> Columns:
+def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     """Return the weighted mean and centred scatter of the features in two passes. O(N r), O(N r²).
 
     Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large.
@@ -245,7 +245,7 @@ def columns(rows: Rows, full: bool) -> Columns:
             return (X.T @ X,)
         return (s @ np.square(X, out=X),)
 
-    return Columns(total, class_weight, mean, rows.total(second)[0] / total)
+    return ColumnStatistics(total, class_weight, mean, rows.total(second)[0] / total)
 
 
 def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Array, Array]:
