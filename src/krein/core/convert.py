@@ -46,6 +46,30 @@ def double_centre(D2: Array) -> Array:
     return -0.5 * (D2 - rows[:, None] - D2.mean(axis=0)[None, :] + rows.mean())
 
 
+POWERS = (1.0, 0.5, 0.25)
+"""Powers of a dissimilarity d: similarities are made of −½d², −½d or −½√d."""
+
+
+def powered(D: Array, power: float) -> Array:
+    """Return |d|^power, D itself for power 1. O(n·m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.convert import powered
+    >>> powered(np.array([16.0]), 0.5), powered(np.array([16.0]), 0.25)
+    (array([4.]), array([2.]))
+    """
+    if power == 1:
+        return D
+    roots = np.sqrt(np.abs(D))
+    if power == 0.5:
+        return roots
+    if power != 0.25:
+        raise ValueError(f"power is one of {POWERS}; got {power}")
+    return np.sqrt(roots)
+
+
 @dataclass(frozen=True)
 class LandmarkCentre:
     """The centre of the landmarks, as origin for similarities made of dissimilarities.

@@ -12,8 +12,9 @@ import numpy as np
 
 from .checks import Array
 from .spectrum import RANK_TOLERANCE
+from .within import ChosenCovariance
 
-Shrinkage = float | Literal["oas"]
+Shrinkage = float | Literal["oas"] | ChosenCovariance
 
 
 def oas(S: Array, n: float) -> float:
@@ -57,7 +58,7 @@ def shrinkage_to_identity(S: Array, n: float) -> float:
 
 
 def inverse_root(
-    scatter: Array, n: float, shrinkage: Shrinkage, fallback: float
+    scatter: Array, n: float, shrinkage: float | Literal["oas"], fallback: float
 ) -> tuple[Array, float]:
     """Return A (r, s) with A Aᵀ = Σ⁺, and the shrinkage used, for Σ = shrunk scatter / n. O(r³).
 

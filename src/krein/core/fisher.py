@@ -23,6 +23,7 @@ import numpy as np
 from .checks import Array
 from .covariance import Shrinkage, inverse_root
 from .moments import ClassMoments
+from .within import ChosenCovariance, WithinPath
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ def within_root(moments: ClassMoments, shrinkage: Shrinkage) -> tuple[Array, flo
     Where no class has any scatter, Σ is the mean total variance times I: the classes are then
     told apart by the nearest mean.
     """
+    if isinstance(shrinkage, ChosenCovariance):
+        A = WithinPath.of(moments, shrinkage.metric).root(shrinkage.amount)
+        return A * np.sqrt(shrinkage.scale), shrinkage.amount
     n = moments.total
     mean = moments.sums.sum(axis=0) / n
     variance = max(float(np.trace(moments.pooled) / n - mean @ mean) / max(len(mean), 1), 0.0)
@@ -74,26 +78,41 @@ def fit_fisher(
     >>> model.scores(np.array([[0.4], [4.4]])).argmax(axis=1)
     array([0, 1])
     """
-    A, rho = within_root(moments, shrinkage)
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total
+    if isinstance(shrinkage, ChosenCovariance):
+        path = WithinPath.of(moments, shrinkage.metric)
+        means = path.coordinates(moments.means - centre)
+        dual = shrinkage.scale * path.at(shrinkage.amount).apply(means)  # (C, s)
+        offsets = log_priors(moments.weights, priors) + shrinkage.offsets
+        return LinearDiscriminant(
+            centre,
+            path.back(dual).T,
+            offsets - 0.5 * (means * dual).sum(axis=1),
+            np.array([shrinkage.amount]),
+        )
+    A, rho = within_root(moments, shrinkage)
     whitened = (moments.means - centre) @ A  # (C, s)
     intercept = -0.5 * (whitened**2).sum(axis=1) + log_priors(moments.weights, priors)
     return LinearDiscriminant(centre, A @ whitened.T, intercept, np.array([rho]))
 
 
 def fit_fisher_one_against_rest(
-    moments: ClassMoments, *, shrinkage: Shrinkage = "oas", priors: Array | None = None
+    moments: ClassMoments,
+    *,
+    shrinkage: Shrinkage | tuple[Shrinkage, ...] = "oas",
+    priors: Array | None = None,
 ) -> LinearDiscriminant:
     """Return one discriminant for each class against the rest, from the same moments. O(C·r³).
 
-    Scores are log-odds of the class against the rest.
+    Scores are log-odds of the class against the rest. `shrinkage` may be one per class.
     """
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     C = len(moments.weights)
     coef, intercept, rho = np.zeros((len(centre), C)), np.full(C, -np.inf), np.ones(C)
     for c in np.flatnonzero(moments.weights > 0).tolist():
         two = None if priors is None else np.array([1 - priors[c], priors[c]])
-        binary = fit_fisher(moments.one_against_rest(c), shrinkage=shrinkage, priors=two)
+        own = shrinkage[c] if isinstance(shrinkage, tuple) else shrinkage
+        binary = fit_fisher(moments.one_against_rest(c), shrinkage=own, priors=two)
         shift = (centre - binary.centre) @ binary.coef + binary.intercept
         coef[:, c] = binary.coef[:, 1] - binary.coef[:, 0]
         intercept[c] = shift[1] - shift[0]

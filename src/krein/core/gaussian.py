@@ -3,24 +3,60 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Self
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
-from .checks import Array
-from .covariance import Shrinkage
+import numpy as np
+
+from .checks import Array, Indices
+from .choice import choose_linear, choose_quadratic
+from .convert import POWERS
+from .covariance import Shrinkage, oas
 from .family import Codes, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
-from .fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest
+from .fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest, log_priors
+from .left_out import LeftOutObjects, left_out_linear, left_out_quadratic
 from .moments import ClassMoments
 from .quadratic import QuadraticDiscriminant, fit_quadratic
 from .space import LandmarkSpace
+from .within import ChosenCovariance, WithinPath
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Objects whose values are at hand, and which of them are landmarks."""
+
+    values: Array  # (n, m)
+    codes: Codes  # (n,)
+    weights: Array | None
+    landmarks: Indices  # (n,): the place among the landmarks, −1 for objects that are none
+
+    @classmethod
+    def of(cls, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None) -> Sample:
+        """Return these objects; a landmark is what has a landmark's values, also a copy of it.
+
+        O(n·m), and O(m) for each pair of an object and a landmark that may be the same.
+        """
+        own = np.diag(space.landmark_values)
+        rounding = 1e-12 * np.abs(space.landmark_values).max(initial=0.0)
+        at_home = np.abs(values - own) <= rounding
+        landmarks = np.full(len(values), -1, dtype=np.intp)
+        for place in np.flatnonzero(at_home.any(axis=0)).tolist():
+            rows = np.flatnonzero(at_home[:, place] & (landmarks < 0))
+            same = np.abs(values[rows] - space.landmark_values[place]).max(axis=1) <= rounding
+            landmarks[rows[same]] = place
+        return cls(values, codes, weights, landmarks)
 
 
 @dataclass(frozen=True)
 class GaussianFamily(ABC):
-    """What IKFD and IKQD share."""
+    """What IKFD and IKQD share.
+
+    `shrinkage` is "auto" until `chosen` has found what suits the data: one covariance, or with
+    `one_against_rest` one per class.
+    """
 
     n_classes: int
-    shrinkage: Shrinkage = "oas"
+    shrinkage: Shrinkage | Literal["auto"] | tuple[Shrinkage, ...] = "auto"
     priors: Priors = field(default_factory=Priors)
     one_against_rest: bool = False
     rank: int | None = None
@@ -31,6 +67,16 @@ class GaussianFamily(ABC):
     @abstractmethod
     def discriminant(self, moments: ClassMoments) -> LinearDiscriminant | QuadraticDiscriminant:
         """Return the model of these moments."""
+
+    @abstractmethod
+    def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
+        """Return the family with the shrinkage that has the least left-out loss on the sample."""
+
+    @abstractmethod
+    def left_out_scores(
+        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
+    ) -> tuple[Array, LeftOutObjects]:
+        """Return the scores (n, C) of objects by the model without them, in closed form."""
 
     def moments(
         self,
@@ -64,7 +110,9 @@ class GaussianFamily(ABC):
         weights: Array | None,
     ) -> Scorer:
         """Return the scores learned from values in memory."""
-        return self.scorer(space, self.moments(space, space.origin(), values, codes, weights))
+        moments = self.moments(space, space.origin(), values, codes, weights)
+        family = self.chosen(space, moments, Sample.of(space, values, codes, weights)).family
+        return family.scorer(space, moments)
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C): softmax of joint scores, or shares of one-vs-rest."""
@@ -75,6 +123,62 @@ class GaussianFamily(ABC):
     def after(self, scorer: Scorer) -> Self:
         """Return the same: nothing is chosen on the way."""
         return self
+
+    @property
+    def _each_alone(self) -> bool:
+        return self.one_against_rest and self.n_classes > 2
+
+    def left_out_objects(
+        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
+    ) -> LeftOutObjects:
+        """Return those of the sample that can be left out."""
+        return LeftOutObjects.of(
+            moments,
+            space.coordinates(sample.values),
+            sample.codes,
+            sample.weights,
+            space.basis.T,
+            sample.landmarks,
+        )
+
+    def prior_ratio(self, moments: ClassMoments) -> Array:
+        """Return the logarithm of the priors over the class frequencies (C,)."""
+        with np.errstate(invalid="ignore"):
+            ratio = log_priors(moments.weights, self.priors.of(moments.weights))
+            ratio = ratio - log_priors(moments.weights, None)
+        return np.where(moments.weights > 0, ratio, 0.0)
+
+
+@dataclass(frozen=True)
+class ChosenFamily:
+    """A family that has chosen its covariance, and its left-out loss; NaN where none was."""
+
+    family: GaussianFamily
+    loss: float = np.nan
+
+
+def choose_power(
+    family: GaussianFamily, space: LandmarkSpace, codes: Codes, n_landmarks: int
+) -> float:
+    """Return the power of the dissimilarities between landmarks with the least left-out loss.
+
+    All landmarks are the objects, and about `n_landmarks` of them, spread over the order of their
+    mean dissimilarities in each class, are the landmarks. O(m·n_landmarks²) per power.
+    """
+    D = space.landmark_values
+    ascending = np.sort(D, axis=1).sum(axis=1)  # whatever the order of the landmarks
+    order = np.lexsort([ascending, codes])
+    places = np.sort(order[:: max(1, len(D) // n_landmarks)])
+    of_objects = np.full(len(D), -1, dtype=np.intp)
+    of_objects[places] = np.arange(len(places))
+    values = np.ascontiguousarray(D[:, places])
+    losses = []
+    for power in POWERS:
+        part = space.restricted(places).with_power(power)
+        moments = family.moments(part, part.origin(), values, codes)
+        loss = family.chosen(part, moments, Sample(values, codes, None, of_objects)).loss
+        losses.append(np.inf if np.isnan(loss) else loss)
+    return POWERS[int(np.argmin(losses))]
 
 
 class FisherFamily(GaussianFamily):
@@ -94,9 +198,59 @@ class FisherFamily(GaussianFamily):
 
     def discriminant(self, moments: ClassMoments) -> LinearDiscriminant:
         """Return the linear discriminant of these moments. O(r³)."""
-        ovr = self.one_against_rest and len(moments.weights) > 2
-        fit = fit_fisher_one_against_rest if ovr else fit_fisher
-        return fit(moments, shrinkage=self.shrinkage, priors=self.priors.of(moments.weights))
+        assert self.shrinkage != "auto"
+        priors = self.priors.of(moments.weights)
+        if self._each_alone:
+            return fit_fisher_one_against_rest(moments, shrinkage=self.shrinkage, priors=priors)
+        assert not isinstance(self.shrinkage, tuple)
+        return fit_fisher(moments, shrinkage=self.shrinkage, priors=priors)
+
+    def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
+        """Return the family with target and amount chosen. O(n·r² + r³) per target."""
+        if self.shrinkage != "auto":
+            return ChosenFamily(self)
+        objects = self.left_out_objects(space, moments, sample)
+        lam = space.basis.lam
+        if not self._each_alone:
+            found = choose_linear(moments, lam, objects)
+            if found is None:
+                return ChosenFamily(replace(self, shrinkage="oas"))
+            return ChosenFamily(replace(self, shrinkage=found.covariance), found.loss)
+        each: list[Shrinkage] = []
+        losses: list[float] = []
+        for c in range(self.n_classes):
+            alone = None
+            if moments.weights[c] > 0:
+                two = moments.one_against_rest(c)
+                recoded = replace(
+                    objects, codes=(objects.codes == c).astype(np.intp), totals=two.weights
+                )
+                alone = choose_linear(two, lam, recoded)
+            each.append("oas" if alone is None else alone.covariance)
+            losses.append(np.nan if alone is None else alone.loss)
+        return ChosenFamily(replace(self, shrinkage=tuple(each)), float(np.sum(losses)))
+
+    def left_out_scores(
+        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
+    ) -> tuple[Array, LeftOutObjects]:
+        """Return the scores of objects by the model without them. O(n·r² + r³)."""
+        objects = self.left_out_objects(space, moments, sample)
+        if not self._each_alone:
+            assert not isinstance(self.shrinkage, tuple)
+            scores = _without_each(objects, moments, self.shrinkage)
+            return scores + self.prior_ratio(moments), objects
+        priors = self.priors.of(moments.weights)
+        scores = np.full((len(objects), self.n_classes), -np.inf)
+        for c in np.flatnonzero(moments.weights > 0).tolist():
+            two = moments.one_against_rest(c)
+            recoded = replace(
+                objects, codes=(objects.codes == c).astype(np.intp), totals=two.weights
+            )
+            own = self.shrinkage[c] if isinstance(self.shrinkage, tuple) else self.shrinkage
+            found = _without_each(recoded, two, own)
+            ratio = np.log(priors[c] / (1 - priors[c])) - np.log(two.weights[1] / two.weights[0])
+            scores[:, c] = found[:, 1] - found[:, 0] + ratio
+        return scores, objects
 
 
 class QuadraticFamily(GaussianFamily):
@@ -106,5 +260,54 @@ class QuadraticFamily(GaussianFamily):
 
     def discriminant(self, moments: ClassMoments) -> QuadraticDiscriminant:
         """Return the quadratic discriminant of these moments. O(C·r³)."""
+        assert self.shrinkage != "auto"
+        assert not isinstance(self.shrinkage, tuple)
         priors = self.priors.of(moments.weights)
         return fit_quadratic(moments, shrinkage=self.shrinkage, priors=priors)
+
+    def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
+        """Return the family with the shared covariance and its weight chosen. O(n·C·r²)."""
+        if self.shrinkage != "auto":
+            return ChosenFamily(self)
+        objects = self.left_out_objects(space, moments, sample)
+        shared = choose_linear(moments, space.basis.lam, objects)
+        if shared is None:
+            return ChosenFamily(replace(self, shrinkage="oas"))
+        found = choose_quadratic(moments, shared, objects)
+        return ChosenFamily(replace(self, shrinkage=found.covariance), found.loss)
+
+    def left_out_scores(
+        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
+    ) -> tuple[Array, LeftOutObjects]:
+        """Return the scores of objects by the model without them. O(n·C·r²)."""
+        objects = self.left_out_objects(space, moments, sample)
+        assert not isinstance(self.shrinkage, tuple)
+        found = _as_chosen(self.shrinkage, moments)
+        path = WithinPath.of(moments, found.metric)
+        share = path.at(found.amount).share
+        A = path.root(found.amount)
+        (scores,) = left_out_quadratic(objects, moments, A, share, [found.pseudo_objects])
+        scores = found.scale * scores + objects.log_priors() + found.offsets
+        return scores + self.prior_ratio(moments), objects
+
+
+def _without_each(
+    objects: LeftOutObjects, moments: ClassMoments, shrinkage: Shrinkage | Literal["auto"]
+) -> Array:
+    """Return joint scores (n, C) by the linear discriminant without each object."""
+    found = _as_chosen(shrinkage, moments)
+    path = WithinPath.of(moments, found.metric)
+    (scores,) = left_out_linear(objects, moments, path, iter([found.amount]))
+    scored: Array = found.scale * scores + objects.log_priors() + found.offsets
+    return scored
+
+
+def _as_chosen(shrinkage: Shrinkage | Literal["auto"], moments: ClassMoments) -> ChosenCovariance:
+    """Return a given amount, or OAS, as a covariance shrunk towards the identity."""
+    if isinstance(shrinkage, ChosenCovariance):
+        return shrinkage
+    S = moments.within()
+    n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
+    amount = oas(S / n, n) if isinstance(shrinkage, str) else float(shrinkage)
+    offsets = np.zeros(len(moments.weights))
+    return ChosenCovariance("identity", np.ones(len(S)), amount, 1.0, offsets)

@@ -89,6 +89,13 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     array([-9.,  4.])
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if _is_diagonal(G):  # every object is a landmark: G = |Λ|
+        A = d**2 * signs
+        order = np.argsort(-np.abs(A), kind="stable")
+        order = order[np.abs(A[order]) > tol * np.abs(A).max(initial=0.0)]
+        P = np.zeros((len(G), len(order)))
+        P[order, np.arange(len(order))] = 1 / d[order]
+        return SignedEigen(A[order], P)
     inverse_d = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
     E, Q = np.linalg.eigh(inverse_d[:, None] * G * inverse_d)
     keep = len(G) * np.finfo(float).eps * E.max(initial=0.0) < E
@@ -99,6 +106,14 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     order = order[np.abs(A[order]) > tol * np.abs(A).max(initial=0.0)]
     P = inverse_d[:, None] * (Q / np.sqrt(E)) @ V[:, order]
     return SignedEigen(A[order], P)
+
+
+def _is_diagonal(G: Array) -> bool:
+    """Whether what is off the diagonal is rounding, in every row and column."""
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    off = np.abs(G) <= 1e-12 * np.outer(d, d)
+    np.fill_diagonal(off, True)
+    return bool(off.all())
 
 
 @dataclass(frozen=True)

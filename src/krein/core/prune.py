@@ -11,7 +11,7 @@ stays while it exceeds (C − 1)·log n, as the Bayesian information criterion h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import null_space, qr, svd
@@ -19,8 +19,10 @@ from scipy.linalg import null_space, qr, svd
 from .checks import Array, Indices
 from .covariance import Shrinkage
 from .fisher import LinearDiscriminant, within_root
+from .left_out import LeftOutObjects, left_out_whitened
 from .moments import ClassMoments
 from .space import LandmarkSpace
+from .within import ChosenCovariance
 
 _FRESH = 20  # landmarks dropped between two inversions from scratch
 
@@ -111,6 +113,37 @@ def discriminant_on(
     return coef, intercept - centre @ coef + _recentred(space, kept, coef)
 
 
+def left_out_on(
+    kept: Indices,
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    discriminant: LinearDiscriminant,
+    shrinkage: Shrinkage,
+    objects: LeftOutObjects,
+    landmarks: Indices,
+) -> Array:
+    """Return −½d² (n, C) without each object, by the similarities to these landmarks alone.
+
+    `landmarks` (k,) says which landmark each object is that is one (`objects.places`). O(n·r·s).
+    """
+    S, means = _in_similarities(space, moments, discriminant, shrinkage)
+    if not S.any():
+        return np.zeros((len(objects), len(means)))
+    root = _inverse_root(S[:, kept], space.centre is not None)  # (s, q)
+    used = np.isin(landmarks, kept)
+    part = replace(
+        objects,
+        B=objects.B @ (space.basis.to_similarities()[:, kept] @ root),
+        removed=root[np.searchsorted(kept, landmarks[used])],
+        places=objects.places[used],
+    )
+    amount, scale = float(discriminant.shrinkage[0]), 1.0
+    if isinstance(shrinkage, ChosenCovariance):
+        scale = shrinkage.scale
+    share = (1 - amount) / max(moments.total - float((moments.weights > 0).sum()), 1.0)
+    return left_out_whitened(part, means[:, kept] @ root, share / scale)
+
+
 def _in_similarities(
     space: LandmarkSpace,
     moments: ClassMoments,
@@ -131,12 +164,18 @@ def _inverse(S: Array, contrasts: bool) -> Array:
 
     By singular values, so that the condition of S is not squared.
     """
+    root = _inverse_root(S, contrasts)
+    return root @ root.T
+
+
+def _inverse_root(S: Array, contrasts: bool) -> Array:
+    """Return a root (m, s) of what `_inverse` returns."""
     m = S.shape[1]
     V = null_space(np.ones((1, m))) if contrasts else np.eye(m)
     _, sigma, Ut = svd(S @ V, full_matrices=True)
     sigma = np.append(sigma, np.zeros(V.shape[1] - len(sigma)))
-    root = V @ (Ut.T / np.maximum(sigma, 1e-12 * sigma[0]))
-    return root @ root.T
+    found: Array = V @ (Ut.T / np.maximum(sigma, 1e-12 * sigma[0]))
+    return found
 
 
 def _independent(S: Array, contrasts: bool) -> Indices:

@@ -4,12 +4,13 @@ Each class covariance is shrunk towards the shared one. In coordinates where the
 covariance is I the target is I, and how far to go follows in closed form from the traces, with
 ‖S − I‖² as observed for its expectation, cut to [0, 1] (`covariance.shrinkage_to_identity`); a
 class of one or two objects gets the shared covariance. Eigenvalues are floored at 10⁻³ of their
-mean.
+mean. A chosen covariance says instead how many objects the shared one counts for in each class:
+Σ_c = (S_c + κ Σ)/(n_c − 1 + κ).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from .checks import Array
 from .covariance import Shrinkage, shrinkage_to_identity
 from .fisher import log_priors, within_root
 from .moments import ClassMoments
+from .within import ChosenCovariance
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,10 @@ def fit_quadratic(
     >>> fit_quadratic(moments).scores(np.array([[0.0], [9.0]])).argmax(axis=1)
     array([0, 1])
     """
+    chosen = shrinkage if isinstance(shrinkage, ChosenCovariance) else None
+    if chosen is not None:  # the scale is that of the class covariances, not of the shared one
+        shrinkage = replace(chosen, scale=1.0)
+    scale = 1.0 if chosen is None else chosen.scale
     A, _ = within_root(moments, shrinkage)
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     C, s = len(moments.weights), A.shape[1]
@@ -65,11 +71,20 @@ def fit_quadratic(
     for c in np.flatnonzero(moments.weights > 0).tolist():
         n = moments.weights[c] - 1
         S = A.T @ moments.within_class(c) @ A / max(n, 1.0)
-        rho[c] = shrinkage_to_identity(S, n)
+        rho[c] = shrinkage_to_identity(S, n) if chosen is None else _share(chosen, n)
         lam, V = np.linalg.eigh((1 - rho[c]) * (S + S.T) / 2 + rho[c] * np.eye(s))
         # a class that fills fewer dimensions than the rest is flat, not infinitely dense
-        if lam.size:  # a matrix of zeros leaves no dimension
+        if lam.size and chosen is None:  # a matrix of zeros leaves no dimension
             lam = np.maximum(lam, max(1e-3 * float(lam.mean()), 1e-8))
-        roots[c] = V / np.sqrt(lam)
-        intercept[c] -= 0.5 * np.log(lam).sum()
+        roots[c] = V * np.sqrt(scale / lam)
+        intercept[c] -= 0.5 * scale * np.log(lam).sum()
+    if chosen is not None:
+        intercept = intercept + chosen.offsets
     return QuadraticDiscriminant(centre, A, (moments.means - centre) @ A, roots, intercept, rho)
+
+
+def _share(chosen: ChosenCovariance, n: float) -> float:
+    """Return κ/(n + κ) for a class of n degrees of freedom."""
+    if np.isinf(chosen.pseudo_objects):
+        return 1.0
+    return chosen.pseudo_objects / (max(n, 0.0) + chosen.pseudo_objects)

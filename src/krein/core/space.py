@@ -8,17 +8,28 @@ from typing import Literal
 import numpy as np
 
 from .checks import Array, Indices
-from .convert import LandmarkCentre
+from .convert import LandmarkCentre, powered
 from .nystrom import LandmarkBasis, landmark_basis
 from .spectrum import RANK_TOLERANCE
+
+SAFE = (1e-50, 1e50)
+"""Where the largest value lies outside, values are divided by a power of two: their squares, and
+products of those, must be numbers."""
+
+_LEAST = 1e-300
+"""Values below it have lost digits."""
+
+_LEVEL = 1e-10
+"""Similarities that differ by less than this share of their common level count as constant."""
 
 
 @dataclass(frozen=True)
 class LandmarkSpace:
     """The coordinates that m landmarks span, whether their values are similarities or not.
 
-    A dissimilarity is squared and centred on the landmarks first. One map serves training
-    objects and new ones: m values in, r coordinates out.
+    A dissimilarity is raised to `power`, squared and centred on the landmarks first. One map serves
+    training objects and new ones: m values in, r coordinates out. Values are divided by `unit`
+    where they enter, which is 1 unless they are beyond 10^±50.
 
     Examples
     --------
@@ -35,6 +46,8 @@ class LandmarkSpace:
     basis: LandmarkBasis
     centre: LandmarkCentre | None  # None for a similarity
     rank: int | None = None  # at most so many coordinates
+    power: float = 1.0  # of a dissimilarity: 1, 1/2 or 1/4
+    unit: float = 1.0
 
     @classmethod
     def of(
@@ -44,11 +57,26 @@ class LandmarkSpace:
         *,
         tol: float = RANK_TOLERANCE,
         rank: int | None = None,
+        power: float = 1.0,
+        unit: float = 1.0,
     ) -> LandmarkSpace:
         """Return the space of landmarks with these values between them. O(m³)."""
-        centre = LandmarkCentre.of(landmark_values) if kind == "dissimilarity" else None
-        W = landmark_values if centre is None else centre.similarities(landmark_values)
-        return cls(landmark_values, landmark_basis(W, tol=tol, rank=rank), centre, rank)
+        values = _divided(landmark_values, unit)
+        centre = None
+        if kind == "dissimilarity":
+            values = powered(values, power)
+            centre = LandmarkCentre.of(values)
+            values = centre.similarities(values)
+        basis = landmark_basis(values, tol=tol, rank=rank)
+        return cls(landmark_values, basis, centre, rank, power, unit)
+
+    def with_power(self, power: float) -> LandmarkSpace:
+        """Return the space of the same landmarks with dissimilarities raised to `power`. O(m³)."""
+        if power == self.power:
+            return self
+        return LandmarkSpace.of(
+            self.landmark_values, self.kind, rank=self.rank, power=power, unit=self.unit
+        )
 
     @property
     def kind(self) -> Literal["similarity", "dissimilarity"]:
@@ -62,7 +90,10 @@ class LandmarkSpace:
 
     def similarities(self, values: Array) -> Array:
         """Return similarities C (n, m) from values of the measure (n, m). O(n·m)."""
-        return values if self.centre is None else self.centre.similarities(values)
+        values = _divided(values, self.unit)
+        if self.centre is None:
+            return values
+        return self.centre.similarities(powered(values, self.power))
 
     def coordinates(self, values: Array) -> Array:
         """Return B (n, r) from values of the measure (n, m). O(n·m·r)."""
@@ -74,4 +105,52 @@ class LandmarkSpace:
 
     def restricted(self, kept: Indices) -> LandmarkSpace:
         """Return the space of the landmarks `kept` alone. O(m³)."""
-        return LandmarkSpace.of(self.landmark_values[np.ix_(kept, kept)], self.kind, rank=self.rank)
+        return LandmarkSpace.of(
+            self.landmark_values[np.ix_(kept, kept)],
+            self.kind,
+            rank=self.rank,
+            power=self.power,
+            unit=self.unit,
+        )
+
+
+def unit_of(values: Array) -> float:
+    """Return what to divide values by: 1, or a power of two near values far beyond 10^±50.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import unit_of
+    >>> unit_of(np.array([3.0, -1e4])), unit_of(np.array([1.5 * 2.0**400])) == 2.0**400
+    (1.0, True)
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if 0 < largest < _LEAST:
+        raise ValueError(
+            f"the largest value between the landmarks is {largest:.3g}, where numbers have lost "
+            "their digits: multiply what the measure compares by a constant"
+        )
+    if largest == 0 or SAFE[0] <= largest <= SAFE[1]:
+        return 1.0
+    return float(2.0 ** np.floor(np.log2(largest)))
+
+
+def check_level(values: Array) -> None:
+    """Refuse similarities (m, m) that are one large constant but for their last digits.
+
+    What tells objects apart is then lost in rounding: ‖H W H‖ is below 10⁻¹⁰ of ‖W‖.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if np.ptp(values) <= 1e-14 * largest:  # one constant: there is nothing to tell
+        return
+    rows = values.mean(axis=1)
+    rest = values - rows[:, None] - values.mean(axis=0) + rows.mean()
+    if float(np.abs(rest).max()) < _LEVEL * largest:
+        raise ValueError(
+            f"the similarities have a common level of {largest:.3g}, and what they differ by is "
+            "lost in rounding: take the level away first, e.g. subtract the column means from X"
+        )
+
+
+def _divided(values: Array, unit: float) -> Array:
+    return values if unit == 1 else values / unit

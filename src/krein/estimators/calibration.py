@@ -45,6 +45,14 @@ class CalibrationSample:
         return cls((wanted or SAMPLE_SIZE) / (n_objects - m), np.sort(landmarks))
 
     @classmethod
+    def small(cls, n_objects: int, landmarks: Indices) -> CalibrationSample:
+        """All of up to 5,000 objects, or of those most of which are landmarks; some of more."""
+        m = len(landmarks)
+        if n_objects <= SAMPLE_SIZE or 2 * m > n_objects:
+            return cls(1.0, np.empty(0, dtype=np.intp))
+        return cls(SAMPLE_SIZE / (n_objects - m), np.sort(landmarks))
+
+    @classmethod
     def empty(cls) -> CalibrationSample:
         """An empty sample: nothing is calibrated."""
         return cls(0.0, np.empty(0, dtype=np.intp))
@@ -66,18 +74,26 @@ class CalibrationSample:
 class PassResult:
     """What a pass leaves behind: moments of all objects, and the calibration sample."""
 
-    moments: ClassMoments
+    moments: list[ClassMoments]  # in each space that is compared
     indices: Indices  # of the sample among all objects, ascending
     values: Array  # (n, m)
     codes: Codes
     weights: Array | None
+
+    def within(self, sample: CalibrationSample) -> PassResult:
+        """Return the same with those objects alone that belong to `sample`."""
+        some = sample.among(self.indices)
+        weights = None if self.weights is None else self.weights[some]
+        return PassResult(
+            self.moments, self.indices[some], self.values[some], self.codes[some], weights
+        )
 
     def __add__(self, other: PassResult) -> PassResult:
         weights = None
         if self.weights is not None and other.weights is not None:
             weights = np.concatenate([self.weights, other.weights])
         return PassResult(
-            self.moments + other.moments,
+            [mine + others for mine, others in zip(self.moments, other.moments, strict=True)],
             np.concatenate([self.indices, other.indices]),
             np.concatenate([self.values, other.values]),
             np.concatenate([self.codes, other.codes]),
@@ -120,7 +136,7 @@ def held_out_temperature(
     1 where nobody can be held out. `totals` (C,) is the weight of each class, where there are more
     objects than these.
     """
-    folds = stratified_folds(codes, weights, np.random.default_rng(0), totals)
+    folds = stratified_folds(values, codes, weights, totals)
     fair = folds >= 0
     if not fair.any():
         return 1.0
@@ -137,14 +153,13 @@ def held_out_temperature(
 
 
 def stratified_folds(
-    codes: Codes,
-    weights: Array | None,
-    rng: np.random.Generator,
-    totals: Array | None = None,
+    values: Array, codes: Codes, weights: Array | None, totals: Array | None = None
 ) -> Codes:
-    """Deal the objects of each class out to the folds, in random order, going round.
+    """Deal the objects of each class out to the folds, going round in the order of their values.
 
-    Fold −1 is never held out: a class of one object would be absent from what is learned.
+    Neither the order of the objects nor that of the landmarks has a say: the order is that of
+    the sums over sorted values (n, m). Fold −1 is never held out: a class of one object would be
+    absent from what is learned.
     """
     counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
     counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
@@ -153,8 +168,10 @@ def stratified_folds(
         own = 1.0 if weights is None else weights
         with_others |= totals[codes] - own > 1e-9 * totals[codes]
     dealt = np.flatnonzero(counted & with_others)
-    order = rng.permutation(dealt)
-    order = order[np.argsort(codes[order], kind="stable")]
+    ascending = np.sort(values[dealt], axis=1)  # so that sums are those of any order of columns
+    middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
+    heavy = np.ones(len(dealt)) if weights is None else weights[dealt]
+    order = dealt[np.lexsort([heavy, middle, ascending.sum(axis=1), codes[dealt]])]
     folds = np.full(len(codes), -1, dtype=np.intp)
     folds[order] = np.arange(len(order)) % min(N_FOLDS, max(len(order), 1))
     return folds

@@ -6,51 +6,63 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from operator import add
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
+from ..core.calibration import fit_temperature
 from ..core.checks import Array
-from ..core.covariance import Shrinkage
-from ..core.family import Priors, Scorer
-from ..core.gaussian import GaussianFamily
+from ..core.convert import POWERS
+from ..core.family import Codes, Priors
+from ..core.gaussian import GaussianFamily, Sample, choose_power
+from ..core.left_out import LeftOutObjects
 from ..core.moments import ClassMoments
-from ..core.space import LandmarkSpace
+from ..core.space import LandmarkSpace, check_level
+from ..core.within import ChosenCovariance
 from ..data.chunk import Chunk, Counted, LandmarkColumns
 from ..data.dataset import Dataset
 from .base import all_or_nothing
-from .calibration import CalibrationSample, PassResult, cross_fit, held_out_temperature
+from .calibration import CalibrationSample, PassResult
 from .classifier import LandmarkClassifier, codes_of
 from .selection import LandmarkSet
+
+CHOICE_LANDMARKS = 1_000
+"""With more landmarks the power of a dissimilarity is chosen on half as many of them."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What further chunks are added to: the landmarks as first chosen, the moments so far."""
+    """What further chunks are added to: landmarks as first chosen, and what was seen so far."""
 
-    landmarks: LandmarkSet
-    moments: ClassMoments
+    landmarks: LandmarkSet  # in the space of the power chosen
+    moments: ClassMoments  # in that space
+    powers: list[float]  # those that are compared
+    passed: PassResult  # moments for each power, and the sample that chooses
 
 
 @dataclass(frozen=True)
 class MomentTerm:
-    """Class moments of a chunk, and its part of the calibration sample."""
+    """Class moments of a chunk in each space, and its part of the calibration sample."""
 
     columns: LandmarkColumns
-    space: LandmarkSpace
-    origin: Array
+    spaces: list[LandmarkSpace]
+    origins: list[Array]
     classes: NDArray[Any]
     family: GaussianFamily
     sample: CalibrationSample
+    seen: int  # objects of earlier chunks
 
     def __call__(self, chunk: Chunk) -> Counted[PassResult]:
         """Compare the chunk with the landmarks."""
         found = self.columns.values(chunk)
         values, codes = found.value, codes_of(chunk.labels, self.classes)
-        moments = self.family.moments(self.space, self.origin, values, codes, chunk.weights)
-        indices = chunk.start + np.arange(len(codes))
+        moments = [
+            self.family.moments(space, origin, values, codes, chunk.weights)
+            for space, origin in zip(self.spaces, self.origins, strict=True)
+        ]
+        indices = self.seen + chunk.start + np.arange(len(codes))
         some = self.sample.among(indices)
         weights = None if chunk.weights is None else chunk.weights[some]
         return found.holding(PassResult(moments, indices[some], values[some], codes[some], weights))
@@ -67,10 +79,11 @@ def _streams(estimator: GaussianClassifier) -> bool:
 class GaussianClassifier(LandmarkClassifier):
     """A classifier that knows the data by their class moments alone."""
 
-    shrinkage: Shrinkage
+    shrinkage: float | Literal["auto", "oas"]
     priors: Any
 
     stream_: Stream
+    power_: float | None
 
     @abstractmethod
     def _family(self) -> GaussianFamily:
@@ -148,60 +161,78 @@ class GaussianClassifier(LandmarkClassifier):
             chosen = self._choose(data)
             landmarks, columns, counter = chosen.landmarks, chosen.columns, chosen.counter
             self.kernel_evaluations_, self.kernel_reused_ = counter.compared, counter.reused
+            powers = self._powers(landmarks.space, chosen.classes)
         else:
-            landmarks = before.landmarks
+            landmarks, powers = before.landmarks, before.powers
             none = np.empty(0, dtype=np.intp)
             values = np.empty((0, len(landmarks.indices)))
             columns = self._comparing(self._measure()).columns(data, landmarks, none, values)
             self.n_samples_seen_ += known.n_objects
         sample = CalibrationSample.empty()
-        if self.calibrate:
-            sample = CalibrationSample.of(known.n_objects, landmarks.indices)
-        space, m = landmarks.space, len(landmarks.indices)
-        origin = space.origin() if before is None else before.moments.origin
-        term = MomentTerm(columns, space, origin, self.classes_, family, sample)
+        if self.calibrate or self.shrinkage == "auto":
+            sample = CalibrationSample.small(self.n_samples_seen_, landmarks.indices)
+        spaces, m = [landmarks.space.with_power(q) for q in powers], len(landmarks.indices)
+        if before is None:
+            origins = [space.origin() for space in spaces]
+        else:
+            origins = [moments.origin for moments in before.passed.moments]
+        seen = self.n_samples_seen_ - known.n_objects
+        term = MomentTerm(columns, spaces, origins, self.classes_, family, sample, seen)
         found = data.reduce(term, add, self._block_rows(m), m)
-        moments = found.value.moments if before is None else before.moments + found.value.moments
-        self.stream_ = Stream(landmarks, moments)
-        self._set_model(family)
-        self.temperature_ = self._temperature(family, found.value, sample)
+        passed = found.value if before is None else before.passed.within(sample) + found.value
+        some = Sample.of(landmarks.space, passed.values, passed.codes, passed.weights)
+        best, least = 0, family
+        if self.shrinkage == "auto":
+            choices = [
+                family.chosen(space, moments, some)
+                for space, moments in zip(spaces, passed.moments, strict=True)
+            ]
+            losses = [np.inf if np.isnan(choice.loss) else choice.loss for choice in choices]
+            best = int(np.argmin(losses))
+            least = choices[best].family
+        self.power_ = powers[best] if landmarks.space.kind == "dissimilarity" else None
+        landmarks = LandmarkSet(spaces[best], landmarks.indices, landmarks.objects)
+        self.stream_ = Stream(landmarks, passed.moments[best], powers, passed)
+        self._set_model(least)
+        self.temperature_ = self._temperature(least, some)
         self.kernel_evaluations_ += found.compared
         self.kernel_reused_ += found.reused
         return self
 
-    def _temperature(
-        self, family: GaussianFamily, found: PassResult, sample: CalibrationSample
-    ) -> float:
-        """Return the temperature that the calibration sample asks for; 1 where it is empty."""
+    def _powers(self, space: LandmarkSpace, codes: Codes | None) -> list[float]:
+        """Return the powers of a dissimilarity to compare: one where it is known beforehand."""
+        if space.kind == "similarity":
+            check_level(space.landmark_values)
+            return [1.0]
+        if self.shrinkage != "auto":
+            return [1.0]
+        if len(space.landmark_values) <= CHOICE_LANDMARKS:
+            return list(POWERS)
+        assert codes is not None  # one decomposition of all landmarks is enough
+        return [choose_power(self._family(), space, codes, CHOICE_LANDMARKS // 2)]
+
+    def _temperature(self, family: GaussianFamily, sample: Sample) -> float:
+        """Return the temperature that left-out scores ask for; 1 where nobody can be left out."""
         if not self.calibrate:
             return 1.0
-        all_landmarks = self.stream_.landmarks
-        if sample.covers_all:
-            used = np.flatnonzero(np.isin(all_landmarks.indices, self.landmarks_))
-            landmarks = LandmarkSet(self.space_, self.landmarks_, None)
-            values = found.values[:, used]
-            return cross_fit(family, landmarks, values, found.codes, found.weights)
-        space, total = all_landmarks.space, found.moments
+        scores, objects = self._left_out_scores(family, sample)
+        if len(objects) == 0:
+            return 1.0
+        return fit_temperature(scores, objects.codes, family.log_proba, objects.weights)
 
-        def learn(held: NDArray[np.bool_]) -> Scorer:
-            weights = None if found.weights is None else found.weights[held]
-            values, codes = found.values[held], found.codes[held]
-            part = family.moments(space, total.origin, values, codes, weights)
-            return self._scorer(family, total - part)
-
-        return held_out_temperature(
-            family, found.values, found.codes, found.weights, learn, total.weights
-        )
-
-    def _scorer(self, family: GaussianFamily, moments: ClassMoments) -> Scorer:
-        """Return the scores of the model that these moments make, from values to all landmarks."""
-        return family.scorer(self.stream_.landmarks.space, moments)
+    def _left_out_scores(
+        self, family: GaussianFamily, sample: Sample
+    ) -> tuple[Array, LeftOutObjects]:
+        """Return the scores of the sample by the model without each object."""
+        space, moments = self.stream_.landmarks.space, self.stream_.moments
+        return family.left_out_scores(space, moments, sample)
 
     def _priors(self) -> Priors:
         """Return the probability of each class before an object is seen, as the user gave it."""
         rho = self.shrinkage
-        if rho != "oas" and not (isinstance(rho, Real) and 0 <= rho <= 1):
-            raise ValueError(f"shrinkage is 'oas' or a number from 0 to 1; got {rho!r}")
+        named = isinstance(rho, str) and rho in ("auto", "oas")
+        if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
+            raise ValueError(f"shrinkage is 'auto', 'oas' or a number from 0 to 1; got {rho!r}")
         names = self.classes_.tolist()
         weights = self._class_weights()
         if self.priors is None:
@@ -221,3 +252,10 @@ class GaussianClassifier(LandmarkClassifier):
         if given.shape != (len(names),) or not usable.all():
             raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
         return Priors(given, weights)
+
+
+def target_of(family: GaussianFamily) -> str | list[str]:
+    """Return what the covariance is shrunk towards, for each class where each has its own."""
+    each = family.shrinkage if isinstance(family.shrinkage, tuple) else (family.shrinkage,)
+    names: list[str] = [x.target if isinstance(x, ChosenCovariance) else "identity" for x in each]
+    return names if isinstance(family.shrinkage, tuple) else names[0]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ..core.checks import Array
-from ..core.covariance import Shrinkage
-from ..core.family import Scorer
 from ..core.fisher import LinearDiscriminant
-from ..core.gaussian import FisherFamily, GaussianFamily
-from ..core.moments import ClassMoments
+from ..core.gaussian import FisherFamily, GaussianFamily, Sample
+from ..core.left_out import LeftOutObjects
 from ..core.nystrom import signed_eigen
-from ..core.prune import discriminant_on, prune_landmarks
-from .gaussian import GaussianClassifier
+from ..core.prune import left_out_on, prune_landmarks
+from ..core.within import ChosenCovariance
+from .gaussian import GaussianClassifier, target_of
 
 
 class IKFD(GaussianClassifier):
@@ -38,9 +37,12 @@ class IKFD(GaussianClassifier):
         How many, for rules that take a number; None takes as many as "meb" would.
     rank : int or None, default=None
         Keep so many dimensions of the landmark space, the largest |λ|. Not with `prune`.
-    shrinkage : "oas" or float, default="oas"
-        How far the covariance is shrunk towards a multiple of the identity: by the OAS formula,
-        or a share from 0 to 1. At 0 a singular one has its pseudo-inverse, as in the paper.
+    shrinkage : "auto", "oas" or float, default="auto"
+        How the shared covariance is shrunk. "auto" chooses target, amount, scale and class offsets
+        by the left-out log-loss, which is known in closed form, and for a dissimilarity d whether
+        similarities are made of d², d or √d. "oas", or a share from 0 to 1, shrinks towards a
+        multiple of the identity in the landmark coordinates, with d². At 0 a singular covariance
+        has its pseudo-inverse, as in the paper.
     multiclass : {"joint", "ovr"}, default="joint"
         One model of all classes with a shared covariance, or one class against the rest.
     priors : "uniform", dict, array or None, default=None
@@ -51,9 +53,9 @@ class IKFD(GaussianClassifier):
         Drop landmarks that the discriminant does not need, so that a prediction costs fewer
         comparisons. With `multiclass="joint"`.
     calibrate : bool, default=False
-        Fit a temperature to held-out scores (ten folds, no pair compared again). Of up to 20,000
-        objects it keeps the N×m values while fitting; of more, those of some 5,000 objects, each
-        tenth of which is taken out of the moments in turn.
+        Fit a temperature to left-out scores, known in closed form: no pair is compared again. With
+        more than 5,000 objects, about 5,000 that are not landmarks have a say. Changes little
+        where `shrinkage="auto"` has chosen the scale.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. At predict, given
         values are used as they are.
@@ -81,6 +83,12 @@ class IKFD(GaussianClassifier):
         The non-zero ones with their signs, largest magnitude first.
     shrinkage_ : float or array (C,)
         The share that was used, for each class where `multiclass="ovr"`.
+    target_ : str, or list of C
+        What the covariance was shrunk towards: "similarities" (the identity in similarities to
+        the landmarks), "identity" (that in landmark coordinates), "landmarks" (their own scatter)
+        or "diagonal".
+    power_ : float or None
+        1, 1/2 or 1/4: similarities are made of d², d or √d. None where the measure is a similarity.
     kernel_evaluations_ : int
         How many pairs were compared to fit.
     kernel_reused_ : int
@@ -102,6 +110,7 @@ class IKFD(GaussianClassifier):
     dual_coef_: Array
     intercept_: Array
     shrinkage_: float | Array
+    target_: str | list[str]
 
     def __init__(
         self,
@@ -111,7 +120,7 @@ class IKFD(GaussianClassifier):
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
         rank: int | None = None,
-        shrinkage: Shrinkage = "oas",
+        shrinkage: float | Literal["auto", "oas"] = "auto",
         multiclass: str = "joint",
         priors: Any = None,
         class_weight: Any = None,
@@ -161,24 +170,38 @@ class IKFD(GaussianClassifier):
                 raise ValueError("prune=True goes with multiclass='joint'")
             if self.rank is not None:
                 raise ValueError("prune=True drops landmarks, rank= dimensions: use one of them")
-            pruned = prune_landmarks(space, moments, model, self.shrinkage)
+            assert not isinstance(family.shrinkage, tuple)
+            assert family.shrinkage != "auto"
+            pruned = prune_landmarks(space, moments, model, family.shrinkage)
             landmarks = landmarks.restricted(pruned.kept)
             self.dual_coef_, self.intercept_ = pruned.dual_coef, pruned.intercept
         else:
             self.dual_coef_ = space.basis.T @ model.coef
             self.intercept_ = model.intercept - model.centre @ model.coef
+        self.target_ = target_of(family)
         self._use_landmarks(landmarks)
         self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
 
-    def _scorer(self, family: GaussianFamily, moments: ClassMoments) -> Scorer:
+    def _left_out_scores(
+        self, family: GaussianFamily, sample: Sample
+    ) -> tuple[Array, LeftOutObjects]:
         if not self.prune:
-            return super()._scorer(family, moments)
-        landmarks, restricted = self.stream_.landmarks, self.space_
-        kept = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+            return super()._left_out_scores(family, sample)
+        landmarks, moments = self.stream_.landmarks, self.stream_.moments
         model = family.discriminant(moments)
         assert isinstance(model, LinearDiscriminant)
-        dual, intercept = discriminant_on(kept, landmarks.space, moments, model, self.shrinkage)
-        return lambda V: restricted.similarities(V[:, kept]) @ dual + intercept
+        assert not isinstance(family.shrinkage, tuple)
+        assert family.shrinkage != "auto"
+        objects = family.left_out_objects(landmarks.space, moments, sample)
+        places = sample.landmarks[objects.rows][objects.places]
+        kept = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
+        scores = left_out_on(
+            kept, landmarks.space, moments, model, family.shrinkage, objects, places
+        )
+        offsets = family.prior_ratio(moments)
+        if isinstance(family.shrinkage, ChosenCovariance):
+            offsets = offsets + family.shrinkage.offsets
+        return scores + objects.log_priors() + offsets, objects
 
     def _scores(self, values: Array) -> Array:
         return self.space_.similarities(values) @ self.dual_coef_ + self.intercept_

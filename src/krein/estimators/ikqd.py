@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ..core.checks import Array
-from ..core.covariance import Shrinkage
 from ..core.gaussian import GaussianFamily, QuadraticFamily
 from ..core.nystrom import signed_eigen
 from ..core.quadratic import QuadraticDiscriminant
-from .gaussian import GaussianClassifier
+from .gaussian import GaussianClassifier, target_of
 
 
 class IKQD(GaussianClassifier):
@@ -21,15 +20,16 @@ class IKQD(GaussianClassifier):
     Parameters
     ----------
     measure, measure_params, landmarks, n_landmarks, rank : as for `IKFD`
-    shrinkage : "oas" or float, default="oas"
-        Shrinkage of the shared covariance, as for `IKFD`.
+    shrinkage : "auto", "oas" or float, default="auto"
+        Shrinkage of the shared covariance, as for `IKFD`. "auto" also chooses how many objects the
+        shared covariance counts for in each class.
     priors, class_weight, calibrate : as for `IKFD`
     symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
 
     Attributes
     ----------
     classes_, landmarks_, signature_, eigenvalues_ : as for `IKFD`
-    kernel_evaluations_, temperature_ : as for `IKFD`
+    kernel_evaluations_, temperature_, target_, power_ : as for `IKFD`
     discriminant_ : QuadraticDiscriminant
         Means, covariances and how far each was shrunk towards the shared one.
 
@@ -47,6 +47,7 @@ class IKQD(GaussianClassifier):
     multiclass = "joint"
 
     discriminant_: QuadraticDiscriminant
+    target_: str | list[str]
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class IKQD(GaussianClassifier):
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
         rank: int | None = None,
-        shrinkage: Shrinkage = "oas",
+        shrinkage: float | Literal["auto", "oas"] = "auto",
         priors: Any = None,
         class_weight: Any = None,
         calibrate: bool = False,
@@ -90,6 +91,7 @@ class IKQD(GaussianClassifier):
         model = family.discriminant(moments)
         assert isinstance(model, QuadraticDiscriminant)
         self.discriminant_ = model
+        self.target_ = target_of(family)
         self._set_spectrum(signed_eigen(moments.gram(), landmarks.space.signs).values)
 
     def _scores(self, values: Array) -> Array:

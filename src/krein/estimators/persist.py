@@ -25,6 +25,7 @@ from ..landmarks import Rule, Selection
 from ..measures import Measure, available, get_measure
 from ..measures.given import GivenColumns
 from .base import LandmarkEstimator
+from .calibration import PassResult
 from .gaussian import Stream
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 from .registry import MODELS
@@ -42,6 +43,7 @@ _VALUES: dict[str, type] = {
         LandmarkSet,
         LandmarkSpace,
         LinearDiscriminant,
+        PassResult,
         QuadraticDiscriminant,
         Selection,
         Stream,

@@ -12,7 +12,7 @@ from ..compare.opening import averages, open_cache, try_symmetry
 from ..compare.pairs import Counter, Pairs
 from ..core.checks import Array, Indices, check_landmarks
 from ..core.family import Codes, Family
-from ..core.space import LandmarkSpace
+from ..core.space import LandmarkSpace, unit_of
 from ..data.chunk import LandmarkColumns
 from ..data.dataset import Dataset, encode
 from ..landmarks import Rule, Selection, select_landmarks
@@ -121,7 +121,9 @@ def choose_landmarks(
     else:
         between, known_rows, known = found.values[found.indices], sample.indices, found.values
     objects = measure.keep(take(sample.objects, found.indices), indices, N)
-    landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, objects)
+    unit = 1.0 if classes is None else unit_of(between)  # coordinates keep the user's unit
+    space = LandmarkSpace.of(between, pairs.kind, rank=rank, unit=unit)
+    landmarks = LandmarkSet(space, indices, objects)
     return LandmarkChoice(
         landmarks,
         None if codes is None else codes[found.indices],
@@ -146,7 +148,9 @@ def _given(
     pairs = _pairs(data, objects, measure.with_each_other(objects, kept), comparing)
     everyone = np.arange(len(indices))
     between = data.run_pairs(pairs).block(everyone, everyone)
-    landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, kept)
+    unit = 1.0 if classes is None else unit_of(between)
+    space = LandmarkSpace.of(between, pairs.kind, rank=rank, unit=unit)
+    landmarks = LandmarkSet(space, indices, kept)
     return LandmarkChoice(
         landmarks,
         None if classes is None else encode(sample.labels[back], classes),

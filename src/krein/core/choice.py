@@ -1,0 +1,116 @@
+"""Which covariance: target and amount of shrinkage by the left-out loss.
+
+For every candidate the left-out scores are at hand in closed form (`left_out`), and the log-loss of
+the probabilities that they give, scale and class offsets fitted (`calibration`), decides. Scale and
+offsets belong to the candidate: in many dimensions the best direction comes with distances that are
+too large, and with small classes that look farther away than they are.
+
+Hoffbeck & Landgrebe 1996, *Covariance matrix estimation and classification with limited training
+data*, choose by the left-out likelihood of the objects; here it is that of their labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .calibration import ScaleAndOffsets, fit_scale_and_offsets
+from .checks import Array
+from .left_out import LeftOutObjects, left_out_linear, left_out_quadratic
+from .moments import ClassMoments
+from .spectrum import RANK_TOLERANCE
+from .within import TARGETS, ChosenCovariance, Target, WithinPath, target_metric
+
+FEWEST = 4
+"""Objects that can be left out, below which nothing is chosen."""
+
+ODDS = 10.0 ** np.arange(-6, 3)
+"""ρ/(1 − ρ) of the amounts that are tried first; then ρ = 1, then half-way to either side."""
+
+PSEUDO_OBJECTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""What the shared covariance counts for in each class, in objects per dimension; then ∞."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The covariance with the least left-out loss."""
+
+    covariance: ChosenCovariance
+    loss: float  # mean, penalty of scale and offsets included
+
+
+def choose_linear(moments: ClassMoments, lam: Array, objects: LeftOutObjects) -> Choice | None:
+    """Return the shared covariance of the best linear discriminant, or None if no one can tell.
+
+    Where most objects are landmarks, "similarities" is the only target whose left-out scores are
+    exact, and the only candidate. O(n·r² + r³) per target, O(n·r·C) per amount.
+    """
+    if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2:
+        return None
+    if not _has_scatter(moments):
+        return None
+    dense = 2 * len(objects.places) > len(objects)
+    best: Choice | None = None
+    targets: tuple[Target, ...] = TARGETS[:1] if dense else TARGETS
+    for target in targets:
+        metric = target_metric(target, lam, moments)
+        found = _along_path(target, metric, moments, objects)
+        if best is None or found.loss < best.loss:
+            best = found
+    return best
+
+
+def _along_path(
+    target: Target, metric: Array, moments: ClassMoments, objects: LeftOutObjects
+) -> Choice:
+    """Return the best amount towards one target."""
+    path = WithinPath.of(moments, metric)
+    log_prior = objects.log_priors()
+    tried: dict[float, ScaleAndOffsets] = {}
+
+    def amounts(wanted: list[float]) -> None:
+        scored = left_out_linear(objects, moments, path, iter(wanted))
+        start = None
+        for amount, scores in zip(wanted, scored, strict=True):
+            start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
+            tried[amount] = start
+
+    amounts([1.0, *(odds / (1 + odds) for odds in ODDS[::-1].tolist())])
+    best = min(tried, key=lambda amount: tried[amount].loss)
+    if best < 1:
+        odds, half = best / (1 - best), np.sqrt(10)
+        amounts([float(o / (1 + o)) for o in (odds * half, odds / half)])
+        best = min(tried, key=lambda amount: tried[amount].loss)
+    found = tried[best]
+    chosen = ChosenCovariance(target, metric, best, found.scale, found.offsets)
+    return Choice(chosen, found.loss)
+
+
+def choose_quadratic(moments: ClassMoments, shared: Choice, objects: LeftOutObjects) -> Choice:
+    """Return how much the shared covariance counts in each class. O(n·C·r² + C·r³)."""
+    path = WithinPath.of(moments, shared.covariance.metric)
+    amount = shared.covariance.amount
+    A, share = path.root(amount), path.at(amount).share
+    pseudo = [np.inf, *(k * A.shape[1] for k in PSEUDO_OBJECTS[::-1])]
+    log_prior = objects.log_priors()
+    best: Choice | None = None
+    start: ScaleAndOffsets | None = None
+    for kappa, scores in zip(
+        pseudo, left_out_quadratic(objects, moments, A, share, pseudo), strict=True
+    ):
+        start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
+        if best is None or start.loss < best.loss:
+            covariance = replace(
+                shared.covariance, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa
+            )
+            best = Choice(covariance, start.loss)
+    assert best is not None
+    return best
+
+
+def _has_scatter(moments: ClassMoments) -> bool:
+    """Whether the classes have any spread of their own."""
+    mean = moments.sums.sum(axis=0) / moments.total
+    total = float(np.trace(moments.pooled)) / moments.total - float(mean @ mean)
+    return float(np.trace(moments.within())) > RANK_TOLERANCE * moments.total * max(total, 0.0)
