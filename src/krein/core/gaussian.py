@@ -173,8 +173,9 @@ def choose_power(
     of_objects[places] = np.arange(len(places))
     values = np.ascontiguousarray(D[:, places])
     losses = []
+    restricted = space.restricted(places)
     for power in POWERS:
-        part = space.restricted(places).with_power(power)
+        part = restricted.with_power(power)
         moments = family.moments(part, part.origin(), values, codes)
         loss = family.chosen(part, moments, Sample(values, codes, None, of_objects)).loss
         losses.append(np.inf if np.isnan(loss) else loss)

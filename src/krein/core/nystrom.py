@@ -109,9 +109,12 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
 
 
 def _is_diagonal(G: Array) -> bool:
-    """Whether what is off the diagonal is rounding, in every row and column."""
+    """Whether what is off the diagonal is rounding, in every row and column.
+
+    It grows with the condition of the core; eigenvalues feel the square of it.
+    """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
-    off = np.abs(G) <= 1e-12 * np.outer(d, d)
+    off = np.abs(G) <= 1e-9 * np.outer(d, d)
     np.fill_diagonal(off, True)
     return bool(off.all())
 

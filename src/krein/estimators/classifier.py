@@ -24,6 +24,10 @@ from .base import LandmarkEstimator
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
 
+MOST_OBJECTS = 1e15
+"""A larger sum of weights cannot count single objects."""
+
+
 class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     """Scores from the values of an object to the landmarks, and what follows from them."""
 
@@ -143,6 +147,11 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             raise ValueError(
                 f"{name} needs two classes or more; y holds one class: "
                 f"{known.classes.tolist()[0]!r}"
+            )
+        if not float(found.weights.sum()) <= MOST_OBJECTS:
+            raise ValueError(
+                f"sample_weight sums to {found.weights.sum():.3g} for {found.n_objects} objects: "
+                "weights count objects, so scale them to sum to about as many"
             )
         if classes is None:
             present = int(np.count_nonzero(found.weights > 0))

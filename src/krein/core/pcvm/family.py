@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
+from ..convert import POWERS as EXPONENTS
 from ..family import Codes, Scorer, log_proba_joint
+from ..gaussian import FisherFamily, choose_power
 from ..space import LandmarkSpace
 from .basis import BasisFunction, basis_values
 from .laplace import choose_scale
@@ -16,6 +18,9 @@ from .mode import GammaPrior, PCVMFit, fit_pcvm
 from .powers import POWERS, ROWS_PER_CANDIDATE, choose_function
 from .prune import prune_pcvm
 from .rows import Array, Features, FeaturesInMemory, Labels, Rows
+
+CHOICE_LANDMARKS = 500
+"""So many of the landmarks are enough to choose a power on."""
 
 LEARN_TOLERANCE = 1e-5
 """Of fits that are looked at and thrown away, per row."""
@@ -68,14 +73,22 @@ class PCVMFamily:
     ) -> BasisFunction:
         """Return the basis function of these landmarks; of too many of them, that of fewer.
 
-        Landmarks grow under it too: −½d² gains nothing from more of them on a checkerboard.
+        Landmarks grow under it too: −½d² gains nothing from more of them on a checkerboard. Where
+        most objects are landmarks, the power is the one of the Fisher discriminant's left-out
+        loss: in closed form it needs no objects beyond the landmarks.
         """
         if space.kind == "similarity":
             return "similarity"
         if self.function is not None:
             return self.function
         problems = self.problems(landmark_classes)
-        return choose_function(raw, landmarks, problems, otherwise=self.otherwise)
+        otherwise = self.otherwise
+        if 2 * len(landmarks) > len(raw.y):
+            power = choose_power(
+                FisherFamily(self.n_classes), space, landmark_classes, CHOICE_LANDMARKS
+            )
+            otherwise = POWERS[EXPONENTS.index(power)]
+        return choose_function(raw, landmarks, problems, otherwise=otherwise)
 
     def solve(
         self, F: Features, Q: Array | None, landmark_classes: Codes

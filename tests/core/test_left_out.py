@@ -1,0 +1,189 @@
+"""Left-out scores in closed form against refits, and what is chosen by them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from krein.core.calibration import fit_scale_and_offsets
+from krein.core.choice import choose_linear
+from krein.core.fisher import fit_fisher
+from krein.core.left_out import LeftOutObjects, left_out_linear, left_out_quadratic
+from krein.core.moments import ClassMoments
+from krein.core.quadratic import fit_quadratic
+from krein.core.space import LandmarkSpace
+from krein.core.within import TARGETS, ChosenCovariance, WithinPath, target_metric
+
+from ..market import with_eigenvalues
+
+
+def problem(seed=0, n=40, landmarks=None, kind="similarity"):
+    """Three classes, an indefinite matrix of full rank, and weights from 1 upwards."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    Z = rng.normal(size=(n, 5)) + np.eye(5)[y] * 3
+    if kind == "similarity":
+        V = Z @ Z.T + 3 * with_eigenvalues(rng.normal(size=n), n, seed)
+    else:
+        V = np.abs(Z[:, None] - Z[None]).sum(axis=2)
+    L = np.arange(n) if landmarks is None else np.asarray(landmarks)
+    space = LandmarkSpace.of(V[np.ix_(L, L)], kind)
+    return V, y, L, space
+
+
+def moments_of(B, y, weights=None, by_class=False):
+    return ClassMoments.of(B, y, 3, origin=B.mean(axis=0), sample_weight=weights, by_class=by_class)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("amount", [1e-3, 0.3, 1.0])
+def test_a_path_inverts_the_shrunk_covariance(target, dense, amount):
+    V, y, L, space = problem(landmarks=None if dense else range(0, 40, 3))
+    B = space.coordinates(V[:, L])
+    moments = moments_of(B, y)
+    t = target_metric(target, space.basis.lam, moments)
+    S = moments.within()
+    mean = np.trace(S / t[:, None]) / len(t)
+    sigma = ((1 - amount) * S + amount * mean * np.diag(t)) / (len(y) - 3)
+    path = WithinPath.of(moments, t)
+    # every object a landmark: no eigendecomposition, for BᵀB is diagonal
+    assert (path.rotation is None) == dense
+    root = path.root(amount)
+    assert_allclose(root @ root.T @ sigma, np.eye(len(t)), atol=1e-6)
+    chosen = ChosenCovariance(target, t, amount, 2.0, np.array([0.0, 1.0, -1.0]))
+    model = fit_fisher(moments, shrinkage=chosen)
+    centre = B.mean(axis=0)
+    d = moments.means - centre
+    expected = (B - centre) @ np.linalg.solve(sigma, d.T) - 0.5 * np.einsum(
+        "cr,rc->c", d, np.linalg.solve(sigma, d.T)
+    )
+    expected = 2 * expected + np.log(np.bincount(y) / len(y)) + chosen.offsets
+    assert_allclose(model.scores(B), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+def without(C, y, weights, i, share, ridge, drop=None):
+    """−½d² of object i by plain formulas on the columns of C, object i and a column left out."""
+    w = weights.copy()
+    w[i] -= min(w[i], 1.0)
+    F = C if drop is None else np.delete(C, drop, axis=1)
+    R = ridge if drop is None else np.delete(np.delete(ridge, drop, 0), drop, 1)
+    means = np.stack([np.average(F[y == c], axis=0, weights=w[y == c]) for c in range(3)])
+    U = F - means[y]
+    sigma = share * (U * w[:, None]).T @ U + R
+    v = F[i] - means
+    return -0.5 * np.einsum("cr,rc->c", v, np.linalg.solve(sigma, v.T)), sigma, v
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_linear_scores_are_those_of_a_refit_in_similarities(dense, weighted):
+    V, y, L, space = problem(landmarks=None if dense else range(0, 40, 3))
+    C = V[:, L]
+    # whole weights: BᵀB is no longer diagonal then, and the general path is taken
+    weights = 1.0 + np.arange(40) % 2 if weighted else np.ones(40)
+    B = space.coordinates(C)
+    moments = moments_of(B, y, weights)
+    place = np.full(40, -1)
+    place[L] = np.arange(len(L))
+    objects = LeftOutObjects.of(moments, B, y, weights, space.basis.T, place)
+    path = WithinPath.of(moments, target_metric("similarities", space.basis.lam, moments))
+    assert (path.rotation is None) == (dense and not weighted)
+    amounts = (0.02, 0.5)
+    found = left_out_linear(objects, moments, path, iter(amounts))
+    for amount, scores in zip(amounts, found, strict=True):
+        share = (1 - amount) / path.freedom
+        ridge = amount * path.mean / path.freedom * np.eye(len(L))
+        for i in range(40):
+            drop = place[i] if place[i] >= 0 else None
+            expected, _, _ = without(C, y, weights, i, share, ridge, drop)
+            assert_allclose(scores[i], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("pseudo", [2.0, 30.0, np.inf])
+def test_quadratic_scores_are_those_of_a_refit(pseudo):
+    V, y, L, space = problem(n=60, landmarks=range(0, 60, 6))
+    C, n = V[:, L], 60
+    B = space.coordinates(C)
+    moments = moments_of(B, y, by_class=True)
+    place = np.full(n, -1)
+    place[L] = np.arange(len(L))
+    objects = LeftOutObjects.of(moments, B, y, None, space.basis.T, place)
+    path = WithinPath.of(moments, target_metric("similarities", space.basis.lam, moments))
+    share = path.at(0.1).share
+    (scores,) = left_out_quadratic(objects, moments, path.root(0.1), share, [pseudo])
+    ridge = 0.1 * path.mean / path.freedom * np.eye(len(L))
+    constant = []
+    for i in range(n):
+        drop = place[i] if place[i] >= 0 else None
+        _, sigma, v = without(C, y, np.ones(n), i, share, ridge, drop)
+        F = C if drop is None else np.delete(C, drop, axis=1)
+        rest = np.arange(n) != i
+        expected = []
+        for c in range(3):
+            own = F[rest & (y == c)]
+            S = (own - own.mean(axis=0)).T @ (own - own.mean(axis=0))
+            cov = sigma if np.isinf(pseudo) else (S + pseudo * sigma) / (len(own) - 1 + pseudo)
+            d = v[c] @ np.linalg.solve(cov, v[c])
+            expected.append(-0.5 * (d + np.linalg.slogdet(cov)[1]))
+        difference = scores[i] - np.array(expected)
+        # a constant for all classes comes with the coordinates
+        assert_allclose(difference - difference.mean(), 0, atol=1e-7 * np.abs(expected).max())
+        constant.append(difference.mean())
+    assert np.isfinite(constant).all()
+
+
+def test_quadratic_model_and_left_out_scores_speak_of_the_same_covariances():
+    V, y, L, space = problem(n=600, landmarks=range(0, 600, 60))
+    B = space.coordinates(V[:, L])
+    moments = moments_of(B, y, by_class=True)
+    metric = target_metric("identity", space.basis.lam, moments)
+    chosen = ChosenCovariance("identity", metric, 0.1, 0.5, np.array([0.1, 0, -0.1]), 20.0)
+    model = fit_quadratic(moments, shrinkage=chosen).scores(B)
+    path = WithinPath.of(moments, metric)
+    objects = LeftOutObjects.of(moments, B, y)
+    (found,) = left_out_quadratic(objects, moments, path.root(0.1), path.at(0.1).share, [20.0])
+    found = log_softmax(0.5 * found + objects.log_priors() + chosen.offsets, axis=1)
+    # one of 600 objects changes little, never for the better on average
+    gap = (log_softmax(model, axis=1) - found)[np.arange(600), y]
+    assert 0 < gap.mean() < 0.05
+
+
+def test_scale_and_offsets_are_at_the_minimum():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    scores = 5 * (np.eye(3)[y] + rng.normal(size=(200, 3)))
+    prior = np.log(np.tile([0.5, 0.3, 0.2], (200, 1)))
+    w = rng.integers(1, 4, 200).astype(float)
+    found = fit_scale_and_offsets(scores, prior, y, w)
+
+    def objective(theta):
+        beta, o = np.exp(theta[0]), theta[1:]
+        loss = -w @ log_softmax(beta * scores + prior + o, axis=1)[np.arange(200), y]
+        return loss + beta - 1 - np.log(beta) + 0.5 * o @ o
+
+    best = minimize(objective, np.zeros(4), method="BFGS", options={"gtol": 1e-8})
+    assert_allclose(found.loss * w.sum(), best.fun, rtol=1e-8)
+    assert_allclose(
+        np.append(found.scale, found.offsets),
+        [np.exp(best.x[0]), *best.x[1:]],
+        rtol=1e-3,
+        atol=1e-4,
+    )
+
+
+def test_objects_that_are_told_apart_do_not_make_the_scale_infinite():
+    y = np.repeat([0, 1], 20)
+    scores = 100.0 * np.eye(2)[y]
+    assert fit_scale_and_offsets(scores, np.zeros((40, 2)), y).scale < 10
+
+
+def test_where_nobody_can_be_left_out_nothing_is_chosen():
+    V, _, L, space = problem(n=6)
+    y = np.array([0, 0, 0, 1, 1, 2])
+    B = space.coordinates(V[:, L])
+    moments = moments_of(B, y)
+    three = LeftOutObjects.of(moments, B[3:], y[3:])
+    assert len(three) == 2
+    assert choose_linear(moments, space.basis.lam, three) is None

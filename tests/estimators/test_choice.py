@@ -1,0 +1,166 @@
+"""What IKFD and IKQD choose by themselves: shrinkage, power of a dissimilarity, scale."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import log_loss
+
+import krein.estimators.gaussian
+from krein import IKFD, IKQD, PCVM
+from krein.datasets import make_balls, make_two_gaussians
+from krein.estimators.calibration import stratified_folds
+
+from .test_ikfd_ikqd import manhattan_problem
+
+BOTH = pytest.mark.parametrize("cls", [IKFD, IKQD])
+
+
+@BOTH
+@pytest.mark.parametrize("landmarks", ["all", "meb"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_choice_is_no_worse_than_what_it_chooses_from(cls, landmarks, seed):
+    if cls is IKQD and landmarks == "all":
+        pytest.skip("a covariance of every class in every dimension")
+    X, y = make_two_gaussians(300, random_state=seed)
+    new, truth = make_two_gaussians(2000, random_state=100 + seed)
+    losses = {
+        shrinkage: log_loss(
+            truth,
+            cls(landmarks=landmarks, shrinkage=shrinkage, random_state=0)
+            .fit(X, y)
+            .predict_proba(new),
+        )
+        for shrinkage in ("auto", "oas", 0.0)
+    }
+    assert losses["auto"] < min(losses["oas"], losses[0.0]) + 0.01
+    if landmarks == "all":
+        assert losses["auto"] < 0.5 * losses["oas"]
+
+
+@BOTH
+def test_target_power_and_share_are_told(cls):
+    K, y = manhattan_problem()
+    clf = cls("precomputed", landmarks=np.arange(0, 120, 6)).fit(K, y)
+    assert clf.target_ in ("similarities", "identity", "landmarks", "diagonal")
+    assert clf.power_ is None
+    assert cls("precomputed-distance", random_state=0).fit(-K - np.diag(np.diag(-K)), y).power_ in (
+        1.0,
+        0.5,
+        0.25,
+    )
+
+
+def fourth_powers(seed=0, n=240):
+    """Distances to the fourth power of two rings: their roots are Euclidean."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    angle = rng.uniform(0, 2 * np.pi, n)
+    Z = (1 + y + 0.2 * rng.normal(size=n))[:, None] * np.c_[np.cos(angle), np.sin(angle)]
+    return np.linalg.norm(Z[:, None] - Z[None], axis=2) ** 4, y
+
+
+@pytest.mark.parametrize("cls", [IKFD, IKQD])
+@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 160, 5)])
+def test_the_power_of_a_dissimilarity_is_chosen_without_a_further_pair(cls, landmarks):
+    D, y = fourth_powers()
+    train, test = slice(0, 160), slice(160, None)
+    a = cls("precomputed-distance", landmarks=landmarks).fit(D[train, train], y[train])
+    b = cls("precomputed-distance", landmarks=landmarks, shrinkage="oas").fit(
+        D[train, train], y[train]
+    )
+    assert a.power_ < 1
+    assert b.power_ == 1
+    assert a.kernel_evaluations_ == b.kernel_evaluations_
+    losses = [log_loss(y[test], clf.predict_proba(D[test, train])) for clf in (a, b)]
+    assert losses[0] < losses[1]
+
+
+def test_pcvm_with_all_landmarks_chooses_a_power():
+    D, y = fourth_powers()
+    clf = PCVM("precomputed-distance", landmarks="all").fit(D[:160, :160], y[:160])
+    assert clf.basis_function_ != "-d²/2"
+    balls, radius = make_balls(120, random_state=0)
+    assert PCVM("balls", landmarks="all").fit(balls, radius).basis_function_ == "-d²/2"
+
+
+def test_balls_keep_their_squares():
+    balls, radius = make_balls(200, random_state=0)
+    assert IKFD("balls", landmarks="all").fit(balls, radius).power_ == 1
+
+
+@pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
+def test_dense_takes_at_most_two_large_decompositions(measure, monkeypatch):
+    K, y = manhattan_problem(n=300)
+    V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
+    monkeypatch.setattr(krein.estimators.gaussian, "CHOICE_LANDMARKS", 100)
+    sizes = []
+    real = np.linalg.eigh
+
+    def counted(A, *args, **kwargs):
+        sizes.append(len(A))
+        return real(A, *args, **kwargs)
+
+    monkeypatch.setattr(np.linalg, "eigh", counted)
+    IKFD(measure, landmarks="all", calibrate=True).fit(V, y)
+    assert sum(size > 150 for size in sizes) <= (1 if measure == "precomputed" else 2)
+
+
+@pytest.mark.parametrize("prune", [True, False])
+@pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
+def test_calibrated_probabilities_do_not_depend_on_the_order_of_rows(prune, measure):
+    K, y = manhattan_problem()
+    V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
+    y = np.where(np.arange(120) % 11 == 0, (y + 1) % 3, y)  # some labels are wrong
+    order = np.random.default_rng(1).permutation(120)
+    a = IKFD(measure, landmarks="all", calibrate=True, prune=prune).fit(V, y)
+    b = IKFD(measure, landmarks="all", calibrate=True, prune=prune)
+    b.fit(V[np.ix_(order, order)], y[order])
+    assert a.temperature_ != 1
+    assert_allclose(b.predict_proba(V[:, order]), a.predict_proba(V), atol=1e-8)
+
+
+def test_folds_are_dealt_by_content():
+    K, y = manhattan_problem()
+    folds = stratified_folds(K, y, None)
+    order = np.random.default_rng(0).permutation(120)
+    assert np.array_equal(stratified_folds(K[np.ix_(order, order)], y[order], None), folds[order])
+    for c in range(3):
+        counts = np.bincount(folds[y == c], minlength=10)
+        assert counts.max() - counts.min() <= 1
+
+
+@BOTH
+@pytest.mark.parametrize("unit", [1e-140, 1e-78, 1e100])
+def test_units_far_from_one(cls, unit):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(40, 3)), rng.normal(size=(40, 3)) + 1.5])
+    y = np.repeat([0, 1], 40)
+    for landmarks in ("all", np.arange(0, 80, 8)):
+        options = {"landmarks": landmarks, "calibrate": True}
+        a = cls("linear", **options).fit(X, y).predict_proba(X)
+        b = cls("linear", **options).fit(X * unit, y).predict_proba(X * unit)
+        assert_allclose(b, a, atol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-78, 1e100])
+@pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
+def test_units_far_from_one_prune_alike(unit, measure):
+    K, y = manhattan_problem()
+    V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
+    a = IKFD(measure, landmarks=np.arange(0, 120, 4), prune=True).fit(V, y)
+    b = IKFD(measure, landmarks=np.arange(0, 120, 4), prune=True).fit(V * unit, y)
+    assert np.array_equal(a.landmarks_, b.landmarks_)
+    assert_allclose(b.predict_proba(V * unit), a.predict_proba(V), atol=1e-8)
+
+
+@BOTH
+def test_what_cannot_be_told_apart_is_refused(cls):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    for offset in (1e6, 1e11):
+        with pytest.raises(ValueError, match="subtract the column means"):
+            cls("linear", landmarks="all").fit(X + offset, y)
+    with pytest.raises(ValueError, match="multiply what the measure compares"):
+        cls("linear", landmarks="all").fit(X * 1e-155, y)
+    with pytest.raises(ValueError, match="weights count objects"):
+        cls("linear", landmarks="all").fit(X, y, sample_weight=np.full(60, 1e300))
