@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
-from krein.core.calibration import fit_temperature
+from krein.core.gaussian import Sample
+from krein.core.prune import discriminant_on
 from krein.estimators.calibration import CalibrationSample, stratified_folds
 
 from .conftest import equal_models, make_words
@@ -85,23 +86,41 @@ def test_the_calibration_sample_is_compared_no_more_than_others(name, table, few
         assert calibrated(name).fit(*data).kernel_evaluations_ == raw.kernel_evaluations_
 
 
-@pytest.mark.parametrize("name", ["IKFD", "IKFD ovr", "IKQD"])
-def test_moments_less_a_tenth_are_a_fit_without_it(name, table, few_candidates):
+@pytest.mark.parametrize("shrinkage", ["auto", 0.2])
+@pytest.mark.parametrize("name", ["IKFD", "IKFD pruned", "IKFD ovr", "IKQD"])
+def test_left_out_scores_are_nearly_those_of_a_fit_without_the_object(
+    name, shrinkage, table, few_candidates
+):
+    if shrinkage != "auto" and name in ("IKFD pruned", "IKQD"):
+        pytest.skip("which landmarks go, and each class's own share, change from fit to fit")
     _, words, labels = table
-    clf = calibrated(name).fit(words, labels)
-    sample = CalibrationSample.of(N, GIVEN).among(np.arange(N))
-    codes = np.searchsorted(clf.classes_, labels[sample])
-    folds = stratified_folds(codes, None, np.random.default_rng(0))
-    scores = np.empty((len(sample), 3))
-    for fold in range(10):
-        held = sample[folds == fold]
-        rest = np.setdiff1d(np.arange(N), held)
-        without = clone(MODELS[name]).set_params(landmarks=np.searchsorted(rest, GIVEN))
-        without.fit([words[i] for i in rest], labels[rest])
-        scores[folds == fold] = without.decision_function([words[i] for i in held])
-    np.testing.assert_allclose(
-        clf.temperature_, fit_temperature(scores, codes, clf._family().log_proba), rtol=1e-6
-    )
+    clf = calibrated(name).set_params(shrinkage=shrinkage).fit(words, labels)
+    passed = clf.stream_.passed
+    landmarks = clf.stream_.landmarks
+    sample = Sample.of(landmarks.space, passed.values, passed.codes, passed.weights)
+    family = clf._family()
+    family = family.chosen(landmarks.space, clf.stream_.moments, sample).family
+    scores, objects = clf._left_out_scores(family, sample)
+    found = family.log_proba(scores)
+    for place in range(0, len(objects), len(objects) // 6):
+        i = passed.indices[objects.rows[place]]
+        rest = np.arange(N) != i
+        kept = np.flatnonzero(np.isin(clf.stream_.landmarks.indices, clf.landmarks_))
+        moments = clf.stream_.moments - family.moments(
+            landmarks.space,
+            clf.stream_.moments.origin,
+            sample.values[objects.rows[[place]]],
+            sample.codes[objects.rows[[place]]],
+        )
+        assert moments.total == rest.sum()
+        if name == "IKFD pruned":
+            model = family.discriminant(moments)
+            dual, b = discriminant_on(kept, landmarks.space, moments, model, family.shrinkage)
+            values = sample.values[objects.rows[[place]]][:, kept]
+            expected = clf.space_.similarities(values) @ dual + b
+        else:
+            expected = family.scorer(landmarks.space, moments)(sample.values[objects.rows[[place]]])
+        np.testing.assert_allclose(found[place], family.log_proba(expected)[0], atol=0.01)
 
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
@@ -132,12 +151,10 @@ def test_a_class_whose_sample_weighs_nothing(make, weighed, table, few_candidate
         assert clf.temperature_ == 1  # nobody else has a say
 
 
-def test_a_class_of_one_object_in_the_sample_is_held_out_where_there_are_others():
-    codes, rng = np.array([0, 0, 0, 1, 2]), np.random.default_rng(0)
-    assert stratified_folds(codes, None, rng)[3] == -1
-    folds = stratified_folds(codes, None, rng, totals=np.array([9.0, 5.0, 1.0]))
-    assert folds[3] >= 0
-    assert folds[4] == -1  # the only one there is
+def test_a_class_of_one_object_is_never_held_out():
+    codes, values = np.array([0, 0, 0, 1, 2]), np.random.default_rng(0).normal(size=(5, 3))
+    assert stratified_folds(values, codes, None)[3:].tolist() == [-1, -1]
+    assert (stratified_folds(values, codes, None)[:3] >= 0).all()
 
 
 def test_which_objects_are_in_the_calibration_sample():

@@ -1,14 +1,11 @@
 """How sure a model may be: the temperature that suits scores of objects it has not seen.
 
-Of few objects all are in the calibration sample, and models are learned anew without a tenth of
-them. Of many some thousand are: sums over all objects less those of a tenth of the sample make a
-model that has not seen that tenth and is, but for it, the model itself. A model of the sample alone
-would not do: what is learned from fewer objects may be far less sure.
+Where left-out scores are known in closed form, as for Gaussian classes, or to first order, a sample
+of some thousand objects is enough. PCVM of few objects is learned anew without a tenth of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,7 +104,8 @@ def cross_fit(
     """Return the temperature, from scores of objects that the scoring model never saw.
 
     Ten folds over the values (N, m) of all objects, so no pair is compared again. A landmark in
-    the held-out fold is left out as a landmark too: a new object is never its own landmark.
+    the held-out fold is left out as a landmark too: a new object is never its own landmark. 1 where
+    nobody can be held out.
     """
     space, places = landmarks.space, landmarks.indices
 
@@ -120,23 +118,7 @@ def cross_fit(
         scorer = family.learn(part, classes, values[np.ix_(~held, kept)], codes[~held], w)
         return lambda V: scorer(V[:, kept])
 
-    return held_out_temperature(family, values, codes, weights, learn)
-
-
-def held_out_temperature(
-    family: Family,
-    values: Array,
-    codes: Codes,
-    weights: Array | None,
-    learn: Callable[[NDArray[np.bool_]], Scorer],
-    totals: Array | None = None,
-) -> float:
-    """Return the temperature of the scores that `learn` gives without those held out.
-
-    1 where nobody can be held out. `totals` (C,) is the weight of each class, where there are more
-    objects than these.
-    """
-    folds = stratified_folds(values, codes, weights, totals)
+    folds = stratified_folds(values, codes, weights)
     fair = folds >= 0
     if not fair.any():
         return 1.0
@@ -152,9 +134,7 @@ def held_out_temperature(
     return fit_temperature(scores[fair], codes[fair], family.log_proba, w)
 
 
-def stratified_folds(
-    values: Array, codes: Codes, weights: Array | None, totals: Array | None = None
-) -> Codes:
+def stratified_folds(values: Array, codes: Codes, weights: Array | None) -> Codes:
     """Deal the objects of each class out to the folds, going round in the order of their values.
 
     Neither the order of the objects nor that of the landmarks has a say: the order is that of
@@ -164,9 +144,6 @@ def stratified_folds(
     counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
     counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
     with_others = counts[codes] > 1
-    if totals is not None:  # others of the class may be outside the sample
-        own = 1.0 if weights is None else weights
-        with_others |= totals[codes] - own > 1e-9 * totals[codes]
     dealt = np.flatnonzero(counted & with_others)
     ascending = np.sort(values[dealt], axis=1)  # so that sums are those of any order of columns
     middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)

@@ -23,7 +23,6 @@ from ..measures import Measure
 from .base import LandmarkEstimator
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
-
 MOST_OBJECTS = 1e15
 """A larger sum of weights cannot count single objects."""
 
