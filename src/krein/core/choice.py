@@ -45,6 +45,19 @@ def choose_linear(moments: ClassMoments, lam: Array, objects: LeftOutObjects) ->
 
     Where most objects are landmarks, "similarities" is the only target whose left-out scores are
     exact, and the only candidate. O(n·r² + r³) per target, O(n·r·C) per amount.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.choice import choose_linear
+    >>> from krein.core.left_out import LeftOutObjects
+    >>> from krein.core.moments import ClassMoments
+    >>> y = np.arange(60) % 2
+    >>> B = np.random.default_rng(0).normal(size=(60, 50))  # nearly as many dimensions as objects
+    >>> B[:, 0] += 2 * y
+    >>> moments = ClassMoments.of(B, y, 2)
+    >>> choose_linear(moments, np.ones(50), LeftOutObjects.of(moments, B, y)).covariance.amount > 0.1
+    True
     """
     if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2:
         return None
