@@ -56,7 +56,8 @@ def choose_linear(moments: ClassMoments, lam: Array, objects: LeftOutObjects) ->
     >>> B = np.random.default_rng(0).normal(size=(60, 50))  # nearly as many dimensions as objects
     >>> B[:, 0] += 2 * y
     >>> moments = ClassMoments.of(B, y, 2)
-    >>> choose_linear(moments, np.ones(50), LeftOutObjects.of(moments, B, y)).covariance.amount > 0.1
+    >>> objects = LeftOutObjects.of(moments, B, y)
+    >>> choose_linear(moments, np.ones(50), objects).covariance.amount > 0.1
     True
     """
     if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2:
