@@ -64,7 +64,7 @@ def choose_linear(moments: ClassMoments, lam: Array, objects: LeftOutObjects) ->
         return None
     if not _has_scatter(moments):
         return None
-    dense = 2 * len(objects.places) > len(objects)
+    dense = 2 * objects.weights[objects.places].sum() > objects.weights.sum()
     best: Choice | None = None
     targets: tuple[Target, ...] = TARGETS[:1] if dense else TARGETS
     for target in targets:
