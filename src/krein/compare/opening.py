@@ -118,7 +118,7 @@ def try_symmetry(
 
     None where a cache shows that this was tried before.
     """
-    if was_made(cache) and measure.accepts != "values":
+    if cache is not None and measure.cacheable and was_made(cache):
         return objects, 0
     return measure.check_symmetry(objects, symmetrize)
 
@@ -132,7 +132,7 @@ def open_cache(
     folder: str | PathLike[str] | None, measure: Measure, symmetrize: bool
 ) -> BlockCache | None:
     """Return the store of finished blocks, None without one or where values are given."""
-    if folder is None or measure.accepts == "values":
+    if folder is None or not measure.cacheable:
         return None
     return BlockCache(folder, measure, averages(measure, symmetrize))
 

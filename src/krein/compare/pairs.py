@@ -52,7 +52,7 @@ class Pairs:
     `n_jobs` is the number of workers: threads where the measure releases Python's lock, processes
     where not (None: all processors, or this process alone). `cache` is a store of finished blocks;
     what it serves is counted as `reused`. `symmetrize` averages both directions of a measure that
-    is not symmetric, at twice the comparisons. `evaluate` compares elsewhere, on a cluster say.
+    is not symmetric, at twice the comparisons. `evaluate` compares a block on another machine.
 
     Examples
     --------
@@ -159,9 +159,7 @@ class Pairs:
         rows, cols = np.asarray(rows, dtype=np.intp), np.asarray(cols, dtype=np.intp)
         same = self.others is self.objects and np.array_equal(rows, cols)
         n = len(rows)
-        # given values are read as they are: mirrored ones would be symmetrised in silence
-        given = self.measure.accepts == "values"
-        mirrored = same and self.symmetric and n > TRIANGLE_ROWS and not given
+        mirrored = same and self.symmetric and n > TRIANGLE_ROWS and self.measure.mirrored
         size = self.block_rows(len(cols))
         if mirrored:
             size = min(size, max(TRIANGLE_ROWS, -(-n // 16)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..compare.opening import averages, open_cache
 from ..compare.pairs import Array, Indices, Pairs, with_known
-from ..measures import Measure, PairError
+from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import Objects
 
 Value = TypeVar("Value")
@@ -101,15 +100,21 @@ class Chunk:
             return self.objects
         try:
             return measure.check(self.objects)
+        except RefusedObject as error:
+            raise ObjectError(f"{self.where(error.row)}: {_reason(error)}") from error
         except (TypeError, ValueError) as error:
+            # the measure does not say which object: the first that is refused alone, if one is
             for i in range(len(self)):
                 try:
                     measure.check(self.objects[i : i + 1])
                 except (TypeError, ValueError) as alone:
-                    # measures count the objects they are given: here there is one
-                    told = re.sub(r"^(\w+) 0\b", r"this \1", str(alone))
-                    raise ObjectError(f"{self.where(i)}: {told}") from error
+                    raise ObjectError(f"{self.where(i)}: {_reason(alone)}") from error
             raise ObjectError(f"from {self.where(0)} on: {error}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return why an object was refused, without its position among those that were checked."""
+    return f"this {error.kind} {error.reason}" if isinstance(error, RefusedObject) else str(error)
 
 
 @dataclass(frozen=True)
@@ -202,6 +207,20 @@ class LandmarkColumns:
             told = f"{chunk.where(error.row)}, with {landmark}: {error.reason}"
             raise ObjectError(told) from error
         return Counted(values, len(objects), pairs.counter.compared, pairs.counter.reused)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; Dask is not imported to find out.
+
+    Examples
+    --------
+    >>> from krein.data.chunk import is_dask
+    >>> is_dask(["house", "mouse"])
+    False
+    """
+    return any(
+        base.__module__.partition(".")[0] in ("dask", "dask_expr") for base in type(X).__mro__
+    )
 
 
 def aligned(part: Any) -> Any:

@@ -70,8 +70,8 @@ def current_client() -> Iterator[Any]:
             threads_per_worker=processors(),
             dashboard_address="127.0.0.1:0",
             set_as_default=False,
-        ) as own:
-            yield own
+        ) as temporary:
+            yield temporary
         return
     yield client
 
@@ -83,7 +83,7 @@ def alive(client: Any) -> None:
 
 
 def count_threads(client: Any) -> int:
-    """Return how many tasks run at a time; raise where there is nobody to work."""
+    """Return how many tasks run at a time; raise where there are no workers."""
     alive(client)
     threads = sum(client.nthreads().values())
     if not threads:

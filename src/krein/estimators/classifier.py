@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from ..compare.pairs import block_rows
 from ..core.checks import Array
 from ..core.family import ClassWeights, Codes, Family
-from ..data.daskcollections import is_dask
+from ..data.chunk import is_dask
 from ..data.dataset import Dataset, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import get_rule
@@ -125,7 +125,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             sample_weight,
             measure=measure,
             n_jobs=self.n_jobs,
-            cache=None if measure.accepts == "values" else self.cache,
+            cache=self.cache,
             verbose=self.verbose,
             symmetrize=self.symmetrize,
         )

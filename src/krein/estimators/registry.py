@@ -21,7 +21,7 @@ class ModelFamily:
     about: str
     """What it is, for the help of the command."""
     calibrate: bool = False
-    """Whether its probabilities need calibration, so that it is on unless somebody says no."""
+    """Whether its probabilities need calibration, so that it is on by default."""
 
 
 MODELS: dict[str, ModelFamily] = {

@@ -44,6 +44,35 @@ class PairError(ValueError):
         return f"row object {self.row} and column object {self.col}: {self.reason}"
 
 
+class RefusedObject(ValueError):
+    """An object that a measure cannot compare: `kind` is what it is, `row` which, `reason` why.
+
+    `Measure.check` raises it with the position among the objects that it was given. What read them
+    from a file or a partition tells instead where the object came from.
+
+    Examples
+    --------
+    >>> from krein.measures import RefusedObject, get_measure
+    >>> try:
+    ...     get_measure("compression").check(["abc", ""])
+    ... except RefusedObject as error:
+    ...     print(error, error.row, error.reason, sep=" | ")
+    ...
+    text 1 is empty | 1 | is empty
+    """
+
+    def __init__(self, kind: str, row: int, reason: str) -> None:
+        super().__init__(kind, row, reason)
+        self.kind, self.row, self.reason = kind, int(row), reason
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.row} {self.reason}"
+
+
+class RefusedType(RefusedObject, TypeError):
+    """An object that is of another type than the measure compares."""
+
+
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
     """The objects at `indices`: rows of an array, or items of a list.
 
@@ -80,6 +109,32 @@ def joined(parts: Sequence[Any]) -> Any:
 def unframed(objects: Any) -> Any:
     """Return a data frame or a column of one as an array, anything else as it is."""
     return objects.to_numpy() if hasattr(objects, "to_numpy") else objects
+
+
+def as_list(objects: Any, what: str) -> list[str]:
+    """Return `objects` as a list of strings, or name the first that is none.
+
+    Takes lists, arrays (one column is read as flat) and pandas columns.
+    """
+    if isinstance(objects, str | bytes):
+        raise TypeError(f"one {what} alone was given; {what}s come as a list")
+    objects = unframed(objects)
+    if isinstance(objects, np.ndarray):
+        if objects.ndim == 2 and objects.shape[1] == 1:
+            objects = objects[:, 0]
+        if objects.ndim != 1:
+            raise ValueError(f"{what}s come as a list; got an array of shape {objects.shape}")
+        objects = objects.tolist()
+    strings = list(objects)
+    for row, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
+    return strings
+
+
+def excerpt(text: str, length: int = 12) -> str:
+    """Return the beginning of `text`, in quotes, to recognise it by."""
+    return repr(text if len(text) <= length else text[:length] + "…")
 
 
 def plain(value: Any) -> Any:
@@ -131,7 +186,15 @@ class Measure(ABC):
     expensive: ClassVar[bool] = True
     """Whether a pair costs more than the arithmetic on its value."""
     accepts: ClassVar[str] = "objects"
-    """What scikit-learn calls X: "objects" of any kind, "vectors", or "values" given by pair."""
+    """What X is to scikit-learn: "objects" of any kind, "vectors", or "values" given by pair."""
+    cacheable: ClassVar[bool] = True
+    """Whether finished blocks are worth keeping; not where the values are there already."""
+    mirrored: ClassVar[bool] = True
+    """Whether half of a symmetric block may be filled in from the other half."""
+    reads_files: ClassVar[bool] = False
+    """Whether `check` takes the path of a file or a large memory map, and reads it by block."""
+    most_candidates: ClassVar[int | None] = None
+    """Among how many objects landmarks are chosen at most, where not all are in memory."""
     block_pairs: ClassVar[int] = 2**18
     """How many pairs make a block: enough that a call costs nothing beside them, few enough
     to share out among threads, to stay near the processor, and to lose little in a crash."""
@@ -143,7 +206,7 @@ class Measure(ABC):
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
-        axis) or a list. Raise a `ValueError` or `TypeError` that names the object at fault.
+        axis) or a list. Raise a `RefusedObject` where one of them is at fault.
         """
 
     def check_alike(self, A: Objects, B: Objects) -> None:  # noqa: B027 - most have no such rule
@@ -176,11 +239,11 @@ class Measure(ABC):
     def among(
         self,
         objects: Objects,
-        own: NDArray[np.intp],
+        indices: NDArray[np.intp],
         others: NDArray[np.intp],
         n_objects: int,
     ) -> Objects:
-        """Return objects, numbered `own` of all, as they are compared with those at `others`."""
+        """Return objects, at `indices` of all, as they are compared with those at `others`."""
         return objects
 
     def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:

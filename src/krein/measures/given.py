@@ -1,4 +1,4 @@
-"""Values that somebody has computed already, as a measure: an object is a row of them.
+"""Values that the user supplies, as a measure: an object is a row of them.
 
 To be compared with others an object has to stand for a column. In an N×N matrix, object i is row i
 and column i. Of N×m values the columns are the landmarks, which the user names. A fitted model
@@ -123,6 +123,10 @@ class Given(Measure):
     releases_gil: ClassVar[bool] = True
     expensive: ClassVar[bool] = False
     accepts: ClassVar[str] = "values"
+    cacheable: ClassVar[bool] = False
+    mirrored: ClassVar[bool] = False  # that would symmetrise in silence what a user gave
+    reads_files: ClassVar[bool] = True
+    most_candidates: ClassVar[int | None] = 2_000  # values of all pairs of them are held at once
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -136,14 +140,14 @@ class Given(Measure):
         matrix = as_matrix(objects)
         return GivenRows(matrix, matrix.shape[1])
 
-    def among(self, objects: Any, own: Indices, others: Indices, n_objects: int) -> GivenRows:
+    def among(self, objects: Any, indices: Indices, others: Indices, n_objects: int) -> GivenRows:
         """Let objects stand for columns where there is a column for each of all objects."""
         if objects.width != n_objects:
             return objects
         if len(others) == n_objects:
-            return replace(objects, columns=np.asarray(own))
+            return replace(objects, columns=np.asarray(indices))
         some = objects.matrix[objects.own_rows[:, None], others]
-        return GivenRows(some, objects.width, columns=np.searchsorted(others, own))
+        return GivenRows(some, objects.width, columns=np.searchsorted(others, indices))
 
     def check_symmetry(self, objects: Any, symmetrize: bool) -> tuple[GivenRows, int]:
         """Refuse a square matrix that is not symmetric, not finite, or a negative distance."""
@@ -185,7 +189,6 @@ class Given(Measure):
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the values of rows A at the columns of B. A value that is none is refused."""
-        assert isinstance(A, GivenRows)
         columns = B.columns
         if columns is None:
             raise self._no_columns(A.width)
@@ -197,7 +200,6 @@ class Given(Measure):
 
     def diagonal(self, A: Objects) -> Array:
         """Return the value of each object with itself."""
-        assert isinstance(A, GivenRows)
         values: Array = np.asarray(A.matrix[A.own_rows, A.columns], dtype=np.float64)
         wrong = find_wrong(values[:, None], self.kind)
         if wrong is not None:

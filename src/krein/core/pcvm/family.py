@@ -141,8 +141,8 @@ class PCVMFamily:
             z = scores[:, 1] - scores[:, 0]
             return np.column_stack([log_ndtr(-z), log_ndtr(z)])
         if self.one_against_rest or self.probit:
-            own = log_ndtr(scores)
-            found: Array = own - logsumexp(own, axis=1, keepdims=True)
+            each = log_ndtr(scores)
+            found: Array = each - logsumexp(each, axis=1, keepdims=True)
             return found
         return log_proba_joint(scores)
 
