@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -174,6 +175,29 @@ class LandmarkColumns:
 
     def values(self, chunk: Chunk) -> Counted[Array]:
         """Return the values of the chunk to the landmarks; an error names the object."""
+        pairs = self._pairs(chunk)
+        cols = np.arange(len(self))
+
+        def compare(places: Indices) -> Array:
+            return pairs.values(places, cols)
+
+        with self._naming(chunk, "landmark"):
+            if len(self.known_rows):
+                rows = chunk.start + np.arange(len(chunk))
+                values = with_known(rows, self.known_rows, self.known, compare)
+            else:
+                values = compare(np.arange(len(chunk)))
+        return Counted(values, len(chunk), pairs.counter.compared, pairs.counter.reused)
+
+    def each(self, chunk: Chunk, places: Indices, columns: Indices) -> Counted[Array]:
+        """Return the values (n, k) of the objects at `places` of the chunk, each with its own k."""
+        pairs = self._pairs(chunk)
+        with self._naming(chunk, "known object"):
+            values = pairs.each(places, columns)
+        return Counted(values, len(places), pairs.counter.compared, pairs.counter.reused)
+
+    def _pairs(self, chunk: Chunk) -> Pairs:
+        """Return the pairs of a chunk with the landmarks."""
         objects = chunk.in_form(self.measure)
         try:
             landmarks = self.measure.landmarks_for(objects, self.landmarks)
@@ -183,7 +207,7 @@ class LandmarkColumns:
             raise ObjectError(f"{chunk.where(0)}: {error}") from error
         if self.cache is not None and self._opened is None:
             self._opened = open_cache(self.cache, self.measure, self.symmetrize)
-        pairs = Pairs(
+        return Pairs(
             self.measure,
             objects,
             landmarks,
@@ -191,22 +215,16 @@ class LandmarkColumns:
             cache=self._opened,
             symmetrize=averages(self.measure, self.symmetrize),
         )
-        cols = np.arange(len(self))
 
-        def compare(places: Indices) -> Array:
-            return pairs.values(places, cols)
-
+    @contextmanager
+    def _naming(self, chunk: Chunk, what: str) -> Iterator[None]:
+        """Name the objects of a pair that cannot be compared."""
         try:
-            if len(self.known_rows):
-                rows = chunk.start + np.arange(len(objects))
-                values = with_known(rows, self.known_rows, self.known, compare)
-            else:
-                values = compare(np.arange(len(objects)))
+            yield
         except PairError as error:
-            landmark = f"landmark {error.col} (object {self.indices[error.col]})"
-            told = f"{chunk.where(error.row)}, with {landmark}: {error.reason}"
+            other = f"{what} {error.col} (object {self.indices[error.col]})"
+            told = f"{chunk.where(error.row)}, with {other}: {error.reason}"
             raise ObjectError(told) from error
-        return Counted(values, len(objects), pairs.counter.compared, pairs.counter.reused)
 
 
 def is_dask(X: Any) -> bool:

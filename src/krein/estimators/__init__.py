@@ -2,6 +2,7 @@
 
 from .ikfd import IKFD
 from .ikqd import IKQD
+from .krein import KreinClassifier
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 from .pcvm import PCVM
 from .persist import load
@@ -11,6 +12,7 @@ __all__ = [
     "IKQD",
     "PCVM",
     "IndefiniteKernelPCA",
+    "KreinClassifier",
     "NystromMap",
     "PseudoEuclideanEmbedding",
     "load",

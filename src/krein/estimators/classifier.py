@@ -18,7 +18,7 @@ from ..core.family import ClassWeights, Codes, Family
 from ..data.chunk import is_dask
 from ..data.dataset import Dataset, Survey, encode
 from ..data.opening import in_memory, open_data
-from ..landmarks import get_rule
+from ..landmarks import Rule, get_rule
 from ..measures import Measure
 from .base import LandmarkEstimator
 from .selection import Comparing, LandmarkChoice, choose_landmarks
@@ -159,12 +159,16 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     def _comparing(self, measure: Measure) -> Comparing:
         return Comparing(measure, self.symmetrize, self.cache, self.n_jobs, self.verbose)
 
+    def _rule(self, data: Dataset) -> Rule:
+        """Return the rule that chooses landmarks of a data set."""
+        return get_rule(self.landmarks, self.n_landmarks)
+
     def _choose(self, data: Dataset) -> LandmarkChoice:
         """Choose landmarks for this classifier, among objects of positive weight."""
         measure = self._measure()
         chosen = choose_landmarks(
             data,
-            get_rule(self.landmarks, self.n_landmarks),
+            self._rule(data),
             self._comparing(measure),
             self._rng(),
             classes=self.classes_,

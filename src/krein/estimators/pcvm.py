@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from ..core.checks import Array, Indices
-from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.pcvm.basis import BasisFunction, basis_values
 from ..core.pcvm.family import PCVMFamily, both_scores
@@ -25,37 +23,13 @@ from ..core.pcvm.model import (
 )
 from ..core.pcvm.powers import POWERS
 from ..core.pcvm.rows import Features
-from ..core.space import LandmarkSpace
-from ..data.chunk import Chunk, Counted, LandmarkColumns
-from ..data.dataset import Dataset, FeatureBlock
+from ..data.dataset import Dataset
 from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
-from .classifier import LandmarkClassifier, codes_of
+from .classifier import LandmarkClassifier
 from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
-
-
-@dataclass(frozen=True)
-class FeatureTerm:
-    """Values of a chunk, which basis functions are made of, and the moments of its coordinates."""
-
-    columns: LandmarkColumns
-    space: LandmarkSpace
-    origin: Array
-    classes: NDArray[Any]
-    class_weights: Array | None
-
-    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
-        """Compare the chunk with the landmarks."""
-        found = self.columns.values(chunk)
-        codes = codes_of(chunk.labels, self.classes)
-        weights = chunk.weights
-        if self.class_weights is not None:
-            each = self.class_weights[codes]
-            weights = each if weights is None else weights * each
-        B = self.space.coordinates(found.value)
-        moments = ClassMoments.of(B, codes, len(self.classes), origin=self.origin)
-        return found.holding(FeatureBlock(found.value, codes, weights, moments))
+from .values import FeatureTerm
 
 
 class PCVM(LandmarkClassifier):

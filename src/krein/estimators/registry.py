@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from .classifier import LandmarkClassifier
 from .ikfd import IKFD
 from .ikqd import IKQD
+from .krein import KreinClassifier
 from .pcvm import PCVM
 
 
@@ -25,6 +26,7 @@ class ModelFamily:
 
 
 MODELS: dict[str, ModelFamily] = {
+    "auto": ModelFamily(KreinClassifier, "three models and a second look; the one to begin with"),
     "ikfd": ModelFamily(IKFD, "one pass, linear boundaries", calibrate=True),
     "ikqd": ModelFamily(IKQD, "one pass, curved boundaries", calibrate=True),
     "pcvm": ModelFamily(PCVM, "often the most accurate, in several passes"),

@@ -45,6 +45,19 @@ class LandmarkChoice:
     counter: Counter
     family: Family | None = None  # with what the rule has chosen on the way
 
+    def restricted(self, kept: Indices) -> LandmarkChoice:
+        """Return the choice with the landmarks at these places alone."""
+        return replace(
+            self,
+            landmarks=self.landmarks.restricted(kept),
+            landmark_classes=self.landmark_classes[kept],
+            selection=replace(self.selection, indices=self.selection.indices[kept]),
+        )
+
+    def at(self, rows: Indices) -> LandmarkChoice:
+        """Return the choice where the landmarks are at other rows, as among fewer objects."""
+        return replace(self, landmarks=replace(self.landmarks, indices=rows))
+
 
 @dataclass(frozen=True)
 class Comparing:

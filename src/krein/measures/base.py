@@ -263,6 +263,37 @@ class Measure(ABC):
         """Whether every value is in memory already, so that reading all of them costs nothing."""
         return False
 
+    def comparable(self, objects: Objects) -> bool:
+        """Whether these training objects can be compared with each other."""
+        return True
+
+    def each(self, A: Objects, B: Objects, columns: NDArray[np.intp]) -> Array:
+        """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
+
+        What a second look asks for: every object has its own candidates. The default is a block of
+        one row at a time; a measure whose calls are costly may do better.
+        """
+        values = np.empty(columns.shape)
+        for i, row in enumerate(columns):
+            try:
+                values[i] = self.block(take(A, np.array([i])), take(B, row))[0]
+            except PairError as error:
+                raise PairError(i, error.col, error.reason) from error
+        return values
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return a number (N,) for each object that its contents decide, not its place.
+
+        The place where contents cannot be told, as for an object that holds an open file.
+        """
+        from .contents import fingerprint
+
+        try:
+            found = b"".join(fingerprint(item)[:8] for item in objects)
+        except TypeError:
+            return np.arange(len(objects), dtype=np.uint64)
+        return np.frombuffer(found, dtype=np.uint64)
+
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}

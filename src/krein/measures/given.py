@@ -102,6 +102,14 @@ class GivenRows:
             values = (values + self.matrix[columns[:, None], self.own_rows].T) / 2
         return np.ascontiguousarray(values)
 
+    def read_each(self, columns: Indices) -> Array:
+        """Return the values (n, k) of row i at `columns[i]` as float64."""
+        rows = self.own_rows[:, None]
+        values = np.asarray(self.matrix[rows, columns], dtype=np.float64)
+        if self.average:
+            values = (values + self.matrix[columns, rows]) / 2
+        return values
+
 
 @dataclass(frozen=True)
 class Given(Measure):
@@ -205,6 +213,35 @@ class Given(Measure):
         if wrong is not None:
             raise PairError(wrong[0], wrong[0], f"the value is {values[wrong[0]]:g}")
         return values
+
+    def comparable(self, objects: Any) -> bool:
+        """Whether there is a column for each: not where those of landmarks alone are given."""
+        return objects.columns is not None
+
+    def each(self, A: Objects, B: Objects, columns: Indices) -> Array:
+        """Return the values of row i of A with the objects `columns[i]` of B."""
+        assert isinstance(A, GivenRows)
+        if B.columns is None:
+            raise self._no_columns(A.width)
+        values = A.read_each(B.columns[columns])
+        wrong = find_wrong(values, self.kind)
+        if wrong is not None:
+            raise PairError(*wrong, f"the value is {values[wrong]:g}")
+        return values
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return the place of each object in the order of its row sums.
+
+        Neither the order of the rows nor the unit of the values changes it. Sums are taken in
+        extended precision, so that the order of the columns does not either.
+        """
+        assert isinstance(objects, GivenRows)
+        sums = np.empty(len(objects))
+        for start in range(0, len(objects), TILE):
+            part = objects.matrix[objects.own_rows[start : start + TILE]]
+            sums[start : start + TILE] = part.sum(axis=1, dtype=np.longdouble)
+        _, keys = np.unique(sums, return_inverse=True)
+        return keys.astype(np.uint64)
 
     def _no_columns(self, width: int) -> ValueError:
         return ValueError(
