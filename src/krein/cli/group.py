@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import click
 
-from .. import __version__
+from ..version import __version__
 from .errors import told
 
 _COMMANDS = {

@@ -9,8 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ..compare.opening import averages, open_cache
-from ..compare.pairs import Array, Indices, Pairs, with_known
+from ..compare.pairs import Array, Indices, Pairs, averages, open_cache, with_known
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import Objects
 
