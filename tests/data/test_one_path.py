@@ -3,6 +3,7 @@
 import mmap
 import os
 import warnings
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import krein.data.featurefile
 from krein import IKFD, IKQD, PCVM
 from krein.compare.workers import processors
+from krein.core.moments import ClassMoments
+from krein.data.chunk import Counted, aligned
 from krein.io import open_source
 
 from .conftest import equal_models, make_words
@@ -141,3 +144,30 @@ def test_systems_without_posix_calls_give_the_same(monkeypatch, tmp_path, few_ca
     labels = (points[:, 0] > 0).astype(int)
     a, b = (IKFD(landmarks=range(8)).fit(X, labels) for X in (points, mapped))
     equal_models(a, b, points[:50])
+
+
+def test_what_comes_out_of_a_message_is_aligned():
+    def unaligned(values):
+        room = np.zeros(values.nbytes + 1, dtype=np.uint8)
+        found = room[1:].view(values.dtype).reshape(values.shape)
+        found[...] = values
+        assert not found.flags.aligned
+        return found
+
+    B = np.random.default_rng(0).normal(size=(50, 3))
+    moments = ClassMoments.of(B, np.arange(50) % 2, 2, origin=np.zeros(3))
+    sent = Counted(
+        replace(moments, **{f.name: unaligned(getattr(moments, f.name)) for f in fields(moments)}),
+        50,
+        150,
+    )
+    for item in (sent.value, [unaligned(B), unaligned(B)], unaligned(B), sent):
+        found = aligned(item)
+        value = found.value if isinstance(found, Counted) else found
+        parts = value if isinstance(value, list) else [value]
+        if isinstance(value, ClassMoments):
+            parts = [getattr(value, f.name) for f in fields(value)]
+            np.testing.assert_array_equal(value.gram(), moments.gram())
+        assert all(part.flags.aligned and part.flags.c_contiguous for part in parts)
+    assert aligned(moments) is moments  # nothing is copied without need
+    assert aligned(["a", "b"]) == ["a", "b"]
