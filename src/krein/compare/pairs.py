@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from os import PathLike
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..measures import Measure, PairError, take
 from ..measures.base import Array, Objects
+from .cache import BlockCache, was_made
 from .progress import progress
 from .workers import count_workers, in_order, in_process
-
-if TYPE_CHECKING:
-    from .cache import BlockCache
 
 Result = TypeVar("Result")
 Indices = NDArray[np.intp]
@@ -318,6 +317,32 @@ class StoredBlocks:
         if cols.ndim == 2:
             return self.cache.key("each", self.rows[rows], self.cols[cols.ravel()])
         return self.cache.key("block", self.rows[rows], self.cols[cols])
+
+
+def try_symmetry(
+    measure: Measure, objects: Objects, symmetrize: bool, cache: str | PathLike[str] | None
+) -> tuple[Objects, int]:
+    """Return the objects, and how many pairs were compared to see that both directions agree.
+
+    None where a cache shows that this was tried before.
+    """
+    if cache is not None and measure.cacheable and was_made(cache):
+        return objects, 0
+    return measure.check_symmetry(objects, symmetrize)
+
+
+def averages(measure: Measure, symmetrize: bool) -> bool:
+    """Whether both directions of a pair are compared: not where they are known to be equal."""
+    return symmetrize and not (measure.symmetric and measure.one_direction)
+
+
+def open_cache(
+    folder: str | PathLike[str] | None, measure: Measure, symmetrize: bool
+) -> BlockCache | None:
+    """Return the store of finished blocks, None without one or where values are given."""
+    if folder is None or not measure.cacheable:
+        return None
+    return BlockCache(folder, measure, averages(measure, symmetrize))
 
 
 def block_rows(measure: Measure, n_cols: int) -> int:

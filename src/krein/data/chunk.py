@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ..compare.opening import averages, open_cache
-from ..compare.pairs import Array, Indices, Pairs, with_known
+from ..compare.pairs import Array, Indices, Pairs, averages, open_cache, with_known
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import Objects
 
@@ -241,11 +240,19 @@ def is_dask(X: Any) -> bool:
     )
 
 
-def aligned(part: Any) -> Any:
-    """Return an array whose entries begin where the processor expects them, anything else as is.
+def aligned(item: Any) -> Any:
+    """Return arrays contiguous, their entries where the processor expects them; others as they are.
 
-    What comes out of a message may begin at any byte. BLAS then rounds differently.
+    What comes out of a message may begin at any byte, and BLAS rounds it differently then. Looks
+    into dataclasses and lists of arrays, such as the sums of a pass.
     """
-    if isinstance(part, np.ndarray) and part.dtype != object:
-        return np.require(part, requirements=["C", "A"])
-    return part
+    if isinstance(item, np.ndarray):
+        return item if item.dtype == object else np.require(item, requirements=["C", "A"])
+    if isinstance(item, list | tuple) and len(item) and isinstance(item[0], np.ndarray):
+        return type(item)(aligned(part) for part in item)
+    if is_dataclass(item) and not isinstance(item, type):
+        old = {part.name: getattr(item, part.name) for part in fields(item) if part.init}
+        new = {name: aligned(part) for name, part in old.items()}
+        moved = {name: part for name, part in new.items() if part is not old[name]}
+        return replace(item, **moved) if moved else item
+    return item

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.opening import checked_objects, try_symmetry
-from ..compare.pairs import Array
+from ..compare.pairs import Array, try_symmetry
 from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
-from ..measures.base import joined
+from ..measures.base import checked_objects, joined
 from .chunk import Chunk, ProvenanceRange, is_dask
 from .daskcollections import DaskCollection, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Dataset

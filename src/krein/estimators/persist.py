@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .. import __version__, landmarks
+from .. import landmarks
 from ..core.candidates import CandidateSpace
 from ..core.convert import LandmarkCentre
 from ..core.embedding import Embedding
@@ -27,6 +27,7 @@ from ..io.modelfile import ModelFileError, read_model, write_model
 from ..landmarks import Rule, Selection
 from ..measures import Measure, available, get_measure
 from ..measures.given import GivenColumns
+from ..version import __version__
 from .base import LandmarkEstimator
 from .gaussian import Stream
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compare.opening import averages, open_cache, try_symmetry
-from ..compare.pairs import Counter, Pairs
+from ..compare.pairs import Counter, Pairs, averages, open_cache, try_symmetry
 from ..core.checks import Array, Indices, check_landmarks
 from ..core.family import Codes, Family
 from ..core.space import LandmarkSpace

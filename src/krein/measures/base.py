@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -297,3 +298,31 @@ class Measure(ABC):
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}
+
+
+def checked_objects(measure: Measure, X: Any) -> Objects:
+    """Return the objects in the measure's form, one for every row of X and at least one."""
+    given = _count(X)
+    if given == 0:  # which every measure would tell in words of its own
+        raise ValueError("there are no objects to compare")
+    objects = measure.check(X)
+    if given is not None and len(objects) != given:
+        raise ValueError(
+            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
+        )
+    if len(objects) == 0:
+        raise ValueError("there are no objects to compare")
+    return objects
+
+
+def _count(X: Any) -> int | None:
+    """Return how many objects X holds; None where that shows only as they are read."""
+    if isinstance(X, str | bytes | PathLike):
+        return None
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        return None
