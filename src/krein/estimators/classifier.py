@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from ..compare.pairs import block_rows
 from ..core.checks import Array
 from ..core.family import ClassWeights, Codes, Family
-from ..data.chunk import is_dask
-from ..data.dataset import Dataset, Survey, encode
+from ..core.moments import ClassMoments
+from ..core.space import LandmarkSpace
+from ..data.chunk import Chunk, Counted, LandmarkColumns, is_dask
+from ..data.dataset import Dataset, FeatureBlock, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import Rule, get_rule
 from ..measures import Measure
@@ -205,3 +208,34 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 def codes_of(labels: Any, classes: NDArray[Any]) -> Codes:
     """Return the class codes of a chunk's labels."""
     return encode(np.asarray(labels), classes)
+
+
+@dataclass(frozen=True)
+class FeatureTerm:
+    """Values of a chunk, which basis functions are made of, and the moments of its coordinates."""
+
+    columns: LandmarkColumns
+    space: LandmarkSpace
+    origin: Array
+    classes: NDArray[Any]
+    class_weights: Array | None
+    by_class: bool = False  # moments class by class, of objects with their weights
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        """Compare the chunk with the landmarks."""
+        found = self.columns.values(chunk)
+        codes = codes_of(chunk.labels, self.classes)
+        weights = chunk.weights
+        if self.class_weights is not None:
+            each = self.class_weights[codes]
+            weights = each if weights is None else weights * each
+        B = self.space.coordinates(found.value)
+        moments = ClassMoments.of(
+            B,
+            codes,
+            len(self.classes),
+            origin=self.origin,
+            sample_weight=chunk.weights if self.by_class else None,
+            by_class=self.by_class,
+        )
+        return found.holding(FeatureBlock(found.value, codes, weights, moments))

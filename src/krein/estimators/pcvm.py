@@ -27,9 +27,8 @@ from ..data.dataset import Dataset
 from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
-from .classifier import LandmarkClassifier
+from .classifier import FeatureTerm, LandmarkClassifier
 from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
-from .values import FeatureTerm
 
 
 class PCVM(LandmarkClassifier):

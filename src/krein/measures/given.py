@@ -200,7 +200,10 @@ class Given(Measure):
         columns = B.columns
         if columns is None:
             raise self._no_columns(A.width)
-        values = A.read(columns)
+        return self._checked(A.read(columns))
+
+    def _checked(self, values: Array) -> Array:
+        """Return the values; one that cannot be is refused."""
         wrong = find_wrong(values, self.kind)
         if wrong is not None:
             raise PairError(*wrong, f"the value is {values[wrong]:g}")
@@ -220,28 +223,20 @@ class Given(Measure):
 
     def each(self, A: Objects, B: Objects, columns: Indices) -> Array:
         """Return the values of row i of A with the objects `columns[i]` of B."""
-        assert isinstance(A, GivenRows)
         if B.columns is None:
             raise self._no_columns(A.width)
-        values = A.read_each(B.columns[columns])
-        wrong = find_wrong(values, self.kind)
-        if wrong is not None:
-            raise PairError(*wrong, f"the value is {values[wrong]:g}")
-        return values
+        return self._checked(A.read_each(B.columns[columns]))
 
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
         """Return the place of each object in the order of its row sums.
 
-        Neither the order of the rows nor the unit of the values changes it. Sums are taken in
-        extended precision, so that the order of the columns does not either.
+        It depends neither on the order of rows and columns nor on the unit of the values.
         """
-        assert isinstance(objects, GivenRows)
         sums = np.empty(len(objects))
         for start in range(0, len(objects), TILE):
             part = objects.matrix[objects.own_rows[start : start + TILE]]
             sums[start : start + TILE] = part.sum(axis=1, dtype=np.longdouble)
-        _, keys = np.unique(sums, return_inverse=True)
-        return keys.astype(np.uint64)
+        return np.unique(sums, return_inverse=True)[1].astype(np.uint64)
 
     def _no_columns(self, width: int) -> ValueError:
         return ValueError(
