@@ -1,7 +1,7 @@
 """KreinClassifier beside what people use instead, on real data; most of it needs `KREIN_DATA`.
 
-Ten folds (digits: three). Settings were chosen with digits, peptides, uwave, aural sonar, protein and
-two folds of Swiss-Prot in view. Words, MNIST and sonatas were not looked at before.
+Ten folds (digits: three). Settings were chosen with digits, peptides, uwave, aural sonar, protein
+and two folds of Swiss-Prot in view. Words, MNIST and sonatas were not looked at before.
 """
 
 from __future__ import annotations
