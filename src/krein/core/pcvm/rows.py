@@ -42,8 +42,11 @@ class Link(Protocol):
     def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
         """Return its diagonal block of score c."""
 
-    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
-        """Return each row's scores by the model without that row, h the variance of its scores."""
+    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return R (n, C, C), R Rᵀ the second derivative of each row's loss by its scores."""
+
+    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the second derivative by each score alone (n, C)."""
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return the loss of each row, whatever its weight."""
@@ -57,11 +60,21 @@ class Link(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows: features F (n, r), class indices y (n,), weights s (n,) or one number."""
+    """Some rows: features F (n, r), class indices y (n,), weights s (n,) or one number.
+
+    Of rows drawn from more of them, `drawn` says how many each stands for: part of its weight, but
+    still one observation.
+    """
 
     F: Array
     y: Labels
     s: Array | float
+    drawn: Array | float = 1.0
+
+    def part(self, rows: Labels) -> Block:
+        """Return some of its rows."""
+        s, drawn = (v if np.ndim(v) == 0 else np.asarray(v)[rows] for v in (self.s, self.drawn))
+        return Block(self.F[rows], self.y[rows], s, drawn)
 
 
 def rows_per_block(width: int) -> int:
@@ -105,8 +118,10 @@ class Rows:
         n_classes: int | None = None,
         block_rows: int | None = None,
         each: Each = map,
+        drawn: Array | None = None,
     ) -> None:
         self.F = F
+        self.drawn = drawn
         self.each = each
         self.y = np.asarray(y, dtype=np.intp)
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
@@ -122,7 +137,10 @@ class Rows:
         for start in range(0, self.shape[0], self.block_rows):
             part = slice(start, start + self.block_rows)
             yield Block(
-                self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0
+                self.F[part],
+                self.y[part],
+                self.weight[part] if self.weight is not None else 1.0,
+                self.drawn[part] if self.drawn is not None else 1.0,
             )
 
     def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
@@ -140,13 +158,20 @@ class Rows:
         y = self.y
         order = order[np.argsort(y[order], kind="stable")]
         weight = np.ones(self.shape[0]) if self.weight is None else self.weight.copy()
+        drawn = np.ones(self.shape[0])
         part = []
         for members in np.split(order, np.cumsum(np.bincount(y[order]))[:-1]):
             some = members[: max(-(-n_rows * len(members) // N), min(len(members), 50))]
-            weight[some] *= weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
+            drawn[some] = weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
             part.append(some)
         rows = np.sort(np.concatenate(part))
-        return Rows(self.features(rows), y[rows], weight[rows], n_classes=self.n_classes)
+        return Rows(
+            self.features(rows),
+            y[rows],
+            (weight * drawn)[rows],
+            n_classes=self.n_classes,
+            drawn=drawn[rows],
+        )
 
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows, which ascend, in memory."""
