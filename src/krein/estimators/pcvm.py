@@ -20,7 +20,7 @@ from ..core.pcvm.family import PCVMFamily, both_scores, joined_weights
 from ..core.pcvm.left_out import left_out_scores, rows_to_ask
 from ..core.pcvm.mode import PCVMFit
 from ..core.pcvm.powers import POWERS
-from ..core.pcvm.published import PublishedFit, fit_published, fit_published_nystrom
+from ..core.pcvm.published import fit_published_pairs, pair_log_shares
 from ..core.pcvm.rows import Features, FeaturesInMemory, Labels
 from ..core.space import LandmarkSpace
 from ..data.chunk import Chunk, Counted, LandmarkColumns
@@ -93,7 +93,7 @@ class PCVM(LandmarkClassifier):
         linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
         "em" climbs to a mode of the posterior under the sign constraints. "paper" is the published
-        algorithm, which is known to collapse on some data; it is here for comparison.
+        algorithm, for comparison: one model for each pair of classes, whatever `multiclass` is.
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.
     sparse : bool or None, default=None
@@ -118,7 +118,8 @@ class PCVM(LandmarkClassifier):
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
-        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class.
+        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class
+        (one for each pair of classes with solver="paper").
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
@@ -239,10 +240,9 @@ class PCVM(LandmarkClassifier):
     def _family(self) -> PCVMFamily:
         return PCVMFamily(
             len(self.classes_),
-            one_against_rest=self.multiclass == "ovr",
+            one_against_rest=self.multiclass == "ovr" and self.solver != "paper",
             sparse=self.sparse,
             function=None if self.n_basis is None else POWERS[0],
-            probit=self.solver == "paper",
             rank=self.rank,
         )
 
@@ -386,23 +386,19 @@ class PCVM(LandmarkClassifier):
         return np.sort(order[:size])
 
     def _fit_published(self, landmarks: LandmarkSet, kept: Features) -> None:
-        """One published PCVM for each class against the rest (one for two classes)."""
+        """One published PCVM for each pair of classes."""
         space, n_classes = landmarks.space, len(self.classes_)
         raw = kept.rows(np.arange(n_classes), n_classes)
         codes: Labels = raw.y
         C = space.similarities(raw.features(np.arange(len(codes))))
         W = space.similarities(space.landmark_values)
-        rng = self._rng()
         dense = len(landmarks.indices) == len(codes)
-        fits: list[PublishedFit] = []
-        for c in [1] if n_classes == 2 else range(n_classes):
-            t = np.where(codes == c, 1.0, -1.0)
-            fits.append(fit_published(C, t, rng) if dense else fit_published_nystrom(C, W, t, rng))
+        found = fit_published_pairs(C, None if dense else W, codes, n_classes, self._rng())
+        fits, w = found.fits, found.weights
         T, J = space.basis.T, space.signs
-        w = np.column_stack([fit.weights for fit in fits])
         # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
         self.dual_coef_ = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
-        self.intercept_ = np.array([fit.bias for fit in fits])
+        self.intercept_ = found.bias
         self.basis_function_ = "similarity"
         self.relevance_ = np.flatnonzero((w != 0).any(axis=1))
         self._use_landmarks(landmarks)
@@ -417,7 +413,10 @@ class PCVM(LandmarkClassifier):
             F = self.space_.similarities(values)
         else:
             F = basis_values(self.basis_function_, values)
-        return both_scores(F @ self.dual_coef_ + self.intercept_)
+        Z = F @ self.dual_coef_ + self.intercept_
+        if self.solver == "paper" and len(self.classes_) > 2:
+            return pair_log_shares(Z, len(self.classes_))
+        return both_scores(Z)
 
 
 def _fit_landmarks(
