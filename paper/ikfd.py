@@ -1,7 +1,7 @@
 """iKFD as it was published, in its best form: in the columns k(x), with a ridge.
 
-One class against the rest. With K the kernel matrix (N, N) of the training objects, k_i its columns,
-and μ₊, μ₋ the mean columns of n₊ and n₋ objects,
+One class against the rest. With K the kernel matrix (N, N) of the training objects, k_i its
+columns, and μ₊, μ₋ the mean columns of n₊ and n₋ objects,
 
     N = Σ_i k_i k_iᵀ − n₊ μ₊ μ₊ᵀ − n₋ μ₋ μ₋ᵀ,    α = (N + ρ I)⁻¹ (μ₊ − μ₋),
 

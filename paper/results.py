@@ -18,6 +18,7 @@ from .measured import WHO, Measured, seconds
 from .methods import FAMILIES, SOLVERS, solver, titled
 from .published import SIM, SMALL, Figure
 from .sections import (
+    algorithm_section,
     large_section,
     table1_section,
     table2_section,
@@ -52,6 +53,7 @@ def assemble(folder: Path) -> str:
         sets_section([*everything.rows]),
         reached_section(everything),
         missed_section(everything),
+        algorithm_section(everything),
         table1_section(found["table1"]),
         table2_section(found["table2"]),
         three_section(three),

@@ -2,8 +2,8 @@
 
 Sections 2.4 and 5.1 of the paper. Labels t ∈ {−1, +1}; weights w ≥ 0 with the label put into the
 basis function, Φ = K diag(t). What the paper leaves open is as in the authors' program: latent
-variables that start from the labels, 1e-3 for pruning and stopping, one class against one other; and
-the kernel has a mean diagonal of 1, for 1e-3 to mean something.
+variables that start from the labels, 1e-3 for pruning and stopping, one class against one other;
+and the kernel has a mean diagonal of 1, for 1e-3 to mean something.
 
 Known weaknesses, which `mode` does not share and which are left as they are here: the M-step
 ignores the bounds and cuts off what came out negative, so that the posterior may fall; the second

@@ -21,6 +21,9 @@ from .basis import BasisFunction, basis_values
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
+FEATURE_SIZES = (1e-145, 1e145)
+"""Of features whose squares, summed over many rows, are floating-point numbers."""
+
 BLOCK_BYTES = 2 * 2**20
 """Features of one block: it is read twice a pass (scores, then gradient), so it stays in cache."""
 
@@ -249,18 +252,25 @@ class ColumnStatistics:
 def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     """Return the weighted mean and centred scatter of the features in two passes. O(N r), O(N r²).
 
-    Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large.
+    Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large. Features
+    whose squares, or sums of those, are no floating-point numbers are refused.
     """
     C = rows.n_classes
 
     def first(block: Block) -> tuple[Array, ...]:
         s = block.s * np.ones(len(block.y))
         counts: Array = np.bincount(block.y, weights=s, minlength=C).astype(np.float64)
-        return counts, s @ block.F
+        return counts, s @ block.F, s @ np.abs(block.F)
 
-    class_weight, sums = rows.total(first)
+    class_weight, sums, sizes = rows.total(first)
     total = float(class_weight.sum())
     mean = sums / total
+    size = float((sizes / total).max(initial=0.0))
+    if not (size == 0 or FEATURE_SIZES[0] <= size <= FEATURE_SIZES[1]):  # so for nan
+        raise ValueError(
+            f"basis functions have values of about {size:.1g}, whose squares are beyond the range "
+            "of floating-point numbers: multiply the values of the measure by a constant"
+        )
 
     def second(block: Block) -> tuple[Array, ...]:
         X = block.F - mean
