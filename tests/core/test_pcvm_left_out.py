@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm import coupled
+from krein.core.pcvm import coupled, left_out
 from krein.core.pcvm.cavity import without_row
 from krein.core.pcvm.coupled import coupled_left_out
 from krein.core.pcvm.covariance import score_covariance
@@ -101,8 +101,10 @@ def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
     np.testing.assert_allclose(softmax(joint), expected, atol=1e-5)
     monkeypatch.setattr(coupled, "HIGH_LEVERAGE", 1.0)
     monkeypatch.setattr(coupled, "THRESHOLDS", (0.0,))
-    by_row = softmax(coupled_left_out(K, y, s, s, fit))
-    np.testing.assert_allclose(by_row, expected, atol=1e-5)
+    for part in (2**27, 8 * 150 * 20):  # all rows at once, a few at a time
+        monkeypatch.setattr(coupled, "PART_BYTES", part)
+        by_row = softmax(coupled_left_out(K, y, s, s, fit))
+        np.testing.assert_allclose(by_row, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
@@ -148,6 +150,17 @@ def test_rows_of_weight_zero_do_not_count(n_classes):
     everybody = asked(K, y, fit, weight=weight)
     np.testing.assert_allclose(softmax(everybody[:60]), softmax(alone), atol=1e-9)
     np.testing.assert_array_equal(everybody[60:], fit.scores(K[60:]))
+
+
+def test_beyond_the_bound_in_memory_scores_are_taken_one_at_a_time(monkeypatch):
+    K, y = clouds(2, 5, N=100, m=40)
+    _, _, fit = fitted(K, y)
+    together = asked(K, y, fit)
+    monkeypatch.setattr(left_out, "COUPLED_BYTES", 1)
+    alone = asked(K, y, fit)
+    assert np.isfinite(alone).all()
+    seen = fit.link.losses(fit.scores(K), y).mean()
+    assert seen < fit.link.losses(together, y).mean() < fit.link.losses(alone, y).mean()
 
 
 def test_a_few_rows_stand_for_all_of_them():

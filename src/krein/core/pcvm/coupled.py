@@ -32,7 +32,11 @@ Mask = NDArray[np.bool_]
 THRESHOLDS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """A probability below this is not coupled: the least that leaves few enough couplings."""
 
+PART_BYTES = 2**27
+"""Of the couplings of the rows that are looked at together."""
+
 _JITTER = 1e-10
+"""Of M, which is positive definite but for rounding where the prior counts as convex."""
 
 COUPLED_PER_ROW = 8
 """Classes coupled in a row, in the mean, beyond which the threshold rises."""
@@ -74,7 +78,8 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
 
     Notes
     -----
-    O(n r² C + n³ + k n²) time and O(n² + n r C) memory with k couplings, at most 8 n of them.
+    O(n r² C + n³ + k n²) time with k couplings, at most 8 n of them; 8 (2 n² + n r C) bytes and two
+    parts.
     """
     Z = fit.scores(F)
     P = softmax(Z)
@@ -84,13 +89,23 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
     high = every
     exact = _Coupled.of(F, each, fit, P, on, convex=False)
     if exact is not None:
-        left, leverage = exact.without(every, Z, P, on, y, s)
+        leverage = np.empty(len(y))
+        for part in _parts(every, on):
+            left[part], leverage[part] = exact.without(part, Z, P, on, y, s)
         high = np.flatnonzero(leverage > HIGH_LEVERAGE)
     if len(high):
+        del exact
         convex = _Coupled.of(F, each, fit, P, on, convex=True)
         assert convex is not None
-        left[high] = convex.without(high, Z, P, on, y, s)[0]
+        for part in _parts(high, on):
+            left[part] = convex.without(part, Z, P, on, y, s)[0]
     return left
+
+
+def _parts(rows: Labels, on: Mask) -> list[Labels]:
+    """Return the rows in parts whose couplings, n numbers each, take at most PART_BYTES."""
+    places = np.cumsum(8 * len(on) * (on[rows].sum(axis=1) + 1)) // PART_BYTES
+    return [part for part in np.split(rows, np.flatnonzero(np.diff(places)) + 1) if len(part)]
 
 
 @dataclass(frozen=True)
@@ -125,7 +140,7 @@ class _Coupled:
             EJ = E[c][:, J]
             M[np.ix_(J, J)] -= np.outer(U[J, c], U[J, c]) * (EJ.T @ EJ)
         if convex:
-            M[np.diag_indices(n)] += _JITTER  # positive definite but for rounding
+            M[np.diag_indices(n)] += _JITTER
         try:
             return cls(E, U, cholesky(M, lower=True))
         except LinAlgError:

@@ -94,8 +94,7 @@ def choose_scale(
 ) -> ScaleChoice:
     """Return the scale of the prior, by tenfold steps of b, with the least leave-one-out loss.
 
-    For two classes: with many scores, taken one at a time, the loss left-one-out is too coarse
-    to compare priors, though not to compare models under one prior.
+    For two classes: more have a scale of 1.
 
     The weights' size is not the user's to know: ten for an easy problem with few landmarks, a
     tenth for a hundred objects with as many basis functions. Some three to five fits, each from

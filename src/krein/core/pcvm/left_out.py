@@ -17,8 +17,8 @@ from .rows import Array, Block, Features, Labels, Rows
 LEFT_OUT_ROWS = 5_000
 """About so many rows are asked about, more where there are more than a thousand basis objects."""
 
-COUPLED_ROWS = 6_000
-"""Up to so many rows the classes are coupled row by row: matrices of n² numbers, 8 n² at most."""
+COUPLED_BYTES = 2**30
+"""Up to so many, 8 (2 n² + n m C), the classes are coupled row by row."""
 
 JOINT_WEIGHTS = 3_000
 """Up to so many weights of all classes scores vary together: matrices of their square."""
@@ -43,8 +43,8 @@ def left_out_scores(
     0 were not seen: their scores stay. Softmax scores are known up to a constant a row.
 
     Beyond 4,000 basis functions that would be too many rows: then the scores are those of models
-    that have seen them. With more than two classes, beyond 3,000 weights and 6,000 rows at once,
-    scores are taken one at a time.
+    that have seen them. With more than two classes, where both 3,000 weights and a gigabyte would
+    be exceeded, scores are taken one at a time.
 
     Notes
     -----
@@ -71,7 +71,8 @@ def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: in
     """Return the scores of rows by models without them; `each` is what a row stands for."""
     n, unknowns = len(y), (F.shape[1] + 1) * fit.weights.shape[1]
     joint = unknowns <= min(n, JOINT_WEIGHTS)
-    if fit.weights.shape[1] > 1 and not joint and n <= COUPLED_ROWS:
+    coupled = 8 * (2 * n**2 + n * unknowns) <= COUPLED_BYTES
+    if fit.weights.shape[1] > 1 and not joint and coupled:
         return coupled_left_out(F, y, s, each, fit)
     rows = Rows(F, y, each, n_classes=size)
     covariance = score_covariance(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
