@@ -22,6 +22,7 @@ from ..core.pcvm.model import (
     fit_landmarks,
 )
 from ..core.pcvm.powers import POWERS
+from ..core.pcvm.published import pair_log_shares
 from ..core.pcvm.rows import Features
 from ..data.dataset import Dataset
 from ..landmarks.all import Given
@@ -51,7 +52,7 @@ class PCVM(LandmarkClassifier):
         linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
         "em" climbs to a mode of the posterior under the sign constraints. "paper" is the published
-        algorithm, which is known to collapse on some data; it is here for comparison.
+        algorithm, for comparison: one model for each pair of classes, whatever `multiclass` is.
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.
     sparse : bool or None, default=None
@@ -76,7 +77,8 @@ class PCVM(LandmarkClassifier):
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
-        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class.
+        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class
+        (one for each pair of classes with solver="paper").
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
@@ -194,10 +196,9 @@ class PCVM(LandmarkClassifier):
     def _family(self) -> PCVMFamily:
         return PCVMFamily(
             len(self.classes_),
-            one_against_rest=self.multiclass == "ovr",
+            one_against_rest=self.multiclass == "ovr" and self.solver != "paper",
             sparse=self.sparse,
             function=None if self.n_basis is None else POWERS[0],
-            probit=self.solver == "paper",
             rank=self.rank,
         )
 
@@ -314,4 +315,7 @@ class PCVM(LandmarkClassifier):
             F = self.space_.similarities(values)
         else:
             F = basis_values(self.basis_function_, values)
-        return both_scores(F @ self.dual_coef_ + self.intercept_)
+        Z = F @ self.dual_coef_ + self.intercept_
+        if self.solver == "paper" and len(self.classes_) > 2:
+            return pair_log_shares(Z, len(self.classes_))
+        return both_scores(Z)
