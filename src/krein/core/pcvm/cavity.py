@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 HIGH_LEVERAGE = 0.5
-"""The prior's second derivative is negative for large weights, and a row of more leverage may be
-all that keeps such a weight up. Without it there may be no mode close by: its step is taken with
-the convex part of the prior's curvature, which errs by less than a step too far."""
+"""The prior's second derivative is negative for large weights and holds for small moves. A row of
+more leverage, as a basis object has on itself, may be all that keeps a weight up: without it the
+weight goes to zero, and the step is taken with the prior's secant to zero, EM's α."""
 
 _LEAST = 1e-8
-"""Of 1 − leverage, which is positive but for rounding where the prior counts as convex."""
+"""Of 1 − leverage, which is positive but for rounding with the prior's secant."""
 
 
 def without_row(Z: Array, V: Array, G: Array, R: Array) -> tuple[Array, Array, Array]:

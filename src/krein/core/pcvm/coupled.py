@@ -36,7 +36,7 @@ PART_BYTES = 2**27
 """Of the couplings of the rows that are looked at together."""
 
 _JITTER = 1e-10
-"""Of M, which is positive definite but for rounding where the prior counts as convex."""
+"""Of M, which is positive definite but for rounding with the prior's secant."""
 
 COUPLED_PER_ROW = 8
 """Classes coupled in a row, in the mean, beyond which the threshold rises."""
@@ -87,7 +87,7 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
     every = np.arange(len(y))
     left = np.empty_like(Z)
     high = every
-    exact = _Coupled.of(F, each, fit, P, on, convex=False)
+    exact = _Coupled.of(F, each, fit, P, on, secant=False)
     if exact is not None:
         leverage = np.empty(len(y))
         for part in _parts(every, on):
@@ -95,10 +95,10 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
         high = np.flatnonzero(leverage > HIGH_LEVERAGE)
     if len(high):
         del exact
-        convex = _Coupled.of(F, each, fit, P, on, convex=True)
-        assert convex is not None
+        firm = _Coupled.of(F, each, fit, P, on, secant=True)
+        assert firm is not None
         for part in _parts(high, on):
-            left[part] = convex.without(part, Z, P, on, y, s)[0]
+            left[part] = firm.without(part, Z, P, on, y, s)[0]
     return left
 
 
@@ -118,9 +118,9 @@ class _Coupled:
 
     @classmethod
     def of(
-        cls, F: Array, each: Array, fit: PCVMFit, P: Array, on: Mask, *, convex: bool
+        cls, F: Array, each: Array, fit: PCVMFit, P: Array, on: Mask, *, secant: bool
     ) -> _Coupled | None:
-        """Return H⁻¹ with the prior as it is, or its convex part; none where H is indefinite."""
+        """Return H⁻¹ with the prior's curvature or its secant; none where H is indefinite."""
         n, C = P.shape
         mean = each @ F / each.sum()
         U = np.where(on, P, 0.0) * np.sqrt(each)[:, None]
@@ -129,22 +129,20 @@ class _Coupled:
         for c in range(C):
             T = off_bound(fit, None, mean, c, bias=c > 0)
             X = F @ T[:-1] + T[-1]
-            prior = prior_curvature(fit, c, bias=c > 0)
-            root = inverse_root(
-                (X * A[:, c, None]).T @ X, np.maximum(prior, 0.0) if convex else prior
-            )
+            prior = prior_curvature(fit, c, bias=c > 0, secant=secant)
+            root = inverse_root((X * A[:, c, None]).T @ X, prior)
             if root is None:
                 return None
             E.append(root.T @ X.T)
             J = np.flatnonzero(on[:, c])
             EJ = E[c][:, J]
             M[np.ix_(J, J)] -= np.outer(U[J, c], U[J, c]) * (EJ.T @ EJ)
-        if convex:
+        if secant:
             M[np.diag_indices(n)] += _JITTER
         try:
             return cls(E, U, cholesky(M, lower=True))
         except LinAlgError:
-            if convex:
+            if secant:
                 raise
             return None
 

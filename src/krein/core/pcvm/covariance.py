@@ -74,17 +74,17 @@ class SeparateCovariances:
 
 @dataclass(frozen=True)
 class ScoreCovariance:
-    """Of the objective as it is, and with the prior's convex part alone (the same, where it is)."""
+    """With the prior's second derivative, and with its secant to zero."""
 
     exact: JointCovariance | SeparateCovariances
-    convex: JointCovariance | SeparateCovariances
+    secant: JointCovariance | SeparateCovariances
 
     def left_out(self, Z: Array, block: Block, link: Link) -> Array:
         """Return each row's scores by the model without it."""
         left, leverage = self.exact.without(Z, block, link)
         high = np.flatnonzero(leverage > HIGH_LEVERAGE)
-        if len(high) and self.convex is not self.exact:
-            left[high] = self.convex.without(Z[high], block.part(high), link)[0]
+        if len(high):
+            left[high] = self.secant.without(Z[high], block.part(high), link)[0]
         return left
 
 
@@ -94,7 +94,7 @@ def score_covariance(
     """Return how scores vary: together up to `limit` weights, one at a time beyond.
 
     One pass of O(N (r C)²) and a system of as many unknowns as weights are off their bounds, or C
-    passes of O(N r²) and C systems; each system twice where the prior is concave.
+    passes of O(N r²) and C systems; each system twice.
     """
     mean = column_statistics(rows, full=False).mean
     C, width = fit.weights.shape[1], rows.shape[1] + 1
@@ -104,16 +104,20 @@ def score_covariance(
         for c in range(C):
             T = off_bound(fit, Q, mean, c)
             G = T.T @ class_hessian(rows, fit.link, V, fit.bias, c) @ T
-            found = [T @ root for root in inverse_roots(G, prior_curvature(fit, c))]
+            priors = (prior_curvature(fit, c, secant=secant) for secant in (False, True))
+            found = [T @ root for root in inverse_roots(G, *priors)]
             roots.append(
                 [R if R.shape[1] <= width else qr(R.T, mode="r")[0][:width].T for R in found]
             )
-        exact, convex = (SeparateCovariances(tuple(R)) for R in zip(*roots, strict=True))
-        return ScoreCovariance(exact, convex)
+        exact, secant = (SeparateCovariances(tuple(R)) for R in zip(*roots, strict=True))
+        return ScoreCovariance(exact, secant)
     T = block_diag(*(off_bound(fit, Q, mean, c, bias=c > 0) for c in range(C)))
-    prior = np.concatenate([prior_curvature(fit, c, bias=c > 0) for c in range(C)])
+    priors = (
+        np.concatenate([prior_curvature(fit, c, bias=c > 0, secant=secant) for c in range(C)])
+        for secant in (False, True)
+    )
     G = T.T @ hessian(rows, fit.link, V, fit.bias) @ T
-    joint = [T @ root for root in inverse_roots(G, prior)]
+    joint = [T @ root for root in inverse_roots(G, *priors)]
     return ScoreCovariance(*(JointCovariance((R @ R.T).reshape(C, width, C, width)) for R in joint))
 
 
@@ -139,23 +143,26 @@ def off_bound(fit: PCVMFit, Q: Array | None, mean: Array, c: int, *, bias: bool 
     return T
 
 
-def prior_curvature(fit: PCVMFit, c: int, *, bias: bool = True) -> Array:
-    """Return the second derivative of the prior by the unknowns of score c, 0 for its bias."""
-    found = fit.curvature[:, c][fit.scaled[:, c] != 0]
+def prior_curvature(fit: PCVMFit, c: int, *, bias: bool = True, secant: bool = False) -> Array:
+    """Return the second derivative of the prior by the unknowns of score c, 0 for its bias.
+
+    Or its secant to zero, which is EM's α: (derivative at u − derivative at 0) / u.
+    """
+    found = (fit.precision if secant else fit.curvature)[:, c][fit.scaled[:, c] != 0]
     return np.append(found, 0.0) if bias else found
 
 
-def inverse_roots(G: Array, prior: Array) -> tuple[Array, Array]:
-    """Return R with R Rᵀ = (G + diag(prior))⁻¹, for the prior as it is and for its convex part.
+def inverse_roots(G: Array, prior: Array, secant: Array) -> tuple[Array, Array]:
+    """Return R with R Rᵀ = (G + diag(prior))⁻¹, for both priors.
 
-    At a mode the first is positive semi-definite; a search may have ended short of one.
+    At a mode the first sum is positive semi-definite; a search may have ended short of one.
     """
-    convex = inverse_root(G, np.maximum(prior, 0.0))
-    assert convex is not None
-    if (prior >= 0).all():
-        return convex, convex
+    firm = inverse_root(G, secant)
+    assert firm is not None
+    if np.array_equal(prior, secant):
+        return firm, firm
     exact = inverse_root(G, prior)
-    return convex if exact is None else exact, convex
+    return firm if exact is None else exact, firm
 
 
 def inverse_root(G: Array, prior: Array) -> Array | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .covariance import inverse_roots, off_bound
+from .covariance import inverse_root, off_bound, prior_curvature
 from .laplace import Candidate, compare
 from .mode import PCVMFit, fit_pcvm
 from .prior import Prior
@@ -61,7 +61,8 @@ class Kept:
             T = off_bound(fit, Q, mean, c)
             G = T.T @ class_hessian(rows, fit.link, V, fit.bias, c) @ T
             on = np.flatnonzero(x[c])
-            root = inverse_roots(G, np.append(fit.precision[kept[on], c], 0.0))[0]
+            root = inverse_root(G, prior_curvature(fit, c, secant=True))
+            assert root is not None
             covariance[c][np.ix_(on, on)] = (root @ root.T)[:-1, :-1]
         return cls(kept, x, covariance)
 
