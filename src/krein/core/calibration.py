@@ -29,8 +29,10 @@ def fit_temperature(
 ) -> float:
     """Return β that maximises Σ w log p(code | β·scores) − ½(log β / 3)². O(n·C) a step.
 
-    `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. Likelihood and prior
-    may each have their own maximum, so the best of a grid is found first.
+    `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. Beside the objects one
+    more counts, an average of them that may be of any class: of n that are all classified right,
+    the next is still wrong with a probability of about 1/n. Likelihood and prior may each have
+    their own maximum, so the best of a grid is found first.
 
     Examples
     --------
@@ -44,11 +46,14 @@ def fit_temperature(
     """
     rows = np.arange(len(codes))
     w = np.ones(len(codes)) if weights is None else weights
+    share = w / max(float(w.sum()), np.finfo(float).tiny)
 
     def loss(log_beta: float) -> float:
-        return float(
-            -w @ log_proba(np.exp(log_beta) * scores)[rows, codes] + log_beta**2 / (2 * _SPREAD**2)
-        )
+        log_p = log_proba(np.exp(log_beta) * scores)
+        possible = np.isfinite(log_p)
+        any_class = np.where(possible, log_p, 0.0).sum(axis=1) / np.maximum(possible.sum(axis=1), 1)
+        known = w @ log_p[rows, codes] + share @ any_class
+        return float(-known + log_beta**2 / (2 * _SPREAD**2))
 
     grid = np.linspace(-_FAR, _FAR, 41)
     best = grid[np.argmin([loss(x) for x in grid])]
@@ -75,7 +80,9 @@ def fit_scale_and_offsets(
 ) -> ScaleAndOffsets:
     """Return the β and o with the least −Σ w log softmax(β·s + log π + o)[code] + penalty.
 
-    The penalty β − 1 − log β + ½‖o‖² is worth about one object, and keeps β above 0. The whole is
+    The penalty β − 1 − log β + ½‖o‖² is worth about one object, and keeps β above 0. Beside the
+    objects one more counts, an average of them that may be of any class: of n that are all
+    classified right, the next is still wrong with a probability of about 1/n. The whole is
     convex; Newton's method with step halving finds its minimum from anywhere, at O(n·C²) a step.
     Classes without a prior (−∞) take no part.
 
@@ -96,6 +103,9 @@ def fit_scale_and_offsets(
     w = np.ones(n) if weights is None else weights
     total = float(w.sum())
     used = np.isfinite(log_prior).any(axis=0)
+    wanted = np.where(used, (w / (total * used.sum()))[:, None], 0.0)  # the one of any class
+    wanted[rows, codes] += w
+    w = wanted.sum(axis=1)
     s = np.where(np.isfinite(scores), scores, 0.0)
     s = s - s.max(axis=1, keepdims=True)  # a constant per row changes nothing
 
@@ -104,7 +114,7 @@ def fit_scale_and_offsets(
         log_p = log_softmax(logits, axis=1)
         beta, o = theta[0], theta[1:]
         penalty = beta - 1 - np.log(beta) + 0.5 * float(o @ o)
-        return float(-w @ log_p[rows, codes]) + penalty, log_p
+        return float(-(wanted[:, used] * log_p[:, used]).sum()) + penalty, log_p
 
     theta = np.zeros(1 + C)
     theta[0] = 1.0
@@ -113,8 +123,7 @@ def fit_scale_and_offsets(
     value, log_p = objective(theta)
     for _ in range(_NEWTON_STEPS):
         p = np.exp(log_p)
-        residual = p * w[:, None]
-        residual[rows, codes] -= w
+        residual = p * w[:, None] - wanted
         mean = (p * s).sum(axis=1)
         gradient = np.concatenate([[float((residual * s).sum())], residual.sum(axis=0)])
         gradient += np.concatenate([[1 - 1 / theta[0]], theta[1:]])

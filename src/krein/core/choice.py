@@ -17,6 +17,7 @@ import numpy as np
 
 from .calibration import ScaleAndOffsets, fit_scale_and_offsets
 from .checks import Array
+from .covariance import oas
 from .left_out import LeftOutObjects, left_out_linear, left_out_quadratic
 from .moments import ClassMoments
 from .spectrum import RANK_TOLERANCE
@@ -40,11 +41,15 @@ class Choice:
     loss: float  # mean, penalty of scale and offsets included
 
 
-def choose_linear(moments: ClassMoments, lam: Array, objects: LeftOutObjects) -> Choice | None:
+def choose_linear(
+    moments: ClassMoments, lam: Array, objects: LeftOutObjects, *, exact: bool = False
+) -> Choice | None:
     """Return the shared covariance of the best linear discriminant, or None if no one can tell.
 
     Where most objects are landmarks, "similarities" is the only target whose left-out scores are
-    exact, and the only candidate. O(n·r² + r³) per target, O(n·r·C) per amount.
+    exact, and the only other candidate is the identity by as much as OAS says: of approximate
+    scores the least would be that of the worst approximation. With `exact` it is none.
+    O(n·r² + r³) per target, O(n·r·C) per amount.
 
     Examples
     --------
@@ -64,21 +69,26 @@ def choose_linear(moments: ClassMoments, lam: Array, objects: LeftOutObjects) ->
         return None
     if not _has_scatter(moments):
         return None
-    dense = 2 * objects.weights[objects.places].sum() > objects.weights.sum()
+    dense = objects.mostly_landmarks
     best: Choice | None = None
-    targets: tuple[Target, ...] = TARGETS[:1] if dense else TARGETS
-    for target in targets:
+    tried = TARGETS[: 1 if exact else 2] if dense else TARGETS
+    for target in tried:
+        amounts = [oas_amount(moments)] if dense and target == "identity" else None
         metric = target_metric(target, lam, moments)
-        found = _along_path(target, metric, moments, objects)
+        found = _along_path(target, metric, moments, objects, amounts)
         if best is None or found.loss < best.loss:
             best = found
     return best
 
 
 def _along_path(
-    target: Target, metric: Array, moments: ClassMoments, objects: LeftOutObjects
+    target: Target,
+    metric: Array,
+    moments: ClassMoments,
+    objects: LeftOutObjects,
+    given: list[float] | None,
 ) -> Choice:
-    """Return the best amount towards one target."""
+    """Return the best amount towards one target, of those given or of all."""
     path = WithinPath.of(moments, metric)
     log_prior = objects.log_priors()
     tried: dict[float, ScaleAndOffsets] = {}
@@ -90,9 +100,9 @@ def _along_path(
             start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
             tried[amount] = start
 
-    amounts([1.0, *(odds / (1 + odds) for odds in ODDS[::-1].tolist())])
+    amounts(given or [1.0, *(odds / (1 + odds) for odds in ODDS[::-1].tolist())])
     best = min(tried, key=lambda amount: tried[amount].loss)
-    if best < 1:
+    if best < 1 and given is None:
         odds, half = best / (1 - best), np.sqrt(10)
         amounts([float(o / (1 + o)) for o in (odds * half, odds / half)])
         best = min(tried, key=lambda amount: tried[amount].loss)
@@ -101,10 +111,12 @@ def _along_path(
     return Choice(chosen, found.loss)
 
 
-def choose_quadratic(moments: ClassMoments, shared: Choice, objects: LeftOutObjects) -> Choice:
+def choose_quadratic(
+    moments: ClassMoments, shared: ChosenCovariance, objects: LeftOutObjects
+) -> Choice:
     """Return how much the shared covariance counts in each class. O(n·C·r² + C·r³)."""
-    path = WithinPath.of(moments, shared.covariance.metric)
-    amount = shared.covariance.amount
+    path = WithinPath.of(moments, shared.metric)
+    amount = shared.amount
     A, share = path.root(amount), path.at(amount).share
     pseudo = [np.inf, *(k * A.shape[1] for k in PSEUDO_OBJECTS[::-1])]
     log_prior = objects.log_priors()
@@ -116,7 +128,7 @@ def choose_quadratic(moments: ClassMoments, shared: Choice, objects: LeftOutObje
         start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
         if best is None or start.loss < best.loss:
             covariance = replace(
-                shared.covariance, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa
+                shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa
             )
             best = Choice(covariance, start.loss)
     assert best is not None
@@ -128,3 +140,9 @@ def _has_scatter(moments: ClassMoments) -> bool:
     mean = moments.sums.sum(axis=0) / moments.total
     total = float(np.trace(moments.pooled)) / moments.total - float(mean @ mean)
     return float(np.trace(moments.within())) > RANK_TOLERANCE * moments.total * max(total, 0.0)
+
+
+def oas_amount(moments: ClassMoments) -> float:
+    """Return how far OAS shrinks the shared covariance towards the identity. O(r²)."""
+    n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
+    return oas(moments.within() / n, n)

@@ -9,9 +9,9 @@ from typing import Literal, Self
 import numpy as np
 
 from .checks import Array, Indices
-from .choice import choose_linear, choose_quadratic
+from .choice import choose_linear, choose_quadratic, oas_amount
 from .convert import POWERS
-from .covariance import Shrinkage, oas
+from .covariance import Shrinkage
 from .family import Codes, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
 from .fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest, log_priors
 from .left_out import LeftOutObjects, left_out_linear, left_out_quadratic
@@ -19,6 +19,9 @@ from .moments import ClassMoments
 from .quadratic import QuadraticDiscriminant, fit_quadratic
 from .space import LandmarkSpace
 from .within import ChosenCovariance, WithinPath
+
+FamilyShrinkage = Shrinkage | Literal["auto"] | tuple[Shrinkage, ...]
+"""What a family can be told: how to shrink, that it is to choose, or each class its own."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class GaussianFamily(ABC):
     """
 
     n_classes: int
-    shrinkage: Shrinkage | Literal["auto"] | tuple[Shrinkage, ...] = "auto"
+    shrinkage: FamilyShrinkage = "auto"
     priors: Priors = field(default_factory=Priors)
     one_against_rest: bool = False
     rank: int | None = None
@@ -123,10 +126,6 @@ class GaussianFamily(ABC):
     def after(self, scorer: Scorer) -> Self:
         """Return the same: nothing is chosen on the way."""
         return self
-
-    @property
-    def _each_alone(self) -> bool:
-        return self.one_against_rest and self.n_classes > 2
 
     def left_out_objects(
         self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
@@ -197,6 +196,10 @@ class FisherFamily(GaussianFamily):
     array([0, 0, 1, 1])
     """
 
+    @property
+    def _each_alone(self) -> bool:
+        return self.one_against_rest and self.n_classes > 2
+
     def discriminant(self, moments: ClassMoments) -> LinearDiscriminant:
         """Return the linear discriminant of these moments. O(r³)."""
         assert self.shrinkage != "auto"
@@ -266,13 +269,28 @@ class QuadraticFamily(GaussianFamily):
         priors = self.priors.of(moments.weights)
         return fit_quadratic(moments, shrinkage=self.shrinkage, priors=priors)
 
-    def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
-        """Return the family with the shared covariance and its weight chosen. O(n·C·r²)."""
+    def chosen(
+        self,
+        space: LandmarkSpace,
+        moments: ClassMoments,
+        sample: Sample,
+        shared: FamilyShrinkage = "auto",
+    ) -> ChosenFamily:
+        """Return the family with the shared covariance and its weight chosen. O(n·C·r²).
+
+        `shared` is that covariance where the Fisher discriminant has chosen it already. It serves
+        if its left-out scores are exact: products class by class multiply what they are off by.
+        """
         if self.shrinkage != "auto":
             return ChosenFamily(self)
         objects = self.left_out_objects(space, moments, sample)
-        shared = choose_linear(moments, space.basis.lam, objects)
-        if shared is None:
+        known = isinstance(shared, ChosenCovariance) and (
+            shared.target == "similarities" or not objects.mostly_landmarks
+        )
+        if not known:
+            linear = choose_linear(moments, space.basis.lam, objects, exact=True)
+            shared = "oas" if linear is None else linear.covariance
+        if not isinstance(shared, ChosenCovariance):
             return ChosenFamily(replace(self, shrinkage="oas"))
         found = choose_quadratic(moments, shared, objects)
         return ChosenFamily(replace(self, shrinkage=found.covariance), found.loss)
@@ -307,8 +325,6 @@ def _as_chosen(shrinkage: Shrinkage | Literal["auto"], moments: ClassMoments) ->
     """Return a given amount, or OAS, as a covariance shrunk towards the identity."""
     if isinstance(shrinkage, ChosenCovariance):
         return shrinkage
-    S = moments.within()
-    n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
-    amount = oas(S / n, n) if isinstance(shrinkage, str) else float(shrinkage)
+    amount = oas_amount(moments) if isinstance(shrinkage, str) else float(shrinkage)
     offsets = np.zeros(len(moments.weights))
-    return ChosenCovariance("identity", np.ones(len(S)), amount, 1.0, offsets)
+    return ChosenCovariance("identity", np.ones(len(moments.origin)), amount, 1.0, offsets)

@@ -85,6 +85,11 @@ class LeftOutObjects:
         return found
 
     @property
+    def mostly_landmarks(self) -> bool:
+        """Whether landmarks weigh more than the other objects."""
+        return bool(2 * self.weights[self.places].sum() > self.weights.sum())
+
+    @property
     def factors(self) -> tuple[Array, Array]:
         """a = w·n_y/(n_y − w), and n_y/(n_y − w), for each object."""
         n = self.totals[self.codes]

@@ -24,6 +24,25 @@ _LEVEL = 1e-10
 
 
 @dataclass(frozen=True)
+class Conversion:
+    """From values of the measure to similarities to the landmarks.
+
+    Values are divided by `unit`; a dissimilarity is raised to `power`, squared and centred.
+    """
+
+    centre: LandmarkCentre | None  # None for a similarity
+    power: float = 1.0
+    unit: float = 1.0
+
+    def similarities(self, values: Array) -> Array:
+        """Return similarities (n, m) from values of the measure (n, m). O(n·m)."""
+        values = values if self.unit == 1 else values / self.unit
+        if self.centre is None:
+            return values
+        return self.centre.similarities(powered(values, self.power))
+
+
+@dataclass(frozen=True)
 class LandmarkSpace:
     """The coordinates that m landmarks span, whether their values are similarities or not.
 
@@ -61,7 +80,7 @@ class LandmarkSpace:
         unit: float = 1.0,
     ) -> LandmarkSpace:
         """Return the space of landmarks with these values between them. O(m³)."""
-        values = _divided(landmark_values, unit)
+        values = landmark_values if unit == 1 else landmark_values / unit
         centre = None
         if kind == "dissimilarity":
             values = powered(values, power)
@@ -84,16 +103,18 @@ class LandmarkSpace:
         return "similarity" if self.centre is None else "dissimilarity"
 
     @property
+    def conversion(self) -> Conversion:
+        """The way from values to similarities."""
+        return Conversion(self.centre, self.power, self.unit)
+
+    @property
     def signs(self) -> Array:
         """The diagonal of J (r,)."""
         return self.basis.signs
 
     def similarities(self, values: Array) -> Array:
         """Return similarities C (n, m) from values of the measure (n, m). O(n·m)."""
-        values = _divided(values, self.unit)
-        if self.centre is None:
-            return values
-        return self.centre.similarities(powered(values, self.power))
+        return self.conversion.similarities(values)
 
     def coordinates(self, values: Array) -> Array:
         """Return B (n, r) from values of the measure (n, m). O(n·m·r)."""
@@ -150,7 +171,3 @@ def check_level(values: Array) -> None:
             f"the similarities have a common level of {largest:.3g}, and what they differ by is "
             "lost in rounding: take the level away first, e.g. subtract the column means from X"
         )
-
-
-def _divided(values: Array, unit: float) -> Array:
-    return values if unit == 1 else values / unit

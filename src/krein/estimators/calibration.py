@@ -134,16 +134,22 @@ def cross_fit(
     return fit_temperature(scores[fair], codes[fair], family.log_proba, w)
 
 
-def stratified_folds(values: Array, codes: Codes, weights: Array | None) -> Codes:
+def stratified_folds(
+    values: Array, codes: Codes, weights: Array | None, totals: Array | None = None
+) -> Codes:
     """Deal the objects of each class out to the folds, going round in the order of their values.
 
     Neither the order of the objects nor that of the landmarks has a say: the order is that of
     the sums over sorted values (n, m). Fold −1 is never held out: a class of one object would be
-    absent from what is learned.
+    absent from what is learned, unless `totals` (C,), the weight of each class, say that there are
+    more objects than these.
     """
     counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
     counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
     with_others = counts[codes] > 1
+    if totals is not None:  # others of the class may be outside the sample
+        each = 1.0 if weights is None else weights
+        with_others |= totals[codes] - each > 1e-9 * totals[codes]
     dealt = np.flatnonzero(counted & with_others)
     ascending = np.sort(values[dealt], axis=1)  # so that sums are those of any order of columns
     middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)

@@ -16,7 +16,7 @@ from ..core.calibration import fit_temperature
 from ..core.checks import Array
 from ..core.convert import POWERS
 from ..core.family import Codes, Priors
-from ..core.gaussian import GaussianFamily, Sample, choose_power
+from ..core.gaussian import FamilyShrinkage, GaussianFamily, Sample, choose_power
 from ..core.left_out import LeftOutObjects
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace, check_level
@@ -90,7 +90,7 @@ class GaussianClassifier(LandmarkClassifier):
         """Return the family of models that the parameters ask for."""
 
     @abstractmethod
-    def _set_model(self, family: GaussianFamily) -> None:
+    def _set_model(self, shrinkage: FamilyShrinkage) -> None:
         """Turn the moments of the stream into the fitted attributes."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -161,7 +161,7 @@ class GaussianClassifier(LandmarkClassifier):
             chosen = self._choose(data)
             landmarks, columns, counter = chosen.landmarks, chosen.columns, chosen.counter
             self.kernel_evaluations_, self.kernel_reused_ = counter.compared, counter.reused
-            powers = self._powers(landmarks.space, chosen.classes)
+            powers = self._powers(landmarks.space, chosen.landmark_classes)
         else:
             landmarks, powers = before.landmarks, before.powers
             none = np.empty(0, dtype=np.intp)
@@ -193,13 +193,13 @@ class GaussianClassifier(LandmarkClassifier):
         self.power_ = powers[best] if landmarks.space.kind == "dissimilarity" else None
         landmarks = LandmarkSet(spaces[best], landmarks.indices, landmarks.objects)
         self.stream_ = Stream(landmarks, passed.moments[best], powers, passed)
-        self._set_model(least)
+        self._set_model(least.shrinkage)
         self.temperature_ = self._temperature(least, some)
         self.kernel_evaluations_ += found.compared
         self.kernel_reused_ += found.reused
         return self
 
-    def _powers(self, space: LandmarkSpace, codes: Codes | None) -> list[float]:
+    def _powers(self, space: LandmarkSpace, codes: Codes) -> list[float]:
         """Return the powers of a dissimilarity to compare: one where it is known beforehand."""
         if space.kind == "similarity":
             check_level(space.landmark_values)
@@ -208,7 +208,7 @@ class GaussianClassifier(LandmarkClassifier):
             return [1.0]
         if len(space.landmark_values) <= CHOICE_LANDMARKS:
             return list(POWERS)
-        assert codes is not None  # one decomposition of all landmarks is enough
+        # one decomposition of all landmarks is enough
         return [choose_power(self._family(), space, codes, CHOICE_LANDMARKS // 2)]
 
     def _temperature(self, family: GaussianFamily, sample: Sample) -> float:

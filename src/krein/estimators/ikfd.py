@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from ..core.checks import Array
 from ..core.fisher import LinearDiscriminant
-from ..core.gaussian import FisherFamily, GaussianFamily, Sample
+from ..core.gaussian import FamilyShrinkage, FisherFamily, GaussianFamily, Sample
 from ..core.left_out import LeftOutObjects
 from ..core.nystrom import signed_eigen
 from ..core.prune import left_out_on, prune_landmarks
@@ -158,11 +159,11 @@ class IKFD(GaussianClassifier):
             rank=self.rank,
         )
 
-    def _set_model(self, family: GaussianFamily) -> None:
+    def _set_model(self, shrinkage: FamilyShrinkage) -> None:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         space = landmarks.space
+        family = replace(self._family(), shrinkage=shrinkage)
         model = family.discriminant(moments)
-        assert isinstance(model, LinearDiscriminant)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         if self.prune:

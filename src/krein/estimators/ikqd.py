@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from ..core.checks import Array
-from ..core.gaussian import GaussianFamily, QuadraticFamily
+from ..core.gaussian import FamilyShrinkage, QuadraticFamily
 from ..core.nystrom import signed_eigen
 from ..core.quadratic import QuadraticDiscriminant
 from .gaussian import GaussianClassifier, target_of
@@ -85,12 +86,11 @@ class IKQD(GaussianClassifier):
     def _family(self) -> QuadraticFamily:
         return QuadraticFamily(len(self.classes_), self.shrinkage, self._priors(), rank=self.rank)
 
-    def _set_model(self, family: GaussianFamily) -> None:
+    def _set_model(self, shrinkage: FamilyShrinkage) -> None:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         self._use_landmarks(landmarks)
-        model = family.discriminant(moments)
-        assert isinstance(model, QuadraticDiscriminant)
-        self.discriminant_ = model
+        family = replace(self._family(), shrinkage=shrinkage)
+        self.discriminant_ = family.discriminant(moments)
         self.target_ = target_of(family)
         self._set_spectrum(signed_eigen(moments.gram(), landmarks.space.signs).values)
 

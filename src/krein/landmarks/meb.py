@@ -38,7 +38,8 @@ class MEB(Rule):
     Notes
     -----
     The psd route costs about a column for each landmark; the other N·sketch evaluations.
-    At least two landmarks a class; a class of one object gives that one, with a warning.
+    At least two landmarks a class, unless its objects are copies of one under a psd measure; a
+    class of one object gives that one, with a warning.
     Without labels all objects are one class.
 
     Examples
@@ -95,7 +96,7 @@ class MEB(Rule):
                 ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon)
             balls.append(ball)
         chosen = [
-            _at_least_two(rows, ball, c)
+            _at_least_two(rows, ball, c, psd)
             for c, (rows, ball) in enumerate(zip(members, balls, strict=True))
         ]
         return Selection(np.sort(np.concatenate(chosen)), {"psd": psd, "balls": balls})
@@ -142,7 +143,7 @@ def _ball_of_rows(
     return minimum_enclosing_ball(np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon)
 
 
-def _at_least_two(rows: Indices, ball: Ball, c: int) -> Indices:
+def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
     support = rows[ball.support]
     if len(rows) == 1:
         warnings.warn(
@@ -150,6 +151,6 @@ def _at_least_two(rows: Indices, ball: Ball, c: int) -> Indices:
             stacklevel=5,
         )
         return support
-    if len(support) == 1:  # identical objects: any second one serves
+    if len(support) == 1 and not psd:  # alike in the class, perhaps not to others: any one serves
         return np.array([support[0], rows[rows != support[0]][0]])
     return support

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
+from os import PathLike
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -42,6 +43,35 @@ class PairError(ValueError):
 
     def __str__(self) -> str:
         return f"row object {self.row} and column object {self.col}: {self.reason}"
+
+
+class RefusedObject(ValueError):
+    """An object that a measure cannot compare: `kind` is what it is, `row` which, `reason` why.
+
+    `Measure.check` raises it with the position among the objects that it was given. What read them
+    from a file or a partition tells instead where the object came from.
+
+    Examples
+    --------
+    >>> from krein.measures import RefusedObject, get_measure
+    >>> try:
+    ...     get_measure("compression").check(["abc", ""])
+    ... except RefusedObject as error:
+    ...     print(error, error.row, error.reason, sep=" | ")
+    ...
+    text 1 is empty | 1 | is empty
+    """
+
+    def __init__(self, kind: str, row: int, reason: str) -> None:
+        super().__init__(kind, row, reason)
+        self.kind, self.row, self.reason = kind, int(row), reason
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.row} {self.reason}"
+
+
+class RefusedType(RefusedObject, TypeError):
+    """An object that is of another type than the measure compares."""
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
@@ -80,6 +110,32 @@ def joined(parts: Sequence[Any]) -> Any:
 def unframed(objects: Any) -> Any:
     """Return a data frame or a column of one as an array, anything else as it is."""
     return objects.to_numpy() if hasattr(objects, "to_numpy") else objects
+
+
+def as_list(objects: Any, what: str) -> list[str]:
+    """Return `objects` as a list of strings, or name the first that is none.
+
+    Takes lists, arrays (one column is read as flat) and pandas columns.
+    """
+    if isinstance(objects, str | bytes):
+        raise TypeError(f"one {what} alone was given; {what}s come as a list")
+    objects = unframed(objects)
+    if isinstance(objects, np.ndarray):
+        if objects.ndim == 2 and objects.shape[1] == 1:
+            objects = objects[:, 0]
+        if objects.ndim != 1:
+            raise ValueError(f"{what}s come as a list; got an array of shape {objects.shape}")
+        objects = objects.tolist()
+    strings = list(objects)
+    for row, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
+    return strings
+
+
+def excerpt(text: str, length: int = 12) -> str:
+    """Return the beginning of `text`, in quotes, to recognise it by."""
+    return repr(text if len(text) <= length else text[:length] + "…")
 
 
 def plain(value: Any) -> Any:
@@ -131,7 +187,15 @@ class Measure(ABC):
     expensive: ClassVar[bool] = True
     """Whether a pair costs more than the arithmetic on its value."""
     accepts: ClassVar[str] = "objects"
-    """What scikit-learn calls X: "objects" of any kind, "vectors", or "values" given by pair."""
+    """What X is to scikit-learn: "objects" of any kind, "vectors", or "values" given by pair."""
+    cacheable: ClassVar[bool] = True
+    """Whether finished blocks are worth keeping; not where the values are there already."""
+    mirrored: ClassVar[bool] = True
+    """Whether half of a symmetric block may be filled in from the other half."""
+    reads_files: ClassVar[bool] = False
+    """Whether `check` takes the path of a file or a large memory map, and reads it by block."""
+    most_candidates: ClassVar[int | None] = None
+    """Among how many objects landmarks are chosen at most, where not all are in memory."""
     block_pairs: ClassVar[int] = 2**18
     """How many pairs make a block: enough that a call costs nothing beside them, few enough
     to share out among threads, to stay near the processor, and to lose little in a crash."""
@@ -143,7 +207,7 @@ class Measure(ABC):
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
-        axis) or a list. Raise a `ValueError` or `TypeError` that names the object at fault.
+        axis) or a list. Raise a `RefusedObject` where one of them is at fault.
         """
 
     def check_alike(self, A: Objects, B: Objects) -> None:  # noqa: B027 - most have no such rule
@@ -176,11 +240,11 @@ class Measure(ABC):
     def among(
         self,
         objects: Objects,
-        own: NDArray[np.intp],
+        indices: NDArray[np.intp],
         others: NDArray[np.intp],
         n_objects: int,
     ) -> Objects:
-        """Return objects, numbered `own` of all, as they are compared with those at `others`."""
+        """Return objects, at `indices` of all, as they are compared with those at `others`."""
         return objects
 
     def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:
@@ -200,6 +264,65 @@ class Measure(ABC):
         """Whether every value is in memory already, so that reading all of them costs nothing."""
         return False
 
+    def comparable(self, objects: Objects) -> bool:
+        """Whether these training objects can be compared with each other."""
+        return True
+
+    def each(self, A: Objects, B: Objects, columns: NDArray[np.intp]) -> Array:
+        """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
+
+        What a second look asks for: every object has its own candidates. The default is a block of
+        one row at a time; a measure whose calls are costly may do better.
+        """
+        values = np.empty(columns.shape)
+        for i, row in enumerate(columns):
+            try:
+                values[i] = self.block(take(A, np.array([i])), take(B, row))[0]
+            except PairError as error:
+                raise PairError(i, error.col, error.reason) from error
+        return values
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return a number (N,) for each object that its contents decide, not its place.
+
+        The place where contents cannot be told, as for an object that holds an open file.
+        """
+        from .contents import fingerprint
+
+        try:
+            found = b"".join(fingerprint(item)[:8] for item in objects)
+        except TypeError:
+            return np.arange(len(objects), dtype=np.uint64)
+        return np.frombuffer(found, dtype=np.uint64)
+
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}
+
+
+def checked_objects(measure: Measure, X: Any) -> Objects:
+    """Return the objects in the measure's form, one for every row of X and at least one."""
+    given = _count(X)
+    if given == 0:  # which every measure would tell in words of its own
+        raise ValueError("there are no objects to compare")
+    objects = measure.check(X)
+    if given is not None and len(objects) != given:
+        raise ValueError(
+            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
+        )
+    if len(objects) == 0:
+        raise ValueError("there are no objects to compare")
+    return objects
+
+
+def _count(X: Any) -> int | None:
+    """Return how many objects X holds; None where that shows only as they are read."""
+    if isinstance(X, str | bytes | PathLike):
+        return None
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        return None

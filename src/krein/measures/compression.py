@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects, unframed
+from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
 
 
 def _lzma(text: bytes) -> bytes:
@@ -77,9 +77,9 @@ class Compression(Measure):
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
             else:
-                raise TypeError(f"text {row} is a {type(item).__name__}, not a str or bytes")
+                raise RefusedType("text", row, f"is a {type(item).__name__}, not a str or bytes")
             if not texts[-1]:
-                raise ValueError(f"text {row} is empty")
+                raise RefusedObject("text", row, "is empty")
         return texts
 
     def block(self, A: Objects, B: Objects) -> Array:

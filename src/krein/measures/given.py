@@ -1,4 +1,4 @@
-"""Values that somebody has computed already, as a measure: an object is a row of them.
+"""Values that the user supplies, as a measure: an object is a row of them.
 
 To be compared with others an object has to stand for a column. In an N×N matrix, object i is row i
 and column i. Of N×m values the columns are the landmarks, which the user names. A fitted model
@@ -102,6 +102,14 @@ class GivenRows:
             values = (values + self.matrix[columns[:, None], self.own_rows].T) / 2
         return np.ascontiguousarray(values)
 
+    def read_each(self, columns: Indices) -> Array:
+        """Return the values (n, k) of row i at `columns[i]` as float64."""
+        rows = self.own_rows[:, None]
+        values = np.asarray(self.matrix[rows, columns], dtype=np.float64)
+        if self.average:
+            values = (values + self.matrix[columns, rows]) / 2
+        return values
+
 
 @dataclass(frozen=True)
 class Given(Measure):
@@ -123,6 +131,10 @@ class Given(Measure):
     releases_gil: ClassVar[bool] = True
     expensive: ClassVar[bool] = False
     accepts: ClassVar[str] = "values"
+    cacheable: ClassVar[bool] = False
+    mirrored: ClassVar[bool] = False  # that would symmetrise in silence what a user gave
+    reads_files: ClassVar[bool] = True
+    most_candidates: ClassVar[int | None] = 2_000  # values of all pairs of them are held at once
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -136,14 +148,14 @@ class Given(Measure):
         matrix = as_matrix(objects)
         return GivenRows(matrix, matrix.shape[1])
 
-    def among(self, objects: Any, own: Indices, others: Indices, n_objects: int) -> GivenRows:
+    def among(self, objects: Any, indices: Indices, others: Indices, n_objects: int) -> GivenRows:
         """Let objects stand for columns where there is a column for each of all objects."""
         if objects.width != n_objects:
             return objects
         if len(others) == n_objects:
-            return replace(objects, columns=np.asarray(own))
+            return replace(objects, columns=np.asarray(indices))
         some = objects.matrix[objects.own_rows[:, None], others]
-        return GivenRows(some, objects.width, columns=np.searchsorted(others, own))
+        return GivenRows(some, objects.width, columns=np.searchsorted(others, indices))
 
     def check_symmetry(self, objects: Any, symmetrize: bool) -> tuple[GivenRows, int]:
         """Refuse a square matrix that is not symmetric, not finite, or a negative distance."""
@@ -185,11 +197,13 @@ class Given(Measure):
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the values of rows A at the columns of B. A value that is none is refused."""
-        assert isinstance(A, GivenRows)
         columns = B.columns
         if columns is None:
             raise self._no_columns(A.width)
-        values = A.read(columns)
+        return self._checked(A.read(columns))
+
+    def _checked(self, values: Array) -> Array:
+        """Return the values; one that cannot be is refused."""
         wrong = find_wrong(values, self.kind)
         if wrong is not None:
             raise PairError(*wrong, f"the value is {values[wrong]:g}")
@@ -197,12 +211,32 @@ class Given(Measure):
 
     def diagonal(self, A: Objects) -> Array:
         """Return the value of each object with itself."""
-        assert isinstance(A, GivenRows)
         values: Array = np.asarray(A.matrix[A.own_rows, A.columns], dtype=np.float64)
         wrong = find_wrong(values[:, None], self.kind)
         if wrong is not None:
             raise PairError(wrong[0], wrong[0], f"the value is {values[wrong[0]]:g}")
         return values
+
+    def comparable(self, objects: Any) -> bool:
+        """Whether there is a column for each: not where those of landmarks alone are given."""
+        return objects.columns is not None
+
+    def each(self, A: Objects, B: Objects, columns: Indices) -> Array:
+        """Return the values of row i of A with the objects `columns[i]` of B."""
+        if B.columns is None:
+            raise self._no_columns(A.width)
+        return self._checked(A.read_each(B.columns[columns]))
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return the place of each object in the order of its row sums.
+
+        It depends neither on the order of rows and columns nor on the unit of the values.
+        """
+        sums = np.empty(len(objects))
+        for start in range(0, len(objects), TILE):
+            part = objects.matrix[objects.own_rows[start : start + TILE]]
+            sums[start : start + TILE] = part.sum(axis=1, dtype=np.longdouble)
+        return np.unique(sums, return_inverse=True)[1].astype(np.uint64)
 
     def _no_columns(self, width: int) -> ValueError:
         return ValueError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .base import Array, Measure, Objects, unframed
+from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
 
 DEFORMATIONS = (
     "shift-x",
@@ -101,7 +101,7 @@ class Tangent(Measure):
             raise ValueError(f"images of {images.shape[1]} × {images.shape[2]} have no derivative")
         if not np.isfinite(images).all():
             row, y, x = np.argwhere(~np.isfinite(images))[0]
-            raise ValueError(f"image {row} holds {images[row, y, x]} at pixel ({y}, {x})")
+            raise RefusedObject("image", row, f"holds {images[row, y, x]} at pixel ({y}, {x})")
         return images
 
     def check_alike(self, A: Objects, B: Objects) -> None:
@@ -154,7 +154,7 @@ class Tangent(Measure):
             try:
                 images.append(image := np.asarray(given, dtype=np.float64))
             except (TypeError, ValueError) as error:
-                raise TypeError(f"image {row} is not made of numbers: {error}") from None
+                raise RefusedType("image", row, f"is not made of numbers: {error}") from None
             if image.shape != images[0].shape:
                 sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
                 raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")

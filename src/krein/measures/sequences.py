@@ -13,8 +13,7 @@ import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
-from .base import Array, Measure, Objects
-from .texts import as_list, excerpt
+from .base import Array, Measure, Objects, RefusedObject, as_list, excerpt
 
 
 class _Scoring(NamedTuple):
@@ -100,15 +99,17 @@ class _Alignment(Measure):
         for row, given in enumerate(sequences):
             sequence = given.translate(_UPPER) if fold else given
             if not sequence:
-                raise ValueError(f"sequence {row} is empty")
+                raise RefusedObject("sequence", row, "is empty")
             foreign = set(sequence) - scored
             if foreign:
                 if self.unknown is None:
                     place = min(sequence.index(letter) for letter in foreign)
-                    raise ValueError(
-                        f"sequence {row} ({excerpt(given)}) contains {given[place]!r} at position "
-                        f"{place + 1}, which is not scored with {self.matrix}; "
-                        "take it out, or take X for it: measure_params={'unknown': 'X'}"
+                    raise RefusedObject(
+                        "sequence",
+                        row,
+                        f"({excerpt(given)}) contains {given[place]!r} at position {place + 1}, "
+                        f"which is not scored with {self.matrix}; take it out, or take X for it: "
+                        "measure_params={'unknown': 'X'}",
                     )
                 sequence = sequence.translate({ord(letter): self.unknown for letter in foreign})
             checked.append(sequence)
@@ -116,9 +117,11 @@ class _Alignment(Measure):
             selves = self._self_scores(checked)
             if (selves <= 0).any():
                 row = int(np.argmin(selves > 0))
-                raise ValueError(
-                    f"sequence {row} ({excerpt(checked[row])}) scores {selves[row]:g} with itself "
-                    "and cannot be normalised; normalize=False takes raw scores"
+                raise RefusedObject(
+                    "sequence",
+                    row,
+                    f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
+                    "normalised; normalize=False takes raw scores",
                 )
         return checked
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Array, Measure, Objects, unframed
+from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
 from .elastic import LANES, dtw_lanes, erp_lanes, msm_lanes
 
 
@@ -34,17 +34,19 @@ def _series(objects: Any) -> Objects:
     series: list[Array] = []
     for row, item in enumerate(objects):
         if np.ndim(item) == 0 and not isinstance(item, str):
-            raise ValueError(f"series {row} is the single value {item!r}; give a list of series")
+            raise RefusedObject(
+                "series", row, f"is the single value {item!r}; give a list of series"
+            )
         try:
             one = np.ascontiguousarray(item, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"series {row} is not made of numbers: {error}") from None
+            raise RefusedType("series", row, f"is not made of numbers: {error}") from None
         if one.ndim == 1:
             one = one[:, None]
         if one.ndim != 2:
-            raise ValueError(f"series {row} has {one.ndim} axes; times and channels are two")
+            raise RefusedObject("series", row, f"has {one.ndim} axes; times and channels are two")
         if one.size == 0:
-            raise ValueError(f"series {row} is empty")
+            raise RefusedObject("series", row, "is empty")
         if series and one.shape[1] != series[0].shape[1]:
             raise ValueError(
                 f"series {row} has {one.shape[1]} channels where series 0 has {series[0].shape[1]}"
@@ -60,7 +62,7 @@ def _series(objects: Any) -> Objects:
 def _refuse(one: Array, row: int, time: int) -> None:
     channel = int(np.argmin(np.isfinite(one[time])))
     where = f"time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
-    raise ValueError(f"series {row} holds {one[time, channel]} at {where}")
+    raise RefusedObject("series", row, f"holds {one[time, channel]} at {where}")
 
 
 @dataclass(frozen=True)
