@@ -46,7 +46,7 @@ def expected_failures(estimator):
     if isinstance(estimator, PCVM | KreinClassifier):
         return {same: "leave-one-out leaves a weighted object out as a whole, repeats one by one"}
     if params.get("calibrate"):
-        return {same: "repeated objects fall into other folds of the calibration"}
+        return {same: "repeated objects are landmarks more than once"}
     return {}
 
 

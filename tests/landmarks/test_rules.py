@@ -127,8 +127,14 @@ class TestMEB:
     def test_two_of_every_class_at_least(self):
         X, codes = points()
         X[codes == 1] = 1.0  # a class of identical objects
-        chosen = MEB().select(Pairs(ELM(), X), codes, rng()).indices
+        chosen = MEB(psd=False).select(Pairs(ELM(), X), codes, rng()).indices
         assert (np.bincount(codes[chosen]) >= 2).all()
+
+    def test_copies_of_one_object_give_one_landmark(self):
+        X, codes = points()
+        X[codes == 1] = 1.0
+        chosen = MEB().select(Pairs(ELM(), X), codes, rng()).indices
+        assert np.bincount(codes[chosen])[1] == 1  # so that weights do what repeats do
 
     def test_a_class_of_one(self):
         X, codes = points()
