@@ -11,18 +11,22 @@ from typing import Any
 import click
 
 from ..io import DataError
+from ..io.compression import STDIN
 from . import options
 from .group import command as krein_command
 from .group import typed
 from .output import check_target, console, printable, say
 from .reading import check_rule, choose_measure, describe_classes, labelled, open_data
 
-MODELS = (*options.MODELS, "svm-clip", "knn", "logistic")
-DEFAULT = "ikfd,pcvm"
+MODELS = (*options.MODELS, "svm-clip", "knn", "logistic", "features")
 
 
-def split_models(context: click.Context, option: click.Parameter, value: str) -> list[str]:
+def split_models(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> list[str] | None:
     """Return the names in a list separated by commas."""
+    if value is None:
+        return None
     names = [name.strip() for name in value.split(",") if name.strip()]
     for name in names:
         if name not in MODELS:
@@ -38,16 +42,21 @@ def split_models(context: click.Context, option: click.Parameter, value: str) ->
 @options.measuring
 @click.option(
     "--compare",
-    default=DEFAULT,
-    show_default=True,
     callback=split_models,
     metavar="MODELS",
     help="Models, separated by commas: ikfd, ikqd, pcvm; for comparison svm-clip (an SVM on the "
-    "clipped matrix), knn, and logistic (on the same landmarks). svm-clip and knn compare all "
-    "pairs.",
+    "clipped matrix), knn, logistic (on the same landmarks), and features (n-grams, gradient "
+    "boosting or convolutions, which compare nothing). svm-clip and knn compare all pairs. By "
+    "default ikfd, pcvm and, where the objects have any, features.",
 )
 @click.option(
     "--folds", type=click.IntRange(2), default=10, show_default=True, help="Parts held out in turn."
+)
+@click.option(
+    "--groups",
+    metavar="COLUMN|FILE|identity:T",
+    help="Objects of one group are held out together: a column, a file as for --labels, or "
+    "identity:0.4 for groups that the measure finds (an identity of 0.4 or more with the first).",
 )
 @options.choosing
 @options.calibrating
@@ -63,8 +72,9 @@ def command(
     measure_params: tuple[str, ...],
     distance: bool,
     symmetrize: bool,
-    compare: list[str],
+    compare: list[str] | None,
     folds: int,
+    groups: str | None,
     landmarks: str,
     n_landmarks: int | None,
     calibrate: bool | None,
@@ -86,15 +96,15 @@ def command(
     """
     from .survey import warn_of_matrix
 
-    check_target(report, reads=(data, labels))
+    check_target(report, reads=(data, labels, groups))
     check_rule(landmarks, n_landmarks)
-    source = open_data(
-        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
-        **reading,
-    )  # fmt: skip
+    check_groups(groups, data)
+    opened = {"measure": measure, "distance": distance, **reading}
+    source = open_data(data, labels=labels, label_pattern=label_pattern, **opened)
     start = time.perf_counter()
     chunk = source.read()
     y = labelled(chunk, source)
+    grouped = read_groups(groups, data, opened)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
     warn_of_matrix(chunk, distance)
     if not as_json:
@@ -114,6 +124,7 @@ def command(
             n_landmarks=n_landmarks,
             calibrate=calibrate is not False,
             folds=folds,
+            groups=grouped,
             names=chunk.names,
             random_state=seed,
             n_jobs=jobs,
@@ -126,6 +137,31 @@ def command(
     except (ValueError, TypeError) as error:
         raise chunk.located(error) from error
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
+
+
+def check_groups(groups: str | None, data: str) -> None:
+    """Refuse groups that could not be had, before the work."""
+    if groups is None:
+        return
+    if groups.startswith("identity:"):
+        from ..evaluation.split import parse_identity
+
+        try:
+            parse_identity(groups)
+        except ValueError as error:
+            raise click.UsageError(str(error).replace("groups=", "--groups ", 1)) from error
+    elif data == STDIN:
+        raise click.UsageError(
+            "--groups reads the data a second time, which standard input does not allow: save it "
+            "to a file"
+        )
+
+
+def read_groups(groups: str | None, data: str, opened: dict[str, Any]) -> str | list[str] | None:
+    """Return the group of each object, out of a column or a file; "identity:T" as it is."""
+    if groups is None or groups.startswith("identity:"):
+        return groups
+    return open_data(data, labels=groups, **opened).read().labels
 
 
 def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..core.checks import Array, Indices
 from ..core.spectrum import SpectrumEstimate
 from ..reject import augrc
+from .identity import NearCopies
 from .overview import Duplicates, ObjectMap
 from .scores import Reliability, log_losses, reliability
 
@@ -140,6 +141,10 @@ class Evaluation:
     map: ObjectMap
     settings: dict[str, Any]
     """Measure, folds, seed, landmarks and versions: what is needed to repeat it."""
+    groups: Indices | None = None
+    """The group of each object, all of which is in one fold; None without groups."""
+    near_copies: NearCopies | None = None
+    """How many objects have a near copy in another fold; None where the measure cannot tell."""
 
     @property
     def best(self) -> ModelResult:
@@ -180,6 +185,14 @@ class Evaluation:
                 "objects": sum(len(group) for group in self.duplicates.groups),
                 "groups": len(self.duplicates.groups),
                 "conflicting": self.duplicates.conflicting,
+            },
+            "groups": None if self.groups is None else int(self.groups.max()) + 1,
+            "near_copies": None
+            if self.near_copies is None
+            else {
+                "share": self.near_copies.share,
+                "looked_at": self.near_copies.looked_at,
+                "threshold": self.near_copies.threshold,
             },
             "settings": dict(self.settings),
         }
