@@ -192,28 +192,28 @@ def _print_table(found: Any) -> None:
 
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("model", no_wrap=True)
-    columns = ("accuracy", "log-loss", "calibration", "AUGRC", "to fit", "a new one", "seconds")
+    columns = ("comparisons", "accuracy", "log-loss", "calibration", "AUGRC", "to fit", "seconds")
     for heading in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, model in found.models.items():
         s = model.summary()
         table.add_row(
             Text(name),
+            f"{s['comparisons']:,.0f}",
             f"{100 * s['accuracy']['mean']:.1f} ± {100 * s['accuracy']['std']:.1f} %",
             f"{s['log_loss']['mean']:.3f}",
             f"{s['calibration_error']:.3f}",
             f"{s['augrc']:.4f}",
             f"{s['evaluations']:,}",
-            f"{s['comparisons']:,.0f}",
             f"{sum(s['seconds'].values()):.1f}",
         )
     out = console()
     out.print(table)
     out.print(
         Text(
-            "accuracy and its spread over the folds; calibration: expected error of the "
-            "probabilities; AUGRC: errors left when rejecting, 0 is best; to fit, a new one: "
-            "pairs compared; seconds: all folds, its own pairs at the pace of this run",
+            "comparisons: per prediction; accuracy and its spread over the folds; calibration: "
+            "expected error of the probabilities; AUGRC: errors left when rejecting, 0 is best; to "
+            "fit: pairs compared; seconds: all folds, its own pairs at the pace of this run",
             style="dim",
         )
     )

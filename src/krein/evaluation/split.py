@@ -22,7 +22,7 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
         return None
     n = len(pairs)
     if isinstance(groups, str):
-        return identity_groups(pairs, codes, parse_identity(groups), seed)
+        return _numbered(identity_groups(pairs, codes, parse_identity(groups), seed))
     listed = np.asarray(groups, dtype=object)
     if listed.shape != (n,):
         raise ValueError(f"groups has the shape {listed.shape}; it names a group for each of {n}")
@@ -31,7 +31,13 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
             raise ValueError(
                 f"object {row} has no group: one that belongs to nobody gets a name of its own"
             )
-    return np.unique([str(name) for name in listed], return_inverse=True)[1].astype(np.intp)
+    return _numbered(np.array([str(name) for name in listed]))
+
+
+def _numbered(groups: NDArray[Any]) -> Indices:
+    """Number groups by their first object, so that folds do not depend on what they are called."""
+    _, first, code = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[code].astype(np.intp)
 
 
 def parse_identity(text: str) -> float:
