@@ -242,8 +242,9 @@ def place_labels(
                 continue
             boxes.append(box)
             led = bool(np.hypot(x - ax, y - ay) > 2.2 * letter)
-            at = [round(v, 1) for v in (x, y, ax, ay)]
-            labels.append(Label(code, text, *at, led))
+            labels.append(
+                Label(code, text, round(x, 1), round(y, 1), round(ax, 1), round(ay, 1), led)
+            )
             break
     return labels
 
