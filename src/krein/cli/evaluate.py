@@ -58,6 +58,19 @@ def split_models(
     help="Objects of one group are held out together: a column, a file as for --labels, or "
     "identity:0.4 for groups that the measure finds (an identity of 0.4 or more with the first).",
 )
+@click.option(
+    "--label-ranks",
+    metavar="SIGN",
+    help="Labels are paths of ranks, joined by this sign: tell the figures of each rank.",
+)
+@click.option(
+    "--rank-above",
+    type=options.Share(0.5, 1, min_open=True),
+    default=0.9,
+    show_default=True,
+    metavar="P",
+    help="An answer is the deepest rank of that probability.",
+)
 @options.choosing
 @options.calibrating
 @options.reading
@@ -75,6 +88,8 @@ def command(
     compare: list[str] | None,
     folds: int,
     groups: str | None,
+    label_ranks: str | None,
+    rank_above: float,
     landmarks: str,
     n_landmarks: int | None,
     calibrate: bool | None,
@@ -125,6 +140,8 @@ def command(
             calibrate=calibrate is not False,
             folds=folds,
             groups=grouped,
+            label_ranks=label_ranks,
+            rank_above=rank_above,
             names=chunk.names,
             random_state=seed,
             n_jobs=jobs,
@@ -174,6 +191,15 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
         click.echo(json.dumps(found.summary(), ensure_ascii=False))
         return
     _print_table(found)
+    if found.ranks is not None:
+        for row in found.best.by_rank(*found.ranks):
+            right = row["answered_right"]
+            say(
+                f"rank {row['rank']}",
+                f"{found.best.name}: {row['nodes']:,} names, {100 * row['accuracy']:.1f} % right, "
+                f"calibration {row['calibration_error']:.3f}; {100 * row['answered']:.1f} % "
+                "answered" + ("" if right is None else f", {100 * right:.1f} % of these right"),
+            )
     n = len(found.names)
     pairs = found.pairs
     if not pairs.given:

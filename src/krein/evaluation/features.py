@@ -205,8 +205,10 @@ def _chosen_logistic(objects: Any, y: NDArray[Any], kind: Kind, seed: int) -> An
 
 def _fit(model: Any, objects: Any, y: NDArray[Any]) -> Any:
     from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
 
-    with warnings.catch_warnings():
+    # one thread: on a busy machine those of OpenMP wait for each other
+    with warnings.catch_warnings(), threadpool_limits(1):
         # a few more steps change no figure
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(objects, y)

@@ -54,6 +54,8 @@ def report_content(
         "what": what,
         "best": best,
         "headline": headline(models, evaluation.best),
+        "ranks": None if evaluation.ranks is None else evaluation.best.by_rank(*evaluation.ranks),
+        "rank_above": None if evaluation.ranks is None else evaluation.ranks[1],
         "near_copies": summary["near_copies"],
         "models": [
             _model(evaluation, model, point) for model, point in zip(models, chosen, strict=True)
