@@ -202,8 +202,8 @@ class Predictor:
                     rows.append(row)
                 if self.ranks is not None:
                     ranks, above = self.ranks
-                    for row, found in zip(rows, zip(*ranks.deepest(P, above)), strict=True):
-                        row += [found[0], float(found[1]), int(found[2])]
+                    for row, node, p, rank in zip(rows, *ranks.deepest(P, above), strict=True):
+                        row += [node, float(p), int(rank)]
                 yield rows
                 count(len(rows))
 
