@@ -261,5 +261,5 @@ def test_an_answer_is_the_deepest_rank_that_is_probable_enough(files, run):
         sure = float(told["probability"]) >= 0.999999
         expected = (told["label"], "2") if sure else ("west", "1")
         assert (told["rank_label"], told["rank"]) == expected
-        assert float(told["rank_probability"]) == pytest.approx(1, abs=1e-6)
+        assert float(told["rank_probability"]) >= 0.999999  # which is what was asked for
     assert run("predict", "m.krein", "new.txt", "--label-ranks", "")[0] == 1
