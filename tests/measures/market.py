@@ -79,11 +79,14 @@ BAD_VECTORS = [
     ([[1.0, 2.0], [3.0]], "one length"),
 ]
 BAD_SERIES = [
-    (np.array([[0.0, 1.0], [2.0, NAN]]), "series 1 holds nan at time 1"),
+    (np.array([[0.0, 1.0], [NAN, 2.0]]), "series 1 holds nan at time 0; NaN is read as padding"),
     ([[0.0], [1.0, NAN, 2.0]], "series 1 holds nan at time 1"),
+    (np.array([[0.0, 1.0], [2.0, np.inf]]), "series 1 holds inf at time 1"),
     ([[0.0], []], "series 1 is empty"),
+    ([[0.0], [NAN, NAN]], "series 1 is empty: it holds NaN alone"),
     (["text"], "series 0 is not made of numbers"),
-    ([np.zeros((3, 2)), np.zeros((3, 1))], "series 1 has 1 channels"),
+    ([np.ma.masked_equal([1.0, 2.0], 2.0)], "series 0 is masked"),
+    ([np.zeros((3, 2)), np.zeros((4, 1))], "series 1 has 1 channels"),
 ]
 BAD_STRINGS = [(["a", None], "string 1 is None"), ("alone", "come as a list"), ([1], "string 0")]
 BAD_PROTEINS = [
@@ -124,9 +127,10 @@ MARKET = [
     Case("dtw", gestures),
     Case("dtw", unequal, {"band": 0.2}),
     Case("dtw", gestures, {"band": 2}),
+    Case("dtw", lambda rng, n: gestures(rng, n).swapaxes(1, 2), {"layout": "channels-times"}),
     Case("erp", unequal, bad=BAD_SERIES),
     Case("erp", gestures, {"gap": 0.5}),
-    Case("msm", unequal, bad=[*BAD_SERIES[:3], (np.zeros((2, 3, 2)), "one channel")]),
+    Case("msm", unequal, bad=[*BAD_SERIES[:5], (np.zeros((2, 4, 2)), "one channel")]),
     Case("tangent", images, bad=BAD_IMAGES),
     Case("tangent", images, {"sides": 2, "deformations": ["shift-x", "rotate"]}),
     Case("elm", vectors, bad=BAD_VECTORS),

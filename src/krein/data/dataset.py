@@ -91,6 +91,8 @@ class Dataset(ABC):
     (3, ['de', 'en'], [2, 1])
     """
 
+    measure: Measure
+    """How the objects are compared, with what their own kind decides."""
     candidates: int | None = IN_MEMORY_OBJECTS
     """Landmarks are chosen among about so many objects; None where all of them may be looked at."""
     spent: int | None = None

@@ -72,20 +72,38 @@ def open_data(
     2
     """
     if is_dask(X):
-        return DaskCollection(X, y, sample_weight, verbose=verbose)
+        collection = DaskCollection(X, y, sample_weight, verbose=verbose)
+        return _decided(collection, measure)
     options: dict[str, Any] = {"measure": measure, "n_jobs": n_jobs, "verbose": verbose}
     if _mapped(X, measure):
-        return MappedFile(X, y, sample_weight, folder=cache, **options)
+        return _decided(MappedFile(X, y, sample_weight, folder=cache, **options), measure)
     if not in_memory(X, measure):
         source = as_source(X)
         file = SourceFile(source, y, sample_weight, folder=cache, **options)
-        return _read_whole(file, options) or file
+        return _read_whole(file, options) or _decided(file, measure)
+    options["measure"] = measure = measure.decide(X)
     objects = checked_objects(measure, X)
     labels = None if y is None else check_labels(y, len(objects))
     everyone = np.arange(len(objects))
     objects = measure.among(objects, everyone, everyone, len(objects))
     objects, spent = try_symmetry(measure, objects, symmetrize, cache)
     return Memory(objects, labels, sample_weight, spent=spent, **options)
+
+
+def _decided(data: Dataset, measure: Measure) -> Dataset:
+    """Let the first objects of a data set decide what the measure leaves open."""
+    if measure.undecided():
+        try:
+            measure = measure.decide(next(iter(data.map(_objects_of))))
+        except BaseException:
+            data.close()
+            raise
+    data.measure = measure
+    return data
+
+
+def _objects_of(chunk: Chunk) -> Any:
+    return chunk.objects
 
 
 def as_source(X: Any) -> Any:
@@ -113,7 +131,9 @@ def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
     provenance = tuple(run for chunk in chunks for run in chunk.provenance)
     whole = Chunk(0, joined([chunk.objects for chunk in chunks]), provenance=provenance, size=n)
     labels: NDArray[Any] = np.concatenate([chunk.labels for chunk in chunks])
-    objects = whole.in_form(options["measure"])
+    measure = options["measure"].decide(whole.objects)
+    objects = whole.in_form(measure)
+    options = {**options, "measure": measure}
     return Memory(objects, labels, file.weights, provenance=provenance, **options)
 
 

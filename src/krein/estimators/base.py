@@ -77,6 +77,8 @@ class LandmarkEstimator(BaseEstimator):
     verbose: int
     random_state: Any
 
+    measure_: Measure
+    """The measure, with what the training objects decided."""
     space_: LandmarkSpace
     landmarks_: Indices
     landmark_objects_: Any
@@ -170,7 +172,7 @@ class LandmarkEstimator(BaseEstimator):
         `dask.array` for a Dask collection. `shape` and `dtype` are those of one object's result.
         """
         check_is_fitted(self)
-        measure = self._measure()
+        measure = self.measure_
         columns = self._columns(measure)
         return map_objects(
             self._validated(X, measure, reset=False),

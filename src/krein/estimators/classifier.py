@@ -103,7 +103,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def _open(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
         """Return the data set of labelled objects that X is."""
-        measure = self._measure()
+        measure = self._measure() if reset else self.measure_
         if self.multiclass not in ("joint", "ovr"):
             raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
         if in_memory(X, measure):
@@ -119,7 +119,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             sample_weight = _check_sample_weight(
                 sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
             )
-        return open_data(
+        data = open_data(
             X,
             y,
             sample_weight,
@@ -129,6 +129,8 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             verbose=self.verbose,
             symmetrize=self.symmetrize,
         )
+        self.measure_ = data.measure
+        return data
 
     def _survey(self, data: Dataset, classes: Any = None) -> Survey:
         """Look at the labels; they are refused where no class can be learned."""
@@ -161,7 +163,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def _choose(self, data: Dataset) -> LandmarkChoice:
         """Choose landmarks for this classifier, among objects of positive weight."""
-        measure = self._measure()
+        measure = self.measure_
         chosen = choose_landmarks(
             data,
             get_rule(self.landmarks, self.n_landmarks),
@@ -178,7 +180,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         return chosen
 
     def _block_rows(self, n_landmarks: int) -> int:
-        return block_rows(self._measure(), n_landmarks)
+        return block_rows(self.measure_, n_landmarks)
 
     def _class_weights(self) -> ClassWeights:
         """Return what the parameter says of the cost of errors on each class."""

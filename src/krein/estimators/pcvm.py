@@ -359,7 +359,7 @@ class PCVM(LandmarkClassifier):
         fewer = choose_landmarks(
             data,
             Given(np.sort(basis[used])),
-            self._comparing(self._measure()),
+            self._comparing(self.measure_),
             self._rng(),
             classes=self.classes_,
         )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .frames import unframed
 
 Array = NDArray[np.float64]
 Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
@@ -42,6 +45,21 @@ class PairError(ValueError):
 
     def __str__(self) -> str:
         return f"row object {self.row} and column object {self.col}: {self.reason}"
+
+
+class Readable(NamedTuple):
+    """Which objects a measure can read, and why not the others, by their places.
+
+    Examples
+    --------
+    >>> from krein.measures import get_measure
+    >>> mask, reasons = get_measure("levenshtein").readable(["house", None])
+    >>> mask.tolist(), reasons
+    ([True, False], {1: 'string is None, a NoneType, not a str'})
+    """
+
+    mask: NDArray[np.bool_]
+    reasons: dict[int, str]
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
@@ -75,11 +93,6 @@ def joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], list | tuple | np.ndarray):
         return [item for part in parts for item in part]
     return reduce(add, parts)
-
-
-def unframed(objects: Any) -> Any:
-    """Return a data frame or a column of one as an array, anything else as it is."""
-    return objects.to_numpy() if hasattr(objects, "to_numpy") else objects
 
 
 def plain(value: Any) -> Any:
@@ -140,11 +153,62 @@ class Measure(ABC):
         for field in fields(self):
             object.__setattr__(self, field.name, plain(getattr(self, field.name)))
 
+    def undecided(self) -> bool:
+        """Whether a parameter is left to be chosen by the training objects, by `decide`."""
+        return False
+
+    def decide(self, objects: Any) -> Self:
+        """Return the measure with all parameters, those left open chosen for these objects.
+
+        A fitted model keeps it, so that new objects are compared as the training objects were.
+        """
+        return self
+
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
         axis) or a list. Raise a `ValueError` or `TypeError` that names the object at fault.
         """
+
+    def readable(self, objects: Any, others: Objects | None = None) -> Readable:
+        """Return which objects can be compared, and why the others cannot.
+
+        Each is looked at by itself, so that one bad object costs the others nothing. With `others`,
+        out of `check`, they also have to be comparable with those (landmarks, say); without, with
+        the first that can be read.
+
+        Examples
+        --------
+        >>> from krein.measures import get_measure
+        >>> found = get_measure("dtw").readable([[0.0, 1.0], [], [2.0]])
+        >>> found.mask
+        array([ True, False,  True])
+        >>> found.reasons
+        {1: 'series is empty'}
+        """
+        objects = unframed(objects)
+        mask, reasons = np.ones(len(objects), dtype=bool), {}
+        try:
+            self._check_with(objects, others)
+        except (TypeError, ValueError):
+            first = None  # of those that can be read: the others have to be like it
+            for i in range(len(objects)):
+                try:
+                    one = self._check_with(objects[i : i + 1], others)
+                    if first is not None:
+                        self.check_alike(one, first)
+                    first = one if first is None else first
+                except (TypeError, ValueError) as error:
+                    mask[i] = False
+                    # a measure counts the objects it is given: here there is one
+                    reasons[i] = re.sub(r"^(\w+) 0\b", r"\1", str(error))
+        return Readable(mask, reasons)
+
+    def _check_with(self, objects: Any, others: Objects | None) -> Objects:
+        checked = self.check(objects)
+        if others is not None:
+            self.landmarks_for(checked, others)
+        return checked
 
     def check_alike(self, A: Objects, B: Objects) -> None:  # noqa: B027 - most have no such rule
         """Raise a `ValueError` where objects out of `check` cannot be compared with others."""

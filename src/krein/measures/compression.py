@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects, unframed
+from .base import Array, Measure, Objects
+from .frames import unframed
 
 
 def _lzma(text: bytes) -> bytes:

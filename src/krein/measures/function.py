@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, PairError, take, unframed
+from .base import Array, Kind, Measure, Objects, PairError, take
 from .contents import fingerprint
+from .frames import unframed
 
 
 @dataclass(frozen=True)

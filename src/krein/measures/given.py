@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Array, Kind, Measure, Objects, PairError
+from .frames import unframed
 
 Indices = NDArray[np.intp]
 
@@ -218,6 +219,7 @@ def as_matrix(given: Any) -> NDArray[Any]:
         if path.suffix != ".npy":
             raise ValueError(f"{path}: a matrix file is an .npy file here")
         given = np.load(path, mmap_mode="r", allow_pickle=False)
+    given = unframed(given)
     if not isinstance(given, np.ndarray):
         if hasattr(given, "toarray"):
             raise TypeError("a sparse matrix leaves open what its missing entries mean; fill it")

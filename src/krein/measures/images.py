@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .base import Array, Measure, Objects, unframed
+from .base import Array, Measure, Objects
+from .frames import as_numbers, unframed
 
 DEFORMATIONS = (
     "shift-x",
@@ -151,10 +152,7 @@ class Tangent(Measure):
     def _stacked(self, objects: Any) -> Any:
         images = []
         for row, given in enumerate(objects):
-            try:
-                images.append(image := np.asarray(given, dtype=np.float64))
-            except (TypeError, ValueError) as error:
-                raise TypeError(f"image {row} is not made of numbers: {error}") from None
+            images.append(image := as_numbers(given, f"image {row}"))
             if image.shape != images[0].shape:
                 sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
                 raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from .base import Measure
@@ -100,7 +100,7 @@ def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
 
 def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
     """Return `cls(**params)`, or say which parameter it does not have."""
-    known = [field.name for field in fields(cls)]
+    known = list(signature(cls).parameters)  # with other names for a parameter
     for name in params:
         if name not in known:
             allowed = ", ".join(field for field in known if field != "function") or "none"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import unframed
+from .frames import unframed
 
 
 def as_list(objects: Any, what: str) -> list[str]:
