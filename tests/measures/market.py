@@ -32,6 +32,13 @@ def proteins(rng: np.random.Generator, n: int) -> list[str]:
     return found[:n]
 
 
+def dna(rng: np.random.Generator, n: int) -> list[str]:
+    found = ["".join(rng.choice(list("ACGTRN"), rng.integers(9, 60))) + "ACGT" for _ in range(n)]
+    a, b = "GATTACAGATTACA" * 2, "CCGGTTCCGGTTCC" * 2
+    found[1:5] = [a, b, a + b, b + a]
+    return found[:n]
+
+
 def words(rng: np.random.Generator, n: int) -> list[str]:
     return ["".join(rng.choice(list("abcde é"), rng.integers(0, 12))) for _ in range(n)]
 
@@ -92,10 +99,11 @@ BAD_STRINGS = [(["a", None], "string 1 is None"), ("alone", "come as a list"), (
 BAD_PROTEINS = [
     (["MK", ""], "sequence 1 is empty"),
     (
-        ["MK", "MKAJ"],
-        r"sequence 1 \('MKAJ'\) contains 'J' at position 4, which is not scored",
+        ["MK", "MKA1"],
+        r"sequence 1 \('MKA1'\) contains '1' at position 4, which is not scored",
     ),
-    (["MK", "MK-V"], "contains '-'"),
+    (["MK", "MK V"], "contains ' '"),
+    (["MK", "-*"], "sequence 1 .* is empty but for gaps"),
     (["MK", b"MK"], "sequence 1 is b'MK', a bytes"),
     (["MK", "XX"], "sequence 1 .* cannot be normalised"),
 ]
@@ -115,6 +123,7 @@ BAD_COUNTS = [([[1, 2], [-1, 2]], "histogram 1 holds -1"), ([[1, 2], [0, 0]], "h
 MARKET = [
     Case("smith-waterman", proteins, bad=BAD_PROTEINS),
     Case("smith-waterman", proteins, {"normalize": False, "matrix": "PAM120", "gap_open": 5}),
+    Case("smith-waterman", dna, {"both_strands": True, "matrix": "NUC.4.4"}),
     Case("needleman-wunsch", proteins, bad=BAD_PROTEINS),
     Case("needleman-wunsch", proteins, {"normalize": False}),
     Case("levenshtein", words, bad=BAD_STRINGS),

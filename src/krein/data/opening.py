@@ -18,6 +18,7 @@ from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
 from ..measures.base import joined
+from ..measures.texts import excerpt
 from .chunk import Chunk, ProvenanceRange
 from .daskcollections import DaskCollection, is_dask, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Dataset
@@ -41,6 +42,23 @@ def in_memory(X: Any, measure: Measure) -> bool:
     """
     path = isinstance(X, str | os.PathLike) and measure.accepts != "values"
     return not (path or callable(getattr(X, "chunks", None)) or is_dask(X) or _mapped(X, measure))
+
+
+def is_empty(X: Any) -> bool:
+    """Whether X is a list, an array or a frame of no objects.
+
+    Examples
+    --------
+    >>> from krein.data.opening import is_empty
+    >>> is_empty([]), is_empty(["house"]), is_empty("words.csv")
+    (True, False, False)
+    """
+    if isinstance(X, str | bytes | os.PathLike) or is_dask(X):
+        return False
+    try:
+        return len(X) == 0
+    except TypeError:  # a source, or no objects at all
+        return False
 
 
 def _mapped(X: Any, measure: Measure) -> bool:
@@ -108,6 +126,11 @@ def _objects_of(chunk: Chunk) -> Any:
 
 def as_source(X: Any) -> Any:
     """Return X as a source: a path is opened."""
+    if isinstance(X, str) and X != "-" and not os.path.exists(X):
+        raise ValueError(
+            f"a list of objects is wanted, or the path of a file; {excerpt(X, 40)} is one string, "
+            "and no file is called that: for one object, give a list of one"
+        )
     if isinstance(X, str | os.PathLike):
         from ..io import open_source
 
@@ -158,13 +181,14 @@ def map_objects(
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
     mapped = _mapped(X, measure)
     if not (mapped or in_memory(X, measure)):
+        source = as_source(X)
 
         def answer(chunk: Any) -> NDArray[Any]:
             n = len(chunk.objects)
             whole = Chunk(0, chunk.objects, provenance=(ProvenanceRange(chunk, 0, n),), size=n)
             return np.concatenate(_by_block(whole, function, block_rows, 1))
 
-        return in_order(answer, as_source(X).chunks(CHUNK), workers)
+        return in_order(answer, source.chunks(CHUNK), workers)
     found = []
     for start in range(0, len(X), IN_MEMORY_OBJECTS) if mapped else [0]:
         part = np.array(X[start : start + IN_MEMORY_OBJECTS]) if mapped else X

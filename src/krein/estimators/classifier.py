@@ -13,13 +13,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
 from ..compare.pairs import block_rows
-from ..core.checks import Array
+from ..core.checks import Array, refuse_missing
 from ..core.family import ClassWeights, Codes, Family
 from ..data.daskcollections import is_dask
 from ..data.dataset import Dataset, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import get_rule
 from ..measures import Measure
+from ..measures.frames import refuse_masked, unframed
 from .base import LandmarkEstimator
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
@@ -111,6 +112,9 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                 name = type(self).__name__
                 raise ValueError(f"{name} requires y to be passed, but the target y is None")
             X = self._validated(X, measure, reset=reset)
+            refuse_masked(y, "label")
+            y = unframed(y)
+            refuse_missing(y)
             y = column_or_1d(y, warn=True)
             if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")

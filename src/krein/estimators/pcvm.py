@@ -209,7 +209,12 @@ class PCVM(LandmarkClassifier):
         """
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            self._survey(data)
+            found = self._survey(data)
+            if (found.weights <= 0).any():
+                label = self.classes_.tolist()[int(np.argmin(found.weights > 0))]
+                raise ValueError(
+                    f"no object of class {label!r} has a sample_weight above 0; leave the class out"
+                )
             chosen = self._choose(data)
             family = self._family()
             if isinstance(chosen.family, PCVMFamily):  # landmarks grew under its basis function

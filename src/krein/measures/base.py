@@ -186,6 +186,8 @@ class Measure(ABC):
         >>> found.reasons
         {1: 'series is empty'}
         """
+        if self.undecided():
+            return self.decide(objects).readable(objects, others)
         objects = unframed(objects)
         mask, reasons = np.ones(len(objects), dtype=bool), {}
         try:

@@ -74,7 +74,13 @@ class Compression(Measure):
         texts = []
         for row, item in enumerate(objects):
             if isinstance(item, str):
-                texts.append(item.encode("utf-8"))
+                try:
+                    texts.append(item.encode("utf-8"))
+                except UnicodeEncodeError as error:
+                    raise ValueError(
+                        f"text {row} holds {item[error.start]!r} at position {error.start + 1}, "
+                        "half a character that UTF-8 cannot write; take it out"
+                    ) from None
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
             else:

@@ -65,7 +65,8 @@ def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
     --------
     >>> from krein.measures import get_measure
     >>> get_measure("smith-waterman", {"gap_open": 5})
-    SmithWaterman(matrix='BLOSUM62', gap_open=5, gap_extend=1, normalize=True, unknown=None)
+    SmithWaterman(matrix='auto', gap_open=5, gap_extend=1, normalize=True, unknown_letters='map', \
+both_strands=False)
     """
     if isinstance(measure, Measure):
         if params:
