@@ -57,7 +57,7 @@ def unframed(objects: Any) -> Any:
 
 def refuse_masked(objects: Any, what: str = "object") -> None:
     """Raise a `ValueError` where something is masked: what lies under a mask is no value."""
-    if np.ma.is_masked(objects):
+    if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
         first = np.argwhere(np.ma.getmaskarray(objects))[0]
         raise ValueError(
             f"{what} {first[0]} is masked in part: fill what is missing (X.filled(value)), or "
@@ -67,7 +67,7 @@ def refuse_masked(objects: Any, what: str = "object") -> None:
 
 def as_numbers(item: Any, what: str) -> NDArray[np.float64]:
     """Return one object as an array of numbers; `what` it is called where it is none."""
-    if np.ma.is_masked(item):
+    if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
         raise ValueError(f"{what} is masked in part: fill what is missing, or leave it out")
     try:
         return np.ascontiguousarray(item, dtype=np.float64)
