@@ -29,6 +29,8 @@ def first_missing(labels: Any) -> int | None:
         text = labels.dtype.kind != "f"
         found = np.char.str_len(np.char.strip(labels)) == 0 if text else np.isnan(labels)
         return int(np.argmax(found.ravel())) if found.any() else None
+    if not hasattr(labels, "__iter__"):  # known as an array alone
+        labels = np.asarray(labels, dtype=object)
     return next((row for row, label in enumerate(labels) if _is_missing(label)), None)
 
 

@@ -108,8 +108,9 @@ class LandmarkEstimator(BaseEstimator):
         """Return the parameters; with `deep` also those of the measure, `measure_params__name`."""
         params: dict[str, Any] = super().get_params(deep=deep)
         if deep:
-            for name, value in (self.measure_params or {}).items():
-                params[f"measure_params__{name}"] = value
+            if isinstance(self.measure_params, dict):
+                for name, value in self.measure_params.items():
+                    params[f"measure_params__{name}"] = value
             if isinstance(self.measure, Measure):
                 for field in fields(self.measure):
                     params[f"measure__{field.name}"] = getattr(self.measure, field.name)
