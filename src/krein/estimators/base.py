@@ -148,7 +148,7 @@ class LandmarkEstimator(BaseEstimator):
             return X
         if measure.accepts == "values":
             if isinstance(X, str | os.PathLike | np.memmap):
-                return X  # a file of values, read by block and checked there
+                return X  # read by block, and checked there
             if not reset:
                 return check_array(X, dtype=None, estimator=self)  # n × N or n × m
             # entries are checked where they are read, and named

@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
+from os import PathLike
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .frames import unframed
+from .errors import PairError, RefusedObject
+from .frames import refuse_masked, unframed
 
 Array = NDArray[np.float64]
 Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
 Kind = Literal["similarity", "dissimilarity"]
-
-
-class PairError(ValueError):
-    """A pair that could not be compared: `row` and `col` say which, `reason` says why.
-
-    A measure raises it with positions inside its block; whoever cut the block out of a larger
-    collection raises it again with the positions there.
-
-    Examples
-    --------
-    >>> from krein.measures import PairError, get_measure
-    >>> ratio = get_measure(lambda a, b: a / b)
-    >>> try:
-    ...     ratio.block([1.0], [2.0, 0.0])
-    ... except PairError as error:
-    ...     print(error.row, error.col)
-    ...
-    0 1
-    """
-
-    def __init__(self, row: int, col: int, reason: str) -> None:
-        super().__init__(row, col, reason)
-        self.row, self.col, self.reason = row, col, reason
-
-    def __str__(self) -> str:
-        return f"row object {self.row} and column object {self.col}: {self.reason}"
 
 
 class Readable(NamedTuple):
@@ -144,7 +119,15 @@ class Measure(ABC):
     expensive: ClassVar[bool] = True
     """Whether a pair costs more than the arithmetic on its value."""
     accepts: ClassVar[str] = "objects"
-    """What scikit-learn calls X: "objects" of any kind, "vectors", or "values" given by pair."""
+    """What X is to scikit-learn: "objects" of any kind, "vectors", or "values" given by pair."""
+    cacheable: ClassVar[bool] = True
+    """Whether finished blocks are worth keeping; not where the values are there already."""
+    mirrored: ClassVar[bool] = True
+    """Whether half of a symmetric block may be filled in from the other half."""
+    reads_files: ClassVar[bool] = False
+    """Whether `check` takes the path of a file or a large memory map, and reads it by block."""
+    most_candidates: ClassVar[int | None] = None
+    """Among how many objects landmarks are chosen at most, where not all are in memory."""
     block_pairs: ClassVar[int] = 2**18
     """How many pairs make a block: enough that a call costs nothing beside them, few enough
     to share out among threads, to stay near the processor, and to lose little in a crash."""
@@ -167,7 +150,7 @@ class Measure(ABC):
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
-        axis) or a list. Raise a `ValueError` or `TypeError` that names the object at fault.
+        axis) or a list. Raise a `RefusedObject` where one of them is at fault.
         """
 
     def readable(self, objects: Any, others: Objects | None = None) -> Readable:
@@ -202,8 +185,9 @@ class Measure(ABC):
                     first = one if first is None else first
                 except (TypeError, ValueError) as error:
                     mask[i] = False
-                    # a measure counts the objects it is given: here there is one
-                    reasons[i] = re.sub(r"^(\w+) 0\b", r"\1", str(error))
+                    reasons[i] = str(error)
+                    if isinstance(error, RefusedObject):  # whose row counts this one alone
+                        reasons[i] = f"{error.kind} {error.reason}"
         return Readable(mask, reasons)
 
     def _check_with(self, objects: Any, others: Objects | None) -> Objects:
@@ -242,11 +226,11 @@ class Measure(ABC):
     def among(
         self,
         objects: Objects,
-        own: NDArray[np.intp],
+        indices: NDArray[np.intp],
         others: NDArray[np.intp],
         n_objects: int,
     ) -> Objects:
-        """Return objects, numbered `own` of all, as they are compared with those at `others`."""
+        """Return objects, at `indices` of all, as they are compared with those at `others`."""
         return objects
 
     def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:
@@ -266,6 +250,66 @@ class Measure(ABC):
         """Whether every value is in memory already, so that reading all of them costs nothing."""
         return False
 
+    def comparable(self, objects: Objects) -> bool:
+        """Whether these training objects can be compared with each other."""
+        return True
+
+    def each(self, A: Objects, B: Objects, columns: NDArray[np.intp]) -> Array:
+        """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
+
+        What a second look asks for: every object has its own candidates. The default is a block of
+        one row at a time; a measure whose calls are costly may do better.
+        """
+        values = np.empty(columns.shape)
+        for i, row in enumerate(columns):
+            try:
+                values[i] = self.block(take(A, np.array([i])), take(B, row))[0]
+            except PairError as error:
+                raise PairError(i, error.col, error.reason) from error
+        return values
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return a number (N,) for each object that its contents decide, not its place.
+
+        The place where contents cannot be told, as for an object that holds an open file.
+        """
+        from .contents import fingerprint
+
+        try:
+            found = b"".join(fingerprint(item)[:8] for item in objects)
+        except TypeError:
+            return np.arange(len(objects), dtype=np.uint64)
+        return np.frombuffer(found, dtype=np.uint64)
+
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}
+
+
+def checked_objects(measure: Measure, X: Any) -> Objects:
+    """Return the objects in the measure's form, one for every row of X and at least one."""
+    refuse_masked(X)
+    given = _count(X)
+    if given == 0:  # which every measure would tell in words of its own
+        raise ValueError("there are no objects to compare")
+    objects = measure.check(X)
+    if given is not None and len(objects) != given:
+        raise ValueError(
+            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
+        )
+    if len(objects) == 0:
+        raise ValueError("there are no objects to compare")
+    return objects
+
+
+def _count(X: Any) -> int | None:
+    """Return how many objects X holds; None where that shows only as they are read."""
+    if isinstance(X, str | bytes | PathLike):
+        return None
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        return None

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import RefusedObject, RefusedType
+
 
 class TimesFirst(np.ndarray):
     """A series whose first axis is known to be time: its channels came one by one.
@@ -56,23 +58,43 @@ def unframed(objects: Any) -> Any:
 
 
 def refuse_masked(objects: Any, what: str = "object") -> None:
-    """Raise a `ValueError` where something is masked: what lies under a mask is no value."""
+    """Raise a `RefusedObject` where something is masked: what lies under a mask is no value."""
     if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
         first = np.argwhere(np.ma.getmaskarray(objects))[0]
-        raise ValueError(
-            f"{what} {first[0]} is masked in part: fill what is missing (X.filled(value)), or "
-            "leave such rows out"
-        )
+        reason = "is masked in part: fill what is missing (X.filled(value)), or leave such rows out"
+        raise RefusedObject(what, first[0], reason)
 
 
-def as_numbers(item: Any, what: str) -> NDArray[np.float64]:
-    """Return one object as an array of numbers; `what` it is called where it is none."""
+def as_numbers(item: Any, what: str, row: int, part: str = "") -> NDArray[np.float64]:
+    """Return an object as an array of numbers, or say `what` and which it is, or which `part`."""
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
-        raise ValueError(f"{what} is masked in part: fill what is missing, or leave it out")
+        reason = f"{part}is masked in part: fill what is missing, or leave it out"
+        raise RefusedObject(what, row, reason)
     try:
         return np.ascontiguousarray(item, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{what} is not made of numbers: {error}") from None
+        raise RefusedType(what, row, f"{part}is not made of numbers: {error}") from None
+
+
+def as_list(objects: Any, what: str) -> list[str]:
+    """Return `objects` as a list of strings, or name the first that is none.
+
+    Takes lists, arrays (one column is read as flat) and pandas columns.
+    """
+    if isinstance(objects, str | bytes):
+        raise TypeError(f"one {what} alone was given; {what}s come as a list")
+    objects = unframed(objects)
+    if isinstance(objects, np.ndarray):
+        if objects.ndim == 2 and objects.shape[1] == 1:
+            objects = objects[:, 0]
+        if objects.ndim != 1:
+            raise ValueError(f"{what}s come as a list; got an array of shape {objects.shape}")
+        objects = objects.tolist()
+    strings = list(objects)
+    for row, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
+    return strings
 
 
 def _columns(objects: Any) -> list[Any] | None:
@@ -114,12 +136,14 @@ def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[NDArray[Any
         )
     rows: list[NDArray[Any]] = []
     for row, parts in enumerate(zip(*cells, strict=True)):
-        named = [as_numbers(part, f"series {row}, channel {c}") for c, part in enumerate(parts)]
+        named = [as_numbers(part, "series", row, f"(channel {c}) ") for c, part in enumerate(parts)]
         lengths = [part.size for part in named]
         if len(set(lengths)) > 1:
-            raise ValueError(
-                f"series {row} has channels of {min(lengths)} and of {max(lengths)} values; the "
-                "channels of a series have one length"
+            raise RefusedObject(
+                "series",
+                row,
+                f"has channels of {min(lengths)} and of {max(lengths)} values; the channels of a "
+                "series have one length",
             )
         rows.append(np.stack([part.ravel() for part in named], axis=1).view(TimesFirst))
     return rows

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, PairError, take
+from .base import Array, Kind, Measure, Objects, take
 from .contents import fingerprint
+from .errors import PairError
 from .frames import unframed
-from .given import KindWarning, looks_like
+from .kinds import KindWarning, looks_like
 
 
 @dataclass(frozen=True)

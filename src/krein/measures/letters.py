@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .texts import excerpt
+from .errors import RefusedObject, excerpt
 
 NUCLEOTIDES = "ACGTUN"
 NUCLEOTIDE_SHARE = 0.95
@@ -156,7 +156,7 @@ def are_nucleotides(sequences: Sequence[Any]) -> bool:
     return total > 0 and nucleotides >= NUCLEOTIDE_SHARE * total
 
 
-def named(row: int, given: str, reason: str) -> ValueError:
+def refused(row: int, given: str, reason: str) -> RefusedObject:
     """Return the error that says which sequence cannot be read, and why."""
-    about = "" if reason == "is empty" else f" ({excerpt(given)})"
-    return ValueError(f"sequence {row}{about} {reason}")
+    about = "" if reason == "is empty" else f"({excerpt(given)}) "
+    return RefusedObject("sequence", row, f"{about}{reason}")

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
 from .base import Array, Measure, Objects
-from .frames import unframed
+from .errors import RefusedObject, excerpt
+from .frames import as_list, unframed
 from .letters import (
     POLICIES,
     Alphabet,
     LettersWarning,
     are_nucleotides,
-    named,
+    refused,
     reverse_complement,
 )
-from .texts import as_list, excerpt
 
 PROTEIN_MATRIX, NUCLEOTIDE_MATRIX = "BLOSUM62", "NUC.4.4"
 """What "auto" takes."""
@@ -156,15 +156,17 @@ class _Alignment(Measure):
             try:
                 checked.append(alphabet.read(given, self.unknown_letters, done))
             except ValueError as error:
-                raise named(row, given, str(error)) from None
+                raise refused(row, given, str(error)) from None
             touched += bool(done) and done.total() > before
         if self.normalize:
             selves = self._self_scores(checked)
             if (selves <= 0).any():
                 row = int(np.argmin(selves > 0))
-                raise ValueError(
-                    f"sequence {row} ({excerpt(checked[row])}) scores {selves[row]:g} with itself "
-                    "and cannot be normalised; normalize=False takes raw scores"
+                raise RefusedObject(
+                    "sequence",
+                    row,
+                    f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
+                    "normalised; normalize=False takes raw scores",
                 )
         return checked, LettersWarning(done, touched, len(sequences)) if done else None
 
