@@ -105,7 +105,7 @@ def test_a_bad_object_names_file_line_and_name_and_leaves_no_file(files, model, 
         assert code == 1
         assert err.startswith("krein: error: new.fasta, line 41, sequence 'bad1': contains '1' at ")
         assert err.count("\n") == 1
-    assert "krein fit --measure-param unknown=X" in err
+    assert "krein fit --measure-param unknown_letters=X" in err
     code, out, _ = run("predict", "model.krein", input=">a\n1\n")
     assert (code, out) == (1, "")
     assert (files / "kept.csv").read_text() == "old"

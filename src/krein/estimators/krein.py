@@ -17,7 +17,7 @@ from ..core.looks import TwoLooks
 from ..core.nystrom import signed_eigen
 from ..data.chunk import LandmarkColumns
 from ..data.dataset import Dataset
-from ..data.opening import map_objects
+from ..data.opening import is_empty, map_objects
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
 from ..measures import Measure
@@ -238,7 +238,7 @@ class KreinClassifier(LandmarkClassifier):
     def _settings(self) -> Settings:
         """Return what the parameters say of a fit."""
         return Settings(
-            comparing=self._comparing(self._measure()),
+            comparing=self._comparing(self.measure_),
             priors=self._family().priors,
             neighbours=self.neighbours,
             price=self.price if self.n_landmarks is None else 0.0,
@@ -269,7 +269,9 @@ class KreinClassifier(LandmarkClassifier):
         dtype: Any = np.float64,
     ) -> Any:
         check_is_fitted(self)
-        measure = self._measure()
+        if is_empty(X):
+            return np.empty((0, *shape), dtype=dtype)
+        measure = self.measure_
         counter = self.__dict__.setdefault("_last_call", Counter())
         counter.reset()
         return map_objects(

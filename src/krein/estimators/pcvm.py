@@ -169,7 +169,12 @@ class PCVM(LandmarkClassifier):
         """
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            self._survey(data)
+            found = self._survey(data)
+            if (found.weights <= 0).any():
+                label = self.classes_.tolist()[int(np.argmin(found.weights > 0))]
+                raise ValueError(
+                    f"no object of class {label!r} has a sample_weight above 0; leave the class out"
+                )
             chosen = self._choose(data)
             self.kernel_evaluations_ = chosen.counter.compared
             self.kernel_reused_ = chosen.counter.reused
@@ -266,7 +271,7 @@ class PCVM(LandmarkClassifier):
             fewer = choose_landmarks(
                 data,
                 Given(np.sort(model.relevance)),
-                self._comparing(self._measure()),
+                self._comparing(self.measure_),
                 self._rng(),
                 classes=self.classes_,
             )
