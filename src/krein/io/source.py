@@ -251,8 +251,9 @@ def open_source(
         Column (name, or number from 1; several, separated by commas, make vectors) or array
         that holds the objects.
     labels : str, optional
-        Column or array that holds the labels; or a file: CSV or TSV of name and label, lines or
-        an `.npy` array of labels in the order of the objects.
+        Column or array that holds the labels; or a file: CSV or TSV of names and labels (also
+        "labels.csv:column"), lines or an `.npy` array of labels in the order of the objects. The
+        names may be whole identifiers, accessions with or without version, or entry names.
     names : str, optional
         Column that holds the names.
     label_pattern : str, optional
