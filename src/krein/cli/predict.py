@@ -99,7 +99,7 @@ def command(
     source = predictor.open(new, **reading)
     start = time.perf_counter()
     rows = predictor.rows(source, reject_below)
-    how = _row_format(output, row_format)
+    how = _row_format(output, row_format, source)
     with writing(output) as file:
         writer = RowWriter(file, predictor.columns, how)
         if coverage is None:

@@ -215,6 +215,7 @@ _SUFFIXES: dict[str, tuple[str, ...]] = {
     "fastq": (".fastq", ".fq"),
     "csv": (".csv",),
     "tsv": (".tsv", ".tab"),
+    "jsonl": (".jsonl", ".ndjson"),
     "lines": (".txt",),
     "parquet": (".parquet", ".pq"),
     "npy": (".npy",),
@@ -242,14 +243,14 @@ def open_source(
     Parameters
     ----------
     path : path
-        FASTA, FASTQ, CSV, TSV, lines of text, Parquet, `.npy`, `.npz`, `.mat` or `.ts`, known by
-        its suffix or else by how it begins; gzip, xz and bzip2 are undone.
+        FASTA, FASTQ, CSV, TSV, JSON lines, lines of text, Parquet, `.npy`, `.npz`, `.mat` or
+        `.ts`, known by its suffix or else by how it begins; gzip, xz and bzip2 are undone.
     format : str, optional
         How the file is written, where its name does not say (one of `FORMATS`); or what its
         numbers are: "matrix" (values of objects to each other), "vectors" or "series".
     objects : str, optional
-        Column (name, or number from 1; several, separated by commas, make vectors) or array
-        that holds the objects.
+        Column (name, or number from 1; several, separated by commas, make vectors), field of
+        JSON lines or array that holds the objects.
     labels : str, optional
         Column or array that holds the labels; or a file: CSV or TSV of names and labels (also
         "labels.csv:column"), lines or an `.npy` array of labels in the order of the objects. The
@@ -297,6 +298,10 @@ def open_source(
         from .table import open_table
 
         return open_table(path, written, meant, objects, labels, names, label_pattern, header)
+    if written == "jsonl":
+        from .jsonlines import open_json_lines
+
+        return open_json_lines(path, meant, objects, labels, names, label_pattern)
     if written == "parquet":
         from .parquet import open_parquet
 
@@ -336,6 +341,8 @@ def _written(path: str) -> str:
         raise DataError(f"{shown(path)}: is empty")
     if text[:1] == b">":
         return "fasta"
+    if text[:1] == b"{":
+        return "jsonl"
     if text[:1] == b"@":
         return "ts" if re.match(rb"@(problemname|timestamps|univariate)", text.lower()) else "fastq"
     line = text.splitlines()[0]
