@@ -88,8 +88,8 @@ def labelling(function: Function) -> Function:
                 "--labels",
                 metavar="COLUMN|FILE",
                 help="Column (or array) of labels; or a file: a table of names and labels "
-                "(FILE:COLUMN where it has more columns), or one label per line in the order of the "
-                "objects. Sequences go by identifier, accession or entry name.",
+                "(FILE:COLUMN where it has more columns), or one label per line in the order of "
+                "the objects. Sequences go by identifier, accession or entry name.",
             ),
             click.option(
                 "--label-pattern",

@@ -174,7 +174,7 @@ class Predictor:
         with _counting() as count, warnings.catch_warnings():
             # the columns have been matched by their names already
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for chunk in source.chunks(CHUNK):
+            for chunk in source.arriving(CHUNK):
                 try:
                     P = self.model.predict_proba(chunk.objects)
                 except (ValueError, TypeError) as error:

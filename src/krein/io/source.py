@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .arriving import WAIT, Arriving
 from .compression import STDIN, bare_name, beginning, shown
 from .errors import DataError
 from .labels import Labels, Unlabelled, find_labels
@@ -114,6 +115,13 @@ class Source(ABC):
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (the last chunk may be smaller)."""
 
+    def arriving(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects as `chunks` does, but those of a pipe as they come.
+
+        A chunk of a pipe is given up to 0.2 s after its first object, however few there are.
+        """
+        return self.chunks(size)
+
     @abstractmethod
     def read(self) -> Chunk:
         """Return all objects in one chunk, all in memory but what a file maps there.
@@ -158,13 +166,31 @@ class RecordSource(Source):
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time."""
+        records = self._begin(size)
+        return self._chunks(iter(lambda: list(islice(records, size)), []))
+
+    def arriving(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects in order, those of a pipe as they come."""
+        if self.rereadable:
+            yield from self.chunks(size)
+            return
+        records = Arriving(self._begin(size))
+        try:
+            yield from self._chunks(iter(lambda: records.take(size, wait=WAIT), []))
+        finally:
+            records.close()
+
+    def _begin(self, size: int) -> Iterator[Record]:
         if size < 1:
             raise ValueError(f"a chunk holds at least one object; got size={size}")
         if not self.rereadable and self._spent:
             raise DataError("standard input can be read once only; save it to a file and name that")
         self._spent = True
-        first, records = 0, self.records()
-        while part := list(islice(records, size)):
+        return self.records()
+
+    def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[Chunk]:
+        first = 0
+        for part in parts:
             yield self._chunk(part, first)
             first += len(part)
         if first == 0:
