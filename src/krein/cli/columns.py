@@ -48,14 +48,23 @@ class Columns(NamedTuple):
 
 
 def columns_of(
-    model: Any, *, top: int, threshold: float | None, ranks: tuple[str, float] | None = None
+    model: Any,
+    *,
+    top: int = 0,
+    threshold: float | None = None,
+    ranks: tuple[str, float] | None = None,
+    every: bool = False,
 ) -> list[Columns]:
-    """Return the columns that a model fills: those it lacks are left out."""
+    """Return the columns that a model fills: those it lacks are left out.
+
+    With `every`, one of them holds the probabilities of all classes.
+    """
     found = [
         label_columns(model),
         rejection_column(threshold),
         *(place_columns(model, k) for k in range(2, top + 1)),
         rank_columns(model, ranks),
+        probabilities_column(model) if every else None,
         status_column(),
     ]
     return [columns for columns in found if columns is not None]
@@ -114,6 +123,16 @@ def rank_columns(model: Any, ranks: tuple[str, float] | None) -> Columns | None:
         return [[node, float(p), int(rank)] for node, p, rank in found]
 
     return Columns(("rank_label", "rank_probability", "rank"), cells)
+
+
+def probabilities_column(model: Any) -> Columns | None:
+    """The probability of each class, by its label."""
+    names = _names(model)
+
+    def cells(batch: Batch) -> list[list[Any]]:
+        return [[dict(zip(names, p, strict=True))] for p in batch.probabilities.tolist()]
+
+    return Columns(("probabilities",), cells)
 
 
 def status_column() -> Columns | None:

@@ -160,11 +160,13 @@ class Predictor:
     def __init__(
         self,
         path: str,
-        top: int | None,
-        jobs: int | None,
-        threshold: float | None,
-        unknown_letters: str | None,
+        top: int | None = None,
+        jobs: int | None = None,
+        threshold: float | None = None,
+        unknown_letters: str | None = None,
         ranks: tuple[str, float] | None = None,
+        *,
+        every: bool = False,
     ) -> None:
         from .. import load
 
@@ -174,7 +176,9 @@ class Predictor:
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs
-        self.columns = columns_of(self.model, top=top or 0, threshold=threshold, ranks=ranks)
+        self.columns = columns_of(
+            self.model, top=top or 0, threshold=threshold, ranks=ranks, every=every
+        )
         self.names = ["name", *(name for group in self.columns for name in group.names), "reason"]
         self.unknown_letters = unknown_letters
         self.letters = letters_of(self.model.measure_, unknown_letters)
@@ -205,10 +209,11 @@ class Predictor:
             # the columns have been matched by their names already
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             for chunk in source.arriving(CHUNK):
-                yield self._rows(chunk)
+                yield self.rows_of(chunk)
                 count(len(chunk))
 
-    def _rows(self, chunk: Chunk) -> list[Row]:
+    def rows_of(self, chunk: Chunk) -> list[Row]:
+        """Return the row of each object of a chunk."""
         import numpy as np
 
         objects, reasons = chunk.objects, dict[int, str]()
