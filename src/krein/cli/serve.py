@@ -96,6 +96,9 @@ def command(
     except OSError as error:
         raise click.ClickException(f"cannot listen at {host}, port {port}: {error}") from error
     with listening:
+        # an answer leaves at once: its second packet would wait some 40 ms for the first one's
+        # receipt. Connections inherit it; asyncio does not set it on sockets made like this one
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         shown = f"[{host}]" if ":" in host else host
         say("serving", f"http://{shown}:{listening.getsockname()[1]}")
         sys.stdout.flush()
