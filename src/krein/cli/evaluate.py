@@ -91,7 +91,7 @@ def command(
     groups: str | None,
     label_ranks: str | None,
     rank_above: float,
-    landmarks: str,
+    landmarks: str | None,
     n_landmarks: int | None,
     calibrate: bool | None,
     seed: int,

@@ -108,8 +108,11 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """Say what Python code warns of as the command says it: one line each on standard error."""
+    from ..measures.given import KindWarning  # which the command tells in words of its own
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore", KindWarning)
         yield
     for text in dict.fromkeys(
         str(one.message) for one in caught if issubclass(one.category, UserWarning)

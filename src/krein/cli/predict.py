@@ -24,7 +24,7 @@ from .errors import told
 from .group import command as krein_command
 from .krakenreport import KrakenReport
 from .letters import POLICIES, letters_of
-from .output import check_target, printable, say, writing
+from .output import check_target, printable, say, warnings_told, writing
 from .reading import match_columns
 from .rows import RowWriter, format_option, row_format
 
@@ -121,7 +121,7 @@ def command(
     start = time.perf_counter()
     rows = predictor.rows(source)
     how = _row_format(output, row_format, source)
-    with writing(output) as file:
+    with warnings_told(), writing(output) as file:
         counts = Counts(predictor.names)
         writer = RowWriter(file, predictor.names, how)
         threshold = reject_below

@@ -226,13 +226,13 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
             f"The class {rarest!r} has one object, from which little can be learned: join it to "
             "another, or leave it out."
         )
-    model = "ikfd" if about["objects"] > LARGE else "pcvm"
-    name = "" if kind == "matrix" else f" {measure_options(about)}"
-    take = f"take{name} --model {model} with the landmarks that meb finds"
+    model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
+    name = "" if kind == "matrix" else f" {measure_options(about)} and"
+    take = f"take{name}{model}"
     share = about["negative_mass"]
     if share > NEGATIVE:
         return (
-            f"{100 * share:.0f} % of the spectrum is negative: keep it, IKFD and PCVM use it and "
+            f"{100 * share:.0f} % of the spectrum is negative: keep it, krein uses it and "
             f"clipping would throw it away; {take}."
         )
     if kind == "vectors":
