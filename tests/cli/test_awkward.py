@@ -57,7 +57,7 @@ def test_a_probability_that_is_none_is_not_written(files, model, run, monkeypatc
         P[1] = np.nan
         return P
 
-    monkeypatch.setattr(krein.IKFD, "predict_proba", broken)
+    monkeypatch.setattr(krein.KreinClassifier, "predict_proba", broken)
     code, out, err = run("predict", "m.krein", input="house\nmaus\n")
     assert code == 0
     assert "standard input, line 2, string '1': its probabilities are not numbers" in err
