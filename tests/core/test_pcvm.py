@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
-from krein.core.pcvm.mode import FixedPrecision, GammaPrior, Posterior, fit_pcvm, signs
+from krein.core.pcvm.mode import fit_pcvm
+from krein.core.pcvm.posterior import Posterior, signs
+from krein.core.pcvm.prior import FixedPrecision, GammaPrior
 from krein.core.pcvm.probit import Probit
 from krein.core.pcvm.rows import Rows
 from krein.core.pcvm.softmax import Softmax

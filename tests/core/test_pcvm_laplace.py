@@ -10,7 +10,8 @@ from krein.core.pcvm.laplace import (
     laplace_approximation,
     leave_one_out,
 )
-from krein.core.pcvm.mode import FixedPrecision, GammaPrior, fit_pcvm
+from krein.core.pcvm.mode import fit_pcvm
+from krein.core.pcvm.prior import FixedPrecision, GammaPrior
 from krein.core.pcvm.probit import curvature
 from krein.core.pcvm.prune import prune_pcvm
 from krein.core.pcvm.rows import Rows

@@ -15,7 +15,7 @@ from krein import IKFD, IKQD, PCVM, NystromMap, PseudoEuclideanEmbedding
 from krein.compare import open_pairs
 from krein.evaluation import evaluate
 from krein.measures.function import FunctionMeasure
-from krein.measures.given import KindWarning
+from krein.measures.kinds import KindWarning
 from krein.measures.letters import LettersWarning
 from krein.measures.strings import Levenshtein
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ..estimators.registry import MODELS as FAMILIES
 from ..io import DataError
 from . import options
 from .group import command as krein_command
@@ -17,7 +18,7 @@ from .group import typed
 from .output import check_target, console, printable, say
 from .reading import check_rule, choose_measure, describe_classes, labelled, open_data
 
-MODELS = (*options.MODELS, "svm-clip", "knn", "logistic")
+MODELS = (*FAMILIES, "svm-clip", "knn", "logistic")
 DEFAULT = "ikfd,pcvm"
 
 
@@ -42,8 +43,8 @@ def split_models(context: click.Context, option: click.Parameter, value: str) ->
     show_default=True,
     callback=split_models,
     metavar="MODELS",
-    help="Models, separated by commas: ikfd, ikqd, pcvm; for comparison svm-clip (an SVM on the "
-    "clipped matrix), knn, and logistic (on the same landmarks). svm-clip and knn compare all "
+    help=f"Models, separated by commas: {', '.join(FAMILIES)}; for comparison svm-clip (an SVM on "
+    "the clipped matrix), knn, and logistic (on the same landmarks). svm-clip and knn compare all "
     "pairs.",
 )
 @click.option(

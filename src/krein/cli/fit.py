@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ..estimators.registry import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import command as krein_command
@@ -28,11 +29,10 @@ from .reading import (
 @options.measuring
 @click.option(
     "--model",
-    type=click.Choice(options.MODELS),
+    type=click.Choice(list(MODELS)),
     default="ikfd",
     show_default=True,
-    help="ikfd: one pass, linear boundaries; ikqd: curved ones; pcvm: often the most accurate, in "
-    "some passes.",
+    help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
 @options.choosing
 @options.calibrating
@@ -137,16 +137,12 @@ def command(
 
 def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     """Return the estimator that the options ask for."""
-    from ..estimators.registry import MODELS
-
     made = MODELS[model].estimator
     return made(comparison.measure, measure_params=comparison.params or None, **params)
 
 
 def calibrates(model: str) -> bool:
-    """Whether a model is calibrated unless somebody says no."""
-    from ..estimators.registry import MODELS
-
+    """Whether a model is calibrated by default."""
     return MODELS[model].calibrate
 
 

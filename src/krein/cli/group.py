@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import click
 
-from .. import __version__
+from ..version import __version__
 from .errors import told
 
 _COMMANDS = {
@@ -173,7 +173,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def _let_go_of_output() -> int:
     """Give what Python still wants to write at the end somewhere to go."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + signal.SIGPIPE
+    return 128 + getattr(signal, "SIGPIPE", 13)  # Windows has no such signal
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -10,7 +10,6 @@ import click
 
 Function = Callable[..., Any]
 
-MODELS = ("ikfd", "ikqd", "pcvm")
 RULES = ("meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
 FORMATS = (
     "fasta", "fastq", "csv", "tsv", "lines", "parquet", "npy", "npz", "mat", "ts",
@@ -157,8 +156,8 @@ def calibrating(function: Function) -> Function:
     option = click.option(
         "--calibrate/--no-calibrate",
         default=None,
-        help="Fit the probabilities to held-out objects (ten folds). By default of ikfd and ikqd; "
-        "those of pcvm are left as they are.",
+        help="Fit the probabilities to held-out objects (ten folds). On by default for ikfd and "
+        "ikqd; pcvm is already calibrated.",
     )
     return option(function)
 

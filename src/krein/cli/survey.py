@@ -15,7 +15,8 @@ from ..core.convert import double_centre
 from ..core.spectrum import estimate_spectrum
 from ..io import Chunk, DataError
 from ..landmarks.base import given_pairs
-from ..measures.given import as_matrix, check_square, looks_like, mistaken_for, sample_square
+from ..measures.kinds import looks_like, mistaken_for, sample_square
+from ..measures.square import as_matrix, check_square
 
 REMEDIES = ("say --distance", "leave --distance out")
 """How to call a matrix one of distances, and how not to."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..compare.workers import processors
+from .chunk import aligned
 from .engines import Task
 
 CONNECT_SECONDS = 5.0
@@ -70,8 +71,8 @@ def current_client() -> Iterator[Any]:
             threads_per_worker=processors(),
             dashboard_address="127.0.0.1:0",
             set_as_default=False,
-        ) as own:
-            yield own
+        ) as temporary:
+            yield temporary
         return
     yield client
 
@@ -83,7 +84,7 @@ def alive(client: Any) -> None:
 
 
 def count_threads(client: Any) -> int:
-    """Return how many tasks run at a time; raise where there is nobody to work."""
+    """Return how many tasks run at a time; raise where there are no workers."""
     alive(client)
     threads = sum(client.nthreads().values())
     if not threads:
@@ -165,14 +166,14 @@ class DaskEngine:
             raise
 
     def gather(self, tasks: Sequence[Task]) -> list[Any]:
-        """Return the results of the tasks, in their order; raise what failed there."""
+        """Return the results of the tasks, in their order, aligned; raise what failed there."""
         alive(self.client)
         try:
             found: list[Any] = self.client.gather(list(tasks))
         except BaseException as error:
             _give_up(self.client, list(tasks))
             raise _explained(self.client, error) from error
-        return found
+        return [aligned(item) for item in found]
 
 
 def hand_out(item: Any) -> Any:

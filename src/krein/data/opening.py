@@ -1,6 +1,6 @@
 """The edge: from what a user hands to `fit` or `predict` to where the objects live.
 
-Further in, nobody asks.
+Behind it, every data set looks alike.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.opening import checked_objects, try_symmetry
-from ..compare.pairs import Array
+from ..compare.pairs import Array, try_symmetry
 from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
-from ..measures.base import joined
-from ..measures.texts import excerpt
-from .chunk import Chunk, ProvenanceRange
-from .daskcollections import DaskCollection, is_dask, map_lazily
+from ..measures.base import checked_objects, joined
+from ..measures.errors import excerpt
+from .chunk import Chunk, ProvenanceRange, is_dask
+from .daskcollections import DaskCollection, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Dataset
 from .files import CHUNK, MappedFile, SourceFile, release_pages
 from .memory import Memory
@@ -40,7 +39,7 @@ def in_memory(X: Any, measure: Measure) -> bool:
     >>> in_memory("words.csv", words), in_memory("matrix.npy", matrix), in_memory(["a"], words)
     (False, True, True)
     """
-    path = isinstance(X, str | os.PathLike) and measure.accepts != "values"
+    path = isinstance(X, str | os.PathLike) and not measure.reads_files
     return not (path or callable(getattr(X, "chunks", None)) or is_dask(X) or _mapped(X, measure))
 
 
@@ -63,7 +62,7 @@ def is_empty(X: Any) -> bool:
 
 def _mapped(X: Any, measure: Measure) -> bool:
     large = isinstance(X, np.memmap) and X.ndim > 1 and len(X) > IN_MEMORY_OBJECTS
-    return large and measure.accepts != "values"
+    return large and not measure.reads_files
 
 
 def open_data(
@@ -195,7 +194,8 @@ def map_objects(
         objects = checked_objects(measure, part)
         whole = Chunk(start, objects, checked=True, size=len(objects))
         found += _by_block(whole, function, block_rows, workers)
-        release_pages(X)
+        if mapped:
+            release_pages(X)
     return np.concatenate(found)
 
 

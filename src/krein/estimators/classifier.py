@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from ..compare.pairs import block_rows
 from ..core.checks import Array, refuse_missing
 from ..core.family import ClassWeights, Codes, Family
-from ..data.daskcollections import is_dask
-from ..data.dataset import Dataset, Survey, encode
+from ..core.moments import ClassMoments
+from ..core.space import LandmarkSpace
+from ..data.chunk import Chunk, Counted, LandmarkColumns, is_dask
+from ..data.dataset import Dataset, FeatureBlock, Survey, encode
 from ..data.opening import in_memory, open_data
-from ..landmarks import get_rule
+from ..landmarks import Rule, get_rule
 from ..measures import Measure
-from ..measures.frames import refuse_masked, unframed
+from ..measures.base import refuse_masked, unframed
 from .base import LandmarkEstimator
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
@@ -129,7 +132,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             sample_weight,
             measure=measure,
             n_jobs=self.n_jobs,
-            cache=None if measure.accepts == "values" else self.cache,
+            cache=self.cache,
             verbose=self.verbose,
             symmetrize=self.symmetrize,
         )
@@ -165,12 +168,16 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     def _comparing(self, measure: Measure) -> Comparing:
         return Comparing(measure, self.symmetrize, self.cache, self.n_jobs, self.verbose)
 
+    def _rule(self, data: Dataset) -> Rule:
+        """Return the rule that chooses landmarks of a data set."""
+        return get_rule(self.landmarks, self.n_landmarks)
+
     def _choose(self, data: Dataset) -> LandmarkChoice:
         """Choose landmarks for this classifier, among objects of positive weight."""
         measure = self.measure_
         chosen = choose_landmarks(
             data,
-            get_rule(self.landmarks, self.n_landmarks),
+            self._rule(data),
             self._comparing(measure),
             self._rng(),
             classes=self.classes_,
@@ -207,3 +214,34 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 def codes_of(labels: Any, classes: NDArray[Any]) -> Codes:
     """Return the class codes of a chunk's labels."""
     return encode(np.asarray(labels), classes)
+
+
+@dataclass(frozen=True)
+class FeatureTerm:
+    """Values of a chunk, which basis functions are made of, and the moments of its coordinates."""
+
+    columns: LandmarkColumns
+    space: LandmarkSpace
+    origin: Array
+    classes: NDArray[Any]
+    class_weights: Array | None
+    by_class: bool = False  # moments class by class, of objects with their weights
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        """Compare the chunk with the landmarks."""
+        found = self.columns.values(chunk)
+        codes = codes_of(chunk.labels, self.classes)
+        weights = chunk.weights
+        if self.class_weights is not None:
+            each = self.class_weights[codes]
+            weights = each if weights is None else weights * each
+        B = self.space.coordinates(found.value)
+        moments = ClassMoments.of(
+            B,
+            codes,
+            len(self.classes),
+            origin=self.origin,
+            sample_weight=chunk.weights if self.by_class else None,
+            by_class=self.by_class,
+        )
+        return found.holding(FeatureBlock(found.value, codes, weights, moments))

@@ -77,7 +77,7 @@ class GaussianClassifier(LandmarkClassifier):
         """Return the family of models that the parameters ask for."""
 
     @abstractmethod
-    def _set_model(self, family: GaussianFamily) -> None:
+    def _set_model(self) -> None:
         """Turn the moments of the stream into the fitted attributes."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -163,7 +163,7 @@ class GaussianClassifier(LandmarkClassifier):
         found = data.reduce(term, add, self._block_rows(m), m)
         moments = found.value.moments if before is None else before.moments + found.value.moments
         self.stream_ = Stream(landmarks, moments)
-        self._set_model(family)
+        self._set_model()
         self.temperature_ = self._temperature(family, found.value, sample)
         self.kernel_evaluations_ += found.compared
         self.kernel_reused_ += found.reused

@@ -55,7 +55,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
             X,
             measure=measure,
             n_jobs=self.n_jobs,
-            cache=None if measure.accepts == "values" else self.cache,
+            cache=self.cache,
             verbose=self.verbose,
             symmetrize=self.symmetrize,
         )

@@ -10,10 +10,13 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .. import __version__, landmarks
+from .. import landmarks
+from ..core.candidates import CandidateSpace
 from ..core.convert import LandmarkCentre
 from ..core.embedding import Embedding
 from ..core.fisher import LinearDiscriminant
+from ..core.heads import LinearHead, PCVMHead, QuadraticHead
+from ..core.looks import TwoLooks
 from ..core.meb import Ball
 from ..core.moments import ClassMoments
 from ..core.nystrom import LandmarkBasis
@@ -24,27 +27,37 @@ from ..io.modelfile import ModelFileError, read_model, write_model
 from ..landmarks import Rule, Selection
 from ..measures import Measure, available, get_measure
 from ..measures.given import GivenColumns
+from ..version import __version__
 from .base import LandmarkEstimator
 from .gaussian import Stream
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 from .registry import MODELS
+from .secondlook import KnownObjects
 from .selection import LandmarkSet
+from .sizing import SizeCurve
 
 _VALUES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         Ball,
+        CandidateSpace,
         ClassMoments,
         Embedding,
         GivenColumns,
+        KnownObjects,
         LandmarkBasis,
         LandmarkCentre,
         LandmarkSet,
         LandmarkSpace,
         LinearDiscriminant,
+        LinearHead,
+        PCVMHead,
         QuadraticDiscriminant,
+        QuadraticHead,
         Selection,
+        SizeCurve,
         Stream,
+        TwoLooks,
     )
 }
 _NOT_SAVED = {"cache", "verbose", "n_jobs"}  # they belong to a run and a machine, not to a model

@@ -6,27 +6,38 @@ To add a family: its mathematics in `core`, its estimator in a file beside this 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from .classifier import LandmarkClassifier
-from .ikfd import IKFD
-from .ikqd import IKQD
-from .pcvm import PCVM
+if TYPE_CHECKING:
+    from .classifier import LandmarkClassifier
 
 
 @dataclass(frozen=True)
 class ModelFamily:
     """A family of models as users meet it."""
 
-    estimator: type[LandmarkClassifier]
+    home: str
+    """Module and class of its estimator, imported when first needed."""
     about: str
     """What it is, for the help of the command."""
     calibrate: bool = False
-    """Whether its probabilities need calibration, so that it is on unless somebody says no."""
+    """Whether its probabilities need calibration, so that it is on by default."""
+
+    @property
+    def estimator(self) -> type[LandmarkClassifier]:
+        """The class of its estimators."""
+        module, _, name = self.home.partition(":")
+        found: type[LandmarkClassifier] = getattr(import_module(f".{module}", __package__), name)
+        return found
 
 
 MODELS: dict[str, ModelFamily] = {
-    "ikfd": ModelFamily(IKFD, "one pass, linear boundaries", calibrate=True),
-    "ikqd": ModelFamily(IKQD, "one pass, curved boundaries", calibrate=True),
-    "pcvm": ModelFamily(PCVM, "often the most accurate, in several passes"),
+    "auto": ModelFamily(
+        "krein:KreinClassifier", "three models and a second look; the one to begin with"
+    ),
+    "ikfd": ModelFamily("ikfd:IKFD", "one pass, linear boundaries", calibrate=True),
+    "ikqd": ModelFamily("ikqd:IKQD", "one pass, curved boundaries", calibrate=True),
+    "pcvm": ModelFamily("pcvm:PCVM", "often the most accurate, in several passes"),
 }
 """By the name that `krein fit --model` and `krein.evaluation.evaluate` take."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import __version__
 from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..measures import get_measure
+from ..version import __version__
 from .models import Model, fresh, get_models, needs_all, title
 from .overview import duplicates, object_map, spectrum
 from .result import Evaluation, ModelResult, PairCount

@@ -2,64 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from os import PathLike
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .frames import unframed
+from .errors import PairError, Readable, RefusedObject, RefusedType
+from .frames import frame_contents
 
 Array = NDArray[np.float64]
 Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
 Kind = Literal["similarity", "dissimilarity"]
-
-
-class PairError(ValueError):
-    """A pair that could not be compared: `row` and `col` say which, `reason` says why.
-
-    A measure raises it with positions inside its block; whoever cut the block out of a larger
-    collection raises it again with the positions there.
-
-    Examples
-    --------
-    >>> from krein.measures import PairError, get_measure
-    >>> ratio = get_measure(lambda a, b: a / b)
-    >>> try:
-    ...     ratio.block([1.0], [2.0, 0.0])
-    ... except PairError as error:
-    ...     print(error.row, error.col)
-    ...
-    0 1
-    """
-
-    def __init__(self, row: int, col: int, reason: str) -> None:
-        super().__init__(row, col, reason)
-        self.row, self.col, self.reason = row, col, reason
-
-    def __str__(self) -> str:
-        return f"row object {self.row} and column object {self.col}: {self.reason}"
-
-
-class Readable(NamedTuple):
-    """Which objects a measure can read, and why not the others, by their places.
-
-    Examples
-    --------
-    >>> from krein.measures import get_measure
-    >>> mask, reasons = get_measure("levenshtein").readable(["house", None])
-    >>> mask.tolist(), reasons
-    ([True, False], {1: 'string is None, a NoneType, not a str'})
-    """
-
-    mask: NDArray[np.bool_]
-    reasons: dict[int, str]
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
@@ -93,6 +53,47 @@ def joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], list | tuple | np.ndarray):
         return [item for part in parts for item in part]
     return reduce(add, parts)
+
+
+def refuse_masked(objects: Any, what: str = "object") -> None:
+    """Raise a `RefusedObject` where something is masked: what lies under a mask is no value."""
+    if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
+        first = np.argwhere(np.ma.getmaskarray(objects))[0]
+        reason = "is masked in part: fill what is missing (X.filled(value)), or leave such rows out"
+        raise RefusedObject(what, first[0], reason)
+
+
+def unframed(objects: Any) -> Any:
+    """Return what a data frame, one of its columns or a table holds; anything else as it is.
+
+    A masked array is refused where something is masked.
+    """
+    if isinstance(objects, np.ma.MaskedArray):
+        refuse_masked(objects)
+        return np.asarray(objects)
+    known = isinstance(objects, np.ndarray | list | tuple | str | bytes)
+    return objects if known else frame_contents(objects)
+
+
+def as_list(objects: Any, what: str) -> list[str]:
+    """Return `objects` as a list of strings, or name the first that is none.
+
+    Takes lists, arrays (one column is read as flat) and pandas columns.
+    """
+    if isinstance(objects, str | bytes):
+        raise TypeError(f"one {what} alone was given; {what}s come as a list")
+    objects = unframed(objects)
+    if isinstance(objects, np.ndarray):
+        if objects.ndim == 2 and objects.shape[1] == 1:
+            objects = objects[:, 0]
+        if objects.ndim != 1:
+            raise ValueError(f"{what}s come as a list; got an array of shape {objects.shape}")
+        objects = objects.tolist()
+    strings = list(objects)
+    for row, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
+    return strings
 
 
 def plain(value: Any) -> Any:
@@ -144,7 +145,15 @@ class Measure(ABC):
     expensive: ClassVar[bool] = True
     """Whether a pair costs more than the arithmetic on its value."""
     accepts: ClassVar[str] = "objects"
-    """What scikit-learn calls X: "objects" of any kind, "vectors", or "values" given by pair."""
+    """What X is to scikit-learn: "objects" of any kind, "vectors", or "values" given by pair."""
+    cacheable: ClassVar[bool] = True
+    """Whether finished blocks are worth keeping; not where the values are there already."""
+    mirrored: ClassVar[bool] = True
+    """Whether half of a symmetric block may be filled in from the other half."""
+    reads_files: ClassVar[bool] = False
+    """Whether `check` takes the path of a file or a large memory map, and reads it by block."""
+    most_candidates: ClassVar[int | None] = None
+    """Among how many objects landmarks are chosen at most, where not all are in memory."""
     block_pairs: ClassVar[int] = 2**18
     """How many pairs make a block: enough that a call costs nothing beside them, few enough
     to share out among threads, to stay near the processor, and to lose little in a crash."""
@@ -167,7 +176,7 @@ class Measure(ABC):
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
-        axis) or a list. Raise a `ValueError` or `TypeError` that names the object at fault.
+        axis) or a list. Raise a `RefusedObject` where one of them is at fault.
         """
 
     def readable(self, objects: Any, others: Objects | None = None) -> Readable:
@@ -202,8 +211,9 @@ class Measure(ABC):
                     first = one if first is None else first
                 except (TypeError, ValueError) as error:
                     mask[i] = False
-                    # a measure counts the objects it is given: here there is one
-                    reasons[i] = re.sub(r"^(\w+) 0\b", r"\1", str(error))
+                    reasons[i] = str(error)
+                    if isinstance(error, RefusedObject):  # whose row counts this one alone
+                        reasons[i] = f"{error.kind} {error.reason}"
         return Readable(mask, reasons)
 
     def _check_with(self, objects: Any, others: Objects | None) -> Objects:
@@ -242,11 +252,11 @@ class Measure(ABC):
     def among(
         self,
         objects: Objects,
-        own: NDArray[np.intp],
+        indices: NDArray[np.intp],
         others: NDArray[np.intp],
         n_objects: int,
     ) -> Objects:
-        """Return objects, numbered `own` of all, as they are compared with those at `others`."""
+        """Return objects, at `indices` of all, as they are compared with those at `others`."""
         return objects
 
     def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:
@@ -266,6 +276,66 @@ class Measure(ABC):
         """Whether every value is in memory already, so that reading all of them costs nothing."""
         return False
 
+    def comparable(self, objects: Objects) -> bool:
+        """Whether these training objects can be compared with each other."""
+        return True
+
+    def each(self, A: Objects, B: Objects, columns: NDArray[np.intp]) -> Array:
+        """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
+
+        What a second look asks for: every object has its own candidates. The default is a block of
+        one row at a time; a measure whose calls are costly may do better.
+        """
+        values = np.empty(columns.shape)
+        for i, row in enumerate(columns):
+            try:
+                values[i] = self.block(take(A, np.array([i])), take(B, row))[0]
+            except PairError as error:
+                raise PairError(i, error.col, error.reason) from error
+        return values
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return a number (N,) for each object that its contents decide, not its place.
+
+        The place where contents cannot be told, as for an object that holds an open file.
+        """
+        from .contents import fingerprint
+
+        try:
+            found = b"".join(fingerprint(item)[:8] for item in objects)
+        except TypeError:
+            return np.arange(len(objects), dtype=np.uint64)
+        return np.frombuffer(found, dtype=np.uint64)
+
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}
+
+
+def checked_objects(measure: Measure, X: Any) -> Objects:
+    """Return the objects in the measure's form, one for every row of X and at least one."""
+    refuse_masked(X)
+    given = _count(X)
+    if given == 0:  # which every measure would tell in words of its own
+        raise ValueError("there are no objects to compare")
+    objects = measure.check(X)
+    if given is not None and len(objects) != given:
+        raise ValueError(
+            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
+        )
+    if len(objects) == 0:
+        raise ValueError("there are no objects to compare")
+    return objects
+
+
+def _count(X: Any) -> int | None:
+    """Return how many objects X holds; None where that shows only as they are read."""
+    if isinstance(X, str | bytes | PathLike):
+        return None
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        return None

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import RefusedObject, RefusedType
+
 
 class TimesFirst(np.ndarray):
     """A series whose first axis is known to be time: its channels came one by one.
@@ -25,24 +27,17 @@ class TimesFirst(np.ndarray):
     """
 
 
-def unframed(objects: Any) -> Any:
+def frame_contents(objects: Any) -> Any:
     """Return what a data frame, one of its columns or a table holds; anything else as it is.
-
-    A masked array is refused where something is masked.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from krein.measures.frames import unframed
-    >>> unframed(pd.DataFrame({"x": [1, 2], "y": [3, 4]}))
+    >>> from krein.measures.frames import frame_contents
+    >>> frame_contents(pd.DataFrame({"x": [1, 2], "y": [3, 4]}))
     array([[1, 3],
            [2, 4]])
     """
-    if isinstance(objects, np.ma.MaskedArray):
-        refuse_masked(objects)
-        return np.asarray(objects)
-    if isinstance(objects, np.ndarray | list | tuple | str | bytes):
-        return objects
     columns = _columns(objects)
     if columns is None:
         return _cells(objects) if _is_column(objects) else objects
@@ -55,24 +50,15 @@ def unframed(objects: Any) -> Any:
     return np.column_stack(cells) if cells else np.empty((len(objects), 0))
 
 
-def refuse_masked(objects: Any, what: str = "object") -> None:
-    """Raise a `ValueError` where something is masked: what lies under a mask is no value."""
-    if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
-        first = np.argwhere(np.ma.getmaskarray(objects))[0]
-        raise ValueError(
-            f"{what} {first[0]} is masked in part: fill what is missing (X.filled(value)), or "
-            "leave such rows out"
-        )
-
-
-def as_numbers(item: Any, what: str) -> NDArray[np.float64]:
-    """Return one object as an array of numbers; `what` it is called where it is none."""
+def as_numbers(item: Any, what: str, row: int, part: str = "") -> NDArray[np.float64]:
+    """Return an object as an array of numbers, or say `what` and which it is, or which `part`."""
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
-        raise ValueError(f"{what} is masked in part: fill what is missing, or leave it out")
+        reason = f"{part}is masked in part: fill what is missing, or leave it out"
+        raise RefusedObject(what, row, reason)
     try:
         return np.ascontiguousarray(item, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{what} is not made of numbers: {error}") from None
+        raise RefusedType(what, row, f"{part}is not made of numbers: {error}") from None
 
 
 def _columns(objects: Any) -> list[Any] | None:
@@ -114,12 +100,14 @@ def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[NDArray[Any
         )
     rows: list[NDArray[Any]] = []
     for row, parts in enumerate(zip(*cells, strict=True)):
-        named = [as_numbers(part, f"series {row}, channel {c}") for c, part in enumerate(parts)]
+        named = [as_numbers(part, "series", row, f"(channel {c}) ") for c, part in enumerate(parts)]
         lengths = [part.size for part in named]
         if len(set(lengths)) > 1:
-            raise ValueError(
-                f"series {row} has channels of {min(lengths)} and of {max(lengths)} values; the "
-                "channels of a series have one length"
+            raise RefusedObject(
+                "series",
+                row,
+                f"has channels of {min(lengths)} and of {max(lengths)} values; the channels of a "
+                "series have one length",
             )
         rows.append(np.stack([part.ravel() for part in named], axis=1).view(TimesFirst))
     return rows

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, PairError, take
+from .base import Array, Kind, Measure, Objects, take, unframed
 from .contents import fingerprint
-from .frames import unframed
-from .given import KindWarning, looks_like
+from .errors import PairError
+from .kinds import KindWarning, looks_like
 
 
 @dataclass(frozen=True)

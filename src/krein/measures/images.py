@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .base import Array, Measure, Objects
-from .frames import as_numbers, unframed
+from .base import Array, Measure, Objects, unframed
+from .errors import RefusedObject
+from .frames import as_numbers
 
 DEFORMATIONS = (
     "shift-x",
@@ -108,7 +109,7 @@ class Tangent(Measure):
             raise ValueError(f"images of {images.shape[1]} × {images.shape[2]} have no derivative")
         if not np.isfinite(images).all():
             row, y, x = np.argwhere(~np.isfinite(images))[0]
-            raise ValueError(f"image {row} holds {images[row, y, x]} at pixel ({y}, {x})")
+            raise RefusedObject("image", row, f"holds {images[row, y, x]} at pixel ({y}, {x})")
         return images
 
     def check_alike(self, A: Objects, B: Objects) -> None:
@@ -146,7 +147,7 @@ class Tangent(Measure):
     def _stacked(self, objects: Any) -> Any:
         images = []
         for row, given in enumerate(objects):
-            images.append(image := as_numbers(given, f"image {row}"))
+            images.append(image := as_numbers(given, "image", row))
             if image.shape != images[0].shape:
                 sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
                 raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .base import Array
+from .errors import RefusedObject
 from .frames import TimesFirst, as_numbers
 
 TIMES_FIRST, CHANNELS_FIRST = "times-channels", "channels-times"
@@ -112,28 +113,30 @@ def _stacked(objects: Any, layout: str) -> Array:
 def _one(item: Any, row: int, layout: str) -> Array:
     """Return one series (times, channels) without its padding."""
     if np.ndim(item) == 0 and not isinstance(item, str):
-        raise ValueError(f"series {row} is the single value {item!r}; give a list of series")
-    one = as_numbers(item, f"series {row}")
+        raise RefusedObject("series", row, f"is the single value {item!r}; give a list of series")
+    one = as_numbers(item, "series", row)
     if one.ndim == 1:
         one = one[:, None]
     elif one.ndim == 2 and layout == CHANNELS_FIRST and not isinstance(item, TimesFirst):
         one = np.ascontiguousarray(one.T)
     if one.ndim != 2:
-        raise ValueError(f"series {row} has {one.ndim} axes; times and channels are two")
+        raise RefusedObject("series", row, f"has {one.ndim} axes; times and channels are two")
     if one.size == 0:
-        raise ValueError(f"series {row} is empty")
+        raise RefusedObject("series", row, "is empty")
     if np.isfinite(one).all():
         return one
     known = np.flatnonzero(~np.isnan(one).all(axis=1))
     if len(known) == 0:
-        raise ValueError(f"series {row} is empty: it holds NaN alone")
+        raise RefusedObject("series", row, "is empty: it holds NaN alone")
     one = one[: known[-1] + 1]
     if not np.isfinite(one).all():
         time = int(np.argwhere(~np.isfinite(one))[0, 0])
         channel = int(np.argmin(np.isfinite(one[time])))
         where = f"time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
-        raise ValueError(
-            f"series {row} holds {one[time, channel]} at {where}; NaN is read as padding at the "
-            "end of a series alone, so fill the gap or leave the series out"
+        raise RefusedObject(
+            "series",
+            row,
+            f"holds {one[time, channel]} at {where}; NaN is read as padding at the end of a series "
+            "alone, so fill the gap or leave the series out",
         )
     return one

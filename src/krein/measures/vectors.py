@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects
-from .frames import unframed
+from .base import Array, Measure, Objects, unframed
+from .errors import RefusedObject
 
 _ROWS = 2**14  # looked at together, so that a check of a memory map needs little memory
 
@@ -29,7 +29,7 @@ def as_matrix(objects: Any, what: str = "vector") -> Array:
         bad = ~np.isfinite(X[start : start + _ROWS])
         if bad.any():
             row, column = np.argwhere(bad)[0] + np.array([start, 0])
-            raise ValueError(f"{what} {row} holds {X[row, column]} in column {column}")
+            raise RefusedObject(what, row, f"holds {X[row, column]} in column {column}")
     return X
 
 

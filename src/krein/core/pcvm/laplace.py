@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, qr, solve_triangular
 
-from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
+from .mode import PCVMFit, fit_pcvm
+from .prior import GammaPrior
 from .rows import Block, Link, Rows, class_hessian, column_statistics
 
 Array = NDArray[np.float64]
@@ -23,6 +24,9 @@ Labels = NDArray[np.intp]
 
 SCALE_ROWS = 20_000
 """The scale of the prior is chosen on about this many rows: enough to tell tenfold steps apart."""
+
+SCALE_TOLERANCE = 1e-5
+"""Of the fits that choose the scale, per row."""
 
 MAX_FACTOR = 4
 """The scale is sought up to this many tenfold steps from the half-Cauchy prior, either way."""
@@ -153,10 +157,6 @@ def choose_scale(
     rows: Rows,
     basis_classes: Labels,
     Q: Array | None = None,
-    *,
-    link: Link | None = None,
-    solver: Solver | None = None,
-    tol: float = 1e-5,
 ) -> ScaleChoice:
     """Return the scale of the prior, by tenfold steps of b, with the least leave-one-out loss.
 
@@ -171,10 +171,13 @@ def choose_scale(
 
     def attempt(k: int, start: PCVMFit | None) -> tuple[PCVMFit, Candidate]:
         fit = fit_pcvm(
-            rows, basis_classes, Q, link=link, solver=solver, tol=tol,
+            rows,
+            basis_classes,
+            Q,
+            tol=SCALE_TOLERANCE,
             prior=GammaPrior(0.5, 0.5 * 10.0**k),
             start=None if start is None else (start.weights, start.bias),
-        )  # fmt: skip
+        )
         return fit, Candidate.of(rows, fit, Q)
 
     best, (fit, candidate) = 0, attempt(0, None)

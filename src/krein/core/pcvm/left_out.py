@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..calibration import fit_temperature
+from ..family import Codes
+from .family import PCVMFamily, both_scores
 from .laplace import SCALE_ROWS, score_variances
 from .mode import PCVMFit
 from .powers import ROWS_PER_CANDIDATE
@@ -28,9 +31,9 @@ def left_out_scores(
     fits: Sequence[PCVMFit],
     some: NDArray[np.intp],
 ) -> Array:
-    """Return the scores (n, one a column of all problems) of some rows by models without them.
+    """Return the scores (n, one per column of all problems) of some rows by models without them.
 
-    To first order, each row by itself (`pcvm_laplace`). These rows stand for all of them in the
+    To first order, each row by itself (`laplace`). These rows stand for all of them in the
     curvature of the likelihood, so they have to be several to a basis function. Beyond 4,000 basis
     functions that would be too many: then the scores are those of models that have seen the rows.
 
@@ -51,3 +54,24 @@ def left_out_scores(
             Z = fit.link.left_out(Z, score_variances(each, fit), y, s)
         found.append(Z)
     return np.hstack(found)
+
+
+def left_out_temperature(
+    family: PCVMFamily,
+    landmark_classes: Codes,
+    fits: Sequence[PCVMFit],
+    features: Features,
+    some: NDArray[np.intp],
+) -> float:
+    """Return the temperature that suits the leave-one-out scores of some rows; 1 without any."""
+    C = family.n_classes
+    all_rows = features.rows(np.arange(C), C)
+    weight = all_rows.weight
+    if weight is not None:
+        some = some[weight[some] > 0]
+    if len(some) == 0:
+        return 1.0
+    problems = family.problems(landmark_classes)
+    scores = both_scores(left_out_scores(features, problems, fits, some))
+    counted = None if weight is None else weight[some]
+    return fit_temperature(scores, all_rows.y[some], family.log_proba, counted)

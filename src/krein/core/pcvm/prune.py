@@ -15,11 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .laplace import Candidate, LaplaceApproximation, compare
-from .mode import PCVMFit, Prior, Solver, fit_pcvm
+from .mode import PCVMFit, fit_pcvm
+from .prior import Prior
 from .rows import Rows
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
+
+PRICE = 0.5
+"""What a weight must be worth in log-likelihood to stay."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Pruned:
     path: tuple[tuple[int, float, float], ...]
 
 
-def _order(laplace: LaplaceApproximation, price: float) -> list[int]:
+def _order(laplace: LaplaceApproximation) -> list[int]:
     """Return which to take out, in order, while each costs less than its price. O(C k²) each."""
     x, S = laplace.x.copy(), laplace.covariance.copy()
     left = np.ones(x.shape[1], dtype=bool)
@@ -40,7 +44,7 @@ def _order(laplace: LaplaceApproximation, price: float) -> list[int]:
         d = np.maximum(np.einsum("cjj->cj", S), 0.0)
         on = d > 0
         cost = np.sum(np.divide(x**2, 2 * d, out=np.zeros_like(x), where=on), axis=0)
-        net = np.where(left, cost - price * on.sum(axis=0), np.inf)
+        net = np.where(left, cost - PRICE * on.sum(axis=0), np.inf)
         j = int(np.argmin(net))
         if net[j] > 0:
             break
@@ -62,15 +66,9 @@ def prune_pcvm(
     fit: PCVMFit,
     *,
     prior: Prior,
-    price: float = 0.5,
-    errors: float = 1.0,
-    solver: Solver | None = None,
     tol: float | None = None,
 ) -> Pruned:
     """Return a model with fewer basis functions whose leave-one-out loss is no worse.
-
-    price    what a weight must be worth in log-likelihood to stay
-    errors   by how many standard errors the loss may exceed the full model's
 
     A round takes out what the quadratic model says is not worth its price, fits again from there,
     and is undone, and a quarter tried, where the loss rose too far. Some three to eight rounds,
@@ -79,17 +77,17 @@ def prune_pcvm(
     full = Candidate.of(rows, fit, Q)
     laplace, path = full.laplace, [(len(fit.kept), 0.0, 0.0)]
     limit = max(1, len(fit.kept) // 2)
-    while order := _order(laplace, price)[:limit]:
+    while order := _order(laplace)[:limit]:
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
         allowed[laplace.kept[order]] = False
         trial = fit_pcvm(
             rows, basis_classes, Q, link=fit.link, prior=prior, allowed=allowed,
-            start=(fit.weights, fit.bias), solver=solver, tol=tol,
+            start=(fit.weights, fit.bias), tol=tol,
         )  # fmt: skip
         candidate = Candidate.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
-        if more <= errors * error:
+        if more <= error:
             fit, laplace = trial, candidate.laplace
             path.append((len(fit.kept), more, error))
         elif len(order) == 1:

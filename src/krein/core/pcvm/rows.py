@@ -92,7 +92,7 @@ results in the same order."""
 class Rows:
     """Rows in memory, cut into blocks. Nothing is copied but one block at a time.
 
-    A subclass whose features lie elsewhere sets `shape`, `y`, `weight`, `n_classes` and
+    A subclass whose features are not in memory sets `shape`, `y`, `weight`, `n_classes` and
     `block_rows`, and overrides `__iter__` or `total`, and `features`.
     """
 
@@ -160,7 +160,7 @@ class Rows:
 
 
 class Features(Protocol):
-    """The features of N rows, wherever they lie; rows of several problems."""
+    """The features of N rows, in memory, in a file or on a cluster; rows of several problems."""
 
     mean: Array  # (r,), what is taken off: 0, or where an offset would cost the Hessian its digits
 
