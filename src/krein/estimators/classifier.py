@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from ..data.opening import in_memory, open_data
 from ..landmarks import get_rule
 from ..measures import Measure
 from .base import LandmarkEstimator
+from .schema import Labels, Real, Schema
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
 
@@ -34,6 +35,12 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     classes_: NDArray[Any]
     temperature_: float
     """Scores are multiplied by it before they become probabilities; 1 without calibration."""
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkEstimator._fitted,
+        "classes_": Labels("C"),
+        "temperature_": Real(0.0),
+    }
 
     @abstractmethod
     def _family(self) -> Family:
@@ -92,6 +99,12 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     def _ranked(self, values: Array) -> NDArray[Any]:
         order = np.argsort(-self._probabilities(values), axis=1, kind="stable")
         return self.classes_[order]
+
+    def _try(self) -> None:
+        with np.errstate(all="ignore"):
+            found = self._probabilities(self.space_.landmark_values[:1])
+        if found.shape != (1, len(self.classes_)):
+            raise ValueError(f"it gives {found.shape[1]} scores for {len(self.classes_)} classes")
 
     def _n_classes(self) -> int:
         from sklearn.utils.validation import check_is_fitted

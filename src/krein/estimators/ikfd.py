@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.prune import discriminant_on, prune_landmarks
 from .gaussian import GaussianClassifier
+from .schema import Either, Real, Schema, floats
 
 
 class IKFD(GaussianClassifier):
@@ -102,6 +103,13 @@ class IKFD(GaussianClassifier):
     dual_coef_: Array
     intercept_: Array
     shrinkage_: float | Array
+
+    _fitted: ClassVar[Schema] = {
+        **GaussianClassifier._fitted,
+        "dual_coef_": floats("m", "C"),
+        "intercept_": floats("C", minus_infinity=True),
+        "shrinkage_": Either(Real(0.0), floats("C")),
+    }
 
     def __init__(
         self,

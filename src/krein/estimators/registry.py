@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .base import LandmarkEstimator
 from .classifier import LandmarkClassifier
 from .ikfd import IKFD
 from .ikqd import IKQD
+from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
 from .pcvm import PCVM
 
 
@@ -30,3 +32,14 @@ MODELS: dict[str, ModelFamily] = {
     "pcvm": ModelFamily(PCVM, "often the most accurate, in several passes"),
 }
 """By the name that `krein fit --model` and `krein.evaluation.evaluate` take."""
+
+ESTIMATORS: dict[str, type[LandmarkEstimator]] = {
+    cls.__name__: cls
+    for cls in (
+        *(family.estimator for family in MODELS.values()),
+        IndefiniteKernelPCA,
+        NystromMap,
+        PseudoEuclideanEmbedding,
+    )
+}
+"""The classes that a model file may hold; each declares in `_fitted` what the file says of it."""
