@@ -77,7 +77,7 @@ def command(
     if reject_below is not None and coverage is not None:
         raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
     check_target(output, reads=(model, new))
-    predictor = Predictor(model, top, jobs)
+    predictor = Predictor(model, top, jobs, reading["max_size"])
     source = predictor.open(new, **reading)
     start = time.perf_counter()
     rows = predictor.rows(source, reject_below)
@@ -105,12 +105,14 @@ _row_format = row_format
 class Predictor:
     """A loaded model, and the rows it gives."""
 
-    def __init__(self, path: str, top: int | None, jobs: int | None) -> None:
+    def __init__(
+        self, path: str, top: int | None, jobs: int | None, max_size: int | None = None
+    ) -> None:
         from .. import load
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit makes one")
-        self.model = load(path)
+        self.model = load(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..measures import Measure, get_measure
-from ..measures.base import Objects
+from ..measures.base import Objects, refuse_masked
 from .cache import BlockCache, was_made
 from .pairs import Counter, Pairs
 
@@ -139,6 +139,7 @@ def open_cache(
 
 def checked_objects(measure: Measure, X: Any) -> Objects:
     """Return the objects in the measure's form, one for every row of X and at least one."""
+    refuse_masked(X)
     given = _rows(X)
     if given == 0:  # which every measure would tell in words of its own
         raise ValueError("there are no objects to compare")

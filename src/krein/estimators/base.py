@@ -25,6 +25,7 @@ from ..data.chunk import Chunk, LandmarkColumns
 from ..data.opening import in_memory, map_objects
 from ..landmarks import Selection
 from ..measures import Measure, get_measure
+from ..measures.base import refuse_masked
 from .schema import (
     LANDMARK_SPACE,
     SELECTION,
@@ -139,6 +140,7 @@ class LandmarkEstimator(BaseEstimator):
 
     def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
         """Return X, checked as scikit-learn does where its rows are vectors or given values."""
+        refuse_masked(X)
         if not in_memory(X, measure) or measure.accepts == "objects":
             return X
         if measure.accepts == "values":

@@ -20,6 +20,7 @@ from ..data.dataset import Dataset, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import get_rule
 from ..measures import Measure
+from ..measures.base import refuse_masked
 from .base import LandmarkEstimator
 from .schema import Labels, Real, Schema
 from .selection import Comparing, LandmarkChoice, choose_landmarks
@@ -124,10 +125,12 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                 name = type(self).__name__
                 raise ValueError(f"{name} requires y to be passed, but the target y is None")
             X = self._validated(X, measure, reset=reset)
+            refuse_masked(y, "y")
             y = column_or_1d(y, warn=True)
             if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
         if sample_weight is not None and not is_dask(sample_weight):
+            refuse_masked(sample_weight, "sample_weight")
             n = len(np.asarray(sample_weight)) if y is None else len(y)
             sample_weight = _check_sample_weight(
                 sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True

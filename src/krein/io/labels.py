@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .compression import bare_name
-from .errors import DataError
+from .errors import DataError, quoted
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """How a column of labels is usually called."""
@@ -67,7 +67,7 @@ class PatternLabels(Labels):
             if match is None:
                 raise DataError(
                     f"{part.where(i)}: the label pattern {self.pattern.pattern!r} does not match "
-                    f"{header or name!r}"
+                    f"{quoted(header or name)}"
                 )
             found.append(_nonempty(match[1], part.where(i)))
         return found
@@ -116,14 +116,14 @@ class OrderedLabels(Labels):
             )
 
 
-def find_labels(labels: str | None, pattern: str | None) -> Labels:
+def find_labels(labels: str | None, pattern: str | None, max_size: int | None = None) -> Labels:
     """Return where labels come from: a file, a pattern, or the records themselves."""
     if labels is not None and pattern is not None:
         raise ValueError("labels come from a column or a file, or from a pattern: give one of them")
     if pattern is not None:
         return PatternLabels(pattern)
     if labels is not None:
-        return read_labels(labels)
+        return read_labels(labels, max_size)
     return Labels()
 
 
@@ -132,7 +132,7 @@ def is_label_file(labels: str) -> bool:
     return os.path.isfile(labels) or os.path.isfile(labels.rpartition(":")[0])
 
 
-def read_labels(path: str) -> Labels:
+def read_labels(path: str, max_size: int | None = None) -> Labels:
     """Read a file of labels; all of it is held in memory."""
     column: str | None = None
     if not os.path.isfile(path) and os.path.isfile(path.rpartition(":")[0]):
@@ -145,13 +145,13 @@ def read_labels(path: str) -> Labels:
     if bare_name(path).endswith(".npy"):
         from .matrix import load_npy
 
-        found = as_labels(load_npy(path), path)
+        found = as_labels(load_npy(path, max_size), path)
         for i, label in enumerate(found):
             _nonempty(label, f"{path}, object {i}")
         return OrderedLabels(path, found)
     from .table import read_rows
 
-    rows = list(read_rows(path, None, empty=True))
+    rows = list(read_rows(path, None, empty=True, max_size=max_size))
     while rows and not "".join(rows[-1][1]).strip():
         del rows[-1]  # empty lines at the end stand for nobody
     if not rows:
@@ -168,9 +168,11 @@ def read_labels(path: str) -> Labels:
             raise DataError(f"{path}, line {line}: {len(row)} fields where line 1 has {width}")
         name, label = row[0].strip(), row[at].strip()
         if table.setdefault(name, label) != label:
-            raise DataError(f"{path}, line {line}: {name!r} has the label {table[name]!r} already")
+            raise DataError(
+                f"{path}, line {line}: {quoted(name)} has the label {quoted(table[name])} already"
+            )
         if not label:
-            raise DataError(f"{path}, line {line}: {name!r} has no label")
+            raise DataError(f"{path}, line {line}: {quoted(name)} has no label")
     return NamedLabels(path, table)
 
 

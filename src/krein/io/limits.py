@@ -12,10 +12,10 @@ import re
 from .errors import DataError
 
 MIB = 2**20
-RECORD = 64 * MIB
+RECORD = 32 * MIB
 """Bytes of one line, one record or one cell."""
-CELL = 64
-"""Bytes that a cell of a row takes at least: a record has at most 1/64 as many cells as bytes."""
+CELL = 128
+"""A record has at most one cell for so many bytes of its limit: each becomes an object."""
 ARRAY = 256 * MIB
 """Bytes that the arrays of a packed file may always take together."""
 ARRAY_RATIO = 20
@@ -53,6 +53,11 @@ def record_limit(max_size: int | None) -> int:
     return RECORD if max_size is None else max_size
 
 
+def cell_limit(max_size: int | None) -> int:
+    """Return how many cells a record may have."""
+    return max(record_limit(max_size) // CELL, 1)
+
+
 def array_limit(path: str, max_size: int | None) -> int:
     """Return how many bytes the arrays of a packed file may take."""
     return _packed_limit(path, max_size, ARRAY_RATIO)
@@ -65,6 +70,13 @@ def text_limit(path: str, max_size: int | None) -> int:
 
 def _packed_limit(path: str, max_size: int | None, ratio: int) -> int:
     return max(ARRAY if max_size is None else max_size, ratio * os.path.getsize(path))
+
+
+def too_many(where: str, cells: int, limit: int) -> DataError:
+    """Return the error of a record of too many cells."""
+    return DataError(
+        f"{where}: has {cells:,} values or more, above {limit:,}; if that is meant, raise max_size="
+    )
 
 
 def too_large(where: str, size: int | None, limit: int) -> DataError:

@@ -77,6 +77,24 @@ def joined(parts: Sequence[Any]) -> Any:
     return reduce(add, parts)
 
 
+def refuse_masked(objects: Any, what: str = "X") -> None:
+    """Raise for a masked array: what is under the mask would count as if it were there.
+
+    >>> import numpy as np
+    >>> refuse_masked(np.ma.masked_invalid([1.0, np.nan]))
+    Traceback (most recent call last):
+    TypeError: X is a masked array; fill it in, X.filled(...), or take masked objects out
+    """
+    if isinstance(objects, np.ma.MaskedArray):
+        raise TypeError(
+            f"{what} is a masked array; fill it in, {what}.filled(...), or take masked objects out"
+        )
+    if isinstance(objects, list | tuple):
+        for row, item in enumerate(objects):
+            if isinstance(item, np.ma.MaskedArray):
+                raise TypeError(f"object {row} of {what} is a masked array; fill it in")
+
+
 def unframed(objects: Any) -> Any:
     """Return a data frame or a column of one as an array, anything else as it is."""
     return objects.to_numpy() if hasattr(objects, "to_numpy") else objects

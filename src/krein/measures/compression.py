@@ -73,7 +73,13 @@ class Compression(Measure):
         texts = []
         for row, item in enumerate(objects):
             if isinstance(item, str):
-                texts.append(item.encode("utf-8"))
+                try:
+                    texts.append(item.encode("utf-8"))
+                except UnicodeEncodeError as error:
+                    raise ValueError(
+                        f"text {row} holds half a character, {item[error.start]!r}, at position "
+                        f"{error.start + 1}: it was not decoded as UTF-8; do that, or give bytes"
+                    ) from None
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
             else:
