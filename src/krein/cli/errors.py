@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .output import printable
-
 _OPTIONS = {
     "objects": "--objects",
     "labels": "--labels",
@@ -25,6 +23,12 @@ _WORD = re.compile(
     r"\b(?P<name>" + "|".join(_OPTIONS) + r")=(?P<value>True\b|'[^']*'|[\w-]+)?|'(?:[^'\\]|\\.)*'"
 )
 _PARAMS = re.compile(r"measure_params=\{'(\w+)': '?(\w+)'?\}")
+
+
+def printable(text: str, longest: int = 60) -> str:
+    """Return text out of the data so that a terminal only shows it: no control characters."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 LONGEST = 280

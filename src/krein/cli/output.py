@@ -18,12 +18,7 @@ import click
 from ..io import DataError
 from ..io.atomic import is_stream, written_whole
 from ..io.compression import STDIN
-
-
-def printable(text: str, longest: int = 60) -> str:
-    """Return text out of the data so that a terminal only shows it: no control characters."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+from .errors import printable
 
 
 def say(what: str, value: str, *, err: bool = False) -> None:

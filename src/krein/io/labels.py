@@ -12,6 +12,7 @@ import numpy as np
 
 from .compression import bare_name
 from .errors import DataError, quoted
+from .npy import check_characters
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """How a column of labels is usually called."""
@@ -207,6 +208,7 @@ def _column(path: str, heading: Sequence[str], column: str | None) -> int:
 def as_labels(array: Any, what: str) -> list[str]:
     """Return an array of labels as strings; whole numbers without a point."""
     array = np.squeeze(np.asarray(array))
+    check_characters(array, what)
     if array.ndim != 1:
         raise DataError(f"{what}: labels are a list; got an array of shape {array.shape}")
     if array.dtype.kind == "f":
