@@ -43,6 +43,8 @@ def told(error: BaseException, typed: Sequence[str] = ()) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     message = " ".join(str(error).split())
+    if isinstance(error, ArithmeticError):
+        return "the numbers are too large or too small to compute with; scale the data"
     if not isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError):
         return f"{type(error).__name__}: {message} (--debug shows where)"
     kept = [re.escape(" ".join(word.split())) for word in typed if "=" in word]
