@@ -183,13 +183,15 @@ def _change_array(header: dict, members: dict[str, bytes], rng: np.random.Genera
         array = array.copy()
         array.flat[int(rng.integers(array.size))] = rng.choice([np.nan, np.inf, -np.inf])
     elif how == "huge":
-        array = array * 1e300 if array.dtype.kind == "f" else array
+        with np.errstate(over="ignore"):
+            array = array * 1e300 if array.dtype.kind == "f" else array
     elif how == "negative":
         array = -array - 1 if array.dtype.kind in "if" else array
     elif how == "axis":
         array = array[None]
     elif how == "type":
-        array = array.astype("S8") if rng.random() < 0.5 else array.astype(np.float32, copy=False)
+        single = array.dtype.kind == "f" and rng.random() < 0.5
+        array = array.astype(np.float32 if single else "S8")
     else:
         array = np.array(["\x1b[31m"] * max(len(array), 1))
     members[f"{name}.npy"] = _npy(array)

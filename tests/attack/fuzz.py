@@ -18,6 +18,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +100,7 @@ def _child(command: list[str], said: Path, printed: Path) -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         from krein.cli import krein
 
+        warnings.resetwarnings()  # whoever runs this may have made them errors
         try:
             krein.main(command, prog_name="krein")
         except SystemExit as ended:

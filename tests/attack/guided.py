@@ -3,8 +3,8 @@
     pip install atheris
     python -m tests.attack.guided --seconds 1800
 
-The readers run in this process. What they may raise is `DataError`, `ModelFileError` and `ValueError`
-of an option; everything else, and everything slow or large, is a finding that Atheris writes down.
+The readers run in this process. What they may raise is `DataError` and `ModelFileError`; everything
+else, and everything slow or large, is a finding that Atheris writes down.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from . import damage, fuzz, kills
@@ -34,7 +33,7 @@ def test_damage_depends_on_seed_and_number_alone(seeds):
 
 
 def test_damaged_files_are_refused_in_one_line_or_read(tmp_path):
-    counts = fuzz.fuzz(300, seed=int(np.random.default_rng().integers(2**31)), keep=tmp_path)
+    counts = fuzz.fuzz(300, seed=1, keep=tmp_path)
     kept = "\n".join(path.read_text() for path in tmp_path.glob("*.txt"))
     outcomes = Counter()
     for key, number in counts.items():
