@@ -203,3 +203,14 @@ def test_a_listed_array_is_not_unpacked_beyond_the_limit(trees, tmp_path):
 def test_every_class_that_can_be_saved_declares_what_is_fitted():
     for cls in ESTIMATORS.values():
         assert {"space_", "landmarks_", "landmark_objects_"} <= set(cls._fitted)
+
+
+def test_an_archive_that_points_before_its_beginning_is_refused(trees, tmp_path):
+    write_model(tmp_path / "m.krein", trees["IKFD"], "0")
+    content = bytearray((tmp_path / "m.krein").read_bytes())
+    end = content.rindex(b"PK\x05\x06")
+    content[end + 16 : end + 20] = (int.from_bytes(content[end + 16 : end + 20], "little") + 9**6
+                                    ).to_bytes(4, "little")  # fmt: skip
+    (tmp_path / "m.krein").write_bytes(content)
+    with pytest.raises(ModelFileError, match="is not a krein model, or is damaged"):
+        krein.load(tmp_path / "m.krein")

@@ -238,8 +238,8 @@ def _members(path: str, written: str, max_size: int | None) -> Iterator[_Members
         ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError,
         NotImplementedError, KeyError, OverflowError,
     ) as error:  # fmt: skip
-        if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
-            raise
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # the file cannot be opened; a damaged one may ask to seek before its beginning
         raise _unreadable(path, written, error) from error
 
 

@@ -65,13 +65,14 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
     bytes, by default 256 MiB or 20 times the size of the file, whichever is more.
     """
     shown = os.fspath(path)
-    try:
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-            return _read(archive, shown, max_size)
-    except (ModelFileError, OSError):
-        raise
-    except Exception as error:  # zipfile, zlib and struct each raise their own on damaged bytes
-        raise ModelFileError(f"{shown} is not a krein model, or is damaged") from error
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read(archive, shown, max_size)
+        except (ModelFileError, MemoryError):
+            raise
+        except Exception as error:  # zipfile, zlib and struct each raise their own on damaged bytes
+            raise ModelFileError(f"{shown} is not a krein model, or is damaged") from error
 
 
 def _read(archive: zipfile.ZipFile, path: str, max_size: int | None) -> dict[str, Any]:
