@@ -62,8 +62,8 @@ def _translated(message: str) -> str:
 def one_line(message: str) -> str:
     """Return a message as a terminal can show it: one line, no control characters, not too long.
 
-    >>> one_line("a" + chr(27) + "b" + chr(10) + "c")
-    'a\\x1bb c'
+    >>> print(one_line("a" + chr(27) + "b" + chr(10) + "c"))
+    a\\x1bb c
     """
     text = printable(" ".join(message.split()), 100_000)
     if len(text) <= LONGEST:
