@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .version import __version__ as __version__
 
 _HOME = {
     "IKFD": "estimators",
     "IKQD": "estimators",
     "PCVM": "estimators",
     "IndefiniteKernelPCA": "estimators",
+    "KreinClassifier": "estimators",
     "NystromMap": "estimators",
     "PseudoEuclideanEmbedding": "estimators",
     "load": "estimators",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         IKQD,
         PCVM,
         IndefiniteKernelPCA,
+        KreinClassifier,
         NystromMap,
         PseudoEuclideanEmbedding,
         load,
@@ -45,6 +47,7 @@ __all__ = [
     "IKQD",
     "PCVM",
     "IndefiniteKernelPCA",
+    "KreinClassifier",
     "NystromMap",
     "PseudoEuclideanEmbedding",
     "load",

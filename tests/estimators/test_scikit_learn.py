@@ -10,11 +10,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from krein import IKFD, IKQD, PCVM, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from krein import (
+    IKFD,
+    IKQD,
+    PCVM,
+    IndefiniteKernelPCA,
+    KreinClassifier,
+    NystromMap,
+    PseudoEuclideanEmbedding,
+)
 from krein.compare import open_pairs
 from krein.landmarks import MEB, Random
 
 ESTIMATORS = [
+    KreinClassifier(),
+    KreinClassifier(n_landmarks=5, neighbours=5),
     IKFD(random_state=0),
     IKFD(landmarks="random", n_landmarks=5, multiclass="ovr", random_state=0),
     IKFD(landmarks="all", calibrate=True),
@@ -33,7 +43,7 @@ def expected_failures(estimator):
     params = estimator.get_params()
     if params["landmarks"] == "random":
         return {same: "random landmarks are drawn from other objects where some are repeated"}
-    if isinstance(estimator, PCVM):
+    if isinstance(estimator, PCVM | KreinClassifier):
         return {same: "leave-one-out leaves a weighted object out as a whole, repeats one by one"}
     if params.get("calibrate"):
         return {same: "repeated objects fall into other folds of the calibration"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from inspect import signature
 from typing import Any
 
 import click
 
+from ..estimators.registry import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import command as krein_command
@@ -28,11 +30,10 @@ from .reading import (
 @options.measuring
 @click.option(
     "--model",
-    type=click.Choice(options.MODELS),
-    default="ikfd",
+    type=click.Choice(list(MODELS)),
+    default="auto",
     show_default=True,
-    help="ikfd: one pass, linear boundaries; ikqd: curved ones; pcvm: often the most accurate, in "
-    "some passes.",
+    help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
 @options.choosing
 @options.calibrating
@@ -65,7 +66,7 @@ def command(
     distance: bool,
     symmetrize: bool,
     model: str,
-    landmarks: str,
+    landmarks: str | None,
     n_landmarks: int | None,
     calibrate: bool | None,
     seed: int,
@@ -79,9 +80,9 @@ def command(
 ) -> None:
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
-    DATA is FASTA, FASTQ, CSV, TSV, Parquet, .ts, .npy, .npz, .mat or lines of text, packed by gzip
-    or xz or not; - is standard input. A large file is read in pieces, as often as needed: it may be
-    larger than the memory.
+    DATA is FASTA, FASTQ, CSV, TSV, JSON lines, Parquet, .ts, .npy, .npz, .mat or lines of text,
+    packed by gzip or xz or not; - is standard input. A large file is read in pieces, as often as
+    needed: it may be larger than the memory.
 
     \b
       krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein
@@ -134,7 +135,7 @@ def command(
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in pieces")
-    say("model", describe(estimator, model, landmarks))
+    say("model", describe(estimator, model))
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
     if cache is not None and source.kind != "matrix":
         reused = estimator.kernel_reused_
@@ -146,16 +147,19 @@ def command(
 
 def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     """Return the estimator that the options ask for."""
-    from ..estimators.registry import MODELS
-
     made = MODELS[model].estimator
-    return made(comparison.measure, measure_params=comparison.params or None, **params)
+    known = signature(made).parameters
+    for name, value in params.items():
+        if name not in known and value:
+            raise click.UsageError(f"--{name} does not go with --model {model}")
+    given = {name: value for name, value in params.items() if name in known}
+    if given.get("landmarks", "") is None:
+        del given["landmarks"]  # the model's own default
+    return made(comparison.measure, measure_params=comparison.params or None, **given)
 
 
 def calibrates(model: str) -> bool:
-    """Whether a model is calibrated unless somebody says no."""
-    from ..estimators.registry import MODELS
-
+    """Whether a model is calibrated by default."""
     return MODELS[model].calibrate
 
 
@@ -203,10 +207,11 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
             raise
 
 
-def describe(estimator: Any, model: str, landmarks: str) -> str:
+def describe(estimator: Any, model: str) -> str:
     """Return the model in words."""
     p, q, _ = estimator.signature_
     calibrated = ", calibrated" if estimator.calibrate else ""
+    landmarks = estimator.landmarks
     return (
         f"{model}{calibrated}, {len(estimator.landmarks_):,} landmarks ({landmarks}), "
         f"{p} positive and {q} negative dimensions"
@@ -218,10 +223,11 @@ def describe_cost(estimator: Any, n: int) -> str:
     from ..measures import get_measure
 
     pairs = estimator.kernel_evaluations_
+    per_prediction = getattr(estimator, "comparisons_", len(estimator.landmarks_))
     measure = get_measure(estimator.measure, estimator.measure_params)
     if measure.accepts == "values":  # some are read more than once: a share says nothing
-        return f"nothing, the matrix is given; a prediction reads {len(estimator.landmarks_):,}"
+        return f"nothing, the matrix is given; a prediction reads {per_prediction:,.0f}"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "
-        f"a prediction compares {len(estimator.landmarks_):,}"
+        f"a prediction compares {per_prediction:,.0f}"
     )

@@ -20,13 +20,14 @@ from typing import Any, NoReturn
 
 import click
 
-from .. import __version__
+from ..version import __version__
 from .errors import one_line, told
 
 _COMMANDS = {
     "inspect": "What is in a file: objects, classes, how indefinite, and advice.",
     "fit": "Fit a model to labelled objects.",
     "predict": "Label new objects, with probabilities.",
+    "serve": "Answer over HTTP, with a page to try it on.",
     "evaluate": "Cross-validate models, and write a report.",
     "landmarks": "Choose landmarks, and list them.",
     "demo": "Digits by tangent distance, evaluated, with a report.",
@@ -104,6 +105,8 @@ class Group(click.Group):
         extra["standalone_mode"] = False
         with _watched_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
+            # of a matrix the commands themselves say that, in terms of their own options
+            warnings.filterwarnings("ignore", "This looks like a matrix of")
             sys.exit(self._run(*args, **extra))
 
     def _run(self, *args: Any, **extra: Any) -> int:
@@ -171,7 +174,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def _let_go_of_output() -> int:
     """Give what Python still wants to write at the end somewhere to go."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + signal.SIGPIPE
+    return 128 + getattr(signal, "SIGPIPE", 13)  # Windows has no such signal
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

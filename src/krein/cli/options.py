@@ -12,10 +12,9 @@ from ..io.limits import parse_size
 
 Function = Callable[..., Any]
 
-MODELS = ("ikfd", "ikqd", "pcvm")
-RULES = ("meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
+RULES = ("stratified", "meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
 FORMATS = (
-    "fasta", "fastq", "csv", "tsv", "lines", "parquet", "npy", "npz", "mat", "ts",
+    "fasta", "fastq", "csv", "tsv", "jsonl", "lines", "parquet", "npy", "npz", "mat", "ts",
     "vectors", "series", "matrix",
 )  # fmt: skip
 
@@ -77,7 +76,8 @@ def reading(function: Function) -> Function:
                 "--objects",
                 metavar="COLUMN",
                 help="Column that holds the objects, by name or number from 1 (several, separated "
-                "by commas, make vectors); or the array of an .npz or .mat file.",
+                "by commas, make vectors); or the field of JSON lines, or the array of an .npz or "
+                ".mat file.",
             ),
             click.option(
                 "--names", metavar="COLUMN", help="Column (or array) that holds their names."
@@ -109,8 +109,9 @@ def labelling(function: Function) -> Function:
             click.option(
                 "--labels",
                 metavar="COLUMN|FILE",
-                help="Column (or array) of labels; or a file: a CSV of name and label, or one "
-                "label a line in the order of the objects.",
+                help="Column (or array) of labels; or a file: a table of names and labels "
+                "(FILE:COLUMN where it has more columns), or one label per line in the order of "
+                "the objects. Sequences go by identifier, accession or entry name.",
             ),
             click.option(
                 "--label-pattern",
@@ -161,14 +162,13 @@ def choosing(function: Function) -> Function:
             click.option(
                 "--landmarks",
                 type=click.Choice(RULES),
-                default="meb",
-                show_default=True,
-                help="How landmarks are chosen; auto takes more until they no longer help.",
+                help="How landmarks are chosen. By default stratified (a random sample of each "
+                "class) for --model auto, and meb (minimum enclosing balls) for the others.",
             ),
             click.option(
                 "--n-landmarks",
                 type=click.IntRange(1),
-                help="How many, for kmeans, entropy, random and leverage.",
+                help="How many, for stratified, kmeans, entropy, random and leverage.",
             ),
         ],
     )
@@ -179,8 +179,8 @@ def calibrating(function: Function) -> Function:
     option = click.option(
         "--calibrate/--no-calibrate",
         default=None,
-        help="Fit the probabilities to held-out objects (ten folds). By default of ikfd and ikqd; "
-        "those of pcvm are left as they are.",
+        help="Fit the probabilities to held-out objects (ten folds). On by default for ikfd and "
+        "ikqd; pcvm is already calibrated.",
     )
     return option(function)
 

@@ -37,9 +37,9 @@ _MANIFEST = "manifest.json"
 _TEMPORARY = ".writing-"
 
 
-def was_made(folder: str | PathLike[str] | None) -> bool:
+def was_made(folder: str | PathLike[str]) -> bool:
     """Whether an earlier run has made this folder."""
-    return folder is not None and (Path(folder) / _MANIFEST).exists()
+    return (Path(folder) / _MANIFEST).exists()
 
 
 class CacheError(ValueError):
@@ -49,7 +49,7 @@ class CacheError(ValueError):
 class BlockCache:
     """The store of finished blocks of one measure, over any objects.
 
-    A folder of another measure or other parameters is refused, for somebody has mixed up folders.
+    A folder of another measure or other parameters is refused: it was named by mistake.
     """
 
     def __init__(

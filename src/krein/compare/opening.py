@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..measures import Measure, get_measure
-from ..measures.base import Objects, refuse_masked
-from .cache import BlockCache, was_made
-from .pairs import Counter, Pairs
+from ..measures import get_measure
+from ..measures.base import checked_objects
+from .pairs import Counter, Pairs, averages, open_cache, try_symmetry
 
 
 def open_pairs(
@@ -56,7 +55,7 @@ def open_pairs(
     >>> pairs.evaluations
     3
     """
-    chosen = get_measure(measure, measure_params)
+    chosen = get_measure(measure, measure_params).decide(X)
     objects = checked_objects(chosen, X)
     everyone = np.arange(len(objects))
     objects = chosen.among(objects, everyone, everyone, len(objects))
@@ -96,7 +95,7 @@ def open_new_pairs(
     >>> pairs.block(np.arange(1), np.arange(2))
     array([[1., 3.]])
     """
-    chosen = get_measure(measure, measure_params)
+    chosen = get_measure(measure, measure_params).decide(landmarks)
     objects = checked_objects(chosen, X)
     if not chosen.symmetric:
         chosen.check_symmetry(objects, symmetrize)
@@ -109,58 +108,3 @@ def open_new_pairs(
         verbose=verbose,
         symmetrize=averages(chosen, symmetrize),
     )
-
-
-def try_symmetry(
-    measure: Measure, objects: Objects, symmetrize: bool, cache: str | PathLike[str] | None
-) -> tuple[Objects, int]:
-    """Return the objects, and how many pairs were compared to see that both directions agree.
-
-    None where a cache shows that this was tried before.
-    """
-    if was_made(cache) and measure.accepts != "values":
-        return objects, 0
-    return measure.check_symmetry(objects, symmetrize)
-
-
-def averages(measure: Measure, symmetrize: bool) -> bool:
-    """Whether both directions of a pair are compared: not where they are known to be equal."""
-    return symmetrize and not (measure.symmetric and measure.one_direction)
-
-
-def open_cache(
-    folder: str | PathLike[str] | None, measure: Measure, symmetrize: bool
-) -> BlockCache | None:
-    """Return the store of finished blocks, None without one or where values are given."""
-    if folder is None or measure.accepts == "values":
-        return None
-    return BlockCache(folder, measure, averages(measure, symmetrize))
-
-
-def checked_objects(measure: Measure, X: Any) -> Objects:
-    """Return the objects in the measure's form, one for every row of X and at least one."""
-    refuse_masked(X)
-    given = _rows(X)
-    if given == 0:  # which every measure would tell in words of its own
-        raise ValueError("there are no objects to compare")
-    objects = measure.check(X)
-    if given is not None and len(objects) != given:
-        raise ValueError(
-            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
-        )
-    if len(objects) == 0:
-        raise ValueError("there are no objects to compare")
-    return objects
-
-
-def _rows(X: Any) -> int | None:
-    """Return how many objects X holds; None where that shows only as they are read."""
-    if isinstance(X, str | bytes | PathLike):
-        return None
-    shape = getattr(X, "shape", None)
-    if shape:
-        return int(shape[0])
-    try:
-        return len(X)
-    except TypeError:
-        return None

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from os import PathLike
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..measures import Measure, PairError, take
 from ..measures.base import Array, Objects
+from .cache import BlockCache, was_made
 from .progress import progress
 from .workers import count_workers, in_order, in_process
-
-if TYPE_CHECKING:
-    from .cache import BlockCache
 
 Result = TypeVar("Result")
 Indices = NDArray[np.intp]
@@ -36,6 +35,17 @@ class Counter:
         self.compared, self.reused = compared, 0
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, int]:
+        return {"compared": self.compared, "reused": self.reused}
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def reset(self) -> None:
+        """Begin at 0."""
+        with self._lock:
+            self.compared = self.reused = 0
+
     def add(self, compared: int = 0, reused: int = 0) -> None:
         """Count some more."""
         with self._lock:
@@ -52,7 +62,7 @@ class Pairs:
     `n_jobs` is the number of workers: threads where the measure releases Python's lock, processes
     where not (None: all processors, or this process alone). `cache` is a store of finished blocks;
     what it serves is counted as `reused`. `symmetrize` averages both directions of a measure that
-    is not symmetric, at twice the comparisons. `evaluate` compares elsewhere, on a cluster say.
+    is not symmetric, at twice the comparisons. `evaluate` compares a block on another machine.
 
     Examples
     --------
@@ -159,9 +169,7 @@ class Pairs:
         rows, cols = np.asarray(rows, dtype=np.intp), np.asarray(cols, dtype=np.intp)
         same = self.others is self.objects and np.array_equal(rows, cols)
         n = len(rows)
-        # given values are read as they are: mirrored ones would be symmetrised in silence
-        given = self.measure.accepts == "values"
-        mirrored = same and self.symmetric and n > TRIANGLE_ROWS and not given
+        mirrored = same and self.symmetric and n > TRIANGLE_ROWS and self.measure.mirrored
         size = self.block_rows(len(cols))
         if mirrored:
             size = min(size, max(TRIANGLE_ROWS, -(-n // 16)))
@@ -250,7 +258,10 @@ class StoredBlocks:
         """Return the values of `rows` × `cols`, or of the diagonal, where they are stored."""
         if self.cache is None:
             return None
-        shape = (len(rows),) if cols is None else (len(rows), len(cols))
+        if cols is None:
+            shape: tuple[int, ...] = (len(rows),)
+        else:
+            shape = cols.shape if cols.ndim == 2 else (len(rows), len(cols))
         return self.cache.load(self._key(rows, cols), shape)
 
     def store(self, values: Array, rows: Indices, cols: Indices | None = None) -> None:
@@ -262,7 +273,35 @@ class StoredBlocks:
         assert self.cache is not None
         if cols is None:
             return self.cache.key("diagonal", self.rows[rows])
+        if cols.ndim == 2:
+            return self.cache.key("each", self.rows[rows], self.cols[cols.ravel()])
         return self.cache.key("block", self.rows[rows], self.cols[cols])
+
+
+def try_symmetry(
+    measure: Measure, objects: Objects, symmetrize: bool, cache: str | PathLike[str] | None
+) -> tuple[Objects, int]:
+    """Return the objects, and how many pairs were compared to see that both directions agree.
+
+    None where a cache shows that this was tried before.
+    """
+    if cache is not None and measure.cacheable and was_made(cache):
+        return objects, 0
+    return measure.check_symmetry(objects, symmetrize)
+
+
+def averages(measure: Measure, symmetrize: bool) -> bool:
+    """Whether both directions of a pair are compared: not where they are known to be equal."""
+    return symmetrize and not (measure.symmetric and measure.one_direction)
+
+
+def open_cache(
+    folder: str | PathLike[str] | None, measure: Measure, symmetrize: bool
+) -> BlockCache | None:
+    """Return the store of finished blocks, None without one or where values are given."""
+    if folder is None or not measure.cacheable:
+        return None
+    return BlockCache(folder, measure, averages(measure, symmetrize))
 
 
 def block_rows(measure: Measure, n_cols: int) -> int:

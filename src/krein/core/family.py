@@ -97,6 +97,6 @@ def log_proba_joint(scores: Array) -> Array:
 
 def log_proba_one_against_rest(scores: Array) -> Array:
     """Return log-probabilities from log-odds of each class against the rest: their shares."""
-    own = log_expit(scores)
-    found: Array = own - logsumexp(own, axis=1, keepdims=True)
+    each = log_expit(scores)
+    found: Array = each - logsumexp(each, axis=1, keepdims=True)
     return found

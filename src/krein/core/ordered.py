@@ -2,9 +2,9 @@
 
 Floating-point sums depend on their order. Here the order is that of a tree with `FAN` branches
 over the terms 0, 1, 2, …, each node the sum of its branches from left to right. A run of
-`FAN`ᵏ terms that begins at a multiple of `FAN`ᵏ is a whole branch: summed elsewhere and taken as
-one term of the tree above, it gives the same digits. So one thread, many threads, a file read in
-chunks and a cluster agree to the last bit.
+`FAN`ᵏ terms that begins at a multiple of `FAN`ᵏ is a whole branch: summed on another machine and
+taken as one term of the tree above, it gives the same digits. So one thread, many threads, a
+file read in chunks and a cluster agree to the last bit.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ..compare.opening import averages, open_cache
-from ..compare.pairs import Array, Indices, Pairs, with_known
-from ..measures import Measure, PairError
+from ..compare.each import compare_each
+from ..compare.pairs import Array, Indices, Pairs, averages, open_cache, with_known
+from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import Objects
 
 Value = TypeVar("Value")
@@ -101,15 +101,21 @@ class Chunk:
             return self.objects
         try:
             return measure.check(self.objects)
+        except RefusedObject as error:
+            raise ObjectError(f"{self.where(error.row)}: {_reason(error)}") from error
         except (TypeError, ValueError) as error:
+            # the measure does not say which object: the first that is refused alone, if one is
             for i in range(len(self)):
                 try:
                     measure.check(self.objects[i : i + 1])
                 except (TypeError, ValueError) as alone:
-                    # measures count the objects they are given: here there is one
-                    told = re.sub(r"^(\w+) 0\b", r"this \1", str(alone))
-                    raise ObjectError(f"{self.where(i)}: {told}") from error
+                    raise ObjectError(f"{self.where(i)}: {_reason(alone)}") from error
             raise ObjectError(f"from {self.where(0)} on: {error}") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return why an object was refused, without its position among those that were checked."""
+    return f"this {error.kind} {error.reason}" if isinstance(error, RefusedObject) else str(error)
 
 
 @dataclass(frozen=True)
@@ -169,6 +175,29 @@ class LandmarkColumns:
 
     def values(self, chunk: Chunk) -> Counted[Array]:
         """Return the values of the chunk to the landmarks; an error names the object."""
+        pairs = self._pairs(chunk)
+        cols = np.arange(len(self))
+
+        def compare(places: Indices) -> Array:
+            return pairs.values(places, cols)
+
+        with self._naming(chunk, "landmark"):
+            if len(self.known_rows):
+                rows = chunk.start + np.arange(len(chunk))
+                values = with_known(rows, self.known_rows, self.known, compare)
+            else:
+                values = compare(np.arange(len(chunk)))
+        return Counted(values, len(chunk), pairs.counter.compared, pairs.counter.reused)
+
+    def each(self, chunk: Chunk, places: Indices, columns: Indices) -> Counted[Array]:
+        """Return the values (n, k) of the objects at `places` of the chunk, each with its own k."""
+        pairs = self._pairs(chunk)
+        with self._naming(chunk, "known object"):
+            values = compare_each(pairs, places, columns)
+        return Counted(values, len(places), pairs.counter.compared, pairs.counter.reused)
+
+    def _pairs(self, chunk: Chunk) -> Pairs:
+        """Return the pairs of a chunk with the landmarks."""
         objects = chunk.in_form(self.measure)
         try:
             landmarks = self.measure.landmarks_for(objects, self.landmarks)
@@ -178,7 +207,7 @@ class LandmarkColumns:
             raise ObjectError(f"{chunk.where(0)}: {error}") from error
         if self.cache is not None and self._opened is None:
             self._opened = open_cache(self.cache, self.measure, self.symmetrize)
-        pairs = Pairs(
+        return Pairs(
             self.measure,
             objects,
             landmarks,
@@ -186,29 +215,45 @@ class LandmarkColumns:
             cache=self._opened,
             symmetrize=averages(self.measure, self.symmetrize),
         )
-        cols = np.arange(len(self))
 
-        def compare(places: Indices) -> Array:
-            return pairs.values(places, cols)
-
+    @contextmanager
+    def _naming(self, chunk: Chunk, what: str) -> Iterator[None]:
+        """Name the objects of a pair that cannot be compared."""
         try:
-            if len(self.known_rows):
-                rows = chunk.start + np.arange(len(objects))
-                values = with_known(rows, self.known_rows, self.known, compare)
-            else:
-                values = compare(np.arange(len(objects)))
+            yield
         except PairError as error:
-            landmark = f"landmark {error.col} (object {self.indices[error.col]})"
-            told = f"{chunk.where(error.row)}, with {landmark}: {error.reason}"
+            other = f"{what} {error.col} (object {self.indices[error.col]})"
+            told = f"{chunk.where(error.row)}, with {other}: {error.reason}"
             raise ObjectError(told) from error
-        return Counted(values, len(objects), pairs.counter.compared, pairs.counter.reused)
 
 
-def aligned(part: Any) -> Any:
-    """Return an array whose entries begin where the processor expects them, anything else as is.
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; Dask is not imported to find out.
 
-    What comes out of a message may begin at any byte. BLAS then rounds differently.
+    Examples
+    --------
+    >>> from krein.data.chunk import is_dask
+    >>> is_dask(["house", "mouse"])
+    False
     """
-    if isinstance(part, np.ndarray) and part.dtype != object:
-        return np.require(part, requirements=["C", "A"])
-    return part
+    return any(
+        base.__module__.partition(".")[0] in ("dask", "dask_expr") for base in type(X).__mro__
+    )
+
+
+def aligned(item: Any) -> Any:
+    """Return arrays contiguous, their entries where the processor expects them; others as they are.
+
+    What comes out of a message may begin at any byte, and BLAS rounds it differently then. Looks
+    into dataclasses and lists of arrays, such as the sums of a pass.
+    """
+    if isinstance(item, np.ndarray):
+        return item if item.dtype == object else np.require(item, requirements=["C", "A"])
+    if isinstance(item, list | tuple) and len(item) and isinstance(item[0], np.ndarray):
+        return type(item)(aligned(part) for part in item)
+    if is_dataclass(item) and not isinstance(item, type):
+        old = {part.name: getattr(item, part.name) for part in fields(item) if part.init}
+        new = {name: aligned(part) for name, part in old.items()}
+        moved = {name: part for name, part in new.items() if part is not old[name]}
+        return replace(item, **moved) if moved else item
+    return item

@@ -9,24 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .chunk import Chunk, ObjectError, ProvenanceRange
+from .chunk import Chunk, ObjectError, ProvenanceRange, is_dask
 from .daskengine import DaskEngine, alive, current_client
 from .files import CHUNK
 from .partitioned import Partition, Partitioned, as_objects
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection; Dask is not imported to find out.
-
-    Examples
-    --------
-    >>> from krein.data.daskcollections import is_dask
-    >>> is_dask(["house", "mouse"])
-    False
-    """
-    return any(
-        base.__module__.partition(".")[0] in ("dask", "dask_expr") for base in type(X).__mro__
-    )
 
 
 class DaskCollection(Partitioned):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..compare.workers import processors
+from .chunk import aligned
 from .engines import Task, TaskKilledError
 
 CONNECT_SECONDS = 5.0
@@ -84,8 +85,8 @@ def current_client() -> Iterator[Any]:
             threads_per_worker=processors(),
             dashboard_address="127.0.0.1:0",
             set_as_default=False,
-        ) as own:
-            yield own
+        ) as temporary:
+            yield temporary
         return
     yield client
 
@@ -97,7 +98,7 @@ def alive(client: Any) -> None:
 
 
 def count_threads(client: Any) -> int:
-    """Return how many tasks run at a time; raise where there is nobody to work."""
+    """Return how many tasks run at a time; raise where there are no workers."""
     alive(client)
     threads = _threads(client)
     if not threads:
@@ -122,7 +123,7 @@ def check_workers(client: Any) -> None:
     """
     import numpy as np
 
-    from .. import __version__
+    from ..version import __version__
 
     def versions() -> dict[str, str]:  # sent as it is: krein may not be there to import it from
         import importlib
@@ -265,7 +266,7 @@ class DaskEngine:
             raise
 
     def gather(self, tasks: Sequence[Task]) -> list[Any]:
-        """Return the results of the tasks, in their order; raise what failed there."""
+        """Return the results of the tasks, in their order, aligned; raise what failed there."""
         alive(self.client)
         number = {task.key: i for i, task in enumerate(tasks)}
         try:
@@ -278,7 +279,7 @@ class DaskEngine:
         except BaseException as error:
             _give_up(self.client, list(tasks))
             raise _explained(self.client, error, number) from error
-        return found
+        return [aligned(item) for item in found]
 
 
 def hand_out(item: Any) -> Any:

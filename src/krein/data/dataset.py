@@ -1,4 +1,4 @@
-"""Objects with labels, wherever they live, and what can be asked of them there."""
+"""The protocol of data sets: what can be asked of labelled objects, in memory or not."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Indices, Pairs
+from ..core.checks import first_missing
 from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features
 from ..measures import Measure
@@ -22,9 +23,6 @@ Result = TypeVar("Result")
 IN_MEMORY_OBJECTS = 20_000
 """Landmarks are chosen among about so many objects where not all are in memory. That is what has
 to be at one place, and what the quadratic parts of the rules see."""
-
-VALUES_CANDIDATES = 2_000
-"""The same where values are given: those of all pairs of candidates are held at one place."""
 
 OF_EACH_CLASS = 200
 """So many objects of each class are among the candidates at least, all where it has fewer."""
@@ -91,6 +89,8 @@ class Dataset(ABC):
     (3, ['de', 'en'], [2, 1])
     """
 
+    measure: Measure
+    """How the objects are compared, with what their own kind decides."""
     candidates: int | None = IN_MEMORY_OBJECTS
     """Landmarks are chosen among about so many objects; None where all of them may be looked at."""
     spent: int | None = None
@@ -148,7 +148,7 @@ class Dataset(ABC):
         n = self.survey().n_objects
         if self.candidates is None:
             return n
-        return min(n, VALUES_CANDIDATES if measure.accepts == "values" else self.candidates)
+        return min(n, measure.most_candidates or self.candidates)
 
     def sample(self, measure: Measure, seed: int) -> Sample:
         """Draw the candidates for landmarks, some of every class among them.
@@ -183,7 +183,15 @@ def look_at_labels(chunk: Chunk) -> Survey:
     labels = np.asarray(chunk.labels)
     if labels.ndim != 1:
         raise ValueError(f"there is one label per object; got an array of shape {labels.shape}")
-    classes, codes = distinct(labels)
+    missing = first_missing(labels)
+    if missing is not None:
+        raise ValueError(f"{chunk.where(missing)}: there is no label ({labels[missing]!r})")
+    try:
+        classes, codes = distinct(labels)
+    except TypeError:  # of which none is less than another
+        kinds = {type(label).__name__: label for label in labels.tolist()}
+        told = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
+        raise ValueError(f"labels are all of one kind; y holds {told}") from None
     counts = np.bincount(codes, minlength=len(classes))
     weights, weighted = counts.astype(float), len(labels)
     if chunk.weights is not None:
@@ -232,8 +240,8 @@ class _At:
 
     def __call__(self, chunk: Chunk) -> Sample:
         first, last = np.searchsorted(self.indices, [chunk.start, chunk.start + len(chunk)])
-        own = self.indices[first:last]
-        places = own - chunk.start
+        indices = self.indices[first:last]
+        places = indices - chunk.start
         picked = Chunk(
             0,
             take(chunk.objects, places),
@@ -244,8 +252,8 @@ class _At:
         objects: Any = None
         if len(places):
             found = picked.in_form(self.measure)
-            objects = self.measure.among(found, own, self.indices, self.n_objects)
-        return Sample(own, objects, np.asarray(chunk.labels)[places])
+            objects = self.measure.among(found, indices, self.indices, self.n_objects)
+        return Sample(indices, objects, np.asarray(chunk.labels)[places])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from ..compare.workers import limit_blas_threads
 from ..core.ordered import FAN, ordered_sum
 
 Task = Any
-"""A result that is there or will be, wherever: an engine takes it as an argument of others."""
+"""A result that an engine holds or will hold, and takes as an argument of other tasks."""
 
 Add = Callable[[Any, Any], Any]
 

@@ -65,7 +65,7 @@ class FeatureFile(StoredFeatures):
         if len(self.codes) != self.shape[0]:
             raise ValueError(
                 f"{len(self.codes)} objects were read where there were {self.shape[0]} before: "
-                "somebody has changed the file meanwhile"
+                "the file has changed meanwhile"
             )
 
     def rows(self, recode: Labels, n_classes: int) -> FileRows:

@@ -20,7 +20,7 @@ from ..measures import Measure
 from .chunk import Chunk, Counted, CountedSum, ProvenanceRange
 from .dataset import FeatureBlock, Sample
 from .featurefile import FeatureFile
-from .local import Local
+from .memory import Local
 
 CHUNK = 4096
 """Objects read at once where nothing else says how many."""
@@ -82,11 +82,11 @@ class SourceFile(Files):
         start = 0
         for chunk in self.source.chunks(size or CHUNK):
             n = len(chunk.objects)
-            own = slice(start, start + n)
-            labels = chunk.labels if self.labels is None else self.labels[own]
+            part = slice(start, start + n)
+            labels = chunk.labels if self.labels is None else self.labels[part]
             if labels is not None and len(labels) != n:
                 raise ValueError(f"{chunk.where(len(labels))}: there are no more labels in y")
-            weights = None if self.weights is None else self.weights[own]
+            weights = None if self.weights is None else self.weights[part]
             if weights is not None and len(weights) != n:
                 raise ValueError(f"{chunk.where(len(weights))}: there are no more weights")
             labels = None if labels is None else np.asarray(labels)

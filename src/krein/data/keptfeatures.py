@@ -56,11 +56,11 @@ class KeptFeatures(StoredFeatures):
         return self._about
 
     def put(self, made: Blocks) -> None:
-        """Have workers make the features of each block and, with nobody else to ask for the
-        values, forget those: no more than a block per thread is there twice.
+        """Have workers make the features of each block and forget its values: no more than one
+        block per thread is there twice.
         """
         shared = self.engine.broadcast(made)
-        # in the same list, which `under` has from the values: whoever closes those closes us
+        # in the same list, which `under` shares with the values: closing those closes these
         self.blocks[:] = self.engine.submit(
             make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
         )

@@ -1,30 +1,83 @@
-"""Objects in memory."""
+"""Objects in memory, and what they share with objects in files: one process, several threads."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from operator import add as plus
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Indices
-from ..compare.workers import in_order
+from ..compare.progress import progress
+from ..compare.workers import count_workers, in_order
 from ..core.moments import ClassMoments
 from ..core.ordered import OrderedSum
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..measures import Measure
 from .chunk import Chunk, Counted, CountedSum, ProvenanceRange
-from .dataset import FeatureBlock, Sample
-from .local import Local
+from .dataset import Dataset, FeatureBlock, Sample
+
+Result = TypeVar("Result")
 
 SHARED_BYTES = 2**26
 """Features that several threads share in a pass: it takes long beside starting them."""
 
 RESULT_BYTES = 2**30
 """What the results of the blocks of a pass may take that wait to be summed."""
+
+
+class Local(Dataset):
+    """Objects that this process reads chunk by chunk, and that its threads compare."""
+
+    def __init__(
+        self,
+        labels: NDArray[Any] | None,
+        weights: Array | None,
+        *,
+        measure: Measure,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.labels, self.weights = labels, weights
+        self.measure = measure
+        self.n_jobs = n_jobs
+        self.workers = count_workers(n_jobs, default_all=measure.releases_gil)
+        self.verbose = verbose
+
+    @abstractmethod
+    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
+        """Yield all objects in order, `size` at a time (None: as is convenient)."""
+
+    def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
+        """Yield `function(chunk)` over all objects in order."""
+        return map(function, self.chunks(None, objects=objects))
+
+    def reduce(
+        self,
+        function: Callable[[Chunk], Counted[Result]],
+        add: Callable[[Result, Result], Result],
+        block_rows: int,
+        n_pairs: int,
+    ) -> Counted[Result]:
+        """Return Σ function(block) over all blocks, from threads, in the fixed order."""
+        total = OrderedSum(CountedSum(add))
+        for part in self.each(function, block_rows, n_pairs):
+            total.push(part)
+        return total.result()
+
+    def each(
+        self, function: Callable[[Chunk], Counted[Result]], block_rows: int, n_pairs: int
+    ) -> Iterator[Counted[Result]]:
+        """Yield `function(block)` over all blocks in order, from several threads."""
+        total = self.survey().n_objects * n_pairs
+        with progress(total, "comparing", self.verbose) as shown:
+            for part in in_order(function, self.chunks(block_rows), self.workers):
+                shown.advance(part.objects * n_pairs)
+                yield part
 
 
 class Memory(Local):
@@ -71,13 +124,13 @@ class Memory(Local):
         start = 0
         for part in self.each(function, block_rows, width):
             block = part.value
-            own = slice(start, start + len(block.F))
-            F[own], codes[own] = block.F, block.codes
+            rows = slice(start, start + len(block.F))
+            F[rows], codes[rows] = block.F, block.codes
             if block.weights is not None:
                 weights = np.empty(n) if weights is None else weights
-                weights[own] = block.weights
+                weights[rows] = block.weights
             total.push(part.holding(block.moments))
-            start = own.stop
+            start = rows.stop
         result = 8 * len(self.survey().classes) * width**2  # as many as workers wait at a time
         workers = max(1, min(self.workers, RESULT_BYTES // result))
         each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)

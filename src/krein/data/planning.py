@@ -13,7 +13,7 @@ TASK_SECONDS = 2.0
 """What a task is to take: a scheduler spends some milliseconds on each."""
 
 SCHEDULING_SECONDS = 0.02
-"""What the scheduler spends on the five tasks around a piece, one after the other."""
+"""What the scheduler spends on the five tasks around a chunk, one after the other."""
 
 TASKS_PER_THREAD = 8
 """So many at least, lest some workers wait for the last."""
@@ -54,7 +54,7 @@ def count_tasks(work: float, threads: int) -> float:
     [500, 500, 391, 224]
     """
     wanted = max(TASKS_PER_THREAD * threads, work / TASK_SECONDS)
-    if work <= 0:  # nobody knows
+    if work <= 0:  # unknown
         return wanted
     limit = max(work / (threads * SCHEDULING_SECONDS), np.sqrt(work / SCHEDULING_SECONDS), 1.0)
     return float(min(wanted, limit))
@@ -98,7 +98,7 @@ def rows_to_keep(work: Work, width: int, threads: int) -> int:
     def cost(step: int) -> float:
         blocks = -(-work.n_objects // step)
         rounds = -(-blocks // threads)
-        scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each, not the five around a piece
+        scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each, not the five around a chunk
         return rounds * step * seconds + PASSES * scheduling
 
     most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))

@@ -117,8 +117,8 @@ def held_out_temperature(
 ) -> float:
     """Return the temperature of the scores that `learn` gives without those held out.
 
-    1 where nobody can be held out. `totals` (C,) is the weight of each class, where there are more
-    objects than these.
+    1 where no object can be held out. `totals` (C,) is the weight of each class, where there are
+    more objects than these.
     """
     folds = stratified_folds(codes, weights, np.random.default_rng(0), totals)
     fair = folds >= 0
@@ -150,8 +150,8 @@ def stratified_folds(
     counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
     with_others = counts[codes] > 1
     if totals is not None:  # others of the class may be outside the sample
-        own = 1.0 if weights is None else weights
-        with_others |= totals[codes] - own > 1e-9 * totals[codes]
+        each = 1.0 if weights is None else weights
+        with_others |= totals[codes] - each > 1e-9 * totals[codes]
     dealt = np.flatnonzero(counted & with_others)
     order = rng.permutation(dealt)
     order = order[np.argsort(codes[order], kind="stable")]

@@ -23,7 +23,9 @@ from ..data.dataset import Dataset
 from .base import all_or_nothing
 from .calibration import CalibrationSample, PassResult, cross_fit, held_out_temperature
 from .classifier import LandmarkClassifier, codes_of
-from .schema import CLASS_MOMENTS, LANDMARK_SET, Schema, Value
+from .compound import Value
+from .declared import CLASS_MOMENTS, LANDMARK_SET
+from .schema import Schema
 from .selection import LandmarkSet
 
 
@@ -86,7 +88,7 @@ class GaussianClassifier(LandmarkClassifier):
         """Return the family of models that the parameters ask for."""
 
     @abstractmethod
-    def _set_model(self, family: GaussianFamily) -> None:
+    def _set_model(self) -> None:
         """Turn the moments of the stream into the fitted attributes."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -161,7 +163,7 @@ class GaussianClassifier(LandmarkClassifier):
             landmarks = before.landmarks
             none = np.empty(0, dtype=np.intp)
             values = np.empty((0, len(landmarks.indices)))
-            columns = self._comparing(self._measure()).columns(data, landmarks, none, values)
+            columns = self._comparing(self.measure_).columns(data, landmarks, none, values)
             self.n_samples_seen_ += known.n_objects
         sample = CalibrationSample.empty()
         if self.calibrate:
@@ -172,7 +174,7 @@ class GaussianClassifier(LandmarkClassifier):
         found = data.reduce(term, add, self._block_rows(m), m)
         moments = found.value.moments if before is None else before.moments + found.value.moments
         self.stream_ = Stream(landmarks, moments)
-        self._set_model(family)
+        self._set_model()
         self.temperature_ = self._temperature(family, found.value, sample)
         self.kernel_evaluations_ += found.compared
         self.kernel_reused_ += found.reused

@@ -9,13 +9,13 @@ import numpy as np
 from ..core.checks import Array
 from ..core.covariance import Shrinkage
 from ..core.family import Scorer
-from ..core.fisher import LinearDiscriminant
 from ..core.gaussian import FisherFamily, GaussianFamily
 from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.prune import discriminant_on, prune_landmarks
+from .compound import Either
 from .gaussian import GaussianClassifier
-from .schema import Either, Real, Schema, floats
+from .schema import Real, Schema, floats
 
 
 class IKFD(GaussianClassifier):
@@ -157,11 +157,10 @@ class IKFD(GaussianClassifier):
             rank=self.rank,
         )
 
-    def _set_model(self, family: GaussianFamily) -> None:
+    def _set_model(self) -> None:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         space = landmarks.space
-        model = family.discriminant(moments)
-        assert isinstance(model, LinearDiscriminant)
+        model = self._family().discriminant(moments)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         if self.prune:
@@ -183,8 +182,7 @@ class IKFD(GaussianClassifier):
             return super()._scorer(family, moments)
         landmarks, restricted = self.stream_.landmarks, self.space_
         kept = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-        model = family.discriminant(moments)
-        assert isinstance(model, LinearDiscriminant)
+        model = self._family().discriminant(moments)
         dual, intercept = discriminant_on(kept, landmarks.space, moments, model, self.shrinkage)
         return lambda V: restricted.similarities(V[:, kept]) @ dual + intercept
 

@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 from ..core.checks import Array
 from ..core.covariance import Shrinkage
-from ..core.gaussian import GaussianFamily, QuadraticFamily
+from ..core.gaussian import QuadraticFamily
 from ..core.nystrom import signed_eigen
 from ..core.quadratic import QuadraticDiscriminant
+from .compound import Value
 from .gaussian import GaussianClassifier
-from .schema import Schema, Value, floats
+from .schema import Schema, floats
 
 
 class IKQD(GaussianClassifier):
@@ -100,12 +101,10 @@ class IKQD(GaussianClassifier):
     def _family(self) -> QuadraticFamily:
         return QuadraticFamily(len(self.classes_), self.shrinkage, self._priors(), rank=self.rank)
 
-    def _set_model(self, family: GaussianFamily) -> None:
+    def _set_model(self) -> None:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         self._use_landmarks(landmarks)
-        model = family.discriminant(moments)
-        assert isinstance(model, QuadraticDiscriminant)
-        self.discriminant_ = model
+        self.discriminant_ = self._family().discriminant(moments)
         self._set_spectrum(signed_eigen(moments.gram(), landmarks.space.signs).values)
 
     def _scores(self, values: Array) -> Array:

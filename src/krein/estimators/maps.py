@@ -24,7 +24,8 @@ from ..data.memory import Memory
 from ..data.opening import open_data
 from ..landmarks import get_rule
 from .base import LandmarkEstimator, all_or_nothing
-from .schema import Schema, Value, floats
+from .compound import Value
+from .schema import Schema, floats
 from .selection import Comparing, choose_landmarks
 
 
@@ -59,12 +60,13 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
             X,
             measure=measure,
             n_jobs=self.n_jobs,
-            cache=None if measure.accepts == "values" else self.cache,
+            cache=self.cache,
             verbose=self.verbose,
             symmetrize=self.symmetrize,
         )
         if not isinstance(data, Memory):
             raise TypeError(f"{type(self).__name__} takes objects in memory")
+        self.measure_ = measure = data.measure
         classes = None
         data.labels = np.zeros(len(data), dtype=np.intp)
         # a target of another kind than classes says nothing about them

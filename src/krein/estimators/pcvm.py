@@ -3,75 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from ..core.calibration import fit_temperature
 from ..core.checks import Array, Indices
-from ..core.family import Codes
-from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.pcvm.basis import BasisFunction, basis_values
-from ..core.pcvm.family import PCVMFamily, both_scores, joined_weights
-from ..core.pcvm.left_out import left_out_scores, rows_to_ask
-from ..core.pcvm.mode import PCVMFit
+from ..core.pcvm.family import PCVMFamily, both_scores
+from ..core.pcvm.left_out import left_out_temperature, rows_to_ask
+from ..core.pcvm.model import (
+    PCVMModel,
+    basis_rows,
+    fit_as_published,
+    fit_basis,
+    fit_landmarks,
+)
 from ..core.pcvm.powers import POWERS
-from ..core.pcvm.published import PublishedFit, fit_published, fit_published_nystrom
-from ..core.pcvm.rows import Features, FeaturesInMemory, Labels
-from ..core.space import LandmarkSpace
-from ..data.chunk import Chunk, Counted, LandmarkColumns
-from ..data.dataset import Dataset, FeatureBlock
+from ..core.pcvm.published import pair_log_shares
+from ..core.pcvm.rows import Features
+from ..data.dataset import Dataset
 from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
-from .classifier import LandmarkClassifier, codes_of
+from .classifier import FeatureTerm, LandmarkClassifier
 from .schema import Flag, Real, Schema, Text, Whole, floats, indices
 from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
-
-OPTIMAL = 5e-4
-"""Breach of the optimality conditions, per row, that no prediction shows any more."""
-
-
-@dataclass(frozen=True)
-class FeatureTerm:
-    """Values of a chunk, which basis functions are made of, and the moments of its coordinates."""
-
-    columns: LandmarkColumns
-    space: LandmarkSpace
-    origin: Array
-    classes: NDArray[Any]
-    class_weights: Array | None
-
-    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
-        """Compare the chunk with the landmarks."""
-        found = self.columns.values(chunk)
-        codes = codes_of(chunk.labels, self.classes)
-        weights = chunk.weights
-        if self.class_weights is not None:
-            each = self.class_weights[codes]
-            weights = each if weights is None else weights * each
-        B = self.space.coordinates(found.value)
-        moments = ClassMoments.of(B, codes, len(self.classes), origin=self.origin)
-        return found.holding(FeatureBlock(found.value, codes, weights, moments))
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A model on the landmarks: what predictions need, and what calibration needs."""
-
-    landmarks: LandmarkSet  # those that carry a weight
-    relevance: Indices  # rows of the training objects that carry a weight
-    function: BasisFunction
-    dual_coef: Array
-    intercept: Array
-    fits: list[PCVMFit]
-    scales: list[float]
-    features: Features | None = None  # that were fitted to
-    compared: int = 0  # pairs, beyond those of the landmarks first chosen
 
 
 class PCVM(LandmarkClassifier):
@@ -94,7 +53,7 @@ class PCVM(LandmarkClassifier):
         linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
         "em" climbs to a mode of the posterior under the sign constraints. "paper" is the published
-        algorithm, which is known to collapse on some data; it is here for comparison.
+        algorithm, for comparison: one model for each pair of classes, whatever `multiclass` is.
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.
     sparse : bool or None, default=None
@@ -119,7 +78,8 @@ class PCVM(LandmarkClassifier):
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
-        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class.
+        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class
+        (one for each pair of classes with solver="paper").
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
@@ -223,18 +183,20 @@ class PCVM(LandmarkClassifier):
         """
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            self._survey(data)
+            found = self._survey(data)
+            if (found.weights <= 0).any():
+                label = self.classes_.tolist()[int(np.argmin(found.weights > 0))]
+                raise ValueError(
+                    f"no object of class {label!r} has a sample_weight above 0; leave the class out"
+                )
             chosen = self._choose(data)
-            family = self._family()
-            if isinstance(chosen.family, PCVMFamily):  # landmarks grew under its basis function
-                family = replace(family, otherwise=chosen.family.otherwise)
-            kept, compared = self._keep_values(data, chosen)
+            self.kernel_evaluations_ = chosen.counter.compared
+            self.kernel_reused_ = chosen.counter.reused
+            kept = self._keep_values(data, chosen)
             try:
-                more = self._fit_values(data, chosen, family, kept)
+                self._learn(data, chosen, kept)
             finally:
                 kept.close()
-            self.kernel_evaluations_ = chosen.counter.compared + compared.compared + more
-            self.kernel_reused_ = chosen.counter.reused + compared.reused
         return self
 
     def _check(self, sample_weight: Any) -> None:
@@ -253,207 +215,126 @@ class PCVM(LandmarkClassifier):
     def _family(self) -> PCVMFamily:
         return PCVMFamily(
             len(self.classes_),
-            one_against_rest=self.multiclass == "ovr",
+            one_against_rest=self.multiclass == "ovr" and self.solver != "paper",
             sparse=self.sparse,
             function=None if self.n_basis is None else POWERS[0],
-            probit=self.solver == "paper",
             rank=self.rank,
         )
 
-    def _keep_values(
-        self, data: Dataset, chosen: LandmarkChoice
-    ) -> tuple[Features, Counted[ClassMoments]]:
+    def _keep_values(self, data: Dataset, chosen: LandmarkChoice) -> Features:
         """Compare all objects with the landmarks, and keep the values for the passes to come."""
         space, m = chosen.landmarks.space, len(chosen.landmarks.indices)
-        counts = data.survey().weights
-        each = self._class_weights().of_objects(counts)
+        each = self._class_weights().of_objects(data.survey().weights)
         term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, each)
         kept, total = data.keep(term, m, self._block_rows(m))
         self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
-        return kept, total
+        self.kernel_evaluations_ += total.compared
+        self.kernel_reused_ += total.reused
+        return kept
 
-    def _fit_values(
-        self, data: Dataset, chosen: LandmarkChoice, family: PCVMFamily, kept: Features
-    ) -> int:
-        """Fit to the values of all objects to the landmarks; return how many more it compared."""
-        landmarks, classes = chosen.landmarks, chosen.classes
-        assert classes is not None
+    def _learn(self, data: Dataset, chosen: LandmarkChoice, kept: Features) -> None:
+        """Fit to the values of all objects to the landmarks, and calibrate where asked to."""
+        landmarks, family = chosen.landmarks, self._family()
+        if isinstance(chosen.family, PCVMFamily):  # landmarks grew under its basis function
+            family = replace(family, otherwise=chosen.family.otherwise)
         self.temperature_ = 1.0
         if self.solver == "paper":
-            self._fit_published(landmarks, kept)
-            return 0
-        if self.n_basis is None:
-            sample = CalibrationSample.of(
-                self.n_objects_, landmarks.indices, rows_to_ask(len(landmarks.indices))
-            )
-            found = _fit_landmarks(
-                landmarks, kept, classes, family, keep=self.calibrate and sample.covers_all
-            )
+            model = fit_as_published(landmarks.space, kept, family.n_classes, self._rng())
+            self._set_model(model, landmarks)
+        elif self.n_basis is not None:
+            self._learn_basis(data, chosen, family, kept)
+        elif self.calibrate:
+            m = len(landmarks.indices)
+            sample = CalibrationSample.of(self.n_objects_, landmarks.indices, rows_to_ask(m))
+            model, features = self._learn_landmarks(chosen, family, kept, keep=sample.covers_all)
+            settled = replace(family, function=model.function, scales=model.scales)
+            if sample.covers_all:
+                self.temperature_ = self._cross_fit(settled, landmarks, kept)
+            else:
+                some = sample.among(np.arange(self.n_objects_))
+                self.temperature_ = left_out_temperature(
+                    settled, chosen.landmark_classes, model.fits, features, some
+                )
         else:
-            sample = CalibrationSample.of(self.n_objects_, np.arange(self.n_objects_))
-            found = self._fit_basis(data, landmarks, kept, family)
-        self._set_model(found)
-        if self.calibrate:
-            settled = replace(family, function=found.function, scales=tuple(found.scales))
-            if self.n_basis is not None and found.function == "similarity":
-                settled = replace(settled, function=POWERS[0])
-            self.temperature_ = self._temperature(settled, chosen, kept, found, sample)
-        return found.compared
+            self._learn_landmarks(chosen, family, kept, keep=False)
 
-    def _set_model(self, found: Fitted) -> None:
-        """Set the fitted attributes, and note how the search ended."""
-        fits, scales = found.fits, found.scales
-        worst = max(fits, key=lambda fit: fit.violation)
-        self._use_landmarks(found.landmarks)
-        self.relevance_ = found.relevance
-        self.basis_function_ = found.function
-        self.dual_coef_, self.intercept_ = found.dual_coef, found.intercept
-        self.n_iter_ = max(fit.n_iter for fit in fits)
-        self.converged_ = all(fit.converged or fit.violation <= OPTIMAL for fit in fits)
-        self.stop_reason_ = worst.reason
-        self.objective_path_ = worst.objective_path
-        self.prior_scale_ = float(np.exp(np.mean(np.log(scales))))
-        if not self.converged_:
+    def _learn_landmarks(
+        self, chosen: LandmarkChoice, family: PCVMFamily, kept: Features, *, keep: bool
+    ) -> tuple[PCVMModel, Features]:
+        """Fit with the landmarks as basis objects: predictions need those that carry a weight."""
+        landmarks = chosen.landmarks
+        model, features = fit_landmarks(
+            landmarks.space, landmarks.indices, kept, chosen.landmark_classes, family, keep=keep
+        )
+        self._set_model(model, landmarks.restricted(model.places))
+        return model, features
+
+    def _learn_basis(
+        self, data: Dataset, chosen: LandmarkChoice, family: PCVMFamily, kept: Features
+    ) -> None:
+        """Fit with basis objects beyond the landmarks."""
+        landmarks = chosen.landmarks
+        m = len(landmarks.indices)
+        basis = basis_rows(self.n_basis, self.n_objects_, landmarks.indices, self._rng())
+        model = fit_basis(landmarks.space, basis, kept, family)
+        if len(model.relevance) >= m or landmarks.space.centre is not None:
+            self._set_model(model, landmarks)
+        else:
+            # fewer basis objects than landmarks: compare with those instead, and let the weights
+            # know that K(x, x_i) now stands where its approximation stood
+            fewer = choose_landmarks(
+                data,
+                Given(np.sort(model.relevance)),
+                self._comparing(self.measure_),
+                self._rng(),
+                classes=self.classes_,
+            )
+            self.kernel_evaluations_ += fewer.counter.compared
+            values = self._keep_values(data, fewer)
+            plain = replace(family, function=None, sparse=False)
+            try:
+                model, _ = self._learn_landmarks(fewer, plain, values, keep=True)
+            finally:
+                values.close()
+        if self.calibrate:
+            power = POWERS[0] if model.function == "similarity" else model.function
+            settled = replace(family, function=power, scales=model.scales)
+            self.temperature_ = self._cross_fit(settled, landmarks, kept)
+
+    def _set_model(self, model: PCVMModel, landmarks: LandmarkSet) -> None:
+        """Set the fitted attributes, and tell where the search stopped too early."""
+        self._use_landmarks(landmarks)
+        self.relevance_ = model.relevance
+        self.basis_function_ = model.function
+        self.dual_coef_, self.intercept_ = model.dual_coef, model.intercept
+        self.n_iter_, self.converged_ = model.end.n_iter, model.end.converged
+        self.stop_reason_ = model.end.reason
+        self.objective_path_ = model.end.objective_path
+        self.prior_scale_ = float(np.exp(np.mean(np.log(model.scales))))
+        if not self.converged_ and self.solver == "em":
             warnings.warn(
-                f"PCVM stopped before its optimality conditions held: {worst.reason} "
-                f"(largest breach {worst.violation:.1e} per row)",
+                f"PCVM stopped before its optimality conditions held: {model.end.reason} "
+                f"(largest breach {model.end.violation:.1e} per row)",
                 ConvergenceWarning,
                 stacklevel=2,
             )
 
-    def _temperature(
-        self,
-        family: PCVMFamily,
-        chosen: LandmarkChoice,
-        kept: Features,
-        found: Fitted,
-        sample: CalibrationSample,
-    ) -> float:
-        """Return the temperature: of few objects from ten folds, of many from leave-one-out."""
-        C = len(self.classes_)
+    def _cross_fit(self, family: PCVMFamily, landmarks: LandmarkSet, kept: Features) -> float:
+        """Return the temperature from ten folds over the values of all objects."""
+        C = family.n_classes
         raw = kept.rows(np.arange(C), C)
-        some = sample.among(np.arange(raw.shape[0]))
-        if not sample.covers_all and raw.weight is not None:
-            some = some[raw.weight[some] > 0]
-        if len(some) == 0:
-            return 1.0
-        codes, weights = raw.y[some], None if raw.weight is None else raw.weight[some]
-        if not sample.covers_all:
-            assert found.features is not None
-            assert chosen.classes is not None
-            problems = family.problems(chosen.classes)
-            scores = both_scores(left_out_scores(found.features, problems, found.fits, some))
-            return fit_temperature(scores, codes, family.log_proba, weights)
-        landmarks = chosen.landmarks
         used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
         # where predictions compare with other objects, the landmarks stand in for those
         used = used if len(used) == len(self.landmarks_) else np.arange(raw.shape[1])
-        values = raw.features(some)[:, used]
-        return cross_fit(family, landmarks.restricted(used), values, codes, weights)
-
-    def _fit_basis(
-        self, data: Dataset, landmarks: LandmarkSet, kept: Features, family: PCVMFamily
-    ) -> Fitted:
-        """Basis objects beyond the landmarks: Φ = B Q with Q = J B_basisᵀ, φ_i(x) = K̃(x, x_i)."""
-        C = len(self.classes_)
-        raw = kept.rows(np.arange(C), C)
-        codes, weights, space = raw.y, raw.weight, landmarks.space
-        basis = self._basis(len(codes), landmarks.indices)
-        B = space.coordinates(raw.features(np.arange(len(codes))))
-        Q = (B[basis] * space.signs).T
-        F = FeaturesInMemory(B, codes, weights).under("similarity")
-        fits, scales = family.solve(F, Q, codes[basis])
-        W, b = joined_weights(fits, F.mean, Q)
-        used = _carrying(W)
-        if len(used) >= len(landmarks.indices) or space.centre is not None:
-            dual = space.basis.T @ (Q @ W)
-            return Fitted(landmarks, basis[used], "similarity", dual, b, fits, scales)
-        # fewer basis objects than landmarks: compare with those instead, and let the weights
-        # know that K(x, x_i) now stands where its approximation stood
-        fewer = choose_landmarks(
-            data,
-            Given(np.sort(basis[used])),
-            self._comparing(self._measure()),
-            self._rng(),
-            classes=self.classes_,
-        )
-        values, spent = self._keep_values(data, fewer)
-        assert fewer.classes is not None
-        plain = replace(family, function=None, sparse=False)
-        try:
-            found = _fit_landmarks(fewer.landmarks, values, fewer.classes, plain, keep=True)
-        finally:
-            values.close()
-        return replace(found, compared=spent.compared + fewer.counter.compared)
-
-    def _basis(self, n: int, landmarks: Indices) -> Indices:
-        """Return the rows of the candidate basis objects: the landmarks, then a random sample."""
-        if isinstance(self.n_basis, str):
-            if self.n_basis != "all":
-                raise ValueError(f"n_basis is a number, 'all' or None; got {self.n_basis!r}")
-            return np.arange(n)
-        size = int(self.n_basis)
-        if not 1 <= size <= n:
-            raise ValueError(f"n_basis={size} basis objects were asked for among {n} objects")
-        others = np.setdiff1d(np.arange(n), landmarks)
-        order = np.concatenate([landmarks, self._rng().permutation(others)])
-        return np.sort(order[:size])
-
-    def _fit_published(self, landmarks: LandmarkSet, kept: Features) -> None:
-        """One published PCVM for each class against the rest (one for two classes)."""
-        space, n_classes = landmarks.space, len(self.classes_)
-        raw = kept.rows(np.arange(n_classes), n_classes)
-        codes: Labels = raw.y
-        C = space.similarities(raw.features(np.arange(len(codes))))
-        W = space.similarities(space.landmark_values)
-        rng = self._rng()
-        dense = len(landmarks.indices) == len(codes)
-        fits: list[PublishedFit] = []
-        for c in [1] if n_classes == 2 else range(n_classes):
-            t = np.where(codes == c, 1.0, -1.0)
-            fits.append(fit_published(C, t, rng) if dense else fit_published_nystrom(C, W, t, rng))
-        T, J = space.basis.T, space.signs
-        w = np.column_stack([fit.weights for fit in fits])
-        # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
-        self.dual_coef_ = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
-        self.intercept_ = np.array([fit.bias for fit in fits])
-        self.basis_function_ = "similarity"
-        self.relevance_ = np.flatnonzero((w != 0).any(axis=1))
-        self._use_landmarks(landmarks)
-        self.n_iter_ = max(fit.n_iter for fit in fits)
-        self.converged_ = all(fit.converged for fit in fits)
-        self.stop_reason_ = next((f.reason for f in fits if not f.converged), fits[0].reason)
-        self.objective_path_ = np.empty(0)
-        self.prior_scale_ = 1.0
+        values = raw.features(np.arange(raw.shape[0]))[:, used]
+        return cross_fit(family, landmarks.restricted(used), values, raw.y, raw.weight)
 
     def _scores(self, values: Array) -> Array:
         if self.basis_function_ == "similarity":
             F = self.space_.similarities(values)
         else:
             F = basis_values(self.basis_function_, values)
-        return both_scores(F @ self.dual_coef_ + self.intercept_)
-
-
-def _fit_landmarks(
-    landmarks: LandmarkSet, kept: Features, classes: Codes, family: PCVMFamily, *, keep: bool
-) -> Fitted:
-    """Fit to the basis functions of the landmarks.
-
-    The landmarks are the basis objects: predictions need those alone that carry a weight. Unless
-    `keep`, features may take the place of the values.
-    """
-    C = family.n_classes
-    raw = kept.rows(np.arange(C), C)
-    function = family.choose_function(landmarks.space, raw, landmarks.indices, classes)
-    features = kept.under(function, keep=keep)
-    fits, scales = family.solve(features, None, classes)
-    W, b = joined_weights(fits, features.mean)
-    used = _carrying(W)
-    part = landmarks.restricted(used)
-    return Fitted(part, part.indices, function, W[used], b, fits, scales, features)
-
-
-def _carrying(W: Array) -> NDArray[np.intp]:
-    """Places of the basis objects that carry a weight; one at least, to compare with something."""
-    used = np.flatnonzero((W != 0).any(axis=1))
-    return used if len(used) else np.arange(1)
+        Z = F @ self.dual_coef_ + self.intercept_
+        if self.solver == "paper" and len(self.classes_) > 2:
+            return pair_log_shares(Z, len(self.classes_))
+        return both_scores(Z)

@@ -9,35 +9,43 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .. import __version__, landmarks
+from .. import landmarks
 from ..core.spectrum import Signature
 from ..io.modelfile import ModelFileError, read_model, write_model
 from ..landmarks import Rule
 from ..measures import Measure, available, get_measure
+from ..version import __version__
 from .base import LandmarkEstimator
-from .registry import ESTIMATORS
-from .schema import Context, check_fitted, classes_within
+from .declaring import check_declared, check_fitted, classes_within
+from .registry import ESTIMATORS, find_class
+from .schema import Context
 
+_CLASSES: dict[str, type[LandmarkEstimator]] = {
+    name: find_class(home) for name, home in ESTIMATORS.items()
+}
 _VALUES: dict[str, type] = {
     cls.__name__: cls
-    for estimator in ESTIMATORS.values()
+    for estimator in _CLASSES.values()
     for cls in classes_within(estimator._fitted.values())
 }
 """The dataclasses that fitted attributes are made of."""
 _NOT_SAVED = {"cache", "verbose", "n_jobs"}
 """They belong to a run and a machine, not to a model. A file that sets one is refused."""
+_NOT_FITTED = {"measure_"}
+"""It follows from the parameters, which `save` completes."""
 
 
 def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator: parameters, landmark objects, weights, classes."""
     check_is_fitted(estimator)
-    if type(estimator) is not ESTIMATORS.get(type(estimator).__name__):
+    if type(estimator) is not _CLASSES.get(type(estimator).__name__):
         raise TypeError(f"a {type(estimator).__name__} is not one of krein's own: it has no file")
     params = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
         if name not in _NOT_SAVED
     }
+    params |= _measure_params(estimator)
     if not isinstance(params["random_state"], int | np.integer):
         params["random_state"] = None  # landmarks are chosen: nothing random is left
     if not isinstance(params["landmarks"], str | Rule):
@@ -49,8 +57,9 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     fitted = {
         name: value
         for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_")
+        if name.endswith("_") and not name.startswith("_") and name not in _NOT_FITTED
     }
+    check_declared(fitted, estimator._fitted, type(estimator).__name__)
     tree = {
         "estimator": type(estimator).__name__,
         "params": {name: _encoded(value, name) for name, value in params.items()},
@@ -84,7 +93,7 @@ def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | N
     tree = read_model(path, max_size)
     if not isinstance(tree.get("estimator"), str):
         raise ModelFileError(f"{path} is not a krein model: it names no estimator")
-    if tree["estimator"] not in ESTIMATORS:
+    if tree["estimator"] not in _CLASSES:
         raise ModelFileError(
             f"{path} holds a {tree['estimator'][:60]!r}, which this version of krein does not know"
         )
@@ -102,7 +111,7 @@ def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | N
     elif measure is not None:
         raise ValueError(f"{path} holds its measure; load(path) needs no measure=")
     try:
-        return _restored(ESTIMATORS[tree["estimator"]], params, fitted)
+        return _restored(_CLASSES[tree["estimator"]], params, fitted)
     except (ImportError, MemoryError):
         raise
     # a sealed file may hold anything that a tree can, and each part of krein raises its own
@@ -123,12 +132,25 @@ def _restored(
             raise ValueError(f"a model file does not set {name[:60]!r}")
     estimator = cls(**{name: _decoded(value) for name, value in params.items()})
     found = {name: _decoded(value) for name, value in fitted.items()}
-    context = Context(estimator._measure())
+    estimator.measure_ = estimator._measure()
+    context = Context(estimator.measure_)
     for name, value in check_fitted(found, cls._fitted, context).items():
         setattr(estimator, name, value)
     check_is_fitted(estimator)
     estimator._try()
     return estimator
+
+
+def _measure_params(estimator: LandmarkEstimator) -> dict[str, Any]:
+    """Return the parameters that name the measure, with what the training objects decided."""
+    named, decided = estimator._measure(), estimator.measure_
+    if not named.undecided():
+        return {}
+    if isinstance(estimator.measure, Measure):
+        return {"measure": decided}
+    before, after = named.params(), decided.params()
+    chosen = {name: value for name, value in after.items() if value != before[name]}
+    return {"measure_params": {**(estimator.measure_params or {}), **chosen}}
 
 
 def _encoded(value: Any, name: str) -> Any:

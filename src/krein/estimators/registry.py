@@ -6,40 +6,55 @@ To add a family: its mathematics in `core`, its estimator in a file beside this 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from .base import LandmarkEstimator
-from .classifier import LandmarkClassifier
-from .ikfd import IKFD
-from .ikqd import IKQD
-from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
-from .pcvm import PCVM
+if TYPE_CHECKING:
+    from .classifier import LandmarkClassifier
+
+
+def find_class(home: str) -> Any:
+    """Return the class of `module:Class` beside this file."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(f".{module}", __package__), name)
 
 
 @dataclass(frozen=True)
 class ModelFamily:
     """A family of models as users meet it."""
 
-    estimator: type[LandmarkClassifier]
+    home: str
+    """Module and class of its estimator, imported when first needed."""
     about: str
     """What it is, for the help of the command."""
     calibrate: bool = False
-    """Whether its probabilities need calibration, so that it is on unless somebody says no."""
+    """Whether its probabilities need calibration, so that it is on by default."""
+
+    @property
+    def estimator(self) -> type[LandmarkClassifier]:
+        """The class of its estimators."""
+        found: type[LandmarkClassifier] = find_class(self.home)
+        return found
 
 
 MODELS: dict[str, ModelFamily] = {
-    "ikfd": ModelFamily(IKFD, "one pass, linear boundaries", calibrate=True),
-    "ikqd": ModelFamily(IKQD, "one pass, curved boundaries", calibrate=True),
-    "pcvm": ModelFamily(PCVM, "often the most accurate, in several passes"),
+    "auto": ModelFamily(
+        "krein:KreinClassifier", "three models and a second look; the one to begin with"
+    ),
+    "ikfd": ModelFamily("ikfd:IKFD", "one pass, linear boundaries", calibrate=True),
+    "ikqd": ModelFamily("ikqd:IKQD", "one pass, curved boundaries", calibrate=True),
+    "pcvm": ModelFamily("pcvm:PCVM", "often the most accurate, in several passes"),
 }
 """By the name that `krein fit --model` and `krein.evaluation.evaluate` take."""
 
-ESTIMATORS: dict[str, type[LandmarkEstimator]] = {
-    cls.__name__: cls
-    for cls in (
-        *(family.estimator for family in MODELS.values()),
-        IndefiniteKernelPCA,
-        NystromMap,
-        PseudoEuclideanEmbedding,
-    )
-}
-"""The classes that a model file may hold; each declares in `_fitted` what the file says of it."""
+_HOMES = (
+    *(family.home for family in MODELS.values()),
+    "maps:IndefiniteKernelPCA",
+    "maps:NystromMap",
+    "maps:PseudoEuclideanEmbedding",
+)
+ESTIMATORS: dict[str, str] = {home.partition(":")[2]: home for home in _HOMES}
+"""The classes that a model file may hold, by name; `find_class` imports one.
+
+Each declares in `_fitted` what the file says of it.
+"""

@@ -9,23 +9,14 @@ where it is loaded and not where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.convert import LandmarkCentre
-from ..core.meb import Ball
-from ..core.moments import ClassMoments
-from ..core.nystrom import LandmarkBasis
-from ..core.space import LandmarkSpace
-from ..core.spectrum import Signature
-from ..landmarks import Selection
 from ..measures import Measure
-from ..measures.given import GivenColumns
-from .selection import LandmarkSet
 
 _MOST = 2**53
 _EVERYWHERE = ("C", "d")
@@ -39,16 +30,34 @@ class Context:
     measure: Measure
     sizes: dict[str, int] = field(default_factory=dict)
     scope: str = ""  # where symbols have meanings of their own
+    places: list[tuple[str, int, str]] = field(default_factory=list)
+    """Names of arrays, the largest number in each, and the key of what it is a place among."""
 
     def bind(self, symbol: str | int, size: int) -> bool:
         """Whether a symbol can stand for this number, as it does from now on."""
         if isinstance(symbol, int):
             return symbol == size
-        return self.sizes.setdefault(self._key(symbol), size) == size
+        name, _, more = symbol.partition("+")
+        size -= int(more or 0)
+        return size >= 0 and self.sizes.setdefault(self._key(name), size) == size
+
+    def place(self, name: str, largest: int, symbol: str) -> None:
+        """Note that a number is a place among so many, which may be known later."""
+        self.places.append((name, largest, self._key(symbol)))
+
+    def settle(self) -> None:
+        """Raise where a place is beyond the number of what it is a place among."""
+        for name, largest, key in self.places:
+            if key in self.sizes and largest >= self.sizes[key]:
+                raise ValueError(f"{name} holds {largest}, not below {self.sizes[key]}")
+
+    def within(self, scope: str) -> Context:
+        """Return the context of a part with symbols of its own."""
+        return Context(self.measure, self.sizes, scope, self.places)
 
     def size(self, symbol: str | int) -> str:
         """Return what a symbol stands for, in words."""
-        known = self.sizes.get(self._key(str(symbol)))
+        known = self.sizes.get(self._key(str(symbol).partition("+")[0]))
         return str(symbol) if known is None else f"{symbol}={known}"
 
     def _key(self, symbol: str) -> str:
@@ -73,6 +82,7 @@ class ArrayOf:
     dtype: Any = np.float64
     minus_infinity: bool = False  # as the logarithm of nothing
     low: float | None = None
+    below: str | None = None
 
     def check(self, value: Any, name: str, context: Context) -> NDArray[Any]:
         """Return the array, in the byte order of this machine."""
@@ -95,6 +105,8 @@ class ArrayOf:
                 raise ValueError(f"{name} holds values that are not finite")
         if self.low is not None and array.size and array.min() < self.low:
             raise ValueError(f"{name} holds {array.min()}, less than {self.low}")
+        if self.below is not None and array.size:
+            context.place(name, int(array.max()), self.below)
         return array
 
 
@@ -103,9 +115,9 @@ def floats(*shape: str | int, minus_infinity: bool = False) -> ArrayOf:
     return ArrayOf(shape, minus_infinity=minus_infinity)
 
 
-def indices(*shape: str | int) -> ArrayOf:
-    """Declare an array of whole numbers from 0."""
-    return ArrayOf(shape, np.intp, low=0)
+def indices(*shape: str | int, below: str | None = None) -> ArrayOf:
+    """Declare an array of whole numbers from 0, perhaps places among so many."""
+    return ArrayOf(shape, np.intp, low=0, below=below)
 
 
 @dataclass(frozen=True)
@@ -147,14 +159,17 @@ class Names:
 
 @dataclass(frozen=True)
 class Real:
-    """One finite number."""
+    """One number, finite unless an infinite one is allowed."""
 
     low: float = -np.inf
+    infinite: bool = False
 
     def check(self, value: Any, name: str, context: Context) -> float:
         """Return the number."""
-        if type(value) not in (int, float) or not np.isfinite(value) or not value >= self.low:
-            raise ValueError(f"{name} is not a finite number from {self.low}")
+        if type(value) not in (int, float) or not value >= self.low:
+            raise ValueError(f"{name} is not a number from {self.low}")
+        if not np.isfinite(value) and not self.infinite:
+            raise ValueError(f"{name} is not finite")
         return float(value)
 
 
@@ -196,196 +211,3 @@ class Text:
         if type(value) is not str or (self.among is not None and value not in self.among):
             raise ValueError(f"{name} is not " + (" or ".join(self.among or ()) or "a string"))
         return value
-
-
-@dataclass(frozen=True)
-class Optional:
-    """None, or a value of a kind."""
-
-    kind: Kind
-
-    def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the value."""
-        return None if value is None else self.kind.check(value, name, context)
-
-
-@dataclass(frozen=True)
-class IfThere:
-    """An attribute that not every model has."""
-
-    kind: Kind
-
-    def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the value."""
-        return self.kind.check(value, name, context)
-
-
-@dataclass(frozen=True)
-class Either:
-    """A value of one of two kinds."""
-
-    first: Kind
-    second: Kind
-
-    def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the value."""
-        before = dict(context.sizes)
-        try:
-            return self.first.check(value, name, context)
-        except ValueError:
-            context.sizes.clear()
-            context.sizes.update(before)
-            return self.second.check(value, name, context)
-
-
-@dataclass(frozen=True)
-class Details:
-    """Whatever a rule wished to tell: shown to people, never computed with."""
-
-    holding: tuple[type, ...]  # dataclasses that may be among it
-
-    def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the value."""
-        if not isinstance(value, dict):
-            raise ValueError(f"{name} is not a mapping")
-        return value
-
-
-@dataclass(frozen=True)
-class Objects:
-    """Objects that new ones are compared with: what the measure itself says of them holds."""
-
-    size: str
-
-    def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the objects as the measure takes them."""
-        measure = context.measure
-        if measure.accepts == "values":
-            found = GIVEN_COLUMNS.check(value, name, context)
-            if not context.bind(self.size, len(found)):
-                raise ValueError(f"{name} has {len(found)} columns, not {context.size(self.size)}")
-            if len(found.columns) and found.columns.max() >= found.width:
-                raise ValueError(f"{name} stands for a column beyond {found.width}")
-            return found
-        if not isinstance(value, list | np.ndarray):
-            raise ValueError(f"{name} is not a list of objects")
-        try:
-            objects = measure.check(value)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{name}: {error}") from error
-        # what was kept had passed the same check, which changes nothing a second time
-        kept = getattr(value, "dtype", np.dtype(object))
-        if isinstance(objects, np.ndarray) and kept not in (objects.dtype, object):
-            raise ValueError(f"{name} holds {kept}, not {objects.dtype}")
-        if not context.bind(self.size, len(objects)) or len(objects) != len(value):
-            raise ValueError(f"{name} has {len(objects)} objects, not {context.size(self.size)}")
-        if measure.accepts == "vectors" and not context.bind("d", objects.shape[1]):
-            raise ValueError(f"{name} has {objects.shape[1]} columns, not {context.size('d')}")
-        return objects
-
-
-@dataclass(frozen=True)
-class Value:
-    """An instance of a dataclass, whose fields are declared in turn.
-
-    With `scope`, symbols within have meanings of their own, but for C and d.
-    """
-
-    cls: type
-    content: Schema
-    scope: str | None = None
-
-    def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the instance, with its fields as they are to be used."""
-        if type(value) is not self.cls:
-            raise ValueError(f"{name} is not a {self.cls.__name__}")
-        scope = context.scope if self.scope is None else f"{self.scope} "
-        inner = Context(context.measure, context.sizes, scope)
-        return self.cls(
-            **{
-                key: kind.check(getattr(value, key), f"{name}.{key}", inner)
-                for key, kind in self.content.items()
-            }
-        )
-
-
-@dataclass(frozen=True)
-class SignatureOf:
-    """Numbers of positive, negative and vanishing eigenvalues."""
-
-    def check(self, value: Any, name: str, context: Context) -> Signature:
-        """Return the numbers."""
-        if type(value) is not Signature:
-            raise ValueError(f"{name} is not a signature")
-        return Signature(*(Whole().check(n, name, context) for n in value))
-
-
-GIVEN_COLUMNS = Value(GivenColumns, {"columns": indices("columns"), "width": Whole(1)})
-LANDMARK_BASIS = Value(
-    LandmarkBasis, {"T": floats("m", "r"), "signs": floats("r"), "lam": floats("r")}
-)
-LANDMARK_CENTRE = Value(LandmarkCentre, {"column_means": floats("m"), "grand_mean": Real()})
-LANDMARK_SPACE = Value(
-    LandmarkSpace,
-    {
-        "landmark_values": floats("m", "m"),
-        "basis": LANDMARK_BASIS,
-        "centre": Optional(LANDMARK_CENTRE),
-        "rank": Optional(Whole(1)),
-    },
-)
-LANDMARK_SET = Value(
-    LandmarkSet, {"space": LANDMARK_SPACE, "indices": indices("m"), "objects": Objects("m")}
-)
-CLASS_MOMENTS = Value(
-    ClassMoments,
-    {
-        "origin": floats("r"),
-        "weights": floats("C"),
-        "sums": floats("C", "r"),
-        "products": Either(floats("r", "r"), floats("C", "r", "r")),
-    },
-)
-SELECTION = Value(
-    Selection,
-    {
-        "indices": indices("chosen"),
-        "details": Details((Ball,)),
-        "values": Optional(floats("n", "chosen")),
-        "family": Optional(Text(())),  # never kept
-    },
-)
-
-
-def check_fitted(found: Mapping[str, Any], schema: Schema, context: Context) -> dict[str, Any]:
-    """Return the attributes as they are to be set.
-
-    All that are declared have to be there, but those declared with `IfThere`, and no others.
-    """
-    for name in found:
-        if name not in schema:
-            raise ValueError(f"{name!r} is not an attribute of such a model")
-    checked = {}
-    for name, kind in schema.items():
-        if name in found:
-            checked[name] = kind.check(found[name], name, context)
-        elif not isinstance(kind, IfThere):
-            raise ValueError(f"{name} is missing")
-    return checked
-
-
-def classes_within(kinds: Iterable[Kind]) -> set[type]:
-    """Return the dataclasses that values of these kinds are made of."""
-    found: set[type] = set()
-    for kind in kinds:
-        if isinstance(kind, Value):
-            found |= {kind.cls} | classes_within(kind.content.values())
-        elif isinstance(kind, Either):
-            found |= classes_within((kind.first, kind.second))
-        elif isinstance(kind, Optional | IfThere):
-            found |= classes_within((kind.kind,))
-        elif isinstance(kind, Details):
-            found |= set(kind.holding)
-        elif isinstance(kind, Objects):
-            found |= {GivenColumns}
-    return found

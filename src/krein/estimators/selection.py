@@ -1,4 +1,4 @@
-"""Which landmarks an estimator compares with: chosen from a data set, wherever that lives."""
+"""Which landmarks an estimator compares with, and the values between them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compare.opening import averages, open_cache, try_symmetry
-from ..compare.pairs import Counter, Pairs
+from ..compare.pairs import Counter, Pairs, averages, open_cache, try_symmetry
 from ..core.checks import Array, Indices, check_landmarks
 from ..core.family import Codes, Family
 from ..core.space import LandmarkSpace
@@ -39,11 +38,24 @@ class LandmarkChoice:
     """Landmarks of a data set, as the columns of its blocks, and what it took to choose them."""
 
     landmarks: LandmarkSet
-    classes: Codes | None  # of the landmarks
+    landmark_classes: Codes  # all 0 where there are no labels
     columns: LandmarkColumns
     selection: Selection
     counter: Counter
     family: Family | None = None  # with what the rule has chosen on the way
+
+    def restricted(self, kept: Indices) -> LandmarkChoice:
+        """Return the choice with the landmarks at these places alone."""
+        return replace(
+            self,
+            landmarks=self.landmarks.restricted(kept),
+            landmark_classes=self.landmark_classes[kept],
+            selection=replace(self.selection, indices=self.selection.indices[kept]),
+        )
+
+    def at(self, rows: Indices) -> LandmarkChoice:
+        """Return the choice where the landmarks are at other rows, as among fewer objects."""
+        return replace(self, landmarks=replace(self.landmarks, indices=rows))
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ def choose_landmarks(
         )
     sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
     pairs = data.run_pairs(_pairs(data, sample.objects, None, comparing))
-    codes = None if classes is None else encode(sample.labels, classes)
+    codes = None if classes is None else _codes(sample.labels, classes)
     found = select_landmarks(rule, pairs, codes, rng, family)
     indices = sample.indices[found.indices]
     if found.values is None:
@@ -124,7 +136,7 @@ def choose_landmarks(
     landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, objects)
     return LandmarkChoice(
         landmarks,
-        None if codes is None else codes[found.indices],
+        _codes(sample.labels[found.indices], classes),
         comparing.columns(data, landmarks, known_rows, known),
         replace(found, indices=indices, values=None, family=None),
         pairs.counter,
@@ -149,11 +161,15 @@ def _given(
     landmarks = LandmarkSet(LandmarkSpace.of(between, pairs.kind, rank=rank), indices, kept)
     return LandmarkChoice(
         landmarks,
-        None if classes is None else encode(sample.labels[back], classes),
+        _codes(sample.labels[back], classes),
         comparing.columns(data, landmarks, indices, between),
         Selection(indices),
         pairs.counter,
     )
+
+
+def _codes(labels: Any, classes: Any) -> Codes:
+    return np.zeros(len(labels), dtype=np.intp) if classes is None else encode(labels, classes)
 
 
 def _pairs(data: Dataset, objects: Any, others: Any, comparing: Comparing) -> Pairs:

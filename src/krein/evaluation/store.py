@@ -42,7 +42,7 @@ class PairStore:
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = pairs
-        self.given = pairs.measure.accepts == "values"
+        self.given = not pairs.measure.cacheable
         self.seconds = 0.0
         """Time spent comparing so far, of all threads together."""
         self._columns: dict[int, Array] = {}

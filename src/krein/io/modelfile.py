@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,10 @@ _HEADER = 16 * MIB
 """Bytes that a header may always take: read as JSON, it becomes some twenty times as large."""
 _HEADER_RATIO = 10
 """Times the size of its file that a header may take where that is more."""
+
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What is raised where JSON is not what krein writes."""
 
 
 class ModelFileError(ValueError):
@@ -58,28 +64,68 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like a model: an archive with a header and a seal."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"header.npy", "seal.npy"} <= set(archive.namelist())
+    # zipfile, zlib and struct each raise their own on damaged bytes
+    except Exception:
+        return False
+
+
+def read_versions(path: str | os.PathLike[str], max_size: int | None = None) -> tuple[str, int]:
+    """Return the version of krein that wrote a model file, and the format of the file."""
+    with _opened(path) as (archive, infos, shown):
+        header = _header(archive, infos, shown, array_limit(shown, max_size))
+        return str(header["version"])[:20], header["format"]
+
+
 def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dict[str, Any]:
     """Return the tree of a model file, every part of it checked.
 
     What is unpacked is what the header lists, and its size is known before: at most `max_size`
     bytes, by default 256 MiB or 20 times the size of the file, whichever is more.
     """
+    with _opened(path) as (archive, infos, shown):
+        limit = array_limit(shown, max_size)
+        header = _header(archive, infos, shown, limit)
+        try:
+            arrays = _arrays(archive, infos, dict(header["sha256"]), shown, limit)
+            tree = _rebuilt(header["tree"], arrays)
+        except ModelFileError:
+            raise
+        # sealed, and yet not what krein writes
+        except _MALFORMED as error:
+            raise _malformed(shown) from error
+        if not isinstance(tree, dict):
+            raise ModelFileError(f"{shown} is not a krein model: it names no estimator")
+        return tree
+
+
+@contextmanager
+def _opened(
+    path: str | os.PathLike[str],
+) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo], str]]:
+    """Open a model file: the archive, its members by name, and its path as text."""
     shown = os.fspath(path)
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                return _read(archive, shown, max_size)
+                infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                if "header" not in infos or "seal" not in infos:
+                    raise ModelFileError(f"{shown} is not a krein model: it has no header")
+                yield archive, infos, shown
         except (ModelFileError, MemoryError):
             raise
         except Exception as error:  # zipfile, zlib and struct each raise their own on damaged bytes
             raise ModelFileError(f"{shown} is not a krein model, or is damaged") from error
 
 
-def _read(archive: zipfile.ZipFile, path: str, max_size: int | None) -> dict[str, Any]:
-    infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-    if "header" not in infos or "seal" not in infos:
-        raise ModelFileError(f"{path} is not a krein model: it has no header")
-    limit = array_limit(path, max_size)
+def _header(
+    archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo], path: str, limit: int
+) -> dict[str, Any]:
+    """Return the header, which says what else there is."""
     most = min(limit, max(_HEADER, _HEADER_RATIO * os.path.getsize(path)))
     text = _member(archive, infos, "header", path, most).tobytes()
     if hashlib.sha256(text).digest() != _member(archive, infos, "seal", path, 1024).tobytes():
@@ -94,16 +140,15 @@ def _read(archive: zipfile.ZipFile, path: str, max_size: int | None) -> dict[str
                 f"{str(header['format'])[:20]}; this version reads up to format {FORMAT}: "
                 "upgrade krein to load it"
             )
-        arrays = _arrays(archive, infos, dict(header["sha256"]), path, limit)
-        tree = _rebuilt(header["tree"], arrays)
     except ModelFileError:
         raise
-    # sealed, and yet not what krein writes
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is not a krein model: its header is malformed") from error
-    if not isinstance(tree, dict):
-        raise ModelFileError(f"{path} is not a krein model: it names no estimator")
-    return tree
+    except _MALFORMED as error:
+        raise _malformed(path) from error
+    return header
+
+
+def _malformed(path: str) -> ModelFileError:
+    return ModelFileError(f"{path} is not a krein model: its header is malformed")
 
 
 def _arrays(

@@ -9,6 +9,7 @@ from .leverage import Leverage
 from .meb import MEB
 from .random import Random
 from .registry import get_rule
+from .stratified import Stratified
 
 __all__ = [
     "MEB",
@@ -21,6 +22,7 @@ __all__ = [
     "Random",
     "Rule",
     "Selection",
+    "Stratified",
     "get_rule",
     "select_landmarks",
 ]

@@ -15,6 +15,7 @@ from .kmeans import KMeans
 from .leverage import Leverage
 from .meb import MEB
 from .random import Random
+from .stratified import Stratified
 
 RULES: dict[str, type[Rule]] = {
     "all": All,
@@ -22,6 +23,7 @@ RULES: dict[str, type[Rule]] = {
     "kmeans": KMeans,
     "entropy": Entropy,
     "random": Random,
+    "stratified": Stratified,
     "leverage": Leverage,
     "auto": Auto,
 }

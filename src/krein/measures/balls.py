@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .base import Array, Objects
+from .errors import RefusedObject
 from .vectors import Vectors, as_matrix
 
 
@@ -39,7 +40,7 @@ class Balls(Vectors):
             raise ValueError(f"a ball is its centre and its radius; got {X.shape[1]} numbers")
         if (X[:, -1] < 0).any():
             row = int(np.argmax(X[:, -1] < 0))
-            raise ValueError(f"ball {row} has the negative radius {X[row, -1]:g}")
+            raise RefusedObject("ball", row, f"has the negative radius {X[row, -1]:g}")
         return X
 
     def block(self, A: Objects, B: Objects) -> Array:

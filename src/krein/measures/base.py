@@ -8,40 +8,33 @@ from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
-from typing import Any, ClassVar, Literal
+from os import PathLike
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .errors import PairError, RefusedObject
+from .frames import refuse_masked, unframed
 
 Array = NDArray[np.float64]
 Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
 Kind = Literal["similarity", "dissimilarity"]
 
 
-class PairError(ValueError):
-    """A pair that could not be compared: `row` and `col` say which, `reason` says why.
-
-    A measure raises it with positions inside its block; whoever cut the block out of a larger
-    collection raises it again with the positions there.
+class Readable(NamedTuple):
+    """Which objects a measure can read, and why not the others, by their places.
 
     Examples
     --------
-    >>> from krein.measures import PairError, get_measure
-    >>> ratio = get_measure(lambda a, b: a / b)
-    >>> try:
-    ...     ratio.block([1.0], [2.0, 0.0])
-    ... except PairError as error:
-    ...     print(error.row, error.col)
-    ...
-    0 1
+    >>> from krein.measures import get_measure
+    >>> mask, reasons = get_measure("levenshtein").readable(["house", None])
+    >>> mask.tolist(), reasons
+    ([True, False], {1: 'string is None, a NoneType, not a str'})
     """
 
-    def __init__(self, row: int, col: int, reason: str) -> None:
-        super().__init__(row, col, reason)
-        self.row, self.col, self.reason = row, col, reason
-
-    def __str__(self) -> str:
-        return f"row object {self.row} and column object {self.col}: {self.reason}"
+    mask: NDArray[np.bool_]
+    reasons: dict[int, str]
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
@@ -75,29 +68,6 @@ def joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], list | tuple | np.ndarray):
         return [item for part in parts for item in part]
     return reduce(add, parts)
-
-
-def refuse_masked(objects: Any, what: str = "X") -> None:
-    """Raise for a masked array: what is under the mask would count as if it were there.
-
-    >>> import numpy as np
-    >>> refuse_masked(np.ma.masked_invalid([1.0, np.nan]))
-    Traceback (most recent call last):
-    TypeError: X is a masked array; fill it in, X.filled(...), or take masked objects out
-    """
-    if isinstance(objects, np.ma.MaskedArray):
-        raise TypeError(
-            f"{what} is a masked array; fill it in, {what}.filled(...), or take masked objects out"
-        )
-    if isinstance(objects, list | tuple):
-        for row, item in enumerate(objects):
-            if isinstance(item, np.ma.MaskedArray):
-                raise TypeError(f"object {row} of {what} is a masked array; fill it in")
-
-
-def unframed(objects: Any) -> Any:
-    """Return a data frame or a column of one as an array, anything else as it is."""
-    return objects.to_numpy() if hasattr(objects, "to_numpy") else objects
 
 
 def plain(value: Any) -> Any:
@@ -149,7 +119,15 @@ class Measure(ABC):
     expensive: ClassVar[bool] = True
     """Whether a pair costs more than the arithmetic on its value."""
     accepts: ClassVar[str] = "objects"
-    """What scikit-learn calls X: "objects" of any kind, "vectors", or "values" given by pair."""
+    """What X is to scikit-learn: "objects" of any kind, "vectors", or "values" given by pair."""
+    cacheable: ClassVar[bool] = True
+    """Whether finished blocks are worth keeping; not where the values are there already."""
+    mirrored: ClassVar[bool] = True
+    """Whether half of a symmetric block may be filled in from the other half."""
+    reads_files: ClassVar[bool] = False
+    """Whether `check` takes the path of a file or a large memory map, and reads it by block."""
+    most_candidates: ClassVar[int | None] = None
+    """Among how many objects landmarks are chosen at most, where not all are in memory."""
     block_pairs: ClassVar[int] = 2**18
     """How many pairs make a block: enough that a call costs nothing beside them, few enough
     to share out among threads, to stay near the processor, and to lose little in a crash."""
@@ -158,11 +136,65 @@ class Measure(ABC):
         for field in fields(self):
             object.__setattr__(self, field.name, plain(getattr(self, field.name)))
 
+    def undecided(self) -> bool:
+        """Whether a parameter is left to be chosen by the training objects, by `decide`."""
+        return False
+
+    def decide(self, objects: Any) -> Self:
+        """Return the measure with all parameters, those left open chosen for these objects.
+
+        A fitted model keeps it, so that new objects are compared as the training objects were.
+        """
+        return self
+
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
-        axis) or a list. Raise a `ValueError` or `TypeError` that names the object at fault.
+        axis) or a list. Raise a `RefusedObject` where one of them is at fault.
         """
+
+    def readable(self, objects: Any, others: Objects | None = None) -> Readable:
+        """Return which objects can be compared, and why the others cannot.
+
+        Each is looked at by itself, so that one bad object costs the others nothing. With `others`,
+        out of `check`, they also have to be comparable with those (landmarks, say); without, with
+        the first that can be read.
+
+        Examples
+        --------
+        >>> from krein.measures import get_measure
+        >>> found = get_measure("dtw").readable([[0.0, 1.0], [], [2.0]])
+        >>> found.mask
+        array([ True, False,  True])
+        >>> found.reasons
+        {1: 'series is empty'}
+        """
+        if self.undecided():
+            return self.decide(objects).readable(objects, others)
+        objects = unframed(objects)
+        mask, reasons = np.ones(len(objects), dtype=bool), {}
+        try:
+            self._check_with(objects, others)
+        except (TypeError, ValueError):
+            first = None  # of those that can be read: the others have to be like it
+            for i in range(len(objects)):
+                try:
+                    one = self._check_with(objects[i : i + 1], others)
+                    if first is not None:
+                        self.check_alike(one, first)
+                    first = one if first is None else first
+                except (TypeError, ValueError) as error:
+                    mask[i] = False
+                    reasons[i] = str(error)
+                    if isinstance(error, RefusedObject):  # whose row counts this one alone
+                        reasons[i] = f"{error.kind} {error.reason}"
+        return Readable(mask, reasons)
+
+    def _check_with(self, objects: Any, others: Objects | None) -> Objects:
+        checked = self.check(objects)
+        if others is not None:
+            self.landmarks_for(checked, others)
+        return checked
 
     def check_alike(self, A: Objects, B: Objects) -> None:  # noqa: B027 - most have no such rule
         """Raise a `ValueError` where objects out of `check` cannot be compared with others."""
@@ -194,11 +226,11 @@ class Measure(ABC):
     def among(
         self,
         objects: Objects,
-        own: NDArray[np.intp],
+        indices: NDArray[np.intp],
         others: NDArray[np.intp],
         n_objects: int,
     ) -> Objects:
-        """Return objects, numbered `own` of all, as they are compared with those at `others`."""
+        """Return objects, at `indices` of all, as they are compared with those at `others`."""
         return objects
 
     def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:
@@ -218,6 +250,66 @@ class Measure(ABC):
         """Whether every value is in memory already, so that reading all of them costs nothing."""
         return False
 
+    def comparable(self, objects: Objects) -> bool:
+        """Whether these training objects can be compared with each other."""
+        return True
+
+    def each(self, A: Objects, B: Objects, columns: NDArray[np.intp]) -> Array:
+        """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
+
+        What a second look asks for: every object has its own candidates. The default is a block of
+        one row at a time; a measure whose calls are costly may do better.
+        """
+        values = np.empty(columns.shape)
+        for i, row in enumerate(columns):
+            try:
+                values[i] = self.block(take(A, np.array([i])), take(B, row))[0]
+            except PairError as error:
+                raise PairError(i, error.col, error.reason) from error
+        return values
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return a number (N,) for each object that its contents decide, not its place.
+
+        The place where contents cannot be told, as for an object that holds an open file.
+        """
+        from .contents import fingerprint
+
+        try:
+            found = b"".join(fingerprint(item)[:8] for item in objects)
+        except TypeError:
+            return np.arange(len(objects), dtype=np.uint64)
+        return np.frombuffer(found, dtype=np.uint64)
+
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, as for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}
+
+
+def checked_objects(measure: Measure, X: Any) -> Objects:
+    """Return the objects in the measure's form, one for every row of X and at least one."""
+    refuse_masked(X)
+    given = _count(X)
+    if given == 0:  # which every measure would tell in words of its own
+        raise ValueError("there are no objects to compare")
+    objects = measure.check(X)
+    if given is not None and len(objects) != given:
+        raise ValueError(
+            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
+        )
+    if len(objects) == 0:
+        raise ValueError("there are no objects to compare")
+    return objects
+
+
+def _count(X: Any) -> int | None:
+    """Return how many objects X holds; None where that shows only as they are read."""
+    if isinstance(X, str | bytes | PathLike):
+        return None
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    try:
+        return len(X)
+    except TypeError:
+        return None

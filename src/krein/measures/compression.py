@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects, unframed
+from .base import Array, Measure, Objects
+from .errors import RefusedObject, RefusedType
+from .frames import unframed
 
 
 def _lzma(text: bytes) -> bytes:
@@ -76,16 +78,18 @@ class Compression(Measure):
                 try:
                     texts.append(item.encode("utf-8"))
                 except UnicodeEncodeError as error:
-                    raise ValueError(
-                        f"text {row} holds half a character, {item[error.start]!r}, at position "
-                        f"{error.start + 1}: it was not decoded as UTF-8; do that, or give bytes"
+                    raise RefusedObject(
+                        "text",
+                        row,
+                        f"holds {item[error.start]!r} at position {error.start + 1}, half a "
+                        "character that UTF-8 cannot write; take it out",
                     ) from None
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
             else:
-                raise TypeError(f"text {row} is a {type(item).__name__}, not a str or bytes")
+                raise RefusedType("text", row, f"is a {type(item).__name__}, not a str or bytes")
             if not texts[-1]:
-                raise ValueError(f"text {row} is empty")
+                raise RefusedObject("text", row, "is empty")
         return texts
 
     def block(self, A: Objects, B: Objects) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .base import Array, Objects
+from .errors import RefusedObject
 from .vectors import Vectors, as_matrix
 
 
@@ -30,10 +31,10 @@ class _Histograms(Vectors):
         X = as_matrix(objects, "histogram")
         if (X < 0).any():
             row, column = np.argwhere(X < 0)[0]
-            raise ValueError(f"histogram {row} holds {X[row, column]:g} in column {column}")
+            raise RefusedObject("histogram", row, f"holds {X[row, column]:g} in column {column}")
         sums = X.sum(axis=1) + self.pseudocount
         if (sums == 0).any():
-            raise ValueError(f"histogram {int(np.argmin(sums))} holds zeros alone")
+            raise RefusedObject("histogram", int(np.argmin(sums)), "holds zeros alone")
         return X
 
     def diagonal(self, A: Objects) -> Array:
@@ -69,9 +70,11 @@ class SymmetricKL(_Histograms):
         X = np.asarray(super().check(objects))
         if self.pseudocount == 0 and (X == 0).any():
             row, column = np.argwhere(X == 0)[0]
-            raise ValueError(
-                f"histogram {row} holds 0 in column {column}, infinitely far from any that does "
-                "not; a pseudocount, say 0.5 for counts, avoids that"
+            raise RefusedObject(
+                "histogram",
+                row,
+                f"holds 0 in column {column}, infinitely far from any that does not; a "
+                "pseudocount, say 0.5 for counts, avoids that",
             )
         return X
 

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, unframed
+from .base import Array, Measure, Objects
+from .errors import RefusedObject
+from .frames import as_numbers, unframed
 
 _DISTANCES = 2**20
 """Distances of points held at a time: 8 MB."""
@@ -52,23 +54,22 @@ class _PointSets(Measure):
         """Return a list of finite arrays (points, d), all of the same d."""
         sets: list[Array] = []
         for row, item in enumerate(unframed(objects)):
-            try:
-                points = np.ascontiguousarray(item, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise TypeError(f"set {row} is not an array of points: {error}") from None
+            points = as_numbers(item, "set", row)
             if points.ndim == 1:
                 points = points[:, None]
             if points.ndim != 2:
-                raise ValueError(f"set {row} has {points.ndim} axes; points and coordinates are 2")
+                raise RefusedObject(
+                    "set", row, f"has {points.ndim} axes; points and coordinates are 2"
+                )
             if points.size == 0:
-                raise ValueError(f"set {row} is empty")
+                raise RefusedObject("set", row, "is empty")
             if sets and points.shape[1] != sets[0].shape[1]:
                 raise ValueError(
                     f"set {row} lies in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}"
                 )
             if not np.isfinite(points).all():
                 point = int(np.argwhere(~np.isfinite(points))[0, 0])
-                raise ValueError(f"set {row} holds NaN or infinity in point {point}")
+                raise RefusedObject("set", row, f"holds NaN or infinity in point {point}")
             sets.append(points)
         return sets
 

@@ -9,7 +9,7 @@ import numpy as np
 from rapidfuzz import distance, process
 
 from .base import Array, Measure, Objects
-from .texts import as_list
+from .frames import as_list
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,15 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from .base import Array, Measure, Objects
+from .errors import RefusedObject
+from .frames import unframed
 
 _ROWS = 2**14  # looked at together, so that a check of a memory map needs little memory
 
 
 def as_matrix(objects: Any, what: str = "vector") -> Array:
     """Return `objects` as a float matrix, or say what is wrong with it."""
+    objects = unframed(objects)
     if getattr(getattr(objects, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {what}s are rows of real numbers")
     try:
@@ -27,7 +30,7 @@ def as_matrix(objects: Any, what: str = "vector") -> Array:
         bad = ~np.isfinite(X[start : start + _ROWS])
         if bad.any():
             row, column = np.argwhere(bad)[0] + np.array([start, 0])
-            raise ValueError(f"{what} {row} holds {X[row, column]} in column {column}")
+            raise RefusedObject(what, row, f"holds {X[row, column]} in column {column}")
     return X
 
 

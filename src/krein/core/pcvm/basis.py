@@ -38,7 +38,7 @@ def basis_values(function: BasisFunction, values: Array, out: Array | None = Non
         squares = np.square(values, out=out)
         squares *= -0.5
         return squares
-    below = values < 0  # a measure of somebody's own may go there, as overlapping things do
+    below = values < 0  # a user's own measure may go there, as overlapping things do
     roots = np.abs(values, out=out)
     np.sqrt(roots, out=roots)
     np.negative(roots, out=roots)

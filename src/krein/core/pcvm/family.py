@@ -12,8 +12,9 @@ from ..family import Codes, Scorer, log_proba_joint
 from ..space import LandmarkSpace
 from .basis import BasisFunction, basis_values
 from .laplace import choose_scale
-from .mode import GammaPrior, PCVMFit, fit_pcvm
+from .mode import PCVMFit, fit_pcvm
 from .powers import POWERS, ROWS_PER_CANDIDATE, choose_function
+from .prior import GammaPrior
 from .prune import prune_pcvm
 from .rows import Array, Features, FeaturesInMemory, Labels, Rows
 
@@ -52,7 +53,6 @@ class PCVMFamily:
     function: BasisFunction | None = None
     scales: tuple[float, ...] | None = None
     otherwise: BasisFunction = POWERS[0]
-    probit: bool = False  # probabilities from one probit per class, as published
     rank: int | None = None
 
     def problems(self, landmark_classes: Codes) -> list[Problem]:
@@ -139,15 +139,16 @@ class PCVMFamily:
         if scores.shape[1] == 2:
             z = scores[:, 1] - scores[:, 0]
             return np.column_stack([log_ndtr(-z), log_ndtr(z)])
-        if self.one_against_rest or self.probit:
-            own = log_ndtr(scores)
-            found: Array = own - logsumexp(own, axis=1, keepdims=True)
+        if self.one_against_rest:
+            each = log_ndtr(scores)
+            found: Array = each - logsumexp(each, axis=1, keepdims=True)
             return found
         return log_proba_joint(scores)
 
     def after(self, scorer: Scorer) -> PCVMFamily:
         """Return the family with the scales and, as a fallback, the function of an earlier fit."""
-        assert isinstance(scorer, PCVMScorer)
+        if not isinstance(scorer, PCVMScorer):
+            raise TypeError(f"scores learned by this family are wanted; got {scorer!r}")
         power = scorer.function if scorer.function in POWERS else self.otherwise
         return replace(self, scales=scorer.scales, otherwise=power)
 

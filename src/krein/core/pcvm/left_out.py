@@ -7,13 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .laplace import SCALE_ROWS, score_variances
+from ..calibration import fit_temperature
+from ..family import Codes
+from .coupled import coupled_left_out
+from .covariance import score_covariance
+from .family import PCVMFamily, both_scores
+from .laplace import SCALE_ROWS
 from .mode import PCVMFit
 from .powers import ROWS_PER_CANDIDATE
-from .rows import Array, Features, Labels, Rows
+from .rows import Array, Block, Features, Labels, Rows
 
 LEFT_OUT_ROWS = 5_000
 """About so many rows are asked about, more where there are more than a thousand basis objects."""
+
+COUPLED_BYTES = 2**30
+"""Up to so many, 8 (2 n² + n m C), the classes are coupled row by row."""
+
+JOINT_WEIGHTS = 3_000
+"""Up to so many weights of all classes scores vary together: matrices of their square."""
 
 
 def rows_to_ask(n_basis: int) -> int:
@@ -28,26 +39,71 @@ def left_out_scores(
     fits: Sequence[PCVMFit],
     some: NDArray[np.intp],
 ) -> Array:
-    """Return the scores (n, one a column of all problems) of some rows by models without them.
+    """Return the scores (n, one per column of all problems) of some rows by models without them.
 
-    To first order, each row by itself (`pcvm_laplace`). These rows stand for all of them in the
-    curvature of the likelihood, so they have to be several to a basis function. Beyond 4,000 basis
-    functions that would be too many: then the scores are those of models that have seen the rows.
+    To first order, all classes together, each row by itself. These rows stand for all of them in
+    the curvature of the likelihood, so they have to be several to a basis function. Rows of weight
+    0 were not seen: their scores stay. Softmax scores are known up to a constant a row.
+
+    Beyond 4,000 basis functions that would be too many rows: then the scores are those of models
+    that have seen them. With more than two classes, where both 3,000 weights and a gigabyte would
+    be exceeded, scores are taken one at a time.
 
     Notes
     -----
-    O(n m² C), and C systems of size m, one after the other.
+    The smaller of two systems, of the weights of all classes or of the rows: O(n (m C)²) or
+    O(n m² C + n³ + 8 n³), the second where few classes are in question for most rows.
     """
     F: Array | None = None
     found = []
     for (recode, _, size), fit in zip(problems, fits, strict=True):
         rows = features.rows(recode, size)
         F = rows.features(some) if F is None else F
-        y = rows.y[some]
-        s = np.ones(len(some)) if rows.weight is None else rows.weight[some]
+        weight = np.ones(rows.shape[0]) if rows.weight is None else rows.weight
         Z = fit.scores(F)
-        if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS:
-            each = Rows(F, y, s * (rows.shape[0] / len(some)), n_classes=size)
-            Z = fit.link.left_out(Z, score_variances(each, fit), y, s)
+        seen = np.flatnonzero(weight[some] > 0)
+        if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS and len(seen):
+            s = weight[some][seen]
+            each = s * (weight.sum() / s.sum())
+            Z[seen] = _left_out(F[seen], rows.y[some][seen], s, each, fit, size)
         found.append(Z)
     return np.hstack(found)
+
+
+def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: int) -> Array:
+    """Return the scores of rows by models without them; `each` is what a row stands for."""
+    n, unknowns = len(y), (F.shape[1] + 1) * fit.weights.shape[1]
+    joint = unknowns <= min(n, JOINT_WEIGHTS)
+    coupled = 8 * (2 * n**2 + n * unknowns) <= COUPLED_BYTES
+    if fit.weights.shape[1] > 1 and not joint and coupled:
+        return coupled_left_out(F, y, s, each, fit)
+    rows = Rows(F, y, each, n_classes=size)
+    covariance = score_covariance(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
+    Z = fit.scores(F)
+    return np.vstack(
+        [
+            covariance.left_out(Z[part], Block(F[part], y[part], s[part]), fit.link)
+            for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows))
+        ]
+    )
+
+
+def left_out_temperature(
+    family: PCVMFamily,
+    landmark_classes: Codes,
+    fits: Sequence[PCVMFit],
+    features: Features,
+    some: NDArray[np.intp],
+) -> float:
+    """Return the temperature that suits the leave-one-out scores of some rows; 1 without any."""
+    C = family.n_classes
+    all_rows = features.rows(np.arange(C), C)
+    weight = all_rows.weight
+    if weight is not None:
+        some = some[weight[some] > 0]
+    if len(some) == 0:
+        return 1.0
+    problems = family.problems(landmark_classes)
+    scores = both_scores(left_out_scores(features, problems, fits, some))
+    counted = None if weight is None else weight[some]
+    return fit_temperature(scores, all_rows.y[some], family.log_proba, counted)

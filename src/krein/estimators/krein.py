@@ -1,0 +1,339 @@
+"""KreinClassifier: the front door. Two looks at every object, and nothing to tune."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..compare.pairs import Counter, block_rows
+from ..core.checks import Array
+from ..core.family import Priors
+from ..core.gaussian import FisherFamily
+from ..core.looks import TwoLooks
+from ..core.nystrom import signed_eigen
+from ..data.chunk import LandmarkColumns
+from ..data.dataset import Dataset
+from ..data.opening import is_empty, map_objects
+from ..landmarks import Rule, Stratified
+from ..landmarks.stratified import default_number
+from ..measures import Measure
+from .base import NO_ROWS, LandmarkEstimator, all_or_nothing
+from .classifier import FeatureTerm, LandmarkClassifier
+from .compound import IfThere, Objects, Optional
+from .declared import KNOWN_OBJECTS, SIZE_CURVE, TWO_LOOKS
+from .learning import KeptValues, Settings, learn
+from .schema import Labels, Real, Schema
+from .secondlook import KnownObjects, LookTwice
+from .selection import LandmarkChoice
+from .sizing import SizeCurve
+
+
+class KreinClassifier(LandmarkClassifier):
+    """Classify objects by a similarity or dissimilarity, with nothing to tune.
+
+    The first look compares an object with a few landmarks, and pools three models of those values:
+    `IKFD`, `IKQD` and `PCVM`. Where they are not sure enough, the second look compares it with the
+    training objects that its values to the landmarks single out, and adds the labels of the
+    nearest ones as evidence. How far to trust each model and the evidence, and when to look again,
+    is learned from training objects that take their turn as new ones. So a prediction costs about
+    a twentieth of the comparisons that nearest neighbours would, for the same accuracy or better.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable, default="elm"
+        What compares two objects: a name out of `krein.measures.available()`, a `Measure`, a
+        function of two objects, or "precomputed" / "precomputed-distance" where X holds the values.
+    measure_params : dict or None, default=None
+        Parameters of a measure that is given by name.
+    landmarks : str, Rule or array of indices, default="stratified"
+        How landmarks are chosen; see `krein.landmarks`.
+    n_landmarks : int or None, default=None
+        How many. None takes all of up to 200 objects, and of more 2 √N or N/40, whichever is
+        more, up to 500, of which it keeps as many as are worth their `price`.
+    neighbours : int, default=30
+        Candidates that an object is compared with in the second look; 0 for the first look alone.
+    price : float, default=1e-4
+        A further comparison per prediction has to lower the held-out log-loss by so much, or the
+        model does without it: up to half of the landmarks are dropped.
+    max_comparisons : float or None, default=None
+        Budget for the mean number of comparisons per prediction. None spends what is needed to
+        come within 1 % of the loss of always looking twice.
+    max_kept : int, default=100_000
+        Training objects that the model keeps as candidates. Of more than that, those the first
+        look gets wrong come first, and every class is represented.
+    class_weight : dict, "balanced" or None, default=None
+        What an error on each class costs.
+    symmetrize : bool, default=False
+        Average both directions of a measure that is not symmetric, at twice the comparisons.
+    n_jobs : int or None, default=None
+        Workers that compare objects: None takes all processors for measures that release Python's
+        lock and one for plain functions, −1 always takes all.
+    cache : path or None, default=None
+        A folder that keeps finished comparisons, so that a later run need not repeat them.
+    verbose : int, default=0
+        Above 0, progress bars on a terminal.
+    random_state : int, RandomState or None, default=0
+        Draws the landmarks. The same number gives the same model, in any order of the rows.
+
+    Attributes
+    ----------
+    classes_ : array (C,)
+        The labels, sorted.
+    landmarks_ : array (m,)
+        Rows of the training objects that every object is compared with.
+    comparisons_ : float
+        Estimated mean number of comparisons per prediction.
+    last_comparisons_ : int
+        Comparisons that the last call on objects in memory took.
+    kernel_evaluations_ : int
+        Pairs that were compared to fit.
+    kernel_reused_ : int
+        Values that came out of the cache instead.
+    looks_ : TwoLooks
+        Heads, their weights (`first`, `second`), and the `threshold` for a second look.
+    known_ : KnownObjects
+        The objects that may be candidates, and where they lie.
+    known_objects_ : sequence
+        Those objects, as the measure keeps them.
+    size_curve_ : SizeCurve
+        What fewer landmarks would cost and give; absent where their number was not chosen.
+    signature_, eigenvalues_ : signs and values of the spectrum of the approximated kernel
+
+    See Also
+    --------
+    IKFD : One pass and constant memory, for streams.
+    PCVM : One sparse model.
+
+    Notes
+    -----
+    A fit compares N·m pairs, and 30 for each of up to 2,500 training objects. The model keeps the
+    training objects, and 4·min(m, 128) bytes for each.
+
+    Examples
+    --------
+    >>> from krein import KreinClassifier
+    >>> from krein.datasets import make_protein_families
+    >>> X, y = make_protein_families(60, random_state=0)
+    >>> clf = KreinClassifier("smith-waterman").fit(X[:-5], y[:-5])
+    >>> bool((clf.predict(X[-5:]) == y[-5:]).all())
+    True
+    """
+
+    multiclass = "joint"
+    calibrate = True
+    rank = None
+
+    looks_: TwoLooks
+    known_: KnownObjects | None
+    known_objects_: Any
+    comparisons_: float
+    size_curve_: SizeCurve
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkEstimator._fitted,
+        "classes_": Labels("C"),
+        "looks_": TWO_LOOKS,
+        "known_": Optional(KNOWN_OBJECTS),
+        "known_objects_": Optional(Objects("n_known")),
+        "comparisons_": Real(0.0),
+        "size_curve_": IfThere(SIZE_CURVE),
+    }
+
+    def __init__(
+        self,
+        measure: Any = "elm",
+        *,
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "stratified",
+        n_landmarks: int | None = None,
+        neighbours: int = 30,
+        price: float = 1e-4,
+        max_comparisons: float | None = None,
+        max_kept: int = 100_000,
+        class_weight: Any = None,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.neighbours = neighbours
+        self.price = price
+        self.max_comparisons = max_comparisons
+        self.max_kept = max_kept
+        self.class_weight = class_weight
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to objects X with labels y.
+
+        Parameters
+        ----------
+        X : sequence of N objects, or an N×N matrix of values
+            What the measure compares; for a precomputed measure the values themselves. Objects
+            need not be in memory: the path of a file or a source out of `krein.io` (with its
+            labels), a memory map, or a Dask collection. Landmarks are then chosen among about
+            20,000 objects.
+        y : array of N labels, or None where X has them
+        sample_weight : array of N numbers, optional
+            How many objects each one counts for; one of weight 0 is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        with all_or_nothing(self), self._open(X, y, sample_weight) as data:
+            self._survey(data)
+            choice = self._choose(data)
+            self.kernel_evaluations_ = choice.counter.compared
+            self.kernel_reused_ = choice.counter.reused
+            kept = self._keep_values(data, choice)
+            try:
+                learned = learn(data, choice, kept, self._settings())
+            finally:
+                kept.features.close()
+            self._use_landmarks(learned.landmarks)
+            self.looks_, self.known_ = learned.looks, learned.known
+            self.known_objects_ = learned.known_objects
+            self.comparisons_ = learned.comparisons
+            if learned.curve is not None:
+                self.size_curve_ = learned.curve
+            self.kernel_evaluations_ += learned.counter.compared
+            self.kernel_reused_ += learned.counter.reused
+            self._last_call = Counter()
+        return self
+
+    @property
+    def last_comparisons_(self) -> int:
+        """Comparisons that the last call on objects in memory took."""
+        check_is_fitted(self)
+        return self._last_call.compared
+
+    def _check(self) -> None:
+        if self.neighbours != int(self.neighbours) or self.neighbours < 0:
+            raise ValueError(f"neighbours is a whole number, 0 for none; got {self.neighbours!r}")
+        if self.max_kept != int(self.max_kept) or self.max_kept < 1:
+            raise ValueError(f"max_kept is a whole number, at least 1; got {self.max_kept!r}")
+        if not self.price >= 0:
+            raise ValueError(f"price is a number, at least 0; got {self.price!r}")
+        if self.max_comparisons is not None and not self.max_comparisons >= 1:
+            raise ValueError(
+                f"max_comparisons is a number, at least 1, or None; got {self.max_comparisons!r}"
+            )
+
+    def _family(self) -> FisherFamily:
+        return FisherFamily(len(self.classes_), priors=Priors(None, self._class_weights()))
+
+    def _rule(self, data: Dataset) -> Rule:
+        """Return the landmark rule, with the number that suits all objects and the budget."""
+        rule = super()._rule(data)
+        if isinstance(rule, Stratified) and rule.n_landmarks is None:
+            known = data.survey()
+            number = default_number(known.weighted, len(known.classes))
+            if self.max_comparisons is not None:
+                number = min(number, max(1, int(self.max_comparisons)))
+            rule.set_params(n_landmarks=number)
+        return rule
+
+    def _settings(self) -> Settings:
+        """Return what the parameters say of a fit."""
+        return Settings(
+            comparing=self._comparing(self.measure_),
+            priors=self._family().priors,
+            neighbours=self.neighbours,
+            price=self.price if self.n_landmarks is None else 0.0,
+            max_comparisons=self.max_comparisons,
+            max_kept=self.max_kept,
+        )
+
+    def _keep_values(self, data: Dataset, choice: LandmarkChoice) -> KeptValues:
+        """Compare all objects with the landmarks, once, for all heads."""
+        space, m = choice.landmarks.space, len(choice.landmarks.indices)
+        each = self._class_weights().of_objects(data.survey().weights)
+        term = FeatureTerm(
+            choice.columns, space, space.origin(), self.classes_, each, by_class=True
+        )
+        kept, total = data.keep(term, m, self._block_rows(m))
+        self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
+        self.kernel_evaluations_ += total.compared
+        self.kernel_reused_ += total.reused
+        return KeptValues(kept, total.value, each)
+
+    # -- from objects to log-probabilities, which take the place of values to the landmarks -----
+
+    def _map_new(
+        self,
+        X: Any,
+        function: Callable[[Array], NDArray[Any]],
+        shape: tuple[int, ...],
+        dtype: Any = np.float64,
+    ) -> Any:
+        check_is_fitted(self)
+        if is_empty(X):
+            return np.empty((0, *shape), dtype=dtype)
+        measure = self.measure_
+        counter = self.__dict__.setdefault("_last_call", Counter())
+        counter.reset()
+        return map_objects(
+            self._validated(X, measure, reset=False),
+            LookTwice(
+                self._columns(measure),
+                self._known_columns(measure),
+                self.known_,
+                self.looks_,
+                function,
+                counter,
+            ),
+            measure=measure,
+            block_rows=block_rows(measure, len(self.landmarks_)),
+            shape=shape,
+            dtype=dtype,
+            n_jobs=self.n_jobs,
+        )
+
+    def _known_columns(self, measure: Measure) -> LandmarkColumns:
+        """Return the known objects that new ones may be compared with."""
+        indices = NO_ROWS if self.known_ is None else self.known_.indices
+        return LandmarkColumns(
+            measure,
+            self.known_objects_,
+            indices,
+            NO_ROWS,
+            np.empty((0, len(indices))),
+            self.symmetrize,
+            self.cache,
+            self.n_jobs,
+        )
+
+    def _try(self) -> None:
+        if (self.known_ is None) != (self.known_objects_ is None):
+            raise ValueError("known_ and known_objects_ go together")
+        values = self.space_.landmark_values[:1]
+        with np.errstate(all="ignore"):
+            opinions = self.looks_.opinions(values)
+            found = [*opinions, self.looks_.first_look(opinions)]
+            if self.known_ is not None:
+                candidates, apart = self.known_.candidates(values)
+                near = self.known_.neighbours(values, apart, candidates)
+                found.append(self.looks_.second_look(opinions, near))
+        if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
+            raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")
+
+    def _scores(self, log_proba: Array) -> Array:
+        return log_proba
+
+    def _log_probabilities(self, log_proba: Array) -> Array:
+        return log_proba

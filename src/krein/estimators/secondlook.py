@@ -1,0 +1,195 @@
+"""Known objects that new ones are compared with in a second look, and that look itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.each import compare_each
+from ..compare.pairs import Counter, Pairs
+from ..compare.workers import limit_blas_threads
+from ..core.candidates import CandidateSpace, nearest_points
+from ..core.checks import Array, Indices
+from ..core.evidence import squared
+from ..core.family import Codes
+from ..core.gate import looked_at
+from ..core.looks import Neighbours, TwoLooks
+from ..core.pcvm.rows import Features
+from ..data.chunk import Chunk, LandmarkColumns
+from ..data.dataset import uniform_keys
+from .heads import HeldOut
+
+FAR_SHARE = 0.1
+"""Share of known objects that lie as far from all others as those that are always looked at."""
+
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class KnownObjects:
+    """Training objects that may be candidates: every one, or as many as are kept.
+
+    Landmarks are not among them, for every object is compared with those anyway.
+    """
+
+    kind: Literal["similarity", "dissimilarity"]
+    indices: Indices  # (n,) among all training objects, ascending
+    codes: Codes  # (n,)
+    space: CandidateSpace
+    points: NDArray[np.float32]  # (n, r)
+    landmark_classes: Codes  # (m,)
+    n_candidates: int  # compared in a second look
+    k: int  # neighbours that give evidence, landmarks among them
+    far: float = np.inf  # distance to the nearest point from which on an object is looked at again
+
+    def candidates(self, values: Array, without: Indices | None = None) -> tuple[Indices, Array]:
+        """Return the candidates (n, k) of objects with these values, and how far they lie."""
+        points = self.space.points(values)
+        return nearest_points(self.points, points, self.n_candidates, without=without)
+
+    def neighbours(
+        self, values: Array, found: Array, candidates: Indices, own_place: Indices | None = None
+    ) -> Neighbours:
+        """Return the nearest of all that an object was compared with: landmarks and candidates.
+
+        `found` (n, k) are the values of the measure with the candidates. `own_place` names the
+        landmark that is the object itself.
+        """
+        apart = squared(values, self.kind)
+        if own_place is not None and (own_place >= 0).any():
+            apart[np.flatnonzero(own_place >= 0), own_place[own_place >= 0]] = np.inf
+        codes = np.broadcast_to(self.landmark_classes, apart.shape)
+        return Neighbours.nearest(
+            [(apart, codes), (squared(found, self.kind), self.codes[candidates])], self.k
+        )
+
+
+def remember(
+    kept: Features,
+    n_classes: int,
+    landmarks: Indices,
+    landmark_classes: Codes,
+    kind: Literal["similarity", "dissimilarity"],
+    neighbours: int,
+    max_kept: int,
+    looks: TwoLooks,
+) -> KnownObjects:
+    """Return the known objects: all but the landmarks, or the most useful `max_kept` of them.
+
+    Of more than that, up to half are objects that the first look gets wrong, and every class is
+    represented.
+    """
+    raw = kept.rows(np.arange(n_classes), n_classes)
+    codes = raw.y
+    free = np.ones(len(codes), dtype=bool) if raw.weight is None else raw.weight > 0
+    free[landmarks] = False
+    indices = np.flatnonzero(free)
+    values: Array | None = None
+    if len(indices) > max_kept:
+        keys = uniform_keys(_SEED, indices)
+        drawn = np.sort(indices[np.argsort(keys, kind="stable")[: 2 * max_kept]])
+        values = raw.features(drawn)
+        right = looks.first_look(looks.opinions(values)).argmax(axis=1) == codes[drawn]
+        picked = np.sort(_preferred(codes[drawn], right, max_kept))
+        indices, values = drawn[picked], values[picked]
+    else:
+        values = raw.features(indices)
+    space = CandidateSpace.of(values if len(values) else np.zeros((1, raw.shape[1])))
+    n_candidates = min(neighbours, len(indices))
+    k = min(neighbours, len(landmarks) + n_candidates - 1)
+    return KnownObjects(
+        kind,
+        indices,
+        codes[indices],
+        space,
+        space.points(values),
+        landmark_classes,
+        n_candidates,
+        max(k, 1),
+    )
+
+
+def _preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
+    """Return places of `n` objects: one of each class, wrong ones up to half, then the others."""
+    first = np.unique(codes, return_index=True)[1]
+    wrong = np.setdiff1d(np.flatnonzero(~right), first)[: n // 2]
+    chosen = np.union1d(first, wrong)
+    return np.union1d(chosen, np.setdiff1d(np.arange(len(codes)), chosen)[: n - len(chosen)])
+
+
+def look_at_held_out(
+    known: KnownObjects, sample: HeldOut, pairs: Pairs, places: Indices, own: Indices
+) -> tuple[Neighbours, Array]:
+    """Return the neighbours of held-out objects, none its own, and their distances to points.
+
+    `pairs` holds objects of which `places` (n,) are the held-out ones and `own` (N_known,) the
+    known ones.
+    """
+    itself = np.full(len(sample.indices), -1, dtype=np.intp)
+    where = np.searchsorted(known.indices, sample.indices).clip(max=max(len(known.indices) - 1, 0))
+    if len(known.indices):
+        same = known.indices[where] == sample.indices
+        itself[same] = where[same]
+    candidates, apart = known.candidates(sample.values, without=itself)
+    found = (
+        compare_each(pairs, places, own[candidates])
+        if candidates.size
+        else np.empty(candidates.shape)
+    )
+    near = known.neighbours(sample.values, found, candidates, sample.own_place)
+    return near, apart[:, 0] if apart.shape[1] else np.zeros(len(apart))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of some objects after both looks."""
+
+    log_proba: Array  # (n, C)
+    looked: NDArray[np.bool_]  # (n,): whether a second look was taken
+
+
+@dataclass(frozen=True)
+class LookTwice:
+    """Both looks at a chunk of objects, and a function of the answer."""
+
+    landmarks: LandmarkColumns
+    known_objects: LandmarkColumns
+    known: KnownObjects | None  # None: the first look alone
+    looks: TwoLooks
+    function: Callable[[Array], NDArray[Any]]
+    counter: Counter
+
+    def __call__(self, chunk: Chunk) -> NDArray[Any]:
+        """Compare the chunk with the landmarks, and some of it with candidates."""
+        with limit_blas_threads():
+            return self.function(self.answer(chunk).log_proba)
+
+    def answer(self, chunk: Chunk) -> Answer:
+        """Return the log-probabilities of the chunk."""
+        first = self.landmarks.values(chunk)
+        self.counter.add(first.compared, first.reused)
+        values = first.value
+        opinions = self.looks.opinions(values)
+        log_proba = self.looks.first_look(opinions)
+        looked = np.zeros(len(values), dtype=bool)
+        if self.known is None:
+            return Answer(log_proba, looked)
+        candidates, apart = self.known.candidates(values)
+        looked = looked_at(np.exp(log_proba.max(axis=1)), self.looks.threshold)
+        if apart.shape[1]:
+            looked |= apart[:, 0] > self.known.far
+        places = np.flatnonzero(looked)
+        if len(places):
+            found = np.empty((len(places), 0))
+            if candidates.shape[1]:
+                second = self.known_objects.each(chunk, places, candidates[places])
+                self.counter.add(second.compared, second.reused)
+                found = second.value
+            near = self.known.neighbours(values[places], found, candidates[places])
+            some = [opinion[places] for opinion in opinions]
+            log_proba[places] = self.looks.second_look(some, near)
+        return Answer(log_proba, looked)

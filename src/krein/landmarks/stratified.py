@@ -1,0 +1,100 @@
+"""A random sample in proportion to the classes: landmarks that favour no object."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..compare import Pairs
+from ..core.family import Codes, Family
+from .base import Rule, Selection
+
+DENSE = 200
+"""Up to so many objects, every object is a landmark."""
+
+PER_ROOT, SHARE, MOST = 2.0, 1 / 40, 500
+"""Landmarks of more objects: 2 √N or a fortieth of them, whichever is more, up to so many."""
+
+
+class Stratified(Rule):
+    """Landmarks drawn at random from each class, in proportion to its size.
+
+    Landmarks on the rim of a class, as `MEB` chooses them, are the hard objects. What is left is
+    then easier than what a model will meet, and a model that is calibrated on it is too sure. A
+    random sample leaves objects that are like new ones.
+
+    Who is drawn follows from the contents of the objects and `random_state`, not from the order of
+    the rows. Of several identical objects at most one is a landmark.
+
+    Parameters
+    ----------
+    n_landmarks : int or None, default=None
+        How many. None takes all of up to 200 objects, and of more 2 √N or N/40, whichever is
+        more: at least two per class, and at most 500.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(400, random_state=0)
+    >>> clf = IKFD(landmarks="stratified", random_state=0).fit(X, y)
+    >>> np.bincount(y[clf.landmarks_])
+    array([22, 18])
+    """
+
+    supervised = True
+
+    def __init__(self, n_landmarks: int | None = None) -> None:
+        self.n_landmarks = n_landmarks
+
+    def compares(self) -> bool:
+        """Never: contents and labels decide."""
+        return False
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        family: Family | None = None,
+    ) -> Selection:
+        """Choose landmarks; details hold the `order` in which they were drawn.
+
+        The first n in that order are what a draw of n would give.
+        """
+        codes = self._codes(pairs, codes)
+        counts = np.bincount(codes)
+        m = self.n_landmarks
+        if m is None:
+            m = default_number(len(pairs), int((counts > 0).sum()))
+        if not 1 <= m <= len(pairs):
+            raise ValueError(f"{m} landmarks were asked for among {len(pairs)} objects")
+        keys = _mixed(pairs.measure.content_keys(pairs.objects), int(rng.integers(2**62)))
+        order = np.argsort(keys, kind="stable")
+        first = np.zeros(len(pairs), dtype=bool)
+        first[order[np.append(True, np.diff(keys[order]) > 0)]] = True  # one of each content
+        rank = np.empty(len(pairs))
+        for c in np.flatnonzero(counts):
+            rows = order[codes[order] == c]
+            rows = np.concatenate([rows[first[rows]], rows[~first[rows]]])
+            rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
+        rank[~first] += 1.0
+        chosen = order[np.argsort(rank[order], kind="stable")][:m]
+        return Selection(np.sort(chosen), {"order": np.argsort(np.argsort(chosen))})
+
+
+def default_number(n_objects: int, n_classes: int) -> int:
+    """Return how many landmarks so many objects of so many classes get."""
+    if n_objects <= DENSE:
+        return n_objects
+    wanted = int(np.ceil(max(PER_ROOT * np.sqrt(n_objects), SHARE * n_objects)))
+    return min(max(min(wanted, MOST), 2 * n_classes), n_objects)
+
+
+def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
+    """Return the keys of one draw: SplitMix64 of each, so that another seed is another order."""
+    with np.errstate(over="ignore"):
+        x = keys + np.uint64((seed * 0x9E3779B97F4A7C15) & (2**64 - 1))
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

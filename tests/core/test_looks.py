@@ -1,0 +1,234 @@
+"""Two looks: candidates, evidence, the pool and the gate, each against its definition."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+
+from krein.core.candidates import CandidateSpace, nearest_points
+from krein.core.evidence import LOCAL, PRIOR_MASS, class_evidence, squared
+from krein.core.gate import choose_threshold, looked_at
+from krein.core.looks import Neighbours, learn_first_look, learn_second_look
+from krein.core.pooling import RIDGE, bounded, fit_pool, pooled
+
+
+def opinions(seed, n=300, C=3, quality=(2.0, 0.0)):
+    """Held-out log-probabilities of one opinion per quality, and the true classes."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(C, size=n)
+    found = []
+    for q in quality:
+        scores = rng.normal(size=(n, C))
+        scores[np.arange(n), codes] += q
+        found.append(log_softmax(scores, axis=1))
+    return found, codes
+
+
+# -- candidates --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_points", [1, 7, 500])
+def test_nearest_points_are_those_of_all_distances(n_points):
+    rng = np.random.default_rng(n_points)
+    points = rng.normal(size=(n_points, 6)).astype(np.float32)
+    queries = rng.normal(size=(20, 6)).astype(np.float32)
+    found, apart = nearest_points(points, queries, 5)
+    D = np.linalg.norm(queries[:, None].astype(float) - points[None].astype(float), axis=2)
+    k = min(5, n_points)
+    np.testing.assert_array_equal(found, np.argsort(D, axis=1, kind="stable")[:, :k])
+    np.testing.assert_allclose(apart, np.sort(D, axis=1)[:, :k], rtol=1e-6)
+
+
+def test_a_point_is_not_its_own_neighbour():
+    points = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    points[7] = points[3]  # a copy is a neighbour, the point itself is not
+    everyone = np.arange(50)
+    found, _ = nearest_points(points, points, 49, without=everyone)
+    assert not (found == everyone[:, None]).any()
+    assert found[3, 0] == 7
+    some = everyone.copy()
+    some[10] = -1
+    assert nearest_points(points, points, 1, without=some)[0][10, 0] == 10
+
+
+def test_candidates_do_not_depend_on_the_batch(monkeypatch):
+    points = np.random.default_rng(1).normal(size=(3000, 20)).astype(np.float32)
+    whole = nearest_points(points, points[:200], 30)
+    monkeypatch.setattr("krein.core.candidates.TILE_BYTES", 4 * 3000 * 7)
+    parts = nearest_points(points, points[:200], 30)
+    alone = [nearest_points(points, points[i : i + 1], 30) for i in range(200)]
+    for i in range(2):
+        np.testing.assert_array_equal(whole[i], parts[i])
+        np.testing.assert_array_equal(whole[i], np.concatenate([one[i] for one in alone]))
+
+
+def test_points_keep_the_distances_of_scaled_rows():
+    rng = np.random.default_rng(2)
+    values = rng.exponential(size=(200, 9)) * 10.0 ** np.arange(9)
+    points = CandidateSpace.of(values).points(values)
+    F = np.sqrt(values)
+    Z = (F - F.mean(axis=0)) / F.std(axis=0)
+    np.testing.assert_allclose(
+        np.linalg.norm(points[0] - points, axis=1), np.linalg.norm(Z[0] - Z, axis=1), rtol=1e-4
+    )
+
+
+def test_a_constant_column_says_nothing():
+    values = np.column_stack([np.arange(10.0), np.full(10, 3.0)])
+    space = CandidateSpace.of(values)
+    assert np.isfinite(space.points(values)).all()
+    other = values + np.array([0.0, 5.0])
+    np.testing.assert_allclose(space.points(values), space.points(other), atol=1e-6)
+
+
+# -- evidence ----------------------------------------------------------------------------------
+
+
+def test_evidence_is_its_formula():
+    rng = np.random.default_rng(0)
+    apart, codes = rng.exponential(size=(8, 25)), rng.integers(3, size=(8, 25))
+    found = class_evidence(apart, codes, 3, 0.7)
+    for i in range(8):
+        d = np.sort(apart[i])
+        h2 = 0.7 * (d[LOCAL] - d[0])
+        w = np.exp(-0.5 * (apart[i] - d[0]) / h2)
+        for c in range(3):
+            top = w[codes[i] == c].sum() + PRIOR_MASS / 3
+            assert found[i, c] == pytest.approx(np.log(top / (w.sum() + PRIOR_MASS)), rel=1e-12)
+
+
+@given(st.floats(1e-6, 1e6), st.floats(-100, 100))
+@settings(max_examples=20, deadline=None)
+def test_evidence_knows_no_unit_and_no_offset(unit, offset):
+    rng = np.random.default_rng(3)
+    apart, codes = rng.exponential(size=(5, 30)), rng.integers(4, size=(5, 30))
+    a = class_evidence(apart, codes, 4, 0.3)
+    b = class_evidence(unit * (apart + offset), codes, 4, 0.3)
+    np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+def test_neighbours_that_are_all_alike_vote_alike():
+    found = class_evidence(np.zeros((1, 4)), np.array([[0, 0, 0, 1]]), 2, 1.0)
+    np.testing.assert_allclose(np.exp(found), [[3.25 / 4.5, 1.25 / 4.5]])
+
+
+def test_without_neighbours_there_is_no_evidence():
+    found = class_evidence(np.empty((2, 0)), np.empty((2, 0), dtype=int), 4, 1.0)
+    np.testing.assert_allclose(np.exp(found), 0.25)
+
+
+def test_a_larger_similarity_is_nearer():
+    assert (np.diff(squared(np.array([0.1, 0.5, 0.9]), "similarity")) < 0).all()
+    assert (np.diff(squared(np.array([0.1, 0.5, 0.9]), "dissimilarity")) > 0).all()
+
+
+def test_neighbours_are_the_nearest_of_all_groups():
+    near = Neighbours.nearest(
+        [
+            (np.array([[5.0, 1.0]]), np.array([[0, 1]])),
+            (np.array([[2.0, 9.0]]), np.array([[2, 3]])),
+        ],
+        3,
+    )
+    np.testing.assert_array_equal(near.apart, [[1.0, 2.0, 5.0]])
+    np.testing.assert_array_equal(near.codes, [[1, 2, 0]])
+
+
+# -- the pool ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_weights_of_the_pool_are_optimal(seed):
+    found, codes = opinions(seed, quality=(2.0, 1.0, 0.0))
+    w = np.random.default_rng(seed).uniform(0.5, 2, size=len(codes))
+    prior = np.full(3, 1 / 3)
+    a = fit_pool(found, codes, prior, w)
+
+    def loss(a):
+        own = pooled(a, found)[np.arange(len(codes)), codes]
+        return -w @ own + 0.5 * RIDGE * np.sum((a - prior) ** 2)
+
+    step = 1e-5
+    gradient = np.array([(loss(a + e) - loss(a - e)) / (2 * step) for e in step * np.eye(3)])
+    np.testing.assert_allclose(gradient[a > 0], 0, atol=1e-2)
+    assert (gradient[a == 0] > -1e-2).all()
+
+
+def test_an_opinion_that_knows_nothing_gets_no_weight():
+    found, codes = opinions(0, n=3000, quality=(2.0, 0.0))
+    good, idle = fit_pool(found, codes, np.full(2, 0.5))
+    assert good > 0.8
+    assert idle < 0.1
+
+
+def test_weights_count_objects_in_the_pool():
+    found, codes = opinions(1, n=80, quality=(1.0, 0.5))
+    counts = np.random.default_rng(1).integers(0, 4, size=80)
+    weighted = fit_pool(found, codes, np.full(2, 0.5), counts.astype(float))
+    rows = np.repeat(np.arange(80), counts)
+    repeated = fit_pool([f[rows] for f in found], codes[rows], np.full(2, 0.5))
+    np.testing.assert_allclose(weighted, repeated, atol=1e-3)
+
+
+def test_no_probability_claims_more_than_the_held_out_objects_can_show():
+    sure = np.log(np.array([[1.0, 1e-300, 1e-300]]))
+    found = np.exp(bounded(sure, 99))
+    assert found.sum() == pytest.approx(1)
+    np.testing.assert_allclose(found[0, 1:], 0.01 / 3)
+
+
+# -- the gate ----------------------------------------------------------------------------------
+
+
+def test_the_threshold_is_the_cheapest_within_the_tolerance():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.4, 1, size=5000)
+    second = rng.exponential(0.2, size=5000)
+    first = second + np.where(confidence < 0.7, 0.5, 0.0)
+    threshold = choose_threshold(confidence, first, second)
+    assert 0.65 < threshold < 0.72
+    extra = np.where(looked_at(confidence, threshold), 0, first - second)
+    assert extra.mean() <= 0.01 * second.mean()
+
+
+def test_few_objects_cannot_show_that_looking_again_is_idle():
+    rng = np.random.default_rng(1)
+    confidence, second = rng.uniform(0.4, 1, size=40), rng.exponential(0.3, size=40)
+    noise = rng.normal(0, 0.5, size=40)
+    noise -= noise.mean()
+    assert choose_threshold(confidence, second + noise, second) > np.median(confidence)
+
+
+def test_a_budget_comes_before_the_tolerance():
+    confidence = np.linspace(0, 1, 101)
+    first, second = np.full(101, 1.0), np.full(101, 0.1)
+    threshold = choose_threshold(confidence, first, second, max_share=0.25)
+    assert looked_at(confidence, threshold).mean() <= 0.25
+    assert looked_at(confidence, threshold).mean() > 0.2
+
+
+# -- both looks --------------------------------------------------------------------------------
+
+
+def test_evidence_is_worth_what_it_explains():
+    found, codes = opinions(2, n=2000, quality=(0.5,))
+    rng = np.random.default_rng(2)
+    apart = np.sort(rng.exponential(size=(2000, 20)), axis=1)
+    right = np.where(rng.random((2000, 20)) < 0.8, codes[:, None], rng.integers(3, size=(2000, 20)))
+    looks = learn_first_look([], found, codes, None)
+    useful = learn_second_look(looks, found, codes, None, Neighbours(apart, right))
+    idle = learn_second_look(
+        looks, found, codes, None, Neighbours(apart, rng.integers(3, size=(2000, 20)))
+    )
+    assert useful.second[-1] > 0.5
+    assert idle.second[-1] < 0.1
+    rows = np.arange(2000)
+    after = useful.second_look(found, Neighbours(apart, right))[rows, codes].mean()
+    assert after > looks.first_look(found)[rows, codes].mean() + 0.3
+
+
+def test_without_a_second_look_nobody_is_looked_at():
+    found, codes = opinions(3)
+    looks = learn_first_look([], found, codes, None)
+    assert not looked_at(np.exp(looks.first_look(found).max(axis=1)), looks.threshold).any()

@@ -1,0 +1,173 @@
+"""Memory, files and clusters: whatever a model offers works in each, with the same digits."""
+
+import mmap
+import os
+import warnings
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import krein.data.featurefile
+from krein import IKFD, IKQD, PCVM
+from krein.compare.workers import processors
+from krein.core.moments import ClassMoments
+from krein.data.chunk import Counted, aligned
+from krein.io import open_source
+
+from .conftest import equal_models, make_words
+
+pytest.importorskip("distributed")
+with warnings.catch_warnings():
+    # pandas warns about a default that Dask has set already
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import dask.array as da
+    import dask.bag as db
+
+from distributed import Client
+
+N = 800
+WORDS, LABELS = make_words(N)
+GIVEN = np.arange(3, N, 37)
+WEIGHTS = np.random.default_rng(0).integers(0, 4, N).astype(float)
+WEIGHTS[GIVEN] += 1
+
+
+@pytest.fixture(scope="module")
+def client():
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"
+    ) as client:
+        yield client
+
+
+def in_memory(folder, words, labels, weights):
+    return words, labels, weights
+
+
+def in_a_file(folder, words, labels, weights):
+    path = folder / f"words-{len(words)}-{words[0]}.csv"
+    lines = [f"{word},{label}" for word, label in zip(words, labels, strict=True)]
+    path.write_text("\n".join(["word,label", *lines]) + "\n", encoding="utf-8")
+    return path, None, weights
+
+
+def on_dask(folder, words, labels, weights):
+    size = 90
+    X = db.from_sequence(words, partition_size=size)
+    held = None if weights is None else da.from_array(weights, chunks=(size,))
+    return X, da.from_array(labels, chunks=(size,)), held
+
+
+CASES = {
+    "weights": lambda make: make("levenshtein", landmarks=GIVEN),
+    "class weights": lambda make: make("levenshtein", landmarks=GIVEN, class_weight="balanced"),
+    "calibration": lambda make: make("levenshtein", landmarks=GIVEN, calibrate=True),
+    "pruning": lambda make: make(
+        "levenshtein", landmarks=GIVEN, **({"prune": True} if make is IKFD else {"sparse": True})
+    ),
+}
+
+
+@pytest.mark.parametrize("place", [in_a_file, on_dask])
+@pytest.mark.parametrize("what", CASES)
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+def test_it_works_as_in_memory(make, what, place, client, tmp_path, few_candidates):
+    if what == "pruning" and make is IKQD:
+        pytest.skip("IKQD does not prune")
+    weights = WEIGHTS if what == "weights" else None
+    here = CASES[what](make).fit(WORDS, LABELS, sample_weight=weights)
+    X, y, held = place(tmp_path, WORDS, LABELS, weights)
+    there = CASES[what](make).fit(X, y, sample_weight=held)
+    equal_models(here, there, WORDS[:200])
+    assert here.temperature_ == there.temperature_
+    assert (here.temperature_ != 1) == (what == "calibration")
+
+
+@pytest.mark.parametrize("place", [in_a_file, on_dask])
+@pytest.mark.parametrize("make", [IKFD, IKQD])
+def test_a_stream_may_come_from_anywhere(make, place, client, tmp_path, few_candidates):
+    classes = np.unique(LABELS)
+    here, there = (make("levenshtein", landmarks=GIVEN[:10]) for _ in range(2))
+    for part in (slice(0, 600), slice(600, None)):
+        chunk = WORDS[part], LABELS[part], WEIGHTS[part]
+        here.partial_fit(chunk[0], chunk[1], classes=classes, sample_weight=chunk[2])
+        X, y, held = place(tmp_path, *chunk)
+        there.partial_fit(X, y, classes=classes, sample_weight=held)
+    equal_models(here, there, WORDS[:200])
+    assert here.n_samples_seen_ == there.n_samples_seen_ == N
+
+
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+def test_values_to_named_landmarks_are_enough(make, client, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_001, 3))  # more than are read into memory
+    y = (X[:, 0] + 0.5 * rng.normal(size=len(X)) > 0).astype(int)
+    C = X @ X[:5].T
+    path = tmp_path / "C.npy"
+    np.save(path, C)
+
+    def fit(values):
+        return make("precomputed", landmarks=range(5)).fit(values, y)
+
+    here = fit(C)
+    assert here.score(C[:2000], y[:2000]) > 0.8
+    for values in (
+        open_source(path),
+        path,
+        np.load(path, mmap_mode="r"),
+        da.from_array(C, chunks=(7000, 5)),
+    ):
+        equal_models(here, fit(values), C[:100])
+
+
+def test_systems_without_posix_calls_give_the_same(monkeypatch, tmp_path, few_candidates):
+    path, *_ = in_a_file(tmp_path, WORDS, LABELS, None)
+    model = PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path)
+    for name in ("preadv", "pwritev", "pread", "pwrite", "sched_getaffinity"):
+        monkeypatch.delattr(os, name, raising=False)
+    monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
+    reads = []
+    read = krein.data.featurefile.FeatureFile.read
+
+    def counted(self, *args):
+        reads.append(args[:2])
+        return read(self, *args)
+
+    monkeypatch.setattr(krein.data.featurefile.FeatureFile, "read", counted)
+    equal_models(model, PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path), WORDS[:200])
+    assert reads
+    assert processors() >= 1
+    points = np.random.default_rng(0).normal(size=(700, 2))
+    np.save(tmp_path / "points.npy", points)
+    mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
+    labels = (points[:, 0] > 0).astype(int)
+    a, b = (IKFD(landmarks=range(8)).fit(X, labels) for X in (points, mapped))
+    equal_models(a, b, points[:50])
+
+
+def test_what_comes_out_of_a_message_is_aligned():
+    def unaligned(values):
+        room = np.zeros(values.nbytes + 1, dtype=np.uint8)
+        found = room[1:].view(values.dtype).reshape(values.shape)
+        found[...] = values
+        assert not found.flags.aligned
+        return found
+
+    B = np.random.default_rng(0).normal(size=(50, 3))
+    moments = ClassMoments.of(B, np.arange(50) % 2, 2, origin=np.zeros(3))
+    sent = Counted(
+        replace(moments, **{f.name: unaligned(getattr(moments, f.name)) for f in fields(moments)}),
+        50,
+        150,
+    )
+    for item in (sent.value, [unaligned(B), unaligned(B)], unaligned(B), sent):
+        found = aligned(item)
+        value = found.value if isinstance(found, Counted) else found
+        parts = value if isinstance(value, list) else [value]
+        if isinstance(value, ClassMoments):
+            parts = [getattr(value, f.name) for f in fields(value)]
+            np.testing.assert_array_equal(value.gram(), moments.gram())
+        assert all(part.flags.aligned and part.flags.c_contiguous for part in parts)
+    assert aligned(moments) is moments  # nothing is copied without need
+    assert aligned(["a", "b"]) == ["a", "b"]

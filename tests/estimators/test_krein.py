@@ -1,0 +1,237 @@
+"""KreinClassifier: what it costs, what it keeps, and where its second look pays."""
+
+import threading
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from krein import KreinClassifier, load
+from krein.datasets import make_protein_families
+from krein.landmarks import Stratified
+from krein.landmarks.stratified import default_number
+
+
+def islands(n=600, n_islands=40, seed=0, spread=0.04):
+    """Small islands of two classes at random places: neighbours know, a few landmarks do not."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(size=(n_islands, 3))
+    which = rng.integers(n_islands, size=n)
+    X = centres[which] + spread * rng.normal(size=(n, 3))
+    return X, (np.arange(n_islands) % 2)[which]
+
+
+class CountedDistance:
+    """Euclidean distance that counts how often it is asked."""
+
+    def __init__(self):
+        self.calls = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, a, b):
+        with self.lock:
+            self.calls += 1
+        return float(np.linalg.norm(a - b))
+
+
+DISTANCE = {"kind": "dissimilarity"}
+
+
+def distances(X, Z):
+    return np.linalg.norm(X[:, None] - Z[None], axis=2)
+
+
+@pytest.fixture(scope="module")
+def split():
+    X, y = islands()
+    return X[:400], y[:400], X[400:], y[400:]
+
+
+@pytest.fixture(scope="module")
+def fitted(split):
+    X, y, _, _ = split
+    return KreinClassifier("precomputed-distance").fit(distances(X, X), y)
+
+
+def test_the_second_look_finds_what_landmarks_miss(split, fitted):
+    X, y, X_new, y_new = split
+    D, D_new = distances(X, X), distances(X_new, X)
+    first = KreinClassifier("precomputed-distance", neighbours=0).fit(D, y)
+    assert fitted.score(D_new, y_new) > first.score(D_new, y_new) + 0.02
+    loss = log_loss(y_new, fitted.predict_proba(D_new))
+    assert loss < 0.8 * log_loss(y_new, first.predict_proba(D_new))
+    assert fitted.last_comparisons_ < 0.3 * D_new.size
+
+
+def test_the_first_look_alone_costs_the_landmarks(split):
+    X, y, X_new, _ = split
+    clf = KreinClassifier("precomputed-distance", neighbours=0).fit(distances(X, X), y)
+    clf.predict(distances(X_new, X))
+    assert clf.last_comparisons_ == len(X_new) * len(clf.landmarks_)
+    assert clf.comparisons_ == len(clf.landmarks_)
+    assert clf.known_ is None
+
+
+def test_every_comparison_is_counted(split):
+    X, y, X_new, _ = split
+    measure = CountedDistance()
+    clf = KreinClassifier(measure, measure_params=DISTANCE, n_jobs=1).fit(list(X[:250]), y[:250])
+    assert clf.kernel_evaluations_ == measure.calls
+    measure.calls = 0
+    clf.predict(list(X_new))
+    assert clf.last_comparisons_ == measure.calls
+    m, k = len(clf.landmarks_), clf.known_.n_candidates
+    assert (measure.calls - m * len(X_new)) % k == 0
+    assert m * len(X_new) < measure.calls < (m + k) * len(X_new)
+
+
+def test_the_estimated_cost_is_that_of_new_objects(split, fitted):
+    X, _, X_new, _ = split
+    fitted.predict(distances(X_new, X))
+    assert fitted.last_comparisons_ / len(X_new) == pytest.approx(fitted.comparisons_, rel=0.15)
+
+
+def test_batches_of_any_size_give_the_same_answer(split, fitted):
+    X, _, X_new, _ = split
+    D = distances(X_new, X)
+    whole = fitted.predict_proba(D)
+    np.testing.assert_allclose(
+        whole,
+        np.concatenate([fitted.predict_proba(D[i : i + 1]) for i in range(len(D))]),
+        atol=1e-12,
+    )
+    np.testing.assert_allclose(
+        whole,
+        np.concatenate([fitted.predict_proba(D[:70]), fitted.predict_proba(D[70:])]),
+        atol=1e-12,
+    )
+
+
+def test_a_unit_changes_nothing(split, fitted):
+    X, y, X_new, _ = split
+    P = fitted.predict_proba(distances(X_new, X))
+    for unit in (1e-6, 1e6):
+        other = KreinClassifier("precomputed-distance").fit(unit * distances(X, X), y)
+        np.testing.assert_array_equal(other.landmarks_, fitted.landmarks_)
+        np.testing.assert_allclose(other.predict_proba(unit * distances(X_new, X)), P, atol=1e-5)
+
+
+def test_objects_and_their_matrix_give_the_same_answer(split):
+    X, y, X_new, _ = split
+    landmarks = np.arange(0, 400, 10)
+    params = {"landmarks": landmarks, "random_state": 0}
+    a = KreinClassifier("precomputed-distance", **params).fit(distances(X, X), y)
+    b = KreinClassifier(CountedDistance(), measure_params=DISTANCE, **params).fit(list(X), y)
+    np.testing.assert_allclose(
+        a.predict_proba(distances(X_new, X)), b.predict_proba(list(X_new)), atol=1e-9
+    )
+
+
+def test_landmarks_do_not_depend_on_the_order_of_rows(split, fitted):
+    X, y, _, _ = split
+    order = np.random.default_rng(0).permutation(len(X))
+    other = KreinClassifier("precomputed-distance").fit(distances(X[order], X[order]), y[order])
+    np.testing.assert_array_equal(np.sort(order[other.landmarks_]), fitted.landmarks_)
+    again = KreinClassifier("precomputed-distance", random_state=1).fit(distances(X, X), y)
+    assert not np.array_equal(again.landmarks_, fitted.landmarks_)
+
+
+def test_an_object_of_weight_0_is_as_good_as_absent(split):
+    X, y, X_new, _ = split
+    weights = np.ones(300)
+    weights[::3] = 0
+    landmarks = np.flatnonzero(weights)[::5]
+    D = distances(X[:300], X[:300])
+    a = KreinClassifier("precomputed-distance", landmarks=landmarks).fit(D, y[:300], weights)
+    kept = np.flatnonzero(weights)
+    b = KreinClassifier("precomputed-distance", landmarks=np.searchsorted(kept, landmarks)).fit(
+        D[np.ix_(kept, kept)], y[kept]
+    )
+    assert not np.isin(np.flatnonzero(weights == 0), a.known_.indices).any()
+    D_new = distances(X_new, X[:300])
+    np.testing.assert_allclose(a.predict_proba(D_new), b.predict_proba(D_new[:, kept]), atol=0.05)
+
+
+@pytest.mark.parametrize("budget", [25, 35, 50])
+def test_a_budget_is_kept(split, budget):
+    X, y, X_new, _ = split
+    clf = KreinClassifier("precomputed-distance", max_comparisons=budget).fit(distances(X, X), y)
+    assert clf.comparisons_ <= budget + 1e-9
+    clf.predict(distances(X_new, X))
+    assert clf.last_comparisons_ / len(X_new) <= 1.1 * budget
+
+
+def test_kept_objects_are_bounded_and_every_class_is_among_them(split):
+    X, y, X_new, y_new = split
+    y = y.copy()
+    y[5] = 7  # the only one of its class
+    clf = KreinClassifier("precomputed-distance", landmarks=np.arange(100, 140), max_kept=50).fit(
+        distances(X, X), y
+    )
+    assert len(clf.known_.indices) == 50
+    assert set(clf.known_.codes) == {0, 1, 2}
+    assert clf.predict(distances(X_new, X)).shape == y_new.shape
+
+
+def test_few_objects_are_all_landmarks_and_a_second_look_is_free():
+    X, y = make_protein_families(60, random_state=0)
+    clf = KreinClassifier("smith-waterman").fit(X, y)
+    assert len(clf.landmarks_) == 60
+    clf.predict(X[:7])
+    assert clf.last_comparisons_ == 7 * 60
+    assert clf.comparisons_ == 60
+
+
+def test_values_to_the_landmarks_alone_allow_a_first_look(split):
+    X, y, X_new, y_new = split
+    landmarks = np.arange(0, 400, 8)
+    clf = KreinClassifier("precomputed-distance", landmarks=landmarks)
+    clf.fit(distances(X, X[landmarks]), y)
+    assert clf.known_ is None
+    assert clf.score(distances(X_new, X[landmarks]), y_new) > 0.8
+
+
+def test_a_model_file_holds_all_it_needs(tmp_path, split):
+    X, y, X_new, _ = split
+    clf = KreinClassifier("manhattan").fit(X, y)
+    clf.save(tmp_path / "m.krein")
+    again = load(tmp_path / "m.krein")
+    np.testing.assert_array_equal(again.predict_proba(X_new), clf.predict_proba(X_new))
+    assert again.last_comparisons_ == clf.last_comparisons_
+
+
+def test_the_number_of_landmarks_grows_with_the_root():
+    assert default_number(200, 2) == 200
+    assert default_number(900, 2) == 60
+    assert default_number(10_000, 2) == 250
+    assert default_number(10**7, 2) == 500
+    assert default_number(300, 60) == 120
+
+
+def test_of_identical_objects_one_is_a_landmark():
+    X = np.repeat(np.arange(150.0), 2)[:, None]
+    clf = KreinClassifier("manhattan", n_landmarks=150).fit(X, np.arange(300) // 2 % 2)
+    assert len(np.unique(X[clf.landmarks_])) == 150
+
+
+def test_each_class_has_a_landmark():
+    rng = np.random.default_rng(0)
+    y = np.r_[np.zeros(290, dtype=int), np.ones(7, dtype=int), [2, 2, 2]]
+    clf = KreinClassifier("manhattan", landmarks=Stratified(12)).fit(rng.normal(size=(300, 2)), y)
+    assert set(y[clf.landmarks_]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"neighbours": -1}, "neighbours is a whole number"),
+        ({"max_kept": 0}, "max_kept is a whole number"),
+        ({"max_comparisons": 0}, "max_comparisons is a number"),
+        ({"price": -1}, "price is a number"),
+        ({"n_landmarks": 1000}, "1000 landmarks were asked for among 40"),
+    ],
+)
+def test_parameters_that_cannot_be_are_refused(params, message):
+    X, y = islands(40)
+    with pytest.raises(ValueError, match=message):
+        KreinClassifier("manhattan", **params).fit(X, y)
