@@ -15,6 +15,7 @@ MOST_METHODS = 10
 
 FACADES = {
     "KreinClassifier": "the front door",
+    "ModelResult": "the figures of a model, as reports read them",
     "LandmarkClassifier": "what all classifiers share with scikit-learn",
     "Measure": "the protocol of measures, as users subclass it",
     "Given": "a measure, with all of the protocol",

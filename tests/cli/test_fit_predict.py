@@ -196,7 +196,7 @@ def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
          "no measure is called 'smith'"),
         (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
          "has no parameter 'x'; its parameters: normalize"),
-        (["fit", "words.csv", "--n-landmarks", "3", "-o", "m"],
+        (["fit", "words.csv", "--landmarks", "meb", "--n-landmarks", "3", "-o", "m"],
          "--n-landmarks 3 was given, but MEB finds its own number"),
         (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],
          "is not KEY=VALUE"),

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -20,9 +20,9 @@ from ..io import Chunk, DataError, Source, open_source
 from ..measures import take
 from . import options
 from .columns import UNREADABLE, Batch, columns_of
+from .counts import Counts
 from .errors import told
 from .group import command as krein_command
-from .krakenreport import KrakenReport
 from .letters import POLICIES, letters_of
 from .output import check_target, printable, say, warnings_told, writing
 from .reading import match_columns
@@ -283,27 +283,6 @@ class Predictor:
         """Say once how many sequences held letters that are not scored."""
         if self.letters is not None and self.letters.n_mapped:
             click.echo(f"krein: warning: {self.letters.told()}", err=True)
-
-
-class Counts:
-    """What became of the objects."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.at = {name: i for i, name in enumerate(names)}
-        self.total = self.rejected = self.unreadable = 0
-        self.first_reason = ""
-        self.report = KrakenReport()
-
-    def add(self, rows: list[Row]) -> None:
-        """Count some rows."""
-        for row in rows:
-            self.total += 1
-            unreadable, rejected = row[self.at["status"]] == UNREADABLE, row[self.at["rejected"]]
-            if unreadable and not self.unreadable:
-                self.first_reason = row[self.at["reason"]]
-            self.unreadable += unreadable
-            self.rejected += bool(rejected)
-            self.report.add(None if unreadable or rejected else row[self.at["label"]])
 
 
 def _covering(

@@ -25,7 +25,7 @@ from ..data.chunk import Chunk, LandmarkColumns
 from ..data.opening import in_memory, is_empty, map_objects
 from ..landmarks import Selection
 from ..measures import Measure, get_measure
-from ..measures.frames import refuse_masked
+from ..measures.base import refuse_masked
 from .compound import IfThere, Objects, SignatureOf
 from .declared import LANDMARK_SPACE, SELECTION
 from .schema import Names, Schema, Whole, floats, indices
@@ -64,7 +64,55 @@ class OfValues:
             return self.function(self.columns.values(chunk).value)
 
 
-class LandmarkEstimator(BaseEstimator):
+class MeasureParameters(BaseEstimator):
+    """Parameters as scikit-learn names them, those of the measure too.
+
+    Examples
+    --------
+    >>> from krein import KreinClassifier
+    >>> model = KreinClassifier("dtw").set_params(measure_params__window=0.1)
+    >>> model.measure_params
+    {'window': 0.1}
+    """
+
+    measure: Any
+    measure_params: dict[str, Any] | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` also those of the measure, `measure_params__name`."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            if isinstance(self.measure_params, dict):
+                for name, value in self.measure_params.items():
+                    params[f"measure_params__{name}"] = value
+            if isinstance(self.measure, Measure):
+                for field in fields(self.measure):
+                    params[f"measure__{field.name}"] = getattr(self.measure, field.name)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the measure too, as a grid names them.
+
+        `measure_params__normalize=True` sets one entry of `measure_params`; where `measure` is a
+        `Measure`, `measure__normalize=True` replaces it by one with that parameter.
+        """
+        own = {name: value for name, value in params.items() if not name.startswith("measure_")}
+        own |= {name: params[name] for name in ("measure", "measure_params") if name in params}
+        super().set_params(**own)
+        for name, value in params.items():
+            owner, _, parameter = name.partition("__")
+            if name in own:
+                continue
+            if owner == "measure_params":
+                self.measure_params = {**(self.measure_params or {}), parameter: value}
+            elif owner == "measure" and isinstance(self.measure, Measure):
+                self.measure = replace(self.measure, **{parameter: value})
+            else:
+                super().set_params(**{name: value})  # says which parameters there are
+        return self
+
+
+class LandmarkEstimator(MeasureParameters):
     """An estimator whose view of an object is its similarities to the landmarks.
 
     A subclass declares in `__init__` the parameters named here and its own.
@@ -126,39 +174,6 @@ class LandmarkEstimator(BaseEstimator):
     @abstractmethod
     def _try(self) -> None:
         """Raise where the fitted attributes do not make a model together, as after loading."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep` also those of the measure, `measure_params__name`."""
-        params: dict[str, Any] = super().get_params(deep=deep)
-        if deep:
-            if isinstance(self.measure_params, dict):
-                for name, value in self.measure_params.items():
-                    params[f"measure_params__{name}"] = value
-            if isinstance(self.measure, Measure):
-                for field in fields(self.measure):
-                    params[f"measure__{field.name}"] = getattr(self.measure, field.name)
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the measure too, as a grid names them.
-
-        `measure_params__normalize=True` sets one entry of `measure_params`; where `measure` is a
-        `Measure`, `measure__normalize=True` replaces it by one with that parameter.
-        """
-        own = {name: value for name, value in params.items() if not name.startswith("measure_")}
-        own |= {name: params[name] for name in ("measure", "measure_params") if name in params}
-        super().set_params(**own)
-        for name, value in params.items():
-            owner, _, parameter = name.partition("__")
-            if name in own:
-                continue
-            if owner == "measure_params":
-                self.measure_params = {**(self.measure_params or {}), parameter: value}
-            elif owner == "measure" and isinstance(self.measure, Measure):
-                self.measure = replace(self.measure, **{parameter: value})
-            else:
-                super().set_params(**{name: value})  # says which parameters there are
-        return self
 
     def _measure(self) -> Measure:
         """Return the measure that the parameters name."""

@@ -23,7 +23,7 @@ from ..data.dataset import Dataset, FeatureBlock, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import Rule, get_rule
 from ..measures import Measure
-from ..measures.frames import refuse_masked, unframed
+from ..measures.base import refuse_masked, unframed
 from .base import LandmarkEstimator
 from .schema import Labels, Real, Schema
 from .selection import Comparing, LandmarkChoice, choose_landmarks
