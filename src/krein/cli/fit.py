@@ -186,7 +186,8 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
     import dask
 
     from ..data.daskcollections import spread
-    from ..data.daskengine import connect, lost
+    from ..data.daskengine import connect
+    from ..data.daskworkers import lost
 
     if source.kind == "matrix":
         raise click.UsageError("--cluster compares objects; a matrix has been compared already")
