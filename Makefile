@@ -5,12 +5,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint types imports check-tests docs check-docs bench keep-results paper release-check test-lowest clean help
+.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills bench keep-results paper release-check test-lowest clean help
 
 help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
 	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
 	@echo "make docs    install, then build the site into docs/_build/html"
+	@echo "make fuzz    give 10,000 damaged files to the command; CASES=, SEED=, SECONDS= of a guided search"
+	@echo "make kills   kill fits and predictions 100 times each, and compare what the next run makes"
 	@echo "make bench   measure; ratios to a bare reference of the same run"
 	@echo "make paper   reproduce the paper: every table and figure; one by TABLE=1, FIGURE=2 or NAME=beyond"
 	@echo "make release-check   build sdist and wheel, then try the wheel in an empty environment"
@@ -52,6 +54,17 @@ docs: $(STAMP)
 # the same, and every example runs, for what it imports may have changed
 check-docs: $(STAMP)
 	$(SITE) -D sphinx_gallery_conf.run_stale_examples=True docs docs/_build/html
+
+# seeded damage, counted by outcome; then, where Atheris is installed, a search guided by coverage
+CASES ?= 10000
+SEED ?= 0
+SECONDS ?= 1800
+fuzz: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.fuzz --cases $(CASES) --seed $(SEED)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.guided --seconds $(SECONDS)
+
+kills: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.kills --kills 100
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -166,7 +166,7 @@ def test_a_model_is_not_written_over_without_force(files, model, run):
         (["fit", "families.fasta", "-o", "m"], "families.fasta: there are no labels; give them:"),
         (["fit", "families.fasta", "-o", "no/m"], "no/m: there is no folder no"),
         (["predict", "none.krein", "new.fasta"], "none.krein: there is no such model"),
-        (["predict", "new.fasta", "new.fasta"], "new.fasta is no krein model, or is damaged"),
+        (["predict", "new.fasta", "new.fasta"], "new.fasta is not a krein model, or is damaged"),
         (["fit", "words.csv", "--labels", "tongue", "-o", "m"], "there are 'word', 'language'"),
         (["fit", "words.csv", "--labels", "language", "--distance", "-o", "m"], "words.csv: "),
         (["inspect", "empty.csv"], "empty.csv: is empty"),

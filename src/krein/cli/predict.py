@@ -116,7 +116,9 @@ def command(
     check_target(output, reads=(model, new))
     check_target(kraken_report, reads=(model, new, output))
     ranks = None if label_ranks is None else (label_ranks, rank_above)
-    predictor = Predictor(model, top, jobs, reject_below, unknown_letters, ranks)
+    predictor = Predictor(
+        model, top, jobs, reject_below, unknown_letters, ranks, max_size=reading["max_size"]
+    )
     source = predictor.open(new, **reading)
     start = time.perf_counter()
     rows = predictor.rows(source)
@@ -138,7 +140,7 @@ def command(
         raise DataError(counts.first_reason)
     if counts.unreadable:
         number = f"{counts.unreadable:,} of {counts.total:,} objects are unreadable"
-        reason = printable(counts.first_reason, 300)
+        reason = printable(counts.first_reason, 200)
         click.echo(f"krein: warning: {number}, the first: {reason}", err=True)
     if output is not None:
         seconds = time.perf_counter() - start
@@ -167,12 +169,13 @@ class Predictor:
         ranks: tuple[str, float] | None = None,
         *,
         every: bool = False,
+        max_size: int | None = None,
     ) -> None:
         from .. import load
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit makes one")
-        self.model = load(path)
+        self.model = load(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs

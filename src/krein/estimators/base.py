@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from ..data.opening import in_memory, is_empty, map_objects
 from ..landmarks import Selection
 from ..measures import Measure, get_measure
 from ..measures.base import refuse_masked
+from .compound import IfThere, Objects, SignatureOf
+from .declared import LANDMARK_SPACE, SELECTION
+from .schema import Names, Schema, Whole, floats, indices
 from .selection import LandmarkSet
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
@@ -142,6 +145,22 @@ class LandmarkEstimator(MeasureParameters):
     n_samples_seen_: int
     """How many objects were fitted to, all chunks together."""
 
+    _fitted: ClassVar[Schema] = {
+        "space_": LANDMARK_SPACE,
+        "landmarks_": indices("m"),
+        "landmark_objects_": Objects("m"),
+        "selection_": SELECTION,
+        "kernel_evaluations_": Whole(),
+        "kernel_reused_": Whole(),
+        "eigenvalues_": floats("eigenvalues"),
+        "signature_": SignatureOf(),
+        "n_objects_": Whole(1),
+        "n_samples_seen_": Whole(1),
+        "n_features_in_": IfThere(Whole(1, size="d")),
+        "feature_names_in_": IfThere(Names("d")),
+    }
+    """The fitted attributes, as a model file holds them; a subclass adds its own."""
+
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to objects X."""
@@ -151,6 +170,10 @@ class LandmarkEstimator(MeasureParameters):
         from .persist import save
 
         save(self, path)
+
+    @abstractmethod
+    def _try(self) -> None:
+        """Raise where the fitted attributes do not make a model together, as after loading."""
 
     def _measure(self) -> Measure:
         """Return the measure that the parameters name."""

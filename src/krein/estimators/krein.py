@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,12 @@ from ..data.opening import is_empty, map_objects
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
 from ..measures import Measure
-from .base import NO_ROWS, all_or_nothing
+from .base import NO_ROWS, LandmarkEstimator, all_or_nothing
 from .classifier import FeatureTerm, LandmarkClassifier
+from .compound import IfThere, Objects, Optional
+from .declared import KNOWN_OBJECTS, SIZE_CURVE, TWO_LOOKS
 from .learning import KeptValues, Settings, learn
+from .schema import Labels, Real, Schema
 from .secondlook import KnownObjects, LookTwice
 from .selection import LandmarkChoice
 from .sizing import SizeCurve
@@ -129,6 +132,16 @@ class KreinClassifier(LandmarkClassifier):
     known_objects_: Any
     comparisons_: float
     size_curve_: SizeCurve
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkEstimator._fitted,
+        "classes_": Labels("C"),
+        "looks_": TWO_LOOKS,
+        "known_": Optional(KNOWN_OBJECTS),
+        "known_objects_": Optional(Objects("n_known")),
+        "comparisons_": Real(0.0),
+        "size_curve_": IfThere(SIZE_CURVE),
+    }
 
     def __init__(
         self,
@@ -304,6 +317,20 @@ class KreinClassifier(LandmarkClassifier):
             self.cache,
             self.n_jobs,
         )
+
+    def _try(self) -> None:
+        if (self.known_ is None) != (self.known_objects_ is None):
+            raise ValueError("known_ and known_objects_ go together")
+        values = self.space_.landmark_values[:1]
+        with np.errstate(all="ignore"):
+            opinions = self.looks_.opinions(values)
+            found = [*opinions, self.looks_.first_look(opinions)]
+            if self.known_ is not None:
+                candidates, apart = self.known_.candidates(values)
+                near = self.known_.neighbours(values, apart, candidates)
+                found.append(self.looks_.second_look(opinions, near))
+        if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
+            raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")
 
     def _scores(self, log_proba: Array) -> Array:
         return log_proba

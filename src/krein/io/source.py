@@ -16,9 +16,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..compare.cache import CacheError
 from .arriving import WAIT, Arriving
 from .compression import STDIN, bare_name, beginning, shown
-from .errors import DataError
+from .errors import DataError, quoted
 from .labels import Labels, Unlabelled, find_labels
 
 Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
@@ -67,9 +68,9 @@ class Chunk:
         noun = NOUNS[self.kind]
         if self.lines is None:
             return f"{self.path}, {noun} {self.first + i}" + (
-                f" ({self.names[i]!r})" if self.names[i] != str(self.first + i) else ""
+                f" ({quoted(self.names[i])})" if self.names[i] != str(self.first + i) else ""
             )
-        return f"{self.path}, line {self.lines[i]}, {noun} {self.names[i]!r}"
+        return f"{self.path}, line {self.lines[i]}, {noun} {quoted(self.names[i])}"
 
     def alone(self, i: int) -> Chunk:
         """Return the i-th object as a chunk of its own."""
@@ -88,6 +89,8 @@ class Chunk:
         Measures say `sequence 17 contains …`; the words that count are replaced.
         """
         message = str(error)
+        if isinstance(error, CacheError):
+            return DataError(message)  # the file is not at fault
         found = re.match(
             r"(?:sequence|string|text|series|image|set|vector|ball|histogram|point) (\d+)"
             r"(?: \(.*?\))?:? (?=\w)",
@@ -161,8 +164,8 @@ class RecordSource(Source):
 
     labels: Labels
 
-    def __init__(self, path: str, kind: Kind, labels: Labels) -> None:
-        self.path, self.kind, self.labels = path, kind, labels
+    def __init__(self, path: str, kind: Kind, labels: Labels, max_size: int | None = None) -> None:
+        self.path, self.kind, self.labels, self.max_size = path, kind, labels, max_size
         self._spent = False
 
     @abstractmethod
@@ -274,6 +277,7 @@ def open_source(
     names: str | None = None,
     label_pattern: str | None = None,
     header: bool | None = None,
+    max_size: int | None = None,
 ) -> Source:
     """Open a file of objects, or standard input (`"-"`), for reading by chunks.
 
@@ -298,6 +302,10 @@ def open_source(
         Regular expression with one group, which finds the label in a FASTA header or a name.
     header : bool, optional
         Whether the first row of a table names its columns; None decides by its cells.
+    max_size : int, optional
+        Bytes that one line, record or cell may take, by default 32 MiB, and the arrays of a packed
+        file together, by default 256 MiB or 20 times the file. What is larger is refused before
+        memory is taken for it.
 
     Returns
     -------
@@ -334,31 +342,33 @@ def open_source(
     if written in ("csv", "tsv"):
         from .table import open_table
 
-        return open_table(path, written, meant, objects, labels, names, label_pattern, header)
+        return open_table(
+            path, written, meant, objects, labels, names, label_pattern, header, max_size
+        )
     if written == "jsonl":
         from .jsonlines import open_json_lines
 
-        return open_json_lines(path, meant, objects, labels, names, label_pattern)
+        return open_json_lines(path, meant, objects, labels, names, label_pattern, max_size)
     if written == "parquet":
         from .parquet import open_parquet
 
-        return open_parquet(path, meant, objects, labels, names, label_pattern)
+        return open_parquet(path, meant, objects, labels, names, label_pattern, max_size)
     if written in ("npy", "npz", "mat"):
         from .matrix import open_arrays
 
-        return open_arrays(path, written, meant, objects, labels, names, label_pattern)
-    found = find_labels(labels, label_pattern)
+        return open_arrays(path, written, meant, objects, labels, names, label_pattern, max_size)
+    found = find_labels(labels, label_pattern, max_size)
     if written == "ts":
         from .series import SeriesFile
 
-        return SeriesFile(path, found)
+        return SeriesFile(path, found, max_size)
     if written == "lines":
         from .lines import LineFile
 
-        return LineFile(path, found)
+        return LineFile(path, found, max_size)
     from .fasta import Fasta, Fastq
 
-    return Fasta(path, found) if written == "fasta" else Fastq(path, found)
+    return (Fasta if written == "fasta" else Fastq)(path, found, max_size)
 
 
 def _written(path: str) -> str:
