@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills bench keep-results paper clean help
+.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills bench keep-results paper release-check test-lowest clean help
 
 help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
@@ -15,6 +15,8 @@ help:
 	@echo "make kills   kill fits and predictions 100 times each, and compare what the next run makes"
 	@echo "make bench   measure; ratios to a bare reference of the same run"
 	@echo "make paper   reproduce the paper: every table and figure; one by TABLE=1, FIGURE=2 or NAME=beyond"
+	@echo "make release-check   build sdist and wheel, then try the wheel in an empty environment"
+	@echo "make test-lowest     run the tests with the lowest supported version of every dependency"
 	@echo "make clean   remove what the other commands made"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -73,6 +75,38 @@ keep-results: $(STAMP)
 # all of them, or one: make paper TABLE=1, FIGURE=2, NAME=tried; NAME=results writes RESULTS.md alone
 paper: $(STAMP)
 	$(BIN)/python -m paper $(addprefix table,$(TABLE)) $(addprefix figure,$(FIGURE)) $(NAME)
+
+# What a user would install: the wheel is built from the sdist, and tried without the source tree.
+# The demo runs with the wheel and its dependencies alone; the tests need pytest and hypothesis.
+RELEASE := build/release
+RELEASE_TESTS ?= tests/test_package.py tests/core tests/landmarks
+
+release-check:
+	rm -rf $(RELEASE) dist
+	$(PYTHON) -m venv $(RELEASE)/tools
+	$(RELEASE)/tools/bin/python -m pip install --quiet build twine
+	$(RELEASE)/tools/bin/python -m build --outdir dist .
+	$(RELEASE)/tools/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(RELEASE)/alone
+	$(RELEASE)/alone/bin/python -m pip install --quiet dist/*.whl
+	$(RELEASE)/alone/bin/python -m pip check
+	cd $(RELEASE) && PYTHONPATH= alone/bin/krein demo
+	$(RELEASE)/alone/bin/python -m pip install --quiet pytest hypothesis
+	PYTHONPATH= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(RELEASE)/alone/bin/python -m pytest $(RELEASE_TESTS)
+
+# pyproject.toml states the lowest versions; tests/lowest.py turns them into constraints. The tools
+# that check krein are the newest ones. It takes the lowest Python as well: PYTHON=python3.11
+LOWEST := build/lowest
+LOWEST_TESTS ?= tests --ignore=tests/docs --ignore=tests/paper --ignore=tests/test_examples.py
+
+test-lowest:
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt -e ".[all]" \
+		pytest pytest-xdist hypothesis biopython dnaio dtaidistance
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(LOWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/generated docs/reference/generated
