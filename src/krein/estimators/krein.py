@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from ..compare.pairs import Counter, block_rows
+from ..compare.pairs import Counter
 from ..core.checks import Array
 from ..core.family import Priors
 from ..core.gate import looked_at
 from ..core.gaussian import FisherFamily, QuadraticFamily
-from ..core.looks import TwoLooks, learn_first_look, learn_second_look
+from ..core.looks import Neighbours, TwoLooks, learn_first_look, learn_second_look
 from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.pcvm.rows import Features, FeaturesInMemory
-from ..data.chunk import LandmarkColumns
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
-from ..data.opening import map_objects
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
-from ..measures import Measure, take
-from .base import NO_ROWS, all_or_nothing
-from .classifier import LandmarkClassifier
+from ..measures import take
+from .base import all_or_nothing
 from .heads import HeldOut, draw_held_out, fit_heads
-from .secondlook import FAR_SHARE, KnownObjects, LookTwice, look_at_held_out, remember
+from .secondlook import (
+    FAR_SHARE,
+    KnownObjects,
+    look_at_held_out,
+    nearest_landmarks,
+    remember,
+)
 from .selection import LandmarkChoice
 from .sizing import SizeCurve, size_curve
+from .twolooks import TwoLookClassifier
 from .values import FeatureTerm
 
 
-class KreinClassifier(LandmarkClassifier):
+class KreinClassifier(TwoLookClassifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
     The first look compares an object with a few landmarks, and pools three models of those values:
@@ -67,6 +69,12 @@ class KreinClassifier(LandmarkClassifier):
     max_kept : int, default=100_000
         Training objects that the model keeps as candidates. Of more than that, those the first
         look gets wrong come first, and every class is represented.
+    novel_below : float, default=0.01
+        `assess` calls an object novel, none of the classes, where its p-value is at most this. Of
+        objects like the training objects about this share is called novel too. Smaller p-values
+        than 1/(n + 1) do not exist, with n held-out objects: 1 % takes 99.
+    ambiguous_below : float, default=0.8
+        `assess` calls an object ambiguous where no class has this probability.
     class_weight : dict, "balanced" or None, default=None
         What an error on each class costs.
     symmetrize : bool, default=False
@@ -129,9 +137,6 @@ class KreinClassifier(LandmarkClassifier):
     calibrate = True
     rank = None
 
-    looks_: TwoLooks
-    known_: KnownObjects | None
-    known_objects_: Any
     comparisons_: float
     size_curve_: SizeCurve
 
@@ -146,6 +151,8 @@ class KreinClassifier(LandmarkClassifier):
         price: float = 1e-4,
         max_comparisons: float | None = None,
         max_kept: int = 100_000,
+        novel_below: float = 0.01,
+        ambiguous_below: float = 0.8,
         class_weight: Any = None,
         symmetrize: bool = False,
         n_jobs: int | None = None,
@@ -161,6 +168,8 @@ class KreinClassifier(LandmarkClassifier):
         self.price = price
         self.max_comparisons = max_comparisons
         self.max_kept = max_kept
+        self.novel_below = novel_below
+        self.ambiguous_below = ambiguous_below
         self.class_weight = class_weight
         self.symmetrize = symmetrize
         self.n_jobs = n_jobs
@@ -203,12 +212,6 @@ class KreinClassifier(LandmarkClassifier):
             self._last_call = Counter()
         return self
 
-    @property
-    def last_comparisons_(self) -> int:
-        """Comparisons that the last call on objects in memory took."""
-        check_is_fitted(self)
-        return self._last_call.compared
-
     def _check(self) -> None:
         if self.neighbours != int(self.neighbours) or self.neighbours < 0:
             raise ValueError(f"neighbours is a whole number, 0 for none; got {self.neighbours!r}")
@@ -216,6 +219,9 @@ class KreinClassifier(LandmarkClassifier):
             raise ValueError(f"max_kept is a whole number, at least 1; got {self.max_kept!r}")
         if not self.price >= 0:
             raise ValueError(f"price is a number, at least 0; got {self.price!r}")
+        for name in ("novel_below", "ambiguous_below"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a share from 0 to 1; got {getattr(self, name)!r}")
         if self.max_comparisons is not None and not self.max_comparisons >= 1:
             raise ValueError(
                 f"max_comparisons is a number, at least 1, or None; got {self.max_comparisons!r}"
@@ -288,7 +294,7 @@ class KreinClassifier(LandmarkClassifier):
         sample = draw_held_out(landmarks.indices, kept, C)
         fitted = fit_heads(choice, kept, moments, sample, self._family().priors)
         looks = learn_first_look(fitted.heads, fitted.held_out, sample.codes, sample.weights)
-        self.known_, self.known_objects_ = None, None
+        self.known_, self.known_objects_, second = None, None, None
         self.comparisons_ = float(len(landmarks.indices))
         if self.neighbours:
             known = remember(
@@ -301,8 +307,16 @@ class KreinClassifier(LandmarkClassifier):
                 self.max_kept,
                 looks,
             )
-            looks = self._learn_second_look(data, known, sample, looks, fitted.held_out)
-        self.looks_ = looks
+            second = self._learn_second_look(data, known, sample, looks, fitted.held_out)
+        if second is None:
+            kind, classes = landmarks.space.kind, choice.landmark_classes
+            near = nearest_landmarks(sample.values, kind, classes, sample.own_place)
+            second = looks, near, np.zeros(len(sample.codes), dtype=bool)
+        self.looks_, near, again = second
+        self.landmark_codes_ = choice.landmark_classes
+        self.landmark_names_ = self.known_names_ = None
+        each = self._class_weights().of_objects(data.survey().weights)
+        self._refer_to(sample, self.looks_.unbounded(fitted.held_out, near, again), near, each)
 
     def _learn_second_look(
         self,
@@ -311,13 +325,17 @@ class KreinClassifier(LandmarkClassifier):
         sample: HeldOut,
         looks: TwoLooks,
         held_out: list[Array],
-    ) -> TwoLooks:
-        """Look at held-out objects again, and learn whom to look at and what to make of it."""
+    ) -> tuple[TwoLooks, Neighbours, NDArray[np.bool_]] | None:
+        """Look at held-out objects again, and learn whom to look at and what to make of it.
+
+        Returns their neighbours, and for which of them these decide; None where the measure cannot
+        compare training objects.
+        """
         measure, m = self._measure(), len(self.landmarks_)
         wanted = np.union1d(np.union1d(known.indices, sample.indices), self.landmarks_)
         objects = data.take(wanted, measure).objects
         if not measure.comparable(objects):
-            return looks
+            return None
         pairs = self._comparing(measure).pairs(objects)
         own = np.searchsorted(wanted, known.indices)
         places = np.searchsorted(wanted, sample.indices)
@@ -339,54 +357,4 @@ class KreinClassifier(LandmarkClassifier):
         self.known_ = known
         N = data.survey().n_objects
         self.known_objects_ = measure.keep(take(objects, own), known.indices, N)
-        return looks
-
-    # -- from objects to log-probabilities, which take the place of values to the landmarks -----
-
-    def _map_new(
-        self,
-        X: Any,
-        function: Callable[[Array], NDArray[Any]],
-        shape: tuple[int, ...],
-        dtype: Any = np.float64,
-    ) -> Any:
-        check_is_fitted(self)
-        measure = self._measure()
-        counter = self.__dict__.setdefault("_last_call", Counter())
-        counter.reset()
-        return map_objects(
-            self._validated(X, measure, reset=False),
-            LookTwice(
-                self._columns(measure),
-                self._known_columns(measure),
-                self.known_,
-                self.looks_,
-                function,
-                counter,
-            ),
-            measure=measure,
-            block_rows=block_rows(measure, len(self.landmarks_)),
-            shape=shape,
-            dtype=dtype,
-            n_jobs=self.n_jobs,
-        )
-
-    def _known_columns(self, measure: Measure) -> LandmarkColumns:
-        """Return the known objects that new ones may be compared with."""
-        indices = NO_ROWS if self.known_ is None else self.known_.indices
-        return LandmarkColumns(
-            measure,
-            self.known_objects_,
-            indices,
-            NO_ROWS,
-            np.empty((0, len(indices))),
-            self.symmetrize,
-            self.cache,
-            self.n_jobs,
-        )
-
-    def _scores(self, log_proba: Array) -> Array:
-        return log_proba
-
-    def _log_probabilities(self, log_proba: Array) -> Array:
-        return log_proba
+        return looks, near, again

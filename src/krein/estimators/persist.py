@@ -16,9 +16,11 @@ from ..core.convert import LandmarkCentre
 from ..core.embedding import Embedding
 from ..core.fisher import LinearDiscriminant
 from ..core.heads import LinearHead, PCVMHead, QuadraticHead
+from ..core.labelsets import LabelReference
 from ..core.looks import TwoLooks
 from ..core.meb import Ball
 from ..core.moments import ClassMoments
+from ..core.novelty import NoveltyReference
 from ..core.nystrom import LandmarkBasis
 from ..core.quadratic import QuadraticDiscriminant
 from ..core.space import LandmarkSpace
@@ -45,12 +47,14 @@ _VALUES: dict[str, type] = {
         Embedding,
         GivenColumns,
         KnownObjects,
+        LabelReference,
         LandmarkBasis,
         LandmarkCentre,
         LandmarkSet,
         LandmarkSpace,
         LinearDiscriminant,
         LinearHead,
+        NoveltyReference,
         PCVMHead,
         QuadraticDiscriminant,
         QuadraticHead,

@@ -1,0 +1,267 @@
+"""What a model of two looks says of new objects: labels, novelty, sets of labels, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..compare.pairs import Counter, block_rows
+from ..core.checks import Array, Indices
+from ..core.family import Codes
+from ..core.labelsets import LabelReference, log_odds
+from ..core.looks import Neighbours, TwoLooks
+from ..core.novelty import NoveltyReference, novelty_scores
+from ..data.chunk import LandmarkColumns
+from ..data.opening import map_objects
+from ..measures import Measure
+from .answers import Assess, Explained, Novelty, OfLogProba, Sets
+from .base import NO_ROWS
+from .classifier import LandmarkClassifier
+from .heads import HeldOut
+from .secondlook import Answer, KnownObjects, LookTwice
+
+
+class TwoLookClassifier(LandmarkClassifier):
+    """Both looks at new objects; a subclass learns them."""
+
+    neighbours: int
+    novel_below: float
+    ambiguous_below: float
+
+    looks_: TwoLooks
+    known_: KnownObjects | None
+    known_objects_: Any
+    landmark_codes_: Codes
+    landmark_names_: NDArray[np.str_] | None
+    known_names_: NDArray[np.str_] | None
+    novelty_reference_: NoveltyReference
+    label_reference_: LabelReference
+    baseline_: Array
+
+    @property
+    def last_comparisons_(self) -> int:
+        """Comparisons that the last call on objects in memory took."""
+        check_is_fitted(self)
+        return self._last_call.compared
+
+    def novelty(self, X: Any) -> Any:
+        """Return the p-value of each object: small where it is like none of the classes.
+
+        How far the object is from the three nearest of all that it is compared with, ranked among
+        the same number for held-out training objects with the same predicted label. Of objects
+        that are drawn like the training objects, a share of at most t has a p-value of t or less.
+        Every object takes the second look, which costs up to `neighbours` comparisons more.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, divergence=0.3, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X[:-1], y[:-1])
+        >>> p = clf.novelty([X[-1], "GSGSGSGSGSGSGSGSGSGSGSGS"])
+        >>> bool(p[0] > 0.05), bool(p[1] < 0.01)
+        (True, True)
+        """
+        self._n_classes()
+        return self._answers(X, self._novelty(), (), everyone=True)
+
+    def assess(self, X: Any) -> Any:
+        """Return label, probabilities, novelty and status of each object, in one pass.
+
+        The status is "novel" where the p-value of `novelty` is at most `novel_below`, else
+        "ambiguous" where no class reaches the probability `ambiguous_below`, else "known".
+
+        Returns
+        -------
+        structured array (n,) with fields `label`, `probabilities`, `novelty` and `status`
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, divergence=0.3, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X, y)
+        >>> clf.assess(["GSGSGSGSGSGSGSGSGSGSGSGS"])["status"]
+        array(['novel'], dtype='<U9')
+        """
+        self._n_classes()
+        assess = Assess(self._novelty(), self.classes_, self.ambiguous_below, self.novel_below)
+        return self._answers(X, assess, (), assess.dtype, everyone=True)
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = True) -> Any:
+        """Return which labels cannot be ruled out (n, C), in the order of `classes_`.
+
+        The true label is among them for a share of about `coverage` of objects like the training
+        objects. A set may hold several labels, and none where no label fits.
+
+        Parameters
+        ----------
+        X : objects
+        coverage : float, default=0.9
+            Between 0 and 1.
+        by_class : bool, default=True
+            Reach the coverage within each class, where it has at least 100 held-out objects;
+            smaller classes share theirs. Otherwise reach it over all objects, with smaller sets.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X[:-1], y[:-1])
+        >>> sets = clf.predict_set(X[-1:], coverage=0.99)
+        >>> y[-1] in clf.classes_[sets[0]]
+        True
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage is a share between 0 and 1; got {coverage!r}")
+        shape = (self._n_classes(),)
+        sets = Sets(self.label_reference_, coverage, by_class)
+        return self._answers(X, sets, shape, np.bool_)
+
+    def explain(self, X: Any, n: int = 3) -> Any:
+        """Return for each object why it got its label: an array of `Explanation`.
+
+        Each holds the `n` nearest known objects with the value of the measure, and what each
+        landmark contributed to the log-odds of the label against the runner-up.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X[:-1], y[:-1])
+        >>> why = clf.explain(X[-1:])[0]
+        >>> bool(all(near.label == why.label for near in why.nearest))
+        True
+        >>> total = why.baseline + why.contributions.sum() + why.evidence
+        >>> bool(abs(total - why.score) < 1e-9)
+        True
+        """
+        if n != int(n) or n < 1:
+            raise ValueError(f"n is a whole number, at least 1; got {n!r}")
+        self._n_classes()
+        known = NO_ROWS if self.known_ is None else self.known_.indices
+        explained = Explained(
+            self._novelty(),
+            self.looks_,
+            self.classes_,
+            self.baseline_,
+            (self.landmarks_, known),
+            (self.landmark_names_, self.known_names_),
+            n,
+        )
+        return self._answers(X, explained, (), object, everyone=True)
+
+    def name_objects(self, names: Any) -> Self:
+        """Keep the names of the training objects, one for each in order: `explain` gives them.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> words, labels = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+        >>> clf = KreinClassifier("levenshtein").fit(words, labels).name_objects(words)
+        >>> clf.explain(["louse"], n=2)[0].nearest[1].name
+        'mouse'
+        """
+        self._n_classes()
+        names = np.asarray(names, dtype=np.str_)
+        if names.shape != (self.n_objects_,):
+            raise ValueError(
+                f"one name for each of {self.n_objects_} objects is wanted; got {names.shape}"
+            )
+        self.landmark_names_ = names[self.landmarks_]
+        self.known_names_ = None if self.known_ is None else names[self.known_.indices]
+        return self
+
+    # -- how ------------------------------------------------------------------------------------
+
+    def _refer_to(
+        self, sample: HeldOut, log_proba: Array, near: Neighbours, each: Array | None
+    ) -> None:
+        """Keep what held-out objects scored, as the reference of new ones.
+
+        `log_proba` (n, C) are theirs after both looks, unbounded; `each` (C,) the class weights,
+        which say what errors cost and not how many objects there are.
+        """
+        C, codes, weights = len(self.classes_), sample.codes, sample.weights
+        if weights is not None and each is not None:
+            weights = weights / each[codes]
+        kind = self.space_.kind
+        scores = novelty_scores(near.apart, kind)
+        self.novelty_reference_ = NoveltyReference(scores, log_proba.argmax(axis=1), weights, C)
+        odds = log_odds(log_proba)[np.arange(len(codes)), codes]
+        self.label_reference_ = LabelReference(odds, codes, weights, C)
+        V = sample.values
+        mean = np.average(V**2 if kind == "dissimilarity" else V, axis=0, weights=weights)
+        self.baseline_ = np.sqrt(mean) if kind == "dissimilarity" else mean
+
+    def _novelty(self) -> Novelty:
+        return Novelty(self.space_.kind, self.landmark_codes_, self.novelty_reference_)
+
+    def _answers(
+        self,
+        X: Any,
+        function: Callable[[Answer], NDArray[Any]],
+        shape: tuple[int, ...],
+        dtype: Any = np.float64,
+        *,
+        everyone: bool = False,
+    ) -> Any:
+        """Return `function(answer)` of new objects, as `_map_new` does."""
+        check_is_fitted(self)
+        measure = self._measure()
+        counter = self.__dict__.setdefault("_last_call", Counter())
+        counter.reset()
+        return map_objects(
+            self._validated(X, measure, reset=False),
+            LookTwice(
+                self._columns(measure),
+                _known_columns(self, measure),
+                self.known_,
+                self.looks_,
+                function,
+                counter,
+                everyone,
+            ),
+            measure=measure,
+            block_rows=block_rows(measure, len(self.landmarks_)),
+            shape=shape,
+            dtype=dtype,
+            n_jobs=self.n_jobs,
+        )
+
+    def _map_new(
+        self,
+        X: Any,
+        function: Callable[[Array], NDArray[Any]],
+        shape: tuple[int, ...],
+        dtype: Any = np.float64,
+    ) -> Any:
+        # log-probabilities take the place of values to the landmarks
+        return self._answers(X, OfLogProba(function), shape, dtype)
+
+    def _scores(self, log_proba: Array) -> Array:
+        return log_proba
+
+    def _log_probabilities(self, log_proba: Array) -> Array:
+        return log_proba
+
+
+def _known_columns(model: TwoLookClassifier, measure: Measure) -> LandmarkColumns:
+    """Return the known objects that new ones may be compared with."""
+    indices: Indices = NO_ROWS if model.known_ is None else model.known_.indices
+    return LandmarkColumns(
+        measure,
+        model.known_objects_,
+        indices,
+        NO_ROWS,
+        np.empty((0, len(indices))),
+        model.symmetrize,
+        model.cache,
+        model.n_jobs,
+    )
