@@ -197,7 +197,10 @@ def _file(unit: Unit, data: Data, plan: Plan) -> Path:
 def code_digest() -> str:
     """Return a digest of the code that a result depends on: krein and the harness."""
     root, here = Path(krein.__file__).parent, Path(__file__).parent
-    files = [*sorted(root.rglob("*.py")), *(here / f"{n}.py" for n in ("methods", "baselines"))]
+    files = [
+        *sorted(root.rglob("*.py")),
+        *(here / f"{n}.py" for n in ("methods", "baselines", "ikfd")),
+    ]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())

@@ -5,11 +5,10 @@
   the same fold, or `kmeans@C`, `random@C`, at as many as there are classes;
 - solver: `paper` or `ours`; a further word, `calibrated`, asks for a temperature.
 
-The paper's iKFD has a pseudo-inverse where ours shrinks the covariance, one class against the rest
-where ours has one model of all, and a bias half-way between the means. Its pseudo-inverse is taken
-here in the coordinates B, in the paper in the columns k(x): where the scatter is singular, as in
-the dense case, the two differ. Its PCVM cuts off the weights that the M-step makes negative, one
-class against the rest. Both get the same landmarks, chosen once a fold.
+The paper's iKFD (`ikfd`) has a ridge where ours shrinks the covariance, one class against the rest
+where ours has one model of all, and a bias half-way between the means. Its PCVM starts from the
+labels, cuts off the weights that the M-step makes negative, and takes one class against one other.
+Both get the same landmarks, chosen once a fold.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from krein.core.smss import margin, margin_low_rank, smss
 from krein.landmarks import get_rule
 
 from .baselines import BASELINES
+from .ikfd import PublishedIKFD
 from .sets import Data, Indices, Labels
 
 SOLVERS = ("paper", "ours")
@@ -96,11 +96,10 @@ def build(method: str, data: Data, landmarks: Any, seed: int) -> BaseEstimator:
         "random_state": seed,
     }
     if family == "ikfd":
-        published = {"shrinkage": 0, "multiclass": "ovr", "priors": "uniform"}
-        own = {"calibrate": "calibrated" in extra}
-        return IKFD(**common, **(published if who == "paper" else own))
-    published = {"solver": "paper", "multiclass": "ovr"}
-    return PCVM(**common, **(published if who == "paper" else {}))
+        if who == "paper":
+            return PublishedIKFD(**common, multiclass="ovr", priors="uniform")
+        return IKFD(**common, calibrate="calibrated" in extra)
+    return PCVM(**common, **({"solver": "paper"} if who == "paper" else {}))
 
 
 def fit_input(method: str, data: Data, train: Indices, test: Indices) -> tuple[Any, Any]:

@@ -14,6 +14,7 @@ LONGEST_FILE = 350
 MOST_METHODS = 10
 
 FACADES = {
+    "KreinClassifier": "the front door",
     "LandmarkClassifier": "what all classifiers share with scikit-learn",
     "Measure": "the protocol of measures, as users subclass it",
     "Given": "a measure, with all of the protocol",
@@ -23,9 +24,9 @@ FACADES = {
 
 # Road: modules beside core/, which holds the mathematics, one algorithm per file.
 WALKS = {
-    "fit in memory": (18, 35),
-    "fit from a file": (24, 41),
-    "fit on Dask": (24, 41),
+    "fit in memory": (18, 37),
+    "fit from a file": (24, 43),
+    "fit on Dask": (24, 43),
     "predict_proba": (10, 12),
 }
 """Modules at most: on the road, and in all."""

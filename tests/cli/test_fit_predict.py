@@ -105,7 +105,7 @@ def test_a_bad_object_names_file_line_and_name_and_leaves_no_file(files, model, 
         assert code == 1
         assert err.startswith("krein: error: new.fasta, line 41, sequence 'bad1': contains '1' at ")
         assert err.count("\n") == 1
-    assert "krein fit --measure-param unknown=X" in err
+    assert "krein fit --measure-param unknown_letters=X" in err
     code, out, _ = run("predict", "model.krein", input=">a\n1\n")
     assert (code, out) == (1, "")
     assert (files / "kept.csv").read_text() == "old"
@@ -244,3 +244,22 @@ def test_long_texts_are_compared_by_compression(files, run):
     code, out, err = run("fit", "texts.csv", "-o", "m.krein")
     assert code == 0, err
     assert "compression, for these are long texts" in out
+
+
+def test_an_answer_is_the_deepest_rank_that_is_probable_enough(files, run):
+    text = (files / "words.csv").read_text().replace(",en", ",west;en").replace(",de", ",west;de")
+    (files / "paths.csv").write_text(text)
+    assert run("fit", "paths.csv", "--labels", "language", "-o", "m.krein")[0] == 0
+    (files / "new.txt").write_text("house\nzzzz\n")
+    code, out, err = run(
+        "predict", "m.krein", "new.txt", "--label-ranks", ";", "--rank-above", "0.999999"
+    )
+    assert code == 0, err
+    heading, *rows = [line.split(",") for line in out.splitlines()]
+    for row in rows:
+        told = dict(zip(heading, row, strict=True))
+        sure = float(told["probability"]) >= 0.999999
+        expected = (told["label"], "2") if sure else ("west", "1")
+        assert (told["rank_label"], told["rank"]) == expected
+        assert float(told["rank_probability"]) >= 0.999999  # which is what was asked for
+    assert run("predict", "m.krein", "new.txt", "--label-ranks", "")[0] == 1

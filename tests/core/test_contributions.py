@@ -36,7 +36,7 @@ def log_odds(head, V, c, r):
 
 def test_they_sum_to_the_score(model):
     clf, V, _ = model
-    looks, base = clf.looks_, clf.baseline_
+    looks, base = clf.looks_, clf.reference_.baseline
     for v in V:
         for c, r in ((0, 1), (1, 0)):
             start, parts = head_contributions(looks.heads, looks.first, v, base, c, r)
@@ -50,7 +50,7 @@ def test_they_sum_to_the_score(model):
 def test_they_are_integrals_of_the_gradient_along_the_line(model):
     """By 200 differences on the line, in the coordinates that each head is a function of."""
     clf, V, is_distance = model
-    v, base = V[0], clf.baseline_
+    v, base = V[0], clf.reference_.baseline
     t = (np.arange(200) + 0.5) / 200
     for head in clf.looks_.heads[:2]:
         power = 2 if is_distance else 1
@@ -69,7 +69,7 @@ def test_they_are_integrals_of_the_gradient_along_the_line(model):
 
 def test_an_object_at_the_baseline_is_explained_by_nothing(model):
     clf, _, _ = model
-    looks, base = clf.looks_, clf.baseline_
+    looks, base = clf.looks_, clf.reference_.baseline
     start, parts = head_contributions(looks.heads, looks.first, base.copy(), base, 1, 0)
     np.testing.assert_array_equal(parts, 0)
     assert np.isfinite(start)
@@ -77,7 +77,7 @@ def test_an_object_at_the_baseline_is_explained_by_nothing(model):
 
 def test_of_two_classes_near_the_baseline_the_chord_is_the_tangent(model):
     clf, V, _ = model
-    looks, base = clf.looks_, clf.baseline_
+    looks, base = clf.looks_, clf.reference_.baseline
     for size in (1e-5, 1e-9, 1e-12, 1e-15):
         v = base * (1 + size * np.sign(V[0]))
         start, parts = head_contributions(looks.heads, looks.first, v, base, 1, 0)

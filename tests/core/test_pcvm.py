@@ -8,6 +8,7 @@ from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.posterior import Posterior, signs
 from krein.core.pcvm.prior import FixedPrecision, GammaPrior
 from krein.core.pcvm.probit import Probit
+from krein.core.pcvm.prune import prune_pcvm
 from krein.core.pcvm.rows import Rows
 from krein.core.pcvm.softmax import Softmax
 
@@ -208,3 +209,21 @@ def test_class_without_weight_is_named():
 def test_basis_and_labels_must_match():
     with pytest.raises(ValueError, match="4 basis functions but 3 classes"):
         fit_pcvm(Rows(np.eye(4), np.array([0, 1, 0, 1])), np.array([0, 0, 1]))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_extreme_units_change_nothing_or_are_refused(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = np.digitize(X[:, 0], [0.0, 0.8][: n_classes - 1])
+    K = np.exp(-((X[:, None] - X[None, :10]) ** 2).sum(-1))
+    rows, basis = Rows(K, y), y[:10]
+    pruned = prune_pcvm(rows, basis, None, fit_pcvm(rows, basis), prior=GammaPrior()).fit
+    for unit in (2.0**-450, 2.0**450):
+        other = Rows(unit * K, y)
+        found = prune_pcvm(other, basis, None, fit_pcvm(other, basis), prior=GammaPrior()).fit
+        np.testing.assert_array_equal(found.kept, pruned.kept)
+        np.testing.assert_allclose(found.scores(unit * K), pruned.scores(K), rtol=1e-6)
+    for unit in (1e-160, 1e160):
+        with pytest.raises(ValueError, match="multiply the values of the measure"):
+            fit_pcvm(Rows(unit * K, y), basis)

@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm.laplace import (
-    Candidate,
-    choose_scale,
-    compare,
-    laplace_approximation,
-    leave_one_out,
-)
+from krein.core.pcvm.covariance import score_covariance
+from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.prior import FixedPrecision, GammaPrior
 from krein.core.pcvm.probit import curvature
@@ -51,8 +46,8 @@ def test_surroundings_are_the_same_through_a_basis(n_classes):
     wide = np.column_stack([np.eye(30), np.zeros((30, 5))])
     other = fit_pcvm(rows, np.r_[y[:30], y[:5]], wide)
     np.testing.assert_allclose(
-        laplace_approximation(rows, fit).variance(K),
-        laplace_approximation(rows, other, wide).variance(K),
+        score_covariance(rows, fit).exact.of(K),
+        score_covariance(rows, other, wide).exact.of(K),
         rtol=1e-4,
     )
 
@@ -61,15 +56,15 @@ def test_variance_of_a_score_is_that_of_laplace():
     K, y = _rings(2, m=10)
     rows = Rows(K, y, np.linspace(0.5, 2, len(y)))
     fit = fit_pcvm(rows, y[:10])
-    near = laplace_approximation(rows, fit)
+    near = score_covariance(rows, fit)
     on = np.flatnonzero(fit.weights[:, 0])
     T = np.column_stack([K[:, on], np.ones(len(K))])
     weights = rows.weight * curvature((2 * y - 1) * fit.scores(K)[:, 0])
     H = (T * weights[:, None]).T @ T
     deviation = fit.scaled[on, 0] / fit.weights[on, 0]
-    H[np.arange(len(on)), np.arange(len(on))] += fit.precision[on, 0] * deviation**2
+    H[np.arange(len(on)), np.arange(len(on))] += fit.curvature[on, 0] * deviation**2
     expected = np.einsum("ni,ij,nj->n", T, np.linalg.inv(H), T)
-    np.testing.assert_allclose(near.variance(K)[:, 0], expected, rtol=1e-3)
+    np.testing.assert_allclose(near.exact.of(K)[:, 0], expected, rtol=1e-3)
 
 
 def test_a_model_is_no_better_than_itself():

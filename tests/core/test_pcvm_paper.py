@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
-from krein.core.pcvm.published import DIVERGED, _LowRank, _run, fit_published, fit_published_nystrom
+from krein.core.pcvm.published import (
+    DIVERGED,
+    _LowRank,
+    _run,
+    fit_published,
+    fit_published_nystrom,
+    fit_published_pairs,
+    pair_log_shares,
+)
 
 
 def _two_clouds(seed, N=60):
@@ -50,3 +59,40 @@ def test_weights_that_grow_without_bound_end_the_run_before_they_overflow():
     assert not fit.converged
     assert 5 < fit.n_iter <= np.log10(DIVERGED)
     assert not fit.weights.any()
+
+
+def _clouds(seed, n_classes=4, N=160, noise=0.7):
+    rng = np.random.default_rng(seed)
+    y = np.arange(N) % n_classes
+    X = 2 * rng.normal(size=(n_classes, 4))[y] + noise * rng.normal(size=(N, 4))
+    return np.exp(-0.1 * ((X[:, None] - X[None]) ** 2).sum(-1)), y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_starts_from_the_labels(seed):
+    """From random weights the first latent variables are noise, and most basis functions go."""
+    K, y = _clouds(seed)
+    found = fit_published_pairs(K[:, :30], K[:30, :30], y, 4, np.random.default_rng(seed))
+    T = np.linalg.pinv(K[:30, :30]) @ (K[:, :30].T @ found.weights)
+    predicted = pair_log_shares(K[:, :30] @ T + found.bias, 4).argmax(axis=1)
+    assert np.mean(predicted == y) > 0.8
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_the_unit_of_the_kernel_does_not_matter(unit, low_rank):
+    K, y = _clouds(0)
+    scores = []
+    for factor in (1.0, unit):
+        A = factor * (K[:, :30] if low_rank else K)
+        W = A[:30] if low_rank else None
+        found = fit_published_pairs(A, W, y, 4, np.random.default_rng(0))
+        scores.append(factor * K @ found.weights + found.bias)
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-5, atol=1e-5)
+
+
+def test_pairs_of_two_classes_are_the_probit_itself():
+    Z = np.linspace(-3, 3, 7)[:, None]
+    S = pair_log_shares(Z, 2)
+    P = np.exp(S) / np.exp(S).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(P[:, 1], ndtr(Z[:, 0]))

@@ -124,8 +124,8 @@ def test_weights_count_objects_and_class_weights_do_not(fitted):
     D = distances(X[:400], X[:400])
     plain = KreinClassifier("precomputed-distance").fit(D, y[:400])
     costly = KreinClassifier("precomputed-distance", class_weight={0: 5.0}).fit(D, y[:400])
-    w = costly.novelty_reference_.weights
-    assert plain.novelty_reference_.weights is None
+    w = costly.reference_.novelty.weights
+    assert plain.reference_.novelty.weights is None
     assert w is None or np.ptp(w) == 0
 
 
@@ -183,7 +183,7 @@ def test_landmarks_named_first_matter_most():
 
     def scores(which):
         V = D.copy()
-        np.put_along_axis(V, which, clf.baseline_[which], axis=1)
+        np.put_along_axis(V, which, clf.reference_.baseline[which], axis=1)
         P = clf.looks_.unbounded(clf.looks_.opinions(V), None, np.zeros(len(V), dtype=bool))
         rows = np.arange(len(V))
         return (P[rows, label] - P[rows, other]).mean()

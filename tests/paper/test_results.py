@@ -6,7 +6,7 @@ import pytest
 from paper.folds import FIELDS, write
 from paper.measured import Measured
 from paper.results import assemble, missed_section, ours_section, reached_section
-from paper.sections import table6_section
+from paper.sections import algorithm_section, table6_section
 
 
 def rows(name, method, accuracies, **more):
@@ -91,6 +91,19 @@ def test_missed_figures_are_named():
     text = missed_section(data)
     assert "Of 2 published figures" in text
     assert "92.00 ± 4.83" in line(text, "SIM2")
+
+
+def test_what_the_published_algorithms_reach():
+    data = Measured(
+        rows("protein", "ikfd:all:paper", [98, 100])
+        + rows("gesture", "pcvm:meb:paper", [80, 82])
+        + rows("gesture", "pcvm:kmeans:ours", [99, 99])  # not theirs
+        + rows("peptides", "pcvm:meb:paper", [99, 99])  # not published
+    )
+    text = algorithm_section(data)
+    assert "reach 1 of the 2 published figures" in text
+    assert "98.12 ± 3.22" in line(text, "| protein |", "**yes**")
+    assert "no, 3.31 below" in line(text, "| gesture |", "Ny-PCVM (MEB)")
 
 
 def test_speed_up_is_dense_by_low_rank():

@@ -70,9 +70,9 @@ def command(
 ) -> None:
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
-    DATA is FASTA, FASTQ, CSV, TSV, Parquet, .ts, .npy, .npz, .mat or lines of text, packed by gzip
-    or xz or not; - is standard input. A large file is read in pieces, as often as needed: it may be
-    larger than the memory.
+    DATA is FASTA, FASTQ, CSV, TSV, JSON lines, Parquet, .ts, .npy, .npz, .mat or lines of text,
+    packed by gzip or xz or not; - is standard input. A large file is read in pieces, as often as
+    needed: it may be larger than the memory.
 
     \b
       krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein

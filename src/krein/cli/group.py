@@ -104,6 +104,8 @@ class Group(click.Group):
         extra["standalone_mode"] = False
         with _watched_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
+            # of a matrix the commands themselves say that, in terms of their own options
+            warnings.filterwarnings("ignore", "This looks like a matrix of")
             sys.exit(self._run(*args, **extra))
 
     def _run(self, *args: Any, **extra: Any) -> int:

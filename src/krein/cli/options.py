@@ -12,7 +12,7 @@ Function = Callable[..., Any]
 
 RULES = ("meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
 FORMATS = (
-    "fasta", "fastq", "csv", "tsv", "lines", "parquet", "npy", "npz", "mat", "ts",
+    "fasta", "fastq", "csv", "tsv", "jsonl", "lines", "parquet", "npy", "npz", "mat", "ts",
     "vectors", "series", "matrix",
 )  # fmt: skip
 
@@ -60,7 +60,8 @@ def reading(function: Function) -> Function:
                 "--objects",
                 metavar="COLUMN",
                 help="Column that holds the objects, by name or number from 1 (several, separated "
-                "by commas, make vectors); or the array of an .npz or .mat file.",
+                "by commas, make vectors); or the field of JSON lines, or the array of an .npz or "
+                ".mat file.",
             ),
             click.option(
                 "--names", metavar="COLUMN", help="Column (or array) that holds their names."
@@ -86,8 +87,9 @@ def labelling(function: Function) -> Function:
             click.option(
                 "--labels",
                 metavar="COLUMN|FILE",
-                help="Column (or array) of labels; or a file: a CSV of name and label, or one "
-                "label a line in the order of the objects.",
+                help="Column (or array) of labels; or a file: a table of names and labels "
+                "(FILE:COLUMN where it has more columns), or one label per line in the order of "
+                "the objects. Sequences go by identifier, accession or entry name.",
             ),
             click.option(
                 "--label-pattern",

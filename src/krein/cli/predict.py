@@ -51,6 +51,20 @@ REJECTED = 5
     "objects are read, for the limit is known only then.",
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
+@click.option(
+    "--label-ranks",
+    metavar="SIGN",
+    help="Labels are paths of ranks, joined by this sign: add the deepest rank that is probable "
+    "enough, with its probability.",
+)
+@click.option(
+    "--rank-above",
+    type=options.Share(0.5, 1, min_open=True),
+    default=0.9,
+    show_default=True,
+    metavar="P",
+    help="How probable that rank must be.",
+)
 @options.reading
 @click.option("--jobs", type=options.JOBS, help="Workers; by default all processors.")
 def command(
@@ -61,6 +75,8 @@ def command(
     reject_below: float | None,
     coverage: float | None,
     top: int | None,
+    label_ranks: str | None,
+    rank_above: float,
     jobs: int | None,
     **reading: Any,
 ) -> None:
@@ -78,10 +94,12 @@ def command(
         raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
     check_target(output, reads=(model, new))
     predictor = Predictor(model, top, jobs)
+    if label_ranks is not None:
+        predictor.answer_by_rank(label_ranks, rank_above)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
     rows = predictor.rows(source, reject_below)
-    how = _row_format(output, row_format)
+    how = _row_format(output, row_format, source)
     with writing(output) as file:
         writer = RowWriter(file, predictor.columns, how)
         if coverage is None:
@@ -116,11 +134,22 @@ class Predictor:
         self.model.n_jobs = jobs
         self.classes = [str(label) for label in self.model.classes_.tolist()]
         self.top = min(top or 0, len(self.classes))
+        self.ranks: Any = None  # with the probability that an answer needs
         self.columns = [
             "name", "label", "probability", "runner_up", "runner_up_probability", "rejected",
         ]  # fmt: skip
         for k in range(2, self.top + 1):
             self.columns += [f"label_{k}", f"probability_{k}"]
+
+    def answer_by_rank(self, separator: str, above: float) -> None:
+        """Add the deepest rank above a probability to every row."""
+        from ..core.ranks import Ranks
+
+        try:
+            self.ranks = Ranks.of(self.classes, separator), above
+        except ValueError as error:
+            raise DataError(f"--label-ranks: {error}") from error
+        self.columns += ["rank_label", "rank_probability", "rank"]
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, as the kind that the model was fitted to."""
@@ -145,7 +174,7 @@ class Predictor:
         with _counting() as count, warnings.catch_warnings():
             # the columns have been matched by their names already
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for chunk in source.chunks(CHUNK):
+            for chunk in source.arriving(CHUNK):
                 try:
                     P = self.model.predict_proba(chunk.objects)
                 except (ValueError, TypeError) as error:
@@ -171,6 +200,10 @@ class Predictor:
                     for k in range(1, self.top):
                         row += [ranked[k], p[k]]
                     rows.append(row)
+                if self.ranks is not None:
+                    ranks, above = self.ranks
+                    for row, node, p, rank in zip(rows, *ranks.deepest(P, above), strict=True):
+                        row += [node, float(p), int(rank)]
                 yield rows
                 count(len(rows))
 

@@ -234,47 +234,6 @@ class Pairs:
         self.stored.store(values, rows, cols)
         return values
 
-    def each(self, rows: Indices, cols: Indices) -> Array:
-        """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, shared out."""
-        values = np.empty(cols.shape)
-        size = self.block_rows(cols.shape[1])
-        size = max(1, min(size, -(-len(rows) // (4 * self.workers))))
-
-        def run(start: int) -> None:
-            part = slice(start, start + size)
-            values[part] = self._each(rows[part], cols[part])
-
-        with progress(values.size, "looking again", self.verbose) as shown:
-            for _ in in_order(run, range(0, len(rows), size), self.workers):
-                shown.advance(size * cols.shape[1])
-        return values
-
-    def _each(self, rows: Indices, cols: Indices) -> Array:
-        """Return one block of `each`, counted, in the calling thread."""
-        found = self.stored.load(rows, cols)
-        if found is not None:
-            self.counter.add(reused=found.size)
-            return found
-        A, (used, places) = take(self.objects, rows), np.unique(cols, return_inverse=True)
-        B, places = take(self.others, used), places.reshape(cols.shape)
-        try:
-            values = self._evaluate_each(A, B, places, False)
-            if self.symmetrize:
-                values = (values + self._evaluate_each(A, B, places, True)) / 2
-            check_finite(self.measure, values)
-        except PairError as error:
-            col = int(cols[error.row, error.col])
-            raise PairError(int(rows[error.row]), col, error.reason) from error
-        self.counter.add(compared=values.size * (2 if self.symmetrize else 1))
-        self.stored.store(values, rows, cols)
-        return values
-
-    def _evaluate_each(self, A: Objects, B: Objects, places: Indices, swapped: bool) -> Array:
-        compare = compare_each_swapped if swapped else compare_each
-        if self.workers > 1 and not self.measure.releases_gil:
-            return in_process(compare, self.measure, A, B, places, workers=self.workers)
-        return compare(self.measure, A, B, places)
-
     def _evaluate(self, rows: Indices, cols: Indices, swapped: bool) -> Array:
         if self.evaluate is not None:
             return self.evaluate(rows, cols, swapped)
@@ -380,16 +339,3 @@ def with_known(
 def compare_block(measure: Measure, A: Objects, B: Objects) -> Array:
     """Return the values of A × B: what another process is asked for."""
     return measure.block(A, B)
-
-
-def compare_each(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
-    """Return the values of each of A with some of B: what another process is asked for."""
-    return measure.each(A, B, places)
-
-
-def compare_each_swapped(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
-    """Return the values the other way round: some of B, each with one of A."""
-    values = np.empty(places.shape)
-    for i, row in enumerate(places):
-        values[i] = measure.block(take(B, row), take(A, np.array([i])))[:, 0]
-    return values

@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from ..compare.each import compare_each
 from ..compare.pairs import Array, Indices, Pairs, averages, open_cache, with_known
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import Objects
@@ -192,7 +193,7 @@ class LandmarkColumns:
         """Return the values (n, k) of the objects at `places` of the chunk, each with its own k."""
         pairs = self._pairs(chunk)
         with self._naming(chunk, "known object"):
-            values = pairs.each(places, columns)
+            values = compare_each(pairs, places, columns)
         return Counted(values, len(places), pairs.counter.compared, pairs.counter.reused)
 
     def _pairs(self, chunk: Chunk) -> Pairs:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,9 +22,10 @@ from ..core.checks import Array, Indices
 from ..core.space import LandmarkSpace
 from ..core.spectrum import Signature
 from ..data.chunk import Chunk, LandmarkColumns
-from ..data.opening import in_memory, map_objects
+from ..data.opening import in_memory, is_empty, map_objects
 from ..landmarks import Selection
 from ..measures import Measure, get_measure
+from ..measures.frames import refuse_masked
 from .selection import LandmarkSet
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
@@ -77,6 +78,8 @@ class LandmarkEstimator(BaseEstimator):
     verbose: int
     random_state: Any
 
+    measure_: Measure
+    """The measure, with what the training objects decided."""
     space_: LandmarkSpace
     landmarks_: Indices
     landmark_objects_: Any
@@ -101,12 +104,46 @@ class LandmarkEstimator(BaseEstimator):
 
         save(self, path)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` also those of the measure, `measure_params__name`."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            if isinstance(self.measure_params, dict):
+                for name, value in self.measure_params.items():
+                    params[f"measure_params__{name}"] = value
+            if isinstance(self.measure, Measure):
+                for field in fields(self.measure):
+                    params[f"measure__{field.name}"] = getattr(self.measure, field.name)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the measure too, as a grid names them.
+
+        `measure_params__normalize=True` sets one entry of `measure_params`; where `measure` is a
+        `Measure`, `measure__normalize=True` replaces it by one with that parameter.
+        """
+        own = {name: value for name, value in params.items() if not name.startswith("measure_")}
+        own |= {name: params[name] for name in ("measure", "measure_params") if name in params}
+        super().set_params(**own)
+        for name, value in params.items():
+            owner, _, parameter = name.partition("__")
+            if name in own:
+                continue
+            if owner == "measure_params":
+                self.measure_params = {**(self.measure_params or {}), parameter: value}
+            elif owner == "measure" and isinstance(self.measure, Measure):
+                self.measure = replace(self.measure, **{parameter: value})
+            else:
+                super().set_params(**{name: value})  # says which parameters there are
+        return self
+
     def _measure(self) -> Measure:
         """Return the measure that the parameters name."""
         return get_measure(self.measure, self.measure_params)
 
     def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
         """Return X, checked as scikit-learn does where its rows are vectors or given values."""
+        refuse_masked(X)
         if not in_memory(X, measure) or measure.accepts == "objects":
             return X
         if measure.accepts == "values":
@@ -170,7 +207,9 @@ class LandmarkEstimator(BaseEstimator):
         `dask.array` for a Dask collection. `shape` and `dtype` are those of one object's result.
         """
         check_is_fitted(self)
-        measure = self._measure()
+        if is_empty(X):
+            return np.empty((0, *shape), dtype=dtype)
+        measure = self.measure_
         columns = self._columns(measure)
         return map_objects(
             self._validated(X, measure, reset=False),

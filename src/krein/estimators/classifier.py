@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
 from ..compare.pairs import block_rows
-from ..core.checks import Array
+from ..core.checks import Array, refuse_missing
 from ..core.family import ClassWeights, Codes, Family
-from ..data.chunk import is_dask
-from ..data.dataset import Dataset, Survey, encode
+from ..core.moments import ClassMoments
+from ..core.space import LandmarkSpace
+from ..data.chunk import Chunk, Counted, LandmarkColumns, is_dask
+from ..data.dataset import Dataset, FeatureBlock, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import Rule, get_rule
 from ..measures import Measure
+from ..measures.frames import refuse_masked, unframed
 from .base import LandmarkEstimator
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
@@ -103,7 +107,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def _open(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
         """Return the data set of labelled objects that X is."""
-        measure = self._measure()
+        measure = self._measure() if reset else self.measure_
         if self.multiclass not in ("joint", "ovr"):
             raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
         if in_memory(X, measure):
@@ -111,6 +115,9 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                 name = type(self).__name__
                 raise ValueError(f"{name} requires y to be passed, but the target y is None")
             X = self._validated(X, measure, reset=reset)
+            refuse_masked(y, "label")
+            y = unframed(y)
+            refuse_missing(y)
             y = column_or_1d(y, warn=True)
             if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
@@ -119,7 +126,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             sample_weight = _check_sample_weight(
                 sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
             )
-        return open_data(
+        data = open_data(
             X,
             y,
             sample_weight,
@@ -129,6 +136,8 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             verbose=self.verbose,
             symmetrize=self.symmetrize,
         )
+        self.measure_ = data.measure
+        return data
 
     def _survey(self, data: Dataset, classes: Any = None) -> Survey:
         """Look at the labels; they are refused where no class can be learned."""
@@ -165,7 +174,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def _choose(self, data: Dataset) -> LandmarkChoice:
         """Choose landmarks for this classifier, among objects of positive weight."""
-        measure = self._measure()
+        measure = self.measure_
         chosen = choose_landmarks(
             data,
             self._rule(data),
@@ -182,7 +191,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         return chosen
 
     def _block_rows(self, n_landmarks: int) -> int:
-        return block_rows(self._measure(), n_landmarks)
+        return block_rows(self.measure_, n_landmarks)
 
     def _class_weights(self) -> ClassWeights:
         """Return what the parameter says of the cost of errors on each class."""
@@ -205,3 +214,34 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 def codes_of(labels: Any, classes: NDArray[Any]) -> Codes:
     """Return the class codes of a chunk's labels."""
     return encode(np.asarray(labels), classes)
+
+
+@dataclass(frozen=True)
+class FeatureTerm:
+    """Values of a chunk, which basis functions are made of, and the moments of its coordinates."""
+
+    columns: LandmarkColumns
+    space: LandmarkSpace
+    origin: Array
+    classes: NDArray[Any]
+    class_weights: Array | None
+    by_class: bool = False  # moments class by class, of objects with their weights
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        """Compare the chunk with the landmarks."""
+        found = self.columns.values(chunk)
+        codes = codes_of(chunk.labels, self.classes)
+        weights = chunk.weights
+        if self.class_weights is not None:
+            each = self.class_weights[codes]
+            weights = each if weights is None else weights * each
+        B = self.space.coordinates(found.value)
+        moments = ClassMoments.of(
+            B,
+            codes,
+            len(self.classes),
+            origin=self.origin,
+            sample_weight=chunk.weights if self.by_class else None,
+            by_class=self.by_class,
+        )
+        return found.holding(FeatureBlock(found.value, codes, weights, moments))

@@ -152,7 +152,7 @@ class GaussianClassifier(LandmarkClassifier):
             landmarks = before.landmarks
             none = np.empty(0, dtype=np.intp)
             values = np.empty((0, len(landmarks.indices)))
-            columns = self._comparing(self._measure()).columns(data, landmarks, none, values)
+            columns = self._comparing(self.measure_).columns(data, landmarks, none, values)
             self.n_samples_seen_ += known.n_objects
         sample = CalibrationSample.empty()
         if self.calibrate:

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..compare.pairs import Counter
-from ..core.checks import Array
 from ..core.family import Priors
-from ..core.gate import looked_at
-from ..core.gaussian import FisherFamily, QuadraticFamily
-from ..core.looks import Neighbours, TwoLooks, learn_first_look, learn_second_look
-from ..core.moments import ClassMoments
+from ..core.gaussian import FisherFamily
 from ..core.nystrom import signed_eigen
-from ..core.pcvm.rows import Features, FeaturesInMemory
-from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
+from ..data.dataset import Dataset
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
-from ..measures import take
 from .base import all_or_nothing
-from .heads import HeldOut, draw_held_out, fit_heads
-from .secondlook import (
-    FAR_SHARE,
-    KnownObjects,
-    look_at_held_out,
-    nearest_landmarks,
-    remember,
-)
+from .classifier import FeatureTerm
+from .learning import KeptValues, Settings, learn
 from .selection import LandmarkChoice
-from .sizing import SizeCurve, size_curve
+from .sizing import SizeCurve
 from .twolooks import TwoLookClassifier
-from .values import FeatureTerm
 
 
 class KreinClassifier(TwoLookClassifier):
@@ -109,6 +92,8 @@ class KreinClassifier(TwoLookClassifier):
         The objects that may be candidates, and where they lie.
     known_objects_ : sequence
         Those objects, as the measure keeps them.
+    reference_ : Reference
+        What held-out training objects scored: new ones are ranked among them.
     size_curve_ : SizeCurve
         What fewer landmarks would cost and give; absent where their number was not chosen.
     signature_, eigenvalues_ : signs and values of the spectrum of the approximated kernel
@@ -201,14 +186,20 @@ class KreinClassifier(TwoLookClassifier):
             choice = self._choose(data)
             self.kernel_evaluations_ = choice.counter.compared
             self.kernel_reused_ = choice.counter.reused
-            kept, moments = self._keep_values(data, choice)
+            kept = self._keep_values(data, choice)
             try:
-                if self.n_landmarks is None and "order" in choice.selection.details:
-                    choice, kept, moments = self._choose_size(data, choice, kept, moments)
-                self._use_landmarks(choice.landmarks)
-                self._learn(data, choice, kept, moments)
+                learned = learn(data, choice, kept, self._settings())
             finally:
-                kept.close()
+                kept.features.close()
+            self._use_landmarks(learned.landmarks)
+            self.looks_, self.known_ = learned.looks, learned.known
+            self.known_objects_, self.reference_ = learned.known_objects, learned.reference
+            self.landmark_names_ = self.known_names_ = None
+            self.comparisons_ = learned.comparisons
+            if learned.curve is not None:
+                self.size_curve_ = learned.curve
+            self.kernel_evaluations_ += learned.counter.compared
+            self.kernel_reused_ += learned.counter.reused
             self._last_call = Counter()
         return self
 
@@ -241,7 +232,18 @@ class KreinClassifier(TwoLookClassifier):
             rule.set_params(n_landmarks=number)
         return rule
 
-    def _keep_values(self, data: Dataset, choice: LandmarkChoice) -> tuple[Features, ClassMoments]:
+    def _settings(self) -> Settings:
+        """Return what the parameters say of a fit."""
+        return Settings(
+            comparing=self._comparing(self.measure_),
+            priors=self._family().priors,
+            neighbours=self.neighbours,
+            price=self.price if self.n_landmarks is None else 0.0,
+            max_comparisons=self.max_comparisons,
+            max_kept=self.max_kept,
+        )
+
+    def _keep_values(self, data: Dataset, choice: LandmarkChoice) -> KeptValues:
         """Compare all objects with the landmarks, once, for all heads."""
         space, m = choice.landmarks.space, len(choice.landmarks.indices)
         each = self._class_weights().of_objects(data.survey().weights)
@@ -252,109 +254,4 @@ class KreinClassifier(TwoLookClassifier):
         self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
         self.kernel_evaluations_ += total.compared
         self.kernel_reused_ += total.reused
-        return kept, total.value
-
-    def _choose_size(
-        self, data: Dataset, choice: LandmarkChoice, kept: Features, moments: ClassMoments
-    ) -> tuple[LandmarkChoice, Features, ClassMoments]:
-        """Use as many of the landmarks as pay for their comparisons."""
-        N, C, m = self.n_objects_, len(self.classes_), len(choice.landmarks.indices)
-        measure = self._measure()
-        if not 2 * m < N <= IN_MEMORY_OBJECTS:
-            return choice, kept, moments
-        objects = data.take(np.arange(N), measure).objects
-        if not (self.neighbours and measure.comparable(objects)):
-            return choice, kept, moments
-        raw = kept.rows(np.arange(C), C)
-        values = FeaturesInMemory(raw.features(np.arange(N)), raw.y, raw.weight)
-        pairs = self._comparing(measure).pairs(objects)
-        order, priors = choice.selection.details["order"], self._family().priors
-        each = self._class_weights().of_objects(data.survey().weights)
-        weights = raw.weight if each is None or raw.weight is None else raw.weight / each[raw.y]
-        curve = size_curve(choice, order, values, weights, C, priors, pairs, self.neighbours)
-        self.size_curve_ = curve
-        self.kernel_evaluations_ += pairs.counter.compared
-        self.kernel_reused_ += pairs.counter.reused
-        n = curve.best(self.price)
-        if n == m:
-            return choice, kept, moments
-        used = np.sort(order[:n])
-        choice = choice.restricted(used)
-        kept.close()
-        kept = FeaturesInMemory(np.ascontiguousarray(values.F[:, used]), raw.y, raw.weight)
-        space = choice.landmarks.space
-        moments = QuadraticFamily(C).moments(space, space.origin(), kept.F, raw.y, weights)
-        return choice, kept, moments
-
-    def _learn(
-        self, data: Dataset, choice: LandmarkChoice, kept: Features, moments: ClassMoments
-    ) -> None:
-        """Fit the heads, and learn from held-out objects how to put them together."""
-        C, landmarks = len(self.classes_), choice.landmarks
-        sample = draw_held_out(landmarks.indices, kept, C)
-        fitted = fit_heads(choice, kept, moments, sample, self._family().priors)
-        looks = learn_first_look(fitted.heads, fitted.held_out, sample.codes, sample.weights)
-        self.known_, self.known_objects_, second = None, None, None
-        self.comparisons_ = float(len(landmarks.indices))
-        if self.neighbours:
-            known = remember(
-                kept,
-                C,
-                landmarks.indices,
-                choice.landmark_classes,
-                landmarks.space.kind,
-                self.neighbours,
-                self.max_kept,
-                looks,
-            )
-            second = self._learn_second_look(data, known, sample, looks, fitted.held_out)
-        if second is None:
-            kind, classes = landmarks.space.kind, choice.landmark_classes
-            near = nearest_landmarks(sample.values, kind, classes, sample.own_place)
-            second = looks, near, np.zeros(len(sample.codes), dtype=bool)
-        self.looks_, near, again = second
-        self.landmark_codes_ = choice.landmark_classes
-        self.landmark_names_ = self.known_names_ = None
-        each = self._class_weights().of_objects(data.survey().weights)
-        self._refer_to(sample, self.looks_.unbounded(fitted.held_out, near, again), near, each)
-
-    def _learn_second_look(
-        self,
-        data: Dataset,
-        known: KnownObjects,
-        sample: HeldOut,
-        looks: TwoLooks,
-        held_out: list[Array],
-    ) -> tuple[TwoLooks, Neighbours, NDArray[np.bool_]] | None:
-        """Look at held-out objects again, and learn whom to look at and what to make of it.
-
-        Returns their neighbours, and for which of them these decide; None where the measure cannot
-        compare training objects.
-        """
-        measure, m = self._measure(), len(self.landmarks_)
-        wanted = np.union1d(np.union1d(known.indices, sample.indices), self.landmarks_)
-        objects = data.take(wanted, measure).objects
-        if not measure.comparable(objects):
-            return None
-        pairs = self._comparing(measure).pairs(objects)
-        own = np.searchsorted(wanted, known.indices)
-        places = np.searchsorted(wanted, sample.indices)
-        near, apart = look_at_held_out(known, sample, pairs, places, own)
-        self.kernel_evaluations_ += pairs.counter.compared
-        self.kernel_reused_ += pairs.counter.reused
-        share = 1.0
-        if self.max_comparisons is not None and known.n_candidates:
-            share = min(1.0, max(0.0, (self.max_comparisons - m) / known.n_candidates))
-        looks = learn_second_look(looks, held_out, sample.codes, sample.weights, near, share)
-        if known.n_candidates == 0:  # a second look at landmarks costs nothing
-            looks = replace(looks, threshold=np.inf)
-        elif share == 1.0:
-            known = replace(known, far=float(np.quantile(apart, 1 - FAR_SHARE)))
-        confidence = np.exp(looks.first_look(held_out).max(axis=1))
-        again = looked_at(confidence, looks.threshold) | (apart > known.far)
-        weights = np.ones(len(again)) if sample.weights is None else sample.weights
-        self.comparisons_ = m + known.n_candidates * float(weights @ again / weights.sum())
-        self.known_ = known
-        N = data.survey().n_objects
-        self.known_objects_ = measure.keep(take(objects, own), known.indices, N)
-        return looks, near, again
+        return KeptValues(kept, total.value, each)

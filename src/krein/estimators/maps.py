@@ -61,6 +61,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         )
         if not isinstance(data, Memory):
             raise TypeError(f"{type(self).__name__} takes objects in memory")
+        self.measure_ = measure = data.measure
         classes = None
         data.labels = np.zeros(len(data), dtype=np.intp)
         # a target of another kind than classes says nothing about them

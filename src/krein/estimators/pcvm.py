@@ -22,14 +22,14 @@ from ..core.pcvm.model import (
     fit_landmarks,
 )
 from ..core.pcvm.powers import POWERS
+from ..core.pcvm.published import pair_log_shares
 from ..core.pcvm.rows import Features
 from ..data.dataset import Dataset
 from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
-from .classifier import LandmarkClassifier
+from .classifier import FeatureTerm, LandmarkClassifier
 from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
-from .values import FeatureTerm
 
 
 class PCVM(LandmarkClassifier):
@@ -52,7 +52,7 @@ class PCVM(LandmarkClassifier):
         linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
         "em" climbs to a mode of the posterior under the sign constraints. "paper" is the published
-        algorithm, which is known to collapse on some data; it is here for comparison.
+        algorithm, for comparison: one model for each pair of classes, whatever `multiclass` is.
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.
     sparse : bool or None, default=None
@@ -77,7 +77,8 @@ class PCVM(LandmarkClassifier):
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
-        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class.
+        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class
+        (one for each pair of classes with solver="paper").
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
@@ -168,7 +169,12 @@ class PCVM(LandmarkClassifier):
         """
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            self._survey(data)
+            found = self._survey(data)
+            if (found.weights <= 0).any():
+                label = self.classes_.tolist()[int(np.argmin(found.weights > 0))]
+                raise ValueError(
+                    f"no object of class {label!r} has a sample_weight above 0; leave the class out"
+                )
             chosen = self._choose(data)
             self.kernel_evaluations_ = chosen.counter.compared
             self.kernel_reused_ = chosen.counter.reused
@@ -195,10 +201,9 @@ class PCVM(LandmarkClassifier):
     def _family(self) -> PCVMFamily:
         return PCVMFamily(
             len(self.classes_),
-            one_against_rest=self.multiclass == "ovr",
+            one_against_rest=self.multiclass == "ovr" and self.solver != "paper",
             sparse=self.sparse,
             function=None if self.n_basis is None else POWERS[0],
-            probit=self.solver == "paper",
             rank=self.rank,
         )
 
@@ -266,7 +271,7 @@ class PCVM(LandmarkClassifier):
             fewer = choose_landmarks(
                 data,
                 Given(np.sort(model.relevance)),
-                self._comparing(self._measure()),
+                self._comparing(self.measure_),
                 self._rng(),
                 classes=self.classes_,
             )
@@ -315,4 +320,7 @@ class PCVM(LandmarkClassifier):
             F = self.space_.similarities(values)
         else:
             F = basis_values(self.basis_function_, values)
-        return both_scores(F @ self.dual_coef_ + self.intercept_)
+        Z = F @ self.dual_coef_ + self.intercept_
+        if self.solver == "paper" and len(self.classes_) > 2:
+            return pair_log_shares(Z, len(self.classes_))
+        return both_scores(Z)

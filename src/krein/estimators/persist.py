@@ -33,6 +33,7 @@ from ..version import __version__
 from .base import LandmarkEstimator
 from .gaussian import Stream
 from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from .reference import Reference
 from .registry import MODELS
 from .secondlook import KnownObjects
 from .selection import LandmarkSet
@@ -58,6 +59,7 @@ _VALUES: dict[str, type] = {
         PCVMHead,
         QuadraticDiscriminant,
         QuadraticHead,
+        Reference,
         Selection,
         SizeCurve,
         Stream,
@@ -65,6 +67,7 @@ _VALUES: dict[str, type] = {
     )
 }
 _NOT_SAVED = {"cache", "verbose", "n_jobs"}  # they belong to a run and a machine, not to a model
+_NOT_FITTED = {"measure_"}  # it follows from the parameters, which `save` completes
 
 
 _ESTIMATORS: dict[str, type] = {
@@ -88,6 +91,7 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
         for name, value in estimator.get_params(deep=False).items()
         if name not in _NOT_SAVED
     }
+    params |= _measure_params(estimator)
     if not isinstance(params["random_state"], int | np.integer):
         params["random_state"] = None  # landmarks are chosen: nothing random is left
     if not isinstance(params["landmarks"], str | Rule):
@@ -99,7 +103,7 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     fitted = {
         name: value
         for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_")
+        if name.endswith("_") and not name.startswith("_") and name not in _NOT_FITTED
     }
     tree = {
         "estimator": type(estimator).__name__,
@@ -150,15 +154,28 @@ def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
         decoded = {name: _decoded(value) for name, value in params.items()}
         estimator = _ESTIMATORS[tree["estimator"]](**decoded)
         for name, value in fitted.items():
-            if not name.endswith("_") or name.startswith("_"):
+            if not name.endswith("_") or name.startswith("_") or name in _NOT_FITTED:
                 raise ValueError(f"{name!r} is nothing that is fitted")
             setattr(estimator, name, _decoded(value))
         check_is_fitted(estimator)
+        estimator.measure_ = estimator._measure()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, NotFittedError) as error:
         raise ModelFileError(
             f"{path} is no model of krein, or not of this version of it: {error}"
         ) from error
     return estimator
+
+
+def _measure_params(estimator: LandmarkEstimator) -> dict[str, Any]:
+    """Return the parameters that name the measure, with what the training objects decided."""
+    named, decided = estimator._measure(), estimator.measure_
+    if not named.undecided():
+        return {}
+    if isinstance(estimator.measure, Measure):
+        return {"measure": decided}
+    before, after = named.params(), decided.params()
+    chosen = {name: value for name, value in after.items() if value != before[name]}
+    return {"measure_params": {**(estimator.measure_params or {}), **chosen}}
 
 
 def _encoded(value: Any, name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compare.each import compare_each
 from ..compare.pairs import Counter, Pairs
 from ..compare.workers import limit_blas_threads
 from ..core.candidates import CandidateSpace, nearest_points
@@ -137,7 +138,11 @@ def look_at_held_out(
         same = known.indices[where] == sample.indices
         itself[same] = where[same]
     candidates, apart = known.candidates(sample.values, without=itself)
-    found = pairs.each(places, own[candidates]) if candidates.size else np.empty(candidates.shape)
+    found = (
+        compare_each(pairs, places, own[candidates])
+        if candidates.size
+        else np.empty(candidates.shape)
+    )
     near = known.neighbours(sample.values, found, candidates, sample.own_place)
     return near, apart[:, 0] if apart.shape[1] else np.zeros(len(apart))
 

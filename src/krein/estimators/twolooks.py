@@ -11,17 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..compare.pairs import Counter, block_rows
 from ..core.checks import Array, Indices
-from ..core.family import Codes
-from ..core.labelsets import LabelReference, log_odds
-from ..core.looks import Neighbours, TwoLooks
-from ..core.novelty import NoveltyReference, novelty_scores
+from ..core.looks import TwoLooks
 from ..data.chunk import LandmarkColumns
-from ..data.opening import map_objects
+from ..data.opening import is_empty, map_objects
 from ..measures import Measure
 from .answers import Assess, Explained, Novelty, OfLogProba, Sets
 from .base import NO_ROWS
 from .classifier import LandmarkClassifier
-from .heads import HeldOut
+from .reference import Reference
 from .secondlook import Answer, KnownObjects, LookTwice
 
 
@@ -35,12 +32,9 @@ class TwoLookClassifier(LandmarkClassifier):
     looks_: TwoLooks
     known_: KnownObjects | None
     known_objects_: Any
-    landmark_codes_: Codes
+    reference_: Reference
     landmark_names_: NDArray[np.str_] | None
     known_names_: NDArray[np.str_] | None
-    novelty_reference_: NoveltyReference
-    label_reference_: LabelReference
-    baseline_: Array
 
     @property
     def last_comparisons_(self) -> int:
@@ -67,7 +61,7 @@ class TwoLookClassifier(LandmarkClassifier):
         (True, True)
         """
         self._n_classes()
-        return self._answers(X, self._novelty(), (), everyone=True)
+        return self._answers(X, _novelty(self), (), everyone=True)
 
     def assess(self, X: Any) -> Any:
         """Return label, probabilities, novelty and status of each object, in one pass.
@@ -89,7 +83,7 @@ class TwoLookClassifier(LandmarkClassifier):
         array(['novel'], dtype='<U9')
         """
         self._n_classes()
-        assess = Assess(self._novelty(), self.classes_, self.ambiguous_below, self.novel_below)
+        assess = Assess(_novelty(self), self.classes_, self.ambiguous_below, self.novel_below)
         return self._answers(X, assess, (), assess.dtype, everyone=True)
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = True) -> Any:
@@ -120,7 +114,7 @@ class TwoLookClassifier(LandmarkClassifier):
         if not 0 < coverage < 1:
             raise ValueError(f"coverage is a share between 0 and 1; got {coverage!r}")
         shape = (self._n_classes(),)
-        sets = Sets(self.label_reference_, coverage, by_class)
+        sets = Sets(self.reference_.labels, coverage, by_class)
         return self._answers(X, sets, shape, np.bool_)
 
     def explain(self, X: Any, n: int = 3) -> Any:
@@ -147,10 +141,10 @@ class TwoLookClassifier(LandmarkClassifier):
         self._n_classes()
         known = NO_ROWS if self.known_ is None else self.known_.indices
         explained = Explained(
-            self._novelty(),
+            _novelty(self),
             self.looks_,
             self.classes_,
-            self.baseline_,
+            self.reference_.baseline,
             (self.landmarks_, known),
             (self.landmark_names_, self.known_names_),
             n,
@@ -180,29 +174,6 @@ class TwoLookClassifier(LandmarkClassifier):
 
     # -- how ------------------------------------------------------------------------------------
 
-    def _refer_to(
-        self, sample: HeldOut, log_proba: Array, near: Neighbours, each: Array | None
-    ) -> None:
-        """Keep what held-out objects scored, as the reference of new ones.
-
-        `log_proba` (n, C) are theirs after both looks, unbounded; `each` (C,) the class weights,
-        which say what errors cost and not how many objects there are.
-        """
-        C, codes, weights = len(self.classes_), sample.codes, sample.weights
-        if weights is not None and each is not None:
-            weights = weights / each[codes]
-        kind = self.space_.kind
-        scores = novelty_scores(near.apart, kind)
-        self.novelty_reference_ = NoveltyReference(scores, log_proba.argmax(axis=1), weights, C)
-        odds = log_odds(log_proba)[np.arange(len(codes)), codes]
-        self.label_reference_ = LabelReference(odds, codes, weights, C)
-        V = sample.values
-        mean = np.average(V**2 if kind == "dissimilarity" else V, axis=0, weights=weights)
-        self.baseline_ = np.sqrt(mean) if kind == "dissimilarity" else mean
-
-    def _novelty(self) -> Novelty:
-        return Novelty(self.space_.kind, self.landmark_codes_, self.novelty_reference_)
-
     def _answers(
         self,
         X: Any,
@@ -214,7 +185,9 @@ class TwoLookClassifier(LandmarkClassifier):
     ) -> Any:
         """Return `function(answer)` of new objects, as `_map_new` does."""
         check_is_fitted(self)
-        measure = self._measure()
+        if is_empty(X):
+            return np.empty((0, *shape), dtype=dtype)
+        measure = self.measure_
         counter = self.__dict__.setdefault("_last_call", Counter())
         counter.reset()
         return map_objects(
@@ -250,6 +223,11 @@ class TwoLookClassifier(LandmarkClassifier):
 
     def _log_probabilities(self, log_proba: Array) -> Array:
         return log_proba
+
+
+def _novelty(model: TwoLookClassifier) -> Novelty:
+    reference = model.reference_
+    return Novelty(model.space_.kind, reference.landmark_codes, reference.novelty)
 
 
 def _known_columns(model: TwoLookClassifier, measure: Measure) -> LandmarkColumns:

@@ -69,11 +69,25 @@ def _standard_input() -> IO[bytes]:
     global _stdin
     if sys.stdin is None or sys.stdin.buffer.closed:
         raise DataError("standard input is closed; name a file")
-    raw: Any = sys.stdin.buffer
-    if _stdin is None or _stdin[0] is not raw:
-        # a pipe may give its first bytes one by one: wait for as many as tell a compression
-        _stdin = (raw, _unpacked(_put_back(raw.read(6), raw), STDIN))
+    stream: Any = sys.stdin.buffer
+    if _stdin is None or _stdin[0] is not stream:
+        # unbuffered: a thread that waits for more holds no lock that the end of Python asks for
+        raw = getattr(stream, "raw", stream)
+        _stdin = (stream, _unpacked(_put_back(_magic_bytes(raw), raw), STDIN))
     return _stdin[1]
+
+
+def _magic_bytes(raw: Any) -> bytes:
+    """Return the first bytes of a pipe, which may come one by one: as many as tell a compression.
+
+    Bytes that begin no compression are not followed by further ones: these may be long in coming.
+    """
+    start = b""
+    while any(magic.startswith(start) and magic != start for magic in _MAGIC):
+        if not (part := raw.read(1)):
+            break
+        start += part
+    return start
 
 
 def beginning(path: str) -> bytes:
@@ -108,10 +122,15 @@ class _PutBack(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        part = self.start[: len(buffer)] or self.rest.read1(len(buffer))
+        part = self.start[: len(buffer)] or self._more(len(buffer))
         self.start = self.start[len(part) :]
         buffer[: len(part)] = part
         return len(part)
+
+    def _more(self, size: int) -> bytes:
+        read = getattr(self.rest, "read1", None) or self.rest.read  # a raw file reads once anyway
+        part: bytes = read(size)
+        return part
 
 
 def damaged(path: str, error: Exception, line: int | None = None) -> DataError:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..measures.frames import TimesFirst
 from .compression import read_lines
 from .errors import DataError
 from .labels import Labels
@@ -97,7 +98,7 @@ def _values(parts: list[str], where: str) -> Any:
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         raise DataError(f"{where}: its channels have different lengths, {sorted(lengths)}")
-    return np.stack(columns, axis=1)
+    return np.stack(columns, axis=1).view(TimesFirst)
 
 
 def _refuse(cells: list[str], about: str) -> None:

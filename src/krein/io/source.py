@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from .arriving import WAIT, Arriving
 from .compression import STDIN, bare_name, beginning, shown
 from .errors import DataError
 from .labels import Labels, Unlabelled, find_labels
@@ -114,6 +115,13 @@ class Source(ABC):
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (the last chunk may be smaller)."""
 
+    def arriving(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects as `chunks` does, but those of a pipe as they come.
+
+        A chunk of a pipe is given up to 0.2 s after its first object, however few there are.
+        """
+        return self.chunks(size)
+
     @abstractmethod
     def read(self) -> Chunk:
         """Return all objects in one chunk, all in memory but what a file maps there.
@@ -158,13 +166,31 @@ class RecordSource(Source):
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time."""
+        records = self._begin(size)
+        return self._chunks(iter(lambda: list(islice(records, size)), []))
+
+    def arriving(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects in order, those of a pipe as they come."""
+        if self.rereadable:
+            yield from self.chunks(size)
+            return
+        records = Arriving(self._begin(size))
+        try:
+            yield from self._chunks(iter(lambda: records.take(size, wait=WAIT), []))
+        finally:
+            records.close()
+
+    def _begin(self, size: int) -> Iterator[Record]:
         if size < 1:
             raise ValueError(f"a chunk holds at least one object; got size={size}")
         if not self.rereadable and self._spent:
             raise DataError("standard input can be read once only; save it to a file and name that")
         self._spent = True
-        first, records = 0, self.records()
-        while part := list(islice(records, size)):
+        return self.records()
+
+    def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[Chunk]:
+        first = 0
+        for part in parts:
             yield self._chunk(part, first)
             first += len(part)
         if first == 0:
@@ -215,6 +241,7 @@ _SUFFIXES: dict[str, tuple[str, ...]] = {
     "fastq": (".fastq", ".fq"),
     "csv": (".csv",),
     "tsv": (".tsv", ".tab"),
+    "jsonl": (".jsonl", ".ndjson"),
     "lines": (".txt",),
     "parquet": (".parquet", ".pq"),
     "npy": (".npy",),
@@ -242,17 +269,18 @@ def open_source(
     Parameters
     ----------
     path : path
-        FASTA, FASTQ, CSV, TSV, lines of text, Parquet, `.npy`, `.npz`, `.mat` or `.ts`, known by
-        its suffix or else by how it begins; gzip, xz and bzip2 are undone.
+        FASTA, FASTQ, CSV, TSV, JSON lines, lines of text, Parquet, `.npy`, `.npz`, `.mat` or
+        `.ts`, known by its suffix or else by how it begins; gzip, xz and bzip2 are undone.
     format : str, optional
         How the file is written, where its name does not say (one of `FORMATS`); or what its
         numbers are: "matrix" (values of objects to each other), "vectors" or "series".
     objects : str, optional
-        Column (name, or number from 1; several, separated by commas, make vectors) or array
-        that holds the objects.
+        Column (name, or number from 1; several, separated by commas, make vectors), field of
+        JSON lines or array that holds the objects.
     labels : str, optional
-        Column or array that holds the labels; or a file: CSV or TSV of name and label, lines or
-        an `.npy` array of labels in the order of the objects.
+        Column or array that holds the labels; or a file: CSV or TSV of names and labels (also
+        "labels.csv:column"), lines or an `.npy` array of labels in the order of the objects. The
+        names may be whole identifiers, accessions with or without version, or entry names.
     names : str, optional
         Column that holds the names.
     label_pattern : str, optional
@@ -296,6 +324,10 @@ def open_source(
         from .table import open_table
 
         return open_table(path, written, meant, objects, labels, names, label_pattern, header)
+    if written == "jsonl":
+        from .jsonlines import open_json_lines
+
+        return open_json_lines(path, meant, objects, labels, names, label_pattern)
     if written == "parquet":
         from .parquet import open_parquet
 
@@ -335,6 +367,8 @@ def _written(path: str) -> str:
         raise DataError(f"{shown(path)}: is empty")
     if text[:1] == b">":
         return "fasta"
+    if text[:1] == b"{":
+        return "jsonl"
     if text[:1] == b"@":
         return "ts" if re.match(rb"@(problemname|timestamps|univariate)", text.lower()) else "fastq"
     line = text.splitlines()[0]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .arriving import WAIT, Arriving
 from .compression import STDIN, bare_name, read_lines, shown
 from .errors import DataError
 from .labels import Labels, find_labels, is_label_file
@@ -134,7 +135,11 @@ def open_table(
     """Open a CSV or TSV file, its columns as `layout.decide` says."""
     delimiter = "\t" if written == "tsv" else None
     rows = read_rows(path, delimiter)
-    head = list(islice(rows, HEAD))
+    if path == STDIN:
+        rows = Arriving(rows)
+        head = rows.take(HEAD, wait=WAIT, least=2)  # a heading and an object
+    else:
+        head = list(islice(rows, HEAD))
     if not head:
         raise DataError(f"{shown(path)}: is empty")
 

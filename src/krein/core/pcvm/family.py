@@ -53,7 +53,6 @@ class PCVMFamily:
     function: BasisFunction | None = None
     scales: tuple[float, ...] | None = None
     otherwise: BasisFunction = POWERS[0]
-    probit: bool = False  # probabilities from one probit per class, as published
     rank: int | None = None
 
     def problems(self, landmark_classes: Codes) -> list[Problem]:
@@ -140,7 +139,7 @@ class PCVMFamily:
         if scores.shape[1] == 2:
             z = scores[:, 1] - scores[:, 0]
             return np.column_stack([log_ndtr(-z), log_ndtr(z)])
-        if self.one_against_rest or self.probit:
+        if self.one_against_rest:
             each = log_ndtr(scores)
             found: Array = each - logsumexp(each, axis=1, keepdims=True)
             return found

@@ -1,10 +1,7 @@
 """The surroundings of PCVM's posterior mode: leave-one-out loss, and the scale of the prior.
 
-Around the mode the posterior of the weights is taken as Gaussian, one score at a time (for two
-classes exactly Laplace's approximation), on the weights that are off their bounds. A row's score
-then has variance h = (f, 1) B (f, 1)ᵀ, and the model without that row differs, to first order, by
-h g/(1 − h d) in its score: leave-one-out loss for the price of one pass (Opper & Winther 2000;
-Rahnama Rad & Maleki 2020).
+A row's scores by the model without it are known to first order from how scores vary around the
+mode (`covariance`, `cavity`): leave-one-out loss for the price of one pass.
 """
 
 from __future__ import annotations
@@ -13,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, qr, solve_triangular
 
+from .covariance import ScoreCovariance, score_covariance
 from .mode import PCVMFit, fit_pcvm
 from .prior import GammaPrior
-from .rows import Block, Link, Rows, class_hessian, column_statistics
+from .rows import Block, Rows
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -33,92 +30,23 @@ MAX_FACTOR = 4
 
 
 @dataclass(frozen=True)
-class LaplaceApproximation:
-    """A Gaussian a score: over the kept scaled weights, and over features with a one."""
-
-    kept: NDArray[np.intp]
-    x: Array  # (C, k)
-    covariance: Array  # (C, k, k), zero for weights on their bound
-    roots: tuple[Array, ...]  # C of (r+1, ·): variance of a score is ‖(f, 1) root‖²
-
-    def variance(self, F: Array) -> Array:
-        """Return the variance of each score of each row. O(n r k C)."""
-        found = [np.square(F @ R[:-1] + R[-1]).sum(axis=1) for R in self.roots]
-        return np.column_stack(found)
-
-
-def laplace_approximation(rows: Rows, fit: PCVMFit, Q: Array | None = None) -> LaplaceApproximation:
-    """Return the Gaussian around a mode. C passes of O(N r²), and C systems of size k."""
-    mean = column_statistics(rows, full=False).mean
-    kept = fit.kept
-    x = fit.scaled[kept].T
-    C, k = x.shape
-    covariance = np.zeros((C, k, k))
-    roots = []
-    for c in range(C):
-        inverse, root = _root(rows, fit, Q, mean, c)
-        on = np.flatnonzero(x[c])
-        covariance[c][np.ix_(on, on)] = (inverse @ inverse.T)[:-1, :-1]
-        roots.append(root)
-    return LaplaceApproximation(kept, x, covariance, tuple(roots))
-
-
-def score_variances(rows: Rows, fit: PCVMFit) -> Array:
-    """Return the variance of each score of each row (n, C), in memory of one score's curvature."""
-    mean = column_statistics(rows, full=False).mean
-    found = []
-    for c in range(fit.weights.shape[1]):
-        root = _root(rows, fit, None, mean, c)[1]
-        parts = [np.square(block.F @ root[:-1] + root[-1]).sum(axis=1) for block in rows]
-        found.append(np.concatenate(parts))
-    return np.column_stack(found)
-
-
-def _root(rows: Rows, fit: PCVMFit, Q: Array | None, mean: Array, c: int) -> tuple[Array, Array]:
-    """Return square roots of the covariance of score c, of scaled weights and bias (n+1, n+1) and
-    of features with a one (r+1, ·).
-    """
-    V = fit.weights if Q is None else Q @ fit.weights
-    H = class_hessian(rows, fit.link, V, fit.bias, c)
-    r = len(H) - 1
-    on = np.flatnonzero(fit.scaled[:, c])
-    n = len(on)
-    # T maps (x, bias of centred features) to (V, b)
-    unit = fit.weights[on, c] / fit.scaled[on, c]  # 1 / deviation
-    T = np.zeros((r + 1, n + 1))
-    T[:-1, :-1] = (np.eye(r)[:, on] if Q is None else Q[:, on]) * unit
-    T[-1, :-1] = -mean @ T[:-1, :-1]
-    T[-1, -1] = 1.0
-    G = T.T @ H @ T
-    # EM's α and not the prior's curvature, which is negative for large weights: measured against
-    # ten folds the loss with α is close, with the curvature far off
-    G[np.arange(n), np.arange(n)] += fit.precision[on, c]
-    G[np.diag_indices_from(G)] += 1e-10 * np.diag(G) + np.finfo(float).tiny
-    inverse = solve_triangular(cholesky(G), np.eye(n + 1))
-    root = T @ inverse
-    return inverse, root if n <= r else qr(root.T, mode="r")[0][: r + 1].T
-
-
-@dataclass(frozen=True)
 class Candidate:
     """A model whose leave-one-out loss can be asked for."""
 
-    V: Array
-    b: Array
-    laplace: LaplaceApproximation
-    link: Link
+    fit: PCVMFit
+    Q: Array | None
+    covariance: ScoreCovariance
 
     @classmethod
     def of(cls, rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Candidate:
         """Return the candidate of a fit."""
-        V = fit.weights if Q is None else Q @ fit.weights
-        return cls(V, fit.bias, laplace_approximation(rows, fit, Q), fit.link)
+        return cls(fit, Q, score_covariance(rows, fit, Q))
 
     def losses(self, block: Block) -> Array:
         """Return the leave-one-out loss of each row of a block."""
-        Z = block.F @ self.V + self.b
-        left = self.link.left_out(Z, self.laplace.variance(block.F), block.y, block.s)
-        return self.link.losses(left, block.y)
+        Z = self.fit.scores(block.F, self.Q)
+        link = self.fit.link
+        return link.losses(self.covariance.left_out(Z, block, link), block.y)
 
 
 def leave_one_out(rows: Rows, one: Candidate) -> float:
@@ -133,15 +61,21 @@ def leave_one_out(rows: Rows, one: Candidate) -> float:
 
 
 def compare(rows: Rows, one: Candidate, other: Candidate) -> tuple[float, float]:
-    """Return by how much `other` loses more than `one`, summed over the rows, and its error."""
+    """Return by how much `other` loses more than `one`, summed over the rows, and its error.
+
+    A row that stands for f others adds f² times its variance: it is one observation, not f.
+    """
 
     def term(block: Block) -> tuple[Array, ...]:
         s = block.s * np.ones(len(block.y))
         d = other.losses(block) - one.losses(block)
-        return s @ d, s @ d**2, s.sum()
+        e = s * block.drawn
+        return s @ d, s.sum(), e @ d**2, e @ d, e.sum()
 
-    first, second, total = (float(v) for v in rows.total(term))
-    return first, float(np.sqrt(max(second - first**2 / total, 0.0)))
+    first, total, *moments = (float(v) for v in rows.total(term))
+    mean = first / total
+    second = moments[0] - 2 * mean * moments[1] + mean**2 * moments[2]
+    return first, float(np.sqrt(max(second, 0.0)))
 
 
 @dataclass(frozen=True)
@@ -160,8 +94,7 @@ def choose_scale(
 ) -> ScaleChoice:
     """Return the scale of the prior, by tenfold steps of b, with the least leave-one-out loss.
 
-    For two classes: with many scores, taken one at a time, the loss left-one-out is too coarse
-    to compare priors, though not to compare models under one prior.
+    For two classes: more have a scale of 1.
 
     The weights' size is not the user's to know: ten for an easy problem with few landmarks, a
     tenth for a hundred objects with as many basis functions. Some three to five fits, each from

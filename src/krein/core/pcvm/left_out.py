@@ -9,14 +9,22 @@ from numpy.typing import NDArray
 
 from ..calibration import fit_temperature
 from ..family import Codes
+from .coupled import coupled_left_out
+from .covariance import score_covariance
 from .family import PCVMFamily, both_scores
-from .laplace import SCALE_ROWS, score_variances
+from .laplace import SCALE_ROWS
 from .mode import PCVMFit
 from .powers import ROWS_PER_CANDIDATE
-from .rows import Array, Features, Labels, Rows
+from .rows import Array, Block, Features, Labels, Rows
 
 LEFT_OUT_ROWS = 5_000
 """About so many rows are asked about, more where there are more than a thousand basis objects."""
+
+COUPLED_BYTES = 2**30
+"""Up to so many, 8 (2 n² + n m C), the classes are coupled row by row."""
+
+JOINT_WEIGHTS = 3_000
+"""Up to so many weights of all classes scores vary together: matrices of their square."""
 
 
 def rows_to_ask(n_basis: int) -> int:
@@ -33,27 +41,51 @@ def left_out_scores(
 ) -> Array:
     """Return the scores (n, one per column of all problems) of some rows by models without them.
 
-    To first order, each row by itself (`laplace`). These rows stand for all of them in the
-    curvature of the likelihood, so they have to be several to a basis function. Beyond 4,000 basis
-    functions that would be too many: then the scores are those of models that have seen the rows.
+    To first order, all classes together, each row by itself. These rows stand for all of them in
+    the curvature of the likelihood, so they have to be several to a basis function. Rows of weight
+    0 were not seen: their scores stay. Softmax scores are known up to a constant a row.
+
+    Beyond 4,000 basis functions that would be too many rows: then the scores are those of models
+    that have seen them. With more than two classes, where both 3,000 weights and a gigabyte would
+    be exceeded, scores are taken one at a time.
 
     Notes
     -----
-    O(n m² C), and C systems of size m, one after the other.
+    The smaller of two systems, of the weights of all classes or of the rows: O(n (m C)²) or
+    O(n m² C + n³ + 8 n³), the second where few classes are in question for most rows.
     """
     F: Array | None = None
     found = []
     for (recode, _, size), fit in zip(problems, fits, strict=True):
         rows = features.rows(recode, size)
         F = rows.features(some) if F is None else F
-        y = rows.y[some]
-        s = np.ones(len(some)) if rows.weight is None else rows.weight[some]
+        weight = np.ones(rows.shape[0]) if rows.weight is None else rows.weight
         Z = fit.scores(F)
-        if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS:
-            each = Rows(F, y, s * (rows.shape[0] / len(some)), n_classes=size)
-            Z = fit.link.left_out(Z, score_variances(each, fit), y, s)
+        seen = np.flatnonzero(weight[some] > 0)
+        if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS and len(seen):
+            s = weight[some][seen]
+            each = s * (weight.sum() / s.sum())
+            Z[seen] = _left_out(F[seen], rows.y[some][seen], s, each, fit, size)
         found.append(Z)
     return np.hstack(found)
+
+
+def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: int) -> Array:
+    """Return the scores of rows by models without them; `each` is what a row stands for."""
+    n, unknowns = len(y), (F.shape[1] + 1) * fit.weights.shape[1]
+    joint = unknowns <= min(n, JOINT_WEIGHTS)
+    coupled = 8 * (2 * n**2 + n * unknowns) <= COUPLED_BYTES
+    if fit.weights.shape[1] > 1 and not joint and coupled:
+        return coupled_left_out(F, y, s, each, fit)
+    rows = Rows(F, y, each, n_classes=size)
+    covariance = score_covariance(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
+    Z = fit.scores(F)
+    return np.vstack(
+        [
+            covariance.left_out(Z[part], Block(F[part], y[part], s[part]), fit.link)
+            for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows))
+        ]
+    )
 
 
 def left_out_temperature(

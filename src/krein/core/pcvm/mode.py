@@ -36,6 +36,7 @@ class PCVMFit:
     bias: Array  # (C,)
     scaled: Array  # (M, C), weights of basis functions of unit deviation
     precision: Array  # (M, C), α of each scaled weight
+    curvature: Array  # (M, C), second derivative of −log prior by each scaled weight
     link: Link
     log_likelihood: float
     objective_path: Array  # log posterior after each step, rising
@@ -225,6 +226,7 @@ def fit_pcvm(
         bias=b,
         scaled=u,
         precision=np.array(post.prior.precision(u)),
+        curvature=np.array(post.prior.curvature(u)),
         link=link,
         log_likelihood=post.log_likelihood(value, state.x, state.beta),
         objective_path=np.array(state.path),

@@ -16,7 +16,7 @@ from ..space import LandmarkSpace
 from .basis import BasisFunction
 from .family import PCVMFamily, joined_weights
 from .mode import PCVMFit
-from .published import PublishedFit, fit_published, fit_published_nystrom
+from .published import fit_published_pairs
 from .rows import Features, FeaturesInMemory, Labels
 
 OPTIMAL = 5e-4
@@ -117,7 +117,7 @@ def fit_basis(
 def fit_as_published(
     space: LandmarkSpace, values: Features, n_classes: int, rng: np.random.Generator
 ) -> PCVMModel:
-    """Return one published PCVM for each class against the rest (one for two classes).
+    """Return one published PCVM for each pair of classes.
 
     Dense where every object is a landmark, otherwise its Nyström version.
     """
@@ -126,19 +126,16 @@ def fit_as_published(
     C = space.similarities(raw.features(np.arange(len(codes))))
     W = space.similarities(space.landmark_values)
     dense = len(W) == len(codes)
-    fits: list[PublishedFit] = []
-    for c in [1] if n_classes == 2 else range(n_classes):
-        t = np.where(codes == c, 1.0, -1.0)
-        fits.append(fit_published(C, t, rng) if dense else fit_published_nystrom(C, W, t, rng))
+    found = fit_published_pairs(C, None if dense else W, codes, n_classes, rng)
     T, J = space.basis.T, space.signs
-    w = np.column_stack([fit.weights for fit in fits])
+    fits, w = found.fits, found.weights
     return PCVMModel(
         np.arange(len(W)),
         np.flatnonzero((w != 0).any(axis=1)),
         "similarity",
         # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
         w if dense else T @ (J[:, None] * (T.T @ (C.T @ w))),
-        np.array([fit.bias for fit in fits]),
+        found.bias,
         SearchEnd(
             max(fit.n_iter for fit in fits),
             all(fit.converged for fit in fits),

@@ -13,10 +13,6 @@ _FAR = -1e4
 """Below this λ(λ + z) = 1 − O(1/z²) is 1 to eight digits, and the difference λ + z loses more."""
 
 
-_LEAST = 1e-8
-"""Of 1 − leverage, which is positive but for rounding."""
-
-
 def hazard(z: Array) -> Array:
     """Return λ(z) = φ(z)/Ψ(z), finite for every finite z.
 
@@ -71,15 +67,14 @@ class Probit:
         """Return the Hessian of the one score."""
         return self.hessian(F, Z, y, s)
 
-    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
-        """Return the score of each row under the model without that row, to first order.
+    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return R (n, 1, 1), the square root of the second derivative of each row's loss."""
+        return np.sqrt(self.curvatures(Z, y, s))[:, :, None]
 
-        z₋ = z + h g / (1 − h d), g and d the derivatives of the row's loss by z, h its variance.
-        """
+    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the second derivative of each row's loss by its score (n, 1)."""
         t = 2.0 * y - 1.0
-        tz, v = t * Z[:, 0], h[:, 0]
-        left = np.maximum(1.0 - v * s * curvature(tz), _LEAST)
-        return (t * (tz - v * s * hazard(tz) / left))[:, None]
+        return (s * curvature(t * Z[:, 0]))[:, None]
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return −log p(y | z) of each row."""

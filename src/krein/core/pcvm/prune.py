@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .laplace import Candidate, LaplaceApproximation, compare
+from .covariance import inverse_root, off_bound, prior_curvature
+from .laplace import Candidate, compare
 from .mode import PCVMFit, fit_pcvm
 from .prior import Prior
-from .rows import Rows
+from .rows import Rows, class_hessian, column_statistics
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -35,9 +36,40 @@ class Pruned:
     path: tuple[tuple[int, float, float], ...]
 
 
-def _order(laplace: LaplaceApproximation) -> list[int]:
+@dataclass(frozen=True)
+class Kept:
+    """The scaled weights of kept basis functions, and their covariance, one score at a time."""
+
+    kept: NDArray[np.intp]
+    x: Array  # (C, k)
+    covariance: Array  # (C, k, k), zero for weights on their bound
+
+    @classmethod
+    def of(cls, rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Kept:
+        """Return those of a fit. C passes of O(N r²), and C systems of size k.
+
+        The prior counts with EM's α, the Gaussian that touches it: a weight is to move all the way
+        to zero, and the second derivative holds for small moves alone.
+        """
+        mean = column_statistics(rows, full=False).mean
+        V = fit.weights if Q is None else Q @ fit.weights
+        kept = fit.kept
+        x = fit.scaled[kept].T
+        C, k = x.shape
+        covariance = np.zeros((C, k, k))
+        for c in range(C):
+            T = off_bound(fit, Q, mean, c)
+            G = T.T @ class_hessian(rows, fit.link, V, fit.bias, c) @ T
+            on = np.flatnonzero(x[c])
+            root = inverse_root(G, prior_curvature(fit, c, secant=True))
+            assert root is not None
+            covariance[c][np.ix_(on, on)] = (root @ root.T)[:-1, :-1]
+        return cls(kept, x, covariance)
+
+
+def _order(around: Kept) -> list[int]:
     """Return which to take out, in order, while each costs less than its price. O(C k²) each."""
-    x, S = laplace.x.copy(), laplace.covariance.copy()
+    x, S = around.x.copy(), around.covariance.copy()
     left = np.ones(x.shape[1], dtype=bool)
     out: list[int] = []
     while left.sum() > 1:
@@ -72,15 +104,15 @@ def prune_pcvm(
 
     A round takes out what the quadratic model says is not worth its price, fits again from there,
     and is undone, and a quarter tried, where the loss rose too far. Some three to eight rounds,
-    each a warm fit and two passes of O(N r² C).
+    each a warm fit and three passes of O(N r² C), of O(N r² C²) where scores vary together.
     """
     full = Candidate.of(rows, fit, Q)
-    laplace, path = full.laplace, [(len(fit.kept), 0.0, 0.0)]
+    around, path = Kept.of(rows, fit, Q), [(len(fit.kept), 0.0, 0.0)]
     limit = max(1, len(fit.kept) // 2)
-    while order := _order(laplace)[:limit]:
+    while order := _order(around)[:limit]:
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
-        allowed[laplace.kept[order]] = False
+        allowed[around.kept[order]] = False
         trial = fit_pcvm(
             rows, basis_classes, Q, link=fit.link, prior=prior, allowed=allowed,
             start=(fit.weights, fit.bias), tol=tol,
@@ -88,7 +120,7 @@ def prune_pcvm(
         candidate = Candidate.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
         if more <= error:
-            fit, laplace = trial, candidate.laplace
+            fit, around = trial, Kept.of(rows, trial, Q)
             path.append((len(fit.kept), more, error))
         elif len(order) == 1:
             break

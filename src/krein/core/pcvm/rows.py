@@ -21,6 +21,9 @@ from .basis import BasisFunction, basis_values
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
+FEATURE_SIZES = (1e-145, 1e145)
+"""Of features whose squares, summed over many rows, are floating-point numbers."""
+
 BLOCK_BYTES = 2 * 2**20
 """Features of one block: it is read twice a pass (scores, then gradient), so it stays in cache."""
 
@@ -42,8 +45,11 @@ class Link(Protocol):
     def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
         """Return its diagonal block of score c."""
 
-    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
-        """Return each row's scores by the model without that row, h the variance of its scores."""
+    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return R (n, C, C), R Rᵀ the second derivative of each row's loss by its scores."""
+
+    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the second derivative by each score alone (n, C)."""
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return the loss of each row, whatever its weight."""
@@ -57,11 +63,21 @@ class Link(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows: features F (n, r), class indices y (n,), weights s (n,) or one number."""
+    """Some rows: features F (n, r), class indices y (n,), weights s (n,) or one number.
+
+    Of rows drawn from more of them, `drawn` says how many each stands for: part of its weight, but
+    still one observation.
+    """
 
     F: Array
     y: Labels
     s: Array | float
+    drawn: Array | float = 1.0
+
+    def part(self, rows: Labels) -> Block:
+        """Return some of its rows."""
+        s, drawn = (v if np.ndim(v) == 0 else np.asarray(v)[rows] for v in (self.s, self.drawn))
+        return Block(self.F[rows], self.y[rows], s, drawn)
 
 
 def rows_per_block(width: int) -> int:
@@ -105,8 +121,10 @@ class Rows:
         n_classes: int | None = None,
         block_rows: int | None = None,
         each: Each = map,
+        drawn: Array | None = None,
     ) -> None:
         self.F = F
+        self.drawn = drawn
         self.each = each
         self.y = np.asarray(y, dtype=np.intp)
         self.weight = None if weight is None else np.asarray(weight, dtype=np.float64)
@@ -122,7 +140,10 @@ class Rows:
         for start in range(0, self.shape[0], self.block_rows):
             part = slice(start, start + self.block_rows)
             yield Block(
-                self.F[part], self.y[part], self.weight[part] if self.weight is not None else 1.0
+                self.F[part],
+                self.y[part],
+                self.weight[part] if self.weight is not None else 1.0,
+                self.drawn[part] if self.drawn is not None else 1.0,
             )
 
     def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
@@ -140,13 +161,20 @@ class Rows:
         y = self.y
         order = order[np.argsort(y[order], kind="stable")]
         weight = np.ones(self.shape[0]) if self.weight is None else self.weight.copy()
+        drawn = np.ones(self.shape[0])
         part = []
         for members in np.split(order, np.cumsum(np.bincount(y[order]))[:-1]):
             some = members[: max(-(-n_rows * len(members) // N), min(len(members), 50))]
-            weight[some] *= weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
+            drawn[some] = weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
             part.append(some)
         rows = np.sort(np.concatenate(part))
-        return Rows(self.features(rows), y[rows], weight[rows], n_classes=self.n_classes)
+        return Rows(
+            self.features(rows),
+            y[rows],
+            (weight * drawn)[rows],
+            n_classes=self.n_classes,
+            drawn=drawn[rows],
+        )
 
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows, which ascend, in memory."""
@@ -224,18 +252,25 @@ class ColumnStatistics:
 def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     """Return the weighted mean and centred scatter of the features in two passes. O(N r), O(N r²).
 
-    Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large.
+    Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large. Features
+    whose squares, or sums of those, are no floating-point numbers are refused.
     """
     C = rows.n_classes
 
     def first(block: Block) -> tuple[Array, ...]:
         s = block.s * np.ones(len(block.y))
         counts: Array = np.bincount(block.y, weights=s, minlength=C).astype(np.float64)
-        return counts, s @ block.F
+        return counts, s @ block.F, s @ np.abs(block.F)
 
-    class_weight, sums = rows.total(first)
+    class_weight, sums, sizes = rows.total(first)
     total = float(class_weight.sum())
     mean = sums / total
+    size = float((sizes / total).max(initial=0.0))
+    if not (size == 0 or FEATURE_SIZES[0] <= size <= FEATURE_SIZES[1]):  # so for nan
+        raise ValueError(
+            f"basis functions have values of about {size:.1g}, whose squares are beyond the range "
+            "of floating-point numbers: multiply the values of the measure by a constant"
+        )
 
     def second(block: Block) -> tuple[Array, ...]:
         X = block.F - mean

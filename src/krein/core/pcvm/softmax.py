@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
-_LEAST = 1e-8
-"""Of 1 − leverage, which is positive but for rounding."""
-
 
 def softmax(Z: Array) -> Array:
     """Return exp(z_c) / Σ_d exp(z_d) for every row, without overflow."""
@@ -18,6 +15,22 @@ def softmax(Z: Array) -> Array:
     np.exp(P, out=P)
     P /= P.sum(axis=1, keepdims=True)
     return P
+
+
+def softmax_root(P: Array, s: Array | float) -> Array:
+    """Return R (n, C, C) with R Rᵀ = s (diag p − p pᵀ), for p ≥ 0 whose sum τ is at most 1.
+
+    R = √s diag(√p) (I − a √p √pᵀ), where (1 − aτ)² = 1 − τ.
+    """
+    tau = P.sum(axis=1)
+    a = np.divide(
+        1 - np.sqrt(np.maximum(1 - tau, 0.0)), tau, out=np.full_like(tau, 0.5), where=tau > 0
+    )
+    v = np.sqrt(P)
+    inner = np.eye(P.shape[1]) - a[:, None, None] * v[:, :, None] * v[:, None, :]
+    root = np.sqrt(s) * np.ones(len(P))
+    found: Array = (root[:, None] * v)[:, :, None] * inner
+    return found
 
 
 class Softmax:
@@ -68,16 +81,16 @@ class Softmax:
         A = np.column_stack([F, np.ones(len(F))]) * root[:, None]
         return A.T @ A
 
-    def left_out(self, Z: Array, h: Array, y: Labels, s: Array | float) -> Array:
-        """Return the scores of each row under the model without that row, to first order.
-
-        As for the probit link, one score at a time: z₋ = z + h g / (1 − h d).
-        """
-        weight = (s * np.ones(len(Z)))[:, None]
+    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return R (n, C, C) with R Rᵀ = s (diag p − p pᵀ). O(n C²)."""
         P = softmax(Z)
-        left = np.maximum(1.0 - h * weight * P * (1 - P), _LEAST)
-        P[np.arange(len(Z)), y] -= 1.0
-        return Z + h * weight * P / left
+        return softmax_root(P, s)
+
+    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the second derivative by each score alone, s p_c (1 − p_c)."""
+        P = softmax(Z)
+        found: Array = (s * np.ones(len(Z)))[:, None] * P * (1 - P)
+        return found
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return −log p(y | z) of each row."""

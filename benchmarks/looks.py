@@ -1,0 +1,179 @@
+"""KreinClassifier beside what people use instead, on real data; most of it needs `KREIN_DATA`.
+
+Ten folds (digits: three). Settings were chosen with digits, peptides, uwave, aural sonar, protein
+and two folds of Swiss-Prot in view. Words, MNIST and sonatas were not looked at before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from krein import KreinClassifier, datasets
+from krein.compare import open_pairs
+
+from .accuracy import folder
+from .swissprot import matrix
+from .timing import row
+from .words import NORMALISED, read, split
+
+Values = tuple[np.ndarray, np.ndarray, str]  # all pairs, labels, kind
+
+
+@dataclass(frozen=True)
+class Set:
+    """Data, and what is wanted of it: accuracy %, log-loss, mean comparisons."""
+
+    load: Callable[[], Values]
+    wanted: str
+    folds: int = 10
+    needs_data: bool = True
+
+
+def run() -> list[dict]:
+    rows = []
+    for name, data in SETS.items():
+        if data.needs_data and folder() is None:
+            rows.append(row(name, float("nan"), data.wanted, "set KREIN_DATA"))
+            continue
+        for entry in measured(name, data):
+            rows.append(entry)
+            print(entry["name"], f"{entry['value']:.2f}", entry["detail"], flush=True)
+    if folder() is not None:
+        rows += words()
+    return rows
+
+
+def measured(name: str, data: Set) -> Iterator[dict]:
+    """Yield one row per method, all on the same folds."""
+    values, y, kind = data.load()
+    classes, y = np.unique(y, return_inverse=True)
+    precomputed = "precomputed" if kind == "similarity" else "precomputed-distance"
+    apart = values if kind == "dissimilarity" else -values
+    found: dict[str, list[tuple]] = {}
+    for train, test in StratifiedKFold(data.folds, shuffle=True, random_state=0).split(y, y):
+        K, new = values[np.ix_(train, train)], values[np.ix_(test, train)]
+        start = time.perf_counter()
+        clf = KreinClassifier(precomputed).fit(K, y[train])
+        fit = time.perf_counter() - start
+        P = clf.predict_proba(new)
+        cost = clf.last_comparisons_ / len(test)
+        found.setdefault("KreinClassifier", []).append(
+            (P, y[test], cost, f"{clf.kernel_evaluations_:,} pairs and {fit:.1f} s to fit")
+        )
+        logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
+        logistic.fit(K[:, clf.landmarks_], y[train])
+        P = logistic.predict_proba(new[:, clf.landmarks_])
+        m = len(clf.landmarks_)
+        found.setdefault("logistic regression, same columns", []).append((P, y[test], m, ""))
+        for k in (1, 5):
+            P = votes(apart[np.ix_(test, train)], y[train], len(classes), k)
+            found.setdefault(f"{k}-NN, all pairs", []).append((P, y[test], len(train), ""))
+    for method, folds in found.items():
+        right = np.concatenate([P.argmax(axis=1) == true for P, true, _, _ in folds])
+        loss = np.mean(
+            [log_loss(true, P, labels=np.arange(len(classes))) for P, true, _, _ in folds]
+        )
+        error = 100 * right.std() / np.sqrt(len(right))
+        cost = np.mean([c for _, _, c, _ in folds])
+        detail = f"± {error:.2f}, log-loss {loss:.4f}, {cost:.0f} comparisons per prediction"
+        yield row(
+            f"{name}: {method}",
+            100 * right.mean(),
+            data.wanted if method == "KreinClassifier" else "",
+            ", ".join(part for part in (detail, folds[0][3]) if part),
+            unit="%",
+        )
+
+
+def votes(apart: np.ndarray, codes: np.ndarray, n_classes: int, k: int) -> np.ndarray:
+    """Return smoothed shares of the k nearest."""
+    nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
+    P = np.full((len(apart), n_classes), 0.5 / n_classes)
+    np.add.at(P, (np.arange(len(apart))[:, None], codes[nearest]), 1.0)
+    return P / P.sum(axis=1, keepdims=True)
+
+
+def words() -> list[dict]:
+    """118,800 words to fit from the file, a tenth of all held out."""
+    import tempfile
+    from pathlib import Path
+
+    data = folder()
+    assert data is not None
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        split(data, place)
+        X, y = read(place / "train.csv")
+        X_new, y_new = read(place / "test.csv")
+        start = time.perf_counter()
+        clf = KreinClassifier("levenshtein", measure_params=NORMALISED).fit(X, y)
+        fit = time.perf_counter() - start
+        P = clf.predict_proba(X_new)
+    right = clf.classes_[P.argmax(axis=1)] == y_new
+    return [
+        row(
+            "words: KreinClassifier",
+            100 * right.mean(),
+            "75 %, 0.80, 620",
+            f"± {100 * right.std() / np.sqrt(len(right)):.2f}, "
+            f"log-loss {log_loss(y_new, P, labels=clf.classes_):.4f}, "
+            f"{clf.last_comparisons_ / len(y_new):.0f} comparisons per prediction, fit {fit:.0f} s",
+            unit="%",
+        )
+    ]
+
+
+def compared(measure: str, X: np.ndarray, y: np.ndarray) -> Values:
+    """Return all pairs of some objects."""
+    pairs = open_pairs(measure, X)
+    everyone = np.arange(len(pairs))
+    return pairs.block(everyone, everyone), np.asarray(y), pairs.kind
+
+
+def some(load: Callable[[], tuple], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return `n` objects, as many of each class."""
+    X, y = load()
+    rng = np.random.default_rng(0)
+    classes = np.unique(y)
+    rows = [rng.choice(np.flatnonzero(y == c), n // len(classes), replace=False) for c in classes]
+    chosen = np.sort(np.concatenate(rows))
+    return X[chosen], y[chosen]
+
+
+def swissprot() -> Values:
+    sequences, y = datasets.load_swissprot()
+    return np.asarray(matrix(sequences)), y, "similarity"
+
+
+SETS = {
+    "digits": Set(
+        lambda: compared("tangent", *datasets.load_digits_images()),
+        "98.8 %, 0.045, 60",
+        folds=3,
+        needs_data=False,
+    ),
+    "peptides": Set(
+        lambda: compared("smith-waterman", *some(datasets.load_antimicrobial_peptides, 1000)),
+        "86 %, 0.33, 90",
+        needs_data=False,
+    ),
+    "uwave": Set(
+        lambda: (*datasets.load_uwave_gestures(distance=True), "dissimilarity"), "97 %, 0.13, 90"
+    ),
+    "aural sonar": Set(lambda: (*datasets.load_aural_sonar(), "similarity"), "88 %, 0.30"),
+    "protein": Set(lambda: (*datasets.load_protein(), "similarity"), "98.5 %, 0.09"),
+    "Swiss-Prot": Set(swissprot, "95.4 %, 0.20, 260"),
+    "MNIST, 2,000": Set(
+        lambda: compared("tangent", *some(datasets.load_mnist_images, 2000)), "", needs_data=False
+    ),
+    "sonatas": Set(lambda: compared("compression", *datasets.load_sonatas()), ""),
+}

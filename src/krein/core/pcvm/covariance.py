@@ -1,0 +1,179 @@
+"""How the scores of a row vary together around PCVM's posterior mode.
+
+The curvature is that of the objective itself, over the weights that are off their bounds: of the
+likelihood with all its blocks between classes, and of the prior its second derivative. That one is
+negative for large weights, where the prior is concave; taking EM's α instead, the curvature of the
+Gaussian that touches the prior, holds the weights too firmly and finds 0.6 to 0.9 of the optimism
+that refits have (`tests/core/test_pcvm_left_out.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, qr, solve_triangular
+
+from .cavity import HIGH_LEVERAGE, without_row, without_row_each
+from .mode import PCVMFit
+from .rows import Block, Link, Rows, class_hessian, column_statistics, hessian
+
+Array = NDArray[np.float64]
+
+JOINT_LIMIT = 1200
+"""Scores vary together up to so many weights, features times classes: the matrix has as many rows
+and costs their square in additions a row. Beyond, each score varies by itself."""
+
+_JITTER = 1e-10
+"""Share of its diagonal that is added to a curvature: scores that differ by a constant are one."""
+
+
+@dataclass(frozen=True)
+class JointCovariance:
+    """Covariance B of (weights, bias) of all scores; scores of a row have (f, 1) B (f, 1)ᵀ."""
+
+    B: Array  # (C, r+1, C, r+1)
+
+    def of(self, F: Array) -> Array:
+        """Return V (n, C, C). O(n r² C²)."""
+        C = len(self.B)
+        F1 = np.column_stack([F, np.ones(len(F))])
+        V = np.empty((len(F), C, C))
+        for c in range(C):
+            for d in range(c + 1):
+                V[:, c, d] = V[:, d, c] = np.einsum("nr,nr->n", F1 @ self.B[c, :, d], F1)
+        return V
+
+    def without(self, Z: Array, block: Block, link: Link) -> tuple[Array, Array]:
+        """Return each row's scores by the model without it, and its leverage."""
+        own = block.s / block.drawn
+        G = link.loss_residual(Z, block.y, own)[1]
+        R = link.curvature_root(Z, block.y, own)
+        left, _, leverage = without_row(Z, self.of(block.F), G, R)
+        return left, leverage
+
+
+@dataclass(frozen=True)
+class SeparateCovariances:
+    """One score at a time: for one score exact, for more an approximation."""
+
+    roots: tuple[Array, ...]  # C of (r+1, ·): variance of a score is ‖(f, 1) root‖²
+
+    def of(self, F: Array) -> Array:
+        """Return the variance of each score (n, C). O(n r² C)."""
+        found = [np.square(F @ R[:-1] + R[-1]).sum(axis=1) for R in self.roots]
+        return np.column_stack(found)
+
+    def without(self, Z: Array, block: Block, link: Link) -> tuple[Array, Array]:
+        """Return each row's scores by the model without it, and its leverage."""
+        own = block.s / block.drawn
+        G = link.loss_residual(Z, block.y, own)[1]
+        return without_row_each(Z, self.of(block.F), G, link.curvatures(Z, block.y, own))
+
+
+@dataclass(frozen=True)
+class ScoreCovariance:
+    """With the prior's second derivative, and with its secant to zero."""
+
+    exact: JointCovariance | SeparateCovariances
+    secant: JointCovariance | SeparateCovariances
+
+    def left_out(self, Z: Array, block: Block, link: Link) -> Array:
+        """Return each row's scores by the model without it."""
+        left, leverage = self.exact.without(Z, block, link)
+        high = np.flatnonzero(leverage > HIGH_LEVERAGE)
+        if len(high):
+            left[high] = self.secant.without(Z[high], block.part(high), link)[0]
+        return left
+
+
+def score_covariance(
+    rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
+) -> ScoreCovariance:
+    """Return how scores vary: together up to `limit` weights, one at a time beyond.
+
+    One pass of O(N (r C)²) and a system of as many unknowns as weights are off their bounds, or C
+    passes of O(N r²) and C systems; each system twice.
+    """
+    mean = column_statistics(rows, full=False).mean
+    C, width = fit.weights.shape[1], rows.shape[1] + 1
+    V = fit.weights if Q is None else Q @ fit.weights
+    if C == 1 or C * width > limit:
+        roots = []
+        for c in range(C):
+            T = off_bound(fit, Q, mean, c)
+            G = T.T @ class_hessian(rows, fit.link, V, fit.bias, c) @ T
+            priors = (prior_curvature(fit, c, secant=secant) for secant in (False, True))
+            found = [T @ root for root in inverse_roots(G, *priors)]
+            roots.append(
+                [R if R.shape[1] <= width else qr(R.T, mode="r")[0][:width].T for R in found]
+            )
+        exact, secant = (SeparateCovariances(tuple(R)) for R in zip(*roots, strict=True))
+        return ScoreCovariance(exact, secant)
+    T = block_diag(*(off_bound(fit, Q, mean, c, bias=c > 0) for c in range(C)))
+    priors = (
+        np.concatenate([prior_curvature(fit, c, bias=c > 0, secant=secant) for c in range(C)])
+        for secant in (False, True)
+    )
+    G = T.T @ hessian(rows, fit.link, V, fit.bias) @ T
+    joint = [T @ root for root in inverse_roots(G, *priors)]
+    return ScoreCovariance(*(JointCovariance((R @ R.T).reshape(C, width, C, width)) for R in joint))
+
+
+def _no_wider(R: Array, width: int) -> Array:
+    """Return a root of R Rᵀ with at most `width` columns."""
+    return R if R.shape[1] <= width else qr(R.T, mode="r")[0][:width].T
+
+
+def off_bound(fit: PCVMFit, Q: Array | None, mean: Array, c: int, *, bias: bool = True) -> Array:
+    """Return T (r+1, ·), which maps the unknowns of score c to its weights of features and bias.
+
+    The unknowns are the scaled weights that are off their bounds and the bias of centred features.
+    Several softmax scores need no bias in one of them: a constant in all of them changes nothing.
+    """
+    r = len(mean)
+    on = np.flatnonzero(fit.scaled[:, c])
+    n = len(on)
+    unit = fit.weights[on, c] / fit.scaled[on, c]  # 1 / deviation
+    T = np.zeros((r + 1, n + bias))
+    T[:-1, :n] = (np.eye(r)[:, on] if Q is None else Q[:, on]) * unit
+    T[-1, :n] = -mean @ T[:-1, :n]
+    T[-1, n:] = 1.0
+    return T
+
+
+def prior_curvature(fit: PCVMFit, c: int, *, bias: bool = True, secant: bool = False) -> Array:
+    """Return the second derivative of the prior by the unknowns of score c, 0 for its bias.
+
+    Or its secant to zero, which is EM's α: (derivative at u − derivative at 0) / u.
+    """
+    found = (fit.precision if secant else fit.curvature)[:, c][fit.scaled[:, c] != 0]
+    return np.append(found, 0.0) if bias else found
+
+
+def inverse_roots(G: Array, prior: Array, secant: Array) -> tuple[Array, Array]:
+    """Return R with R Rᵀ = (G + diag(prior))⁻¹, for both priors.
+
+    At a mode the first sum is positive semi-definite; a search may have ended short of one.
+    """
+    firm = inverse_root(G, secant)
+    assert firm is not None
+    if np.array_equal(prior, secant):
+        return firm, firm
+    exact = inverse_root(G, prior)
+    return firm if exact is None else exact, firm
+
+
+def inverse_root(G: Array, prior: Array) -> Array | None:
+    """Return R with R Rᵀ = (G + diag(prior))⁻¹, none where the sum is not positive definite."""
+    n = len(G)
+    A = G.copy()
+    A[np.diag_indices(n)] += prior + _JITTER * np.diag(G) + np.finfo(float).tiny
+    try:
+        return solve_triangular(cholesky(A), np.eye(n))
+    except LinAlgError:
+        if (prior < 0).any():
+            return None
+    lam, U = eigh(A)  # semi-definite but for rounding
+    return U / np.sqrt(np.maximum(lam, _JITTER * lam[-1]))

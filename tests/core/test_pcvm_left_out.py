@@ -1,0 +1,217 @@
+"""Left-out scores of PCVM against leaving out: refits, the dense formula, weights, thinned rows."""
+
+import numpy as np
+import pytest
+
+from krein.core.pcvm import coupled, left_out
+from krein.core.pcvm.cavity import without_row
+from krein.core.pcvm.coupled import coupled_left_out
+from krein.core.pcvm.covariance import score_covariance
+from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
+from krein.core.pcvm.left_out import left_out_scores
+from krein.core.pcvm.mode import GammaPrior, fit_pcvm
+from krein.core.pcvm.rows import Block, FeaturesInMemory, Rows
+from krein.core.pcvm.softmax import softmax, softmax_root
+
+
+def rings(seed, n_classes, N=200, m=12):
+    """Distances to the first m of N points in the plane; classes by their distance from 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, 2))
+    edges = {2: [1.1], 3: [0.8, 1.5], 5: [0.6, 1.0, 1.4, 1.9]}[n_classes]
+    y = np.digitize(np.hypot(*X.T) + 0.2 * rng.normal(size=N), edges)
+    return -np.linalg.norm(X[:, None] - X[None, :m], axis=2), y
+
+
+def clouds(seed, n_classes, N=200, m=12, spread=1.0):
+    """Distances to the first m of N points of overlapping Gaussians."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(N) % n_classes)
+    X = spread * rng.normal(size=(n_classes, 5))[y] + rng.normal(size=(N, 5))
+    return -np.linalg.norm(X[:, None] - X[None, :m], axis=2), y
+
+
+def fitted(K, y, weight=None):
+    """The model as `PCVM` fits it, and the prior in use."""
+    C, m = int(y.max()) + 1, K.shape[1]
+    rows = Rows(K, y, weight, n_classes=C)
+    prior = choose_scale(rows, y[:m]).prior if C == 2 else GammaPrior()
+    return rows, prior, fit_pcvm(rows, y[:m], prior=prior)
+
+
+def asked(K, y, fit, some=None, weight=None):
+    C = int(y.max()) + 1
+    some = np.arange(len(y)) if some is None else some
+    features = FeaturesInMemory(K, y, weight)
+    return left_out_scores(features, [(np.arange(C), y[: K.shape[1]], C)], [fit], some)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_optimism_is_that_of_refits(n_classes):
+    ratios = []
+    for make in (rings, clouds):
+        for seed in range(2):
+            K, y = make(seed, n_classes)
+            _, prior, fit = fitted(K, y)
+            exact = np.empty(len(y))
+            for i in range(len(y)):
+                rest = np.delete(np.arange(len(y)), i)
+                rows = Rows(K[rest], y[rest], n_classes=n_classes)
+                without = fit_pcvm(
+                    rows, y[:12], prior=prior, start=(fit.weights, fit.bias), tol=1e-7
+                )
+                exact[i] = fit.link.losses(without.scores(K[i : i + 1]), y[i : i + 1])[0]
+            seen = fit.link.losses(fit.scores(K), y)
+            quick = fit.link.losses(asked(K, y, fit), y)
+            ratios.append((quick - seen).sum() / (exact - seen).sum())
+    assert 0.9 < np.mean(ratios) < 1.1
+    assert min(ratios) > 0.8
+    assert max(ratios) < 1.2
+
+
+def dense_left_out(K, y, s, fit):
+    """z + (I − V D)⁻¹ V g with the whole Hessian, in the unit of the features."""
+    N, C = len(y), fit.weights.shape[1]
+    F1 = np.column_stack([K, np.ones(N)])
+    P = softmax(fit.scores(K))
+    D = s[:, None, None] * (P[:, :, None] * np.eye(C) - P[:, :, None] * P[:, None, :])
+    G = s[:, None] * (P - np.eye(C)[y])
+    H = np.einsum("ni,ncd,nj->cidj", F1, D, F1, optimize=True)
+    mean = s @ K / s.sum()
+    for c in range(C):
+        deviation = np.sqrt(s @ (K - mean) ** 2 / s.sum())
+        H[c, range(K.shape[1]), c, range(K.shape[1])] += fit.curvature[:, c] * deviation**2
+    width = F1.shape[1]
+    on = np.concatenate([np.append(fit.scaled[:, c] != 0, c > 0) for c in range(C)])
+    inverse = np.zeros((C * width, C * width))
+    inverse[np.ix_(on, on)] = np.linalg.inv(H.reshape(C * width, -1)[np.ix_(on, on)])
+    B = inverse.reshape(C, width, C, width)
+    V = np.einsum("ni,cidj,nj->ncd", F1, B, F1, optimize=True)
+    step = np.linalg.solve(np.eye(C) - V @ D, V @ G[:, :, None])[:, :, 0]
+    return fit.scores(K) + step
+
+
+@pytest.mark.parametrize("n_classes", [3, 5])
+def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
+    K, y = rings(7, n_classes, N=150, m=8)
+    s = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    rows, _, fit = fitted(K, y, s)
+    expected = softmax(dense_left_out(K, y, s, fit))
+    joint = score_covariance(rows, fit).exact.without(fit.scores(K), Block(K, y, s), fit.link)[0]
+    np.testing.assert_allclose(softmax(joint), expected, atol=1e-5)
+    monkeypatch.setattr(coupled, "HIGH_LEVERAGE", 1.0)
+    monkeypatch.setattr(coupled, "THRESHOLDS", (0.0,))
+    for part in (2**27, 8 * 150 * 20):  # all rows at once, a few at a time
+        monkeypatch.setattr(coupled, "PART_BYTES", part)
+        by_row = softmax(coupled_left_out(K, y, s, s, fit))
+        np.testing.assert_allclose(by_row, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
+def test_unlikely_classes_need_not_be_coupled(spread, monkeypatch):
+    K, y = clouds(1, 12, N=300, m=20, spread=spread)
+    _, _, fit = fitted(K, y)
+    one = np.ones(len(y))
+    quick = coupled_left_out(K, y, one, one, fit)
+    monkeypatch.setattr(coupled, "THRESHOLDS", (0.0,))
+    whole = coupled_left_out(K, y, one, one, fit)
+    losses = [fit.link.losses(Z, y) for Z in (fit.scores(K), quick, whole)]
+    seen, few, many = (float(loss.mean()) for loss in losses)
+    assert abs(few - many) < 0.05 * (many - seen)
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0])
+def test_more_weights_than_rows_give_no_wild_scores(spread):
+    """With 600 weights to 200 rows many modes are nearly flat; new objects say what is right."""
+    K, y = clouds(3, 12, N=1200, m=50, spread=spread)
+    part, new = slice(0, 200), slice(200, None)
+    _, _, fit = fitted(K[part], y[part])
+    left = asked(K[part], y[part], fit)
+    seen, quick, found = (
+        float(fit.link.losses(Z, labels).mean())
+        for Z, labels in (
+            (fit.scores(K[part]), y[part]),
+            (left, y[part]),
+            (fit.scores(K[new]), y[new]),
+        )
+    )
+    assert 0.5 < (quick - seen) / (found - seen) < 1.5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_weight_zero_do_not_count(n_classes):
+    K, y = rings(3, n_classes)
+    weight = np.ones(len(y))
+    weight[60:] = 0.0
+    _, _, fit = fitted(K[:60], y[:60])
+    alone = asked(K[:60], y[:60], fit)
+    among = asked(K, y, fit, some=np.arange(60), weight=weight)
+    np.testing.assert_allclose(softmax(among), softmax(alone), atol=1e-9)
+    everybody = asked(K, y, fit, weight=weight)
+    np.testing.assert_allclose(softmax(everybody[:60]), softmax(alone), atol=1e-9)
+    np.testing.assert_array_equal(everybody[60:], fit.scores(K[60:]))
+
+
+def test_beyond_the_bound_in_memory_scores_are_taken_one_at_a_time(monkeypatch):
+    K, y = clouds(2, 5, N=100, m=40)
+    _, _, fit = fitted(K, y)
+    together = asked(K, y, fit)
+    monkeypatch.setattr(left_out, "COUPLED_BYTES", 1)
+    alone = asked(K, y, fit)
+    assert np.isfinite(alone).all()
+    seen = fit.link.losses(fit.scores(K), y).mean()
+    assert seen < fit.link.losses(together, y).mean() < fit.link.losses(alone, y).mean()
+
+
+def test_a_few_rows_stand_for_all_of_them():
+    K, y = rings(4, 3, N=3000)
+    _, _, fit = fitted(K, y)
+    some = np.arange(0, 3000, 5)
+    whole = fit.link.losses(asked(K, y, fit), y)[some].mean()
+    part = fit.link.losses(asked(K, y, fit, some=some), y[some]).mean()
+    seen = fit.link.losses(fit.scores(K), y)[some].mean()
+    assert 0.8 < (part - seen) / (whole - seen) < 1.25
+
+
+def test_thinned_rows_leave_out_one_object_and_know_their_error():
+    K, y = rings(5, 2, N=4000)
+    rows = Rows(K, y)
+    one = Candidate.of(rows, fit_pcvm(rows, y[:12]))
+    other = Candidate.of(rows, fit_pcvm(rows, y[:12], prior=GammaPrior(0.5, 0.005)))
+    expected, _ = compare(rows, one, other)
+    found, errors, losses = [], [], []
+    for seed in range(40):
+        order = np.random.default_rng(seed).permutation(len(y))
+        thinned = Rows(K[order], y[order]).thinned(200)
+        more, error = compare(thinned, one, other)
+        found.append(more)
+        errors.append(error)
+        losses.append(leave_one_out(thinned, one))
+    # 40 draws know their deviation to a ninth
+    assert 0.7 < np.mean(errors) / np.std(np.array(found) - expected) < 1.4
+    seen = -one.fit.log_likelihood / len(y)
+    whole = leave_one_out(rows, one)
+    assert abs(np.mean(losses) - whole) < 3 * np.std(losses) / np.sqrt(40) + (whole - seen)
+
+
+@pytest.mark.parametrize("total", [0.0, 0.4, 1.0])
+def test_root_of_the_softmax_curvature(total):
+    rng = np.random.default_rng(0)
+    P = total * rng.dirichlet(np.ones(4), size=6)
+    s = rng.random(6)
+    R = softmax_root(P, s)
+    expected = s[:, None, None] * (P[:, :, None] * np.eye(4) - P[:, :, None] * P[:, None, :])
+    np.testing.assert_allclose(R @ R.transpose(0, 2, 1), expected, atol=1e-12)
+
+
+def test_without_row_is_a_newton_step():
+    rng = np.random.default_rng(1)
+    A = rng.normal(size=(5, 3, 3))
+    V = A @ A.transpose(0, 2, 1) / 20
+    R, G, Z = rng.normal(size=(5, 3, 3)) / 2, rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    left, q, leverage = without_row(Z, V, G, R)
+    assert leverage.max() < 1
+    D = R @ R.transpose(0, 2, 1)
+    expected = np.linalg.solve(np.eye(3) - V @ D, V @ G[:, :, None])[:, :, 0]
+    np.testing.assert_allclose(left - Z, expected, rtol=1e-9)
+    np.testing.assert_allclose(q, G + np.einsum("ncd,nd->nc", D, expected), rtol=1e-9)
