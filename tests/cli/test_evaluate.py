@@ -32,6 +32,7 @@ def test_a_table_and_a_report(files, run):
     assert "krein evaluate families.fasta --label-pattern" in page
 
 
+@pytest.mark.filterwarnings("ignore:.*near copy")
 def test_json_says_what_the_library_says(files, run):
     from krein.evaluation import evaluate
     from krein.io import open_source

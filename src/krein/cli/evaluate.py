@@ -16,7 +16,7 @@ from ..io.compression import STDIN
 from . import options
 from .group import command as krein_command
 from .group import typed
-from .output import check_target, console, printable, say
+from .output import check_target, console, printable, say, warnings_told
 from .reading import check_rule, choose_measure, describe_classes, labelled, open_data
 
 MODELS = (*FAMILIES, "svm-clip", "knn", "logistic", "features")
@@ -91,7 +91,7 @@ def command(
     groups: str | None,
     label_ranks: str | None,
     rank_above: float,
-    landmarks: str,
+    landmarks: str | None,
     n_landmarks: int | None,
     calibrate: bool | None,
     seed: int,
@@ -130,26 +130,27 @@ def command(
     from ..evaluation import evaluate
 
     try:
-        found = evaluate(
-            chunk.objects,
-            y,
-            compare,
-            measure=comparison.measure,
-            measure_params=comparison.params or None,
-            landmarks=landmarks,
-            n_landmarks=n_landmarks,
-            calibrate=calibrate is not False,
-            folds=folds,
-            groups=grouped,
-            label_ranks=label_ranks,
-            rank_above=rank_above,
-            names=chunk.names,
-            random_state=seed,
-            n_jobs=jobs,
-            cache=cache,
-            symmetrize=symmetrize,
-            verbose=int(sys.stderr.isatty()),
-        )
+        with warnings_told():
+            found = evaluate(
+                chunk.objects,
+                y,
+                compare,
+                measure=comparison.measure,
+                measure_params=comparison.params or None,
+                landmarks=landmarks,
+                n_landmarks=n_landmarks,
+                calibrate=calibrate is not False,
+                folds=folds,
+                groups=grouped,
+                label_ranks=label_ranks,
+                rank_above=rank_above,
+                names=chunk.names,
+                random_state=seed,
+                n_jobs=jobs,
+                cache=cache,
+                symmetrize=symmetrize,
+                verbose=int(sys.stderr.isatty()),
+            )
     except DataError:
         raise
     except (ValueError, TypeError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from inspect import signature
 from typing import Any
 
 import click
@@ -30,7 +31,7 @@ from .reading import (
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
-    default="ikfd",
+    default="auto",
     show_default=True,
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
@@ -57,7 +58,7 @@ def command(
     distance: bool,
     symmetrize: bool,
     model: str,
-    landmarks: str,
+    landmarks: str | None,
     n_landmarks: int | None,
     calibrate: bool | None,
     seed: int,
@@ -125,7 +126,7 @@ def command(
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in pieces")
-    say("model", describe(estimator, model, landmarks))
+    say("model", describe(estimator, model))
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
     if cache is not None and source.kind != "matrix":
         reused = estimator.kernel_reused_
@@ -138,7 +139,14 @@ def command(
 def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     """Return the estimator that the options ask for."""
     made = MODELS[model].estimator
-    return made(comparison.measure, measure_params=comparison.params or None, **params)
+    known = signature(made).parameters
+    for name, value in params.items():
+        if name not in known and value:
+            raise click.UsageError(f"--{name} does not go with --model {model}")
+    given = {name: value for name, value in params.items() if name in known}
+    if given.get("landmarks", "") is None:
+        del given["landmarks"]  # the model's own default
+    return made(comparison.measure, measure_params=comparison.params or None, **given)
 
 
 def calibrates(model: str) -> bool:
@@ -184,10 +192,11 @@ def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
             raise click.ClickException(str(error)) from error
 
 
-def describe(estimator: Any, model: str, landmarks: str) -> str:
+def describe(estimator: Any, model: str) -> str:
     """Return the model in words."""
     p, q, _ = estimator.signature_
     calibrated = ", calibrated" if estimator.calibrate else ""
+    landmarks = estimator.landmarks
     return (
         f"{model}{calibrated}, {len(estimator.landmarks_):,} landmarks ({landmarks}), "
         f"{p} positive and {q} negative dimensions"
@@ -199,10 +208,11 @@ def describe_cost(estimator: Any, n: int) -> str:
     from ..measures import get_measure
 
     pairs = estimator.kernel_evaluations_
+    per_prediction = getattr(estimator, "comparisons_", len(estimator.landmarks_))
     measure = get_measure(estimator.measure, estimator.measure_params)
     if measure.accepts == "values":  # some are read more than once: a share says nothing
-        return f"nothing, the matrix is given; a prediction reads {len(estimator.landmarks_):,}"
+        return f"nothing, the matrix is given; a prediction reads {per_prediction:,.0f}"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "
-        f"a prediction compares {len(estimator.landmarks_):,}"
+        f"a prediction compares {per_prediction:,.0f}"
     )

@@ -27,6 +27,7 @@ _COMMANDS = {
     "inspect": "What is in a file: objects, classes, how indefinite, and advice.",
     "fit": "Fit a model to labelled objects.",
     "predict": "Label new objects, with probabilities.",
+    "serve": "Answer over HTTP, with a page to try it on.",
     "evaluate": "Cross-validate models, and write a report.",
     "landmarks": "Choose landmarks, and list them.",
     "demo": "Digits by tangent distance, evaluated, with a report.",

@@ -10,7 +10,7 @@ import click
 
 Function = Callable[..., Any]
 
-RULES = ("meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
+RULES = ("stratified", "meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
 FORMATS = (
     "fasta", "fastq", "csv", "tsv", "jsonl", "lines", "parquet", "npy", "npz", "mat", "ts",
     "vectors", "series", "matrix",
@@ -140,14 +140,13 @@ def choosing(function: Function) -> Function:
             click.option(
                 "--landmarks",
                 type=click.Choice(RULES),
-                default="meb",
-                show_default=True,
-                help="How landmarks are chosen; auto takes more until they no longer help.",
+                help="How landmarks are chosen. By default stratified (a random sample of each class) "
+                "for --model auto, and meb (minimum enclosing balls) for the others.",
             ),
             click.option(
                 "--n-landmarks",
                 type=click.IntRange(1),
-                help="How many, for kmeans, entropy, random and leverage.",
+                help="How many, for stratified, kmeans, entropy, random and leverage.",
             ),
         ],
     )

@@ -8,6 +8,7 @@ import lzma
 import os
 import stat
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,3 +103,18 @@ def writing(path: str | None) -> Iterator[IO[str]]:
         text.detach()  # and flush
         if packed is not raw:
             packed.close()
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Say what Python code warns of as the command says it: one line each on standard error."""
+    from ..measures.given import KindWarning  # which the command tells in words of its own
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore", KindWarning)
+        yield
+    for text in dict.fromkeys(
+        str(one.message) for one in caught if issubclass(one.category, UserWarning)
+    ):
+        click.echo(f"krein: warning: {printable(text, 300)}", err=True)

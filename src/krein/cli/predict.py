@@ -9,16 +9,22 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any
+from itertools import islice
+from typing import Any
 
 import click
 
-from ..io import DataError, Source, open_source
+from ..io import Chunk, DataError, Source, open_source
+from ..measures import take
 from . import options
+from .columns import UNREADABLE, Batch, columns_of
+from .errors import told
 from .group import command as krein_command
-from .output import check_target, say, writing
+from .krakenreport import KrakenReport
+from .letters import POLICIES, letters_of
+from .output import check_target, printable, say, warnings_told, writing
 from .reading import match_columns
 from .rows import RowWriter, format_option, row_format
 
@@ -26,8 +32,6 @@ CHUNK = 2048
 """Objects in memory at a time."""
 
 Row = list[Any]
-REJECTED = 5
-"""Place of the column `rejected`."""
 
 
 @krein_command("predict")
@@ -65,6 +69,19 @@ REJECTED = 5
     metavar="P",
     help="How probable that rank must be.",
 )
+@click.option(
+    "--unknown-letters",
+    type=click.Choice(POLICIES),
+    help="Letters of sequences that the model does not score: take X for each, skip such a "
+    "sequence (its row says so), or fail. By default U is read as C, O as K and others as X, and "
+    "gaps and a final * are left out.",
+)
+@click.option(
+    "--kraken-report",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write how many objects fell to each label, in the form of Kraken's reports.",
+)
 @options.reading
 @click.option("--jobs", type=options.JOBS, help="Workers; by default all processors.")
 def command(
@@ -77,43 +94,60 @@ def command(
     top: int | None,
     label_ranks: str | None,
     rank_above: float,
+    unknown_letters: str | None,
+    kraken_report: str | None,
     jobs: int | None,
     **reading: Any,
 ) -> None:
     """Label the objects of NEW by a MODEL out of krein fit.
 
-    Each row holds name, label, probability, the runner-up and its probability, and whether the
-    object is rejected. NEW is read in pieces, so it may be larger than the memory; without NEW,
-    or with -, it is standard input.
+    Each row holds name, label, probability, the runner-up and its probability, whether the object
+    is rejected, and its status: ok, or unreadable with the reason where it cannot be compared. NEW
+    is read in pieces, so it may be larger than the memory; without NEW, or with -, it is standard
+    input, and rows are written as objects come.
 
     \b
       krein predict model.krein new.fasta -o labels.csv --reject-below 0.8
+      krein predict model.krein new.fasta -o labels.tsv --kraken-report report.txt
       zcat new.fasta.gz | krein predict model.krein > labels.csv
     """
     if reject_below is not None and coverage is not None:
         raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
     check_target(output, reads=(model, new))
-    predictor = Predictor(model, top, jobs)
-    if label_ranks is not None:
-        predictor.answer_by_rank(label_ranks, rank_above)
+    check_target(kraken_report, reads=(model, new, output))
+    ranks = None if label_ranks is None else (label_ranks, rank_above)
+    predictor = Predictor(model, top, jobs, reject_below, unknown_letters, ranks)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
-    rows = predictor.rows(source, reject_below)
+    rows = predictor.rows(source)
     how = _row_format(output, row_format, source)
-    with writing(output) as file:
-        writer = RowWriter(file, predictor.columns, how)
-        if coverage is None:
-            counts = _write(rows, writer)
-            threshold = reject_below
-        else:
-            counts, threshold = _write_covering(rows, writer, coverage)
-    total, rejected = counts
+    with warnings_told(), writing(output) as file:
+        counts = Counts(predictor.names)
+        writer = RowWriter(file, predictor.names, how)
+        threshold = reject_below
+        if coverage is not None:
+            rows, threshold = _covering(rows, counts, coverage)
+        for part in rows:
+            writer.write(part)
+            counts.add(part)
+    if kraken_report is not None:
+        with writing(kraken_report) as file:
+            counts.report.write(file)
+    predictor.say_what_was_read()
+    if counts.unreadable == counts.total:
+        raise DataError(counts.first_reason)
+    if counts.unreadable:
+        number = f"{counts.unreadable:,} of {counts.total:,} objects are unreadable"
+        reason = printable(counts.first_reason, 300)
+        click.echo(f"krein: warning: {number}, the first: {reason}", err=True)
     if output is not None:
         seconds = time.perf_counter() - start
-        say("labelled", f"{total:,} objects in {seconds:.1f} s", err=True)
+        say(
+            "labelled", f"{counts.total - counts.unreadable:,} objects in {seconds:.1f} s", err=True
+        )
         if threshold is not None:
-            share = 100 * rejected / total
-            say("rejected", f"{rejected:,} ({share:.1f} %) below {threshold:.4f}", err=True)
+            share = 100 * counts.rejected / (counts.total - counts.unreadable)
+            say("rejected", f"{counts.rejected:,} ({share:.1f} %) below {threshold:.4f}", err=True)
         say("written", output, err=True)
 
 
@@ -123,7 +157,17 @@ _row_format = row_format
 class Predictor:
     """A loaded model, and the rows it gives."""
 
-    def __init__(self, path: str, top: int | None, jobs: int | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        top: int | None = None,
+        jobs: int | None = None,
+        threshold: float | None = None,
+        unknown_letters: str | None = None,
+        ranks: tuple[str, float] | None = None,
+        *,
+        every: bool = False,
+    ) -> None:
         from .. import load
 
         if not os.path.exists(path):
@@ -132,24 +176,16 @@ class Predictor:
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs
-        self.classes = [str(label) for label in self.model.classes_.tolist()]
-        self.top = min(top or 0, len(self.classes))
-        self.ranks: Any = None  # with the probability that an answer needs
-        self.columns = [
-            "name", "label", "probability", "runner_up", "runner_up_probability", "rejected",
-        ]  # fmt: skip
-        for k in range(2, self.top + 1):
-            self.columns += [f"label_{k}", f"probability_{k}"]
-
-    def answer_by_rank(self, separator: str, above: float) -> None:
-        """Add the deepest rank above a probability to every row."""
-        from ..core.ranks import Ranks
-
-        try:
-            self.ranks = Ranks.of(self.classes, separator), above
-        except ValueError as error:
-            raise DataError(f"--label-ranks: {error}") from error
-        self.columns += ["rank_label", "rank_probability", "rank"]
+        self.columns = columns_of(
+            self.model, top=top or 0, threshold=threshold, ranks=ranks, every=every
+        )
+        self.names = ["name", *(name for group in self.columns for name in group.names), "reason"]
+        self.unknown_letters = unknown_letters
+        self.letters = letters_of(self.model.measure_, unknown_letters)
+        if unknown_letters is not None and self.letters is None:
+            raise click.UsageError(
+                f"--unknown-letters goes with sequences; the model compares by {self.model.measure}"
+            )
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, as the kind that the model was fitted to."""
@@ -167,60 +203,110 @@ class Predictor:
             match_columns(source, wanted.tolist(), named.get("objects") is not None)
         return source
 
-    def rows(self, source: Source, threshold: float | None) -> Iterator[list[Row]]:
+    def rows(self, source: Source) -> Iterator[list[Row]]:
         """Yield the rows of each chunk."""
-        import numpy as np
-
         with _counting() as count, warnings.catch_warnings():
             # the columns have been matched by their names already
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             for chunk in source.arriving(CHUNK):
-                try:
-                    P = self.model.predict_proba(chunk.objects)
-                except (ValueError, TypeError) as error:
-                    told = str(chunk.located(error))
-                    # the measure is part of the model
-                    raise DataError(
-                        told.replace("measure_params", "krein fit measure_params")
-                    ) from error
-                if not np.isfinite(P).all():
-                    i = int(np.argmin(np.isfinite(P).all(axis=1)))
-                    raise DataError(
-                        f"{chunk.where(i)}: its probabilities are not numbers; its values are too "
-                        "large or too small to compute with: are they on the scale of those that "
-                        "the model was fitted to?"
-                    )
-                best = np.argsort(-P, axis=1, kind="stable")[:, : max(2, self.top)]
-                values = np.take_along_axis(P, best, axis=1).tolist()
-                rows = []
-                for name, order, p in zip(chunk.names, best.tolist(), values, strict=True):
-                    ranked = [self.classes[k] for k in order]
-                    rejected = threshold is not None and p[0] < threshold
-                    row: Row = [name, ranked[0], p[0], ranked[1], p[1], rejected]
-                    for k in range(1, self.top):
-                        row += [ranked[k], p[k]]
-                    rows.append(row)
-                if self.ranks is not None:
-                    ranks, above = self.ranks
-                    for row, node, p, rank in zip(rows, *ranks.deepest(P, above), strict=True):
-                        row += [node, float(p), int(rank)]
-                yield rows
-                count(len(rows))
+                yield self.rows_of(chunk)
+                count(len(chunk))
+
+    def rows_of(self, chunk: Chunk) -> list[Row]:
+        """Return the row of each object of a chunk."""
+        import numpy as np
+
+        objects, reasons = chunk.objects, dict[int, str]()
+        if self.letters is not None:
+            objects, reasons = self.letters.read(chunk)
+        places = [i for i in range(len(chunk)) if i not in reasons]
+        found = dict(self._answered(take(objects, np.array(places, dtype=np.intp)), chunk, places))
+        reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
+        if self.unknown_letters == "fail" and reasons:
+            raise DataError(reasons[min(reasons)])
+        good = np.array([i for i in range(len(chunk)) if i not in reasons], dtype=np.intp)
+        cells: list[Row] = [[] for _ in good]
+        if len(good):
+            P = np.array([found[i] for i in good])
+            batch = Batch.of(self.model, take(objects, good), P)
+            for group in self.columns:
+                for row, part in zip(cells, group.cells(batch), strict=True):
+                    row += part
+        answered = dict(zip(good.tolist(), cells, strict=True))
+        width, status = len(self.names) - 2, self.names.index("status") - 1
+        nothing: Row = [None] * width
+        nothing[status] = UNREADABLE
+        return [
+            [name, *answered.get(i, nothing), reasons.get(i)] for i, name in enumerate(chunk.names)
+        ]
+
+    def _answered(
+        self, objects: Any, chunk: Chunk, places: list[int]
+    ) -> Iterator[tuple[int, Any | str]]:
+        """Yield the place of each object and its probabilities, or why it has none.
+
+        Where some cannot be compared the objects are halved, until those stand alone: k of n take
+        about k·log₂ n calls. The width of vectors and of given values is that of the file: none of
+        it can be compared then, and that is an error.
+        """
+        import numpy as np
+
+        if not places:
+            return
+        try:
+            P = self.model.predict_proba(objects)
+        except (ValueError, TypeError) as error:
+            if chunk.kind in ("vectors", "matrix"):
+                raise chunk.located(error) from error
+            half = len(places) // 2
+            if half:
+                yield from self._answered(objects[:half], chunk, places[:half])
+                yield from self._answered(objects[half:], chunk, places[half:])
+            else:
+                located = str(chunk.alone(places[0]).located(error))
+                # the measure is part of the model
+                located = located.replace("measure_params", "krein fit measure_params")
+                yield places[0], told(DataError(located))
+            return
+        for i, p in zip(places, P, strict=True):
+            reason = (
+                f"{chunk.where(i)}: its probabilities are not numbers; its values are too large or "
+                "too small to compute with: are they on the scale of those that the model was "
+                "fitted to?"
+            )
+            yield i, p if np.isfinite(p).all() else reason
+
+    def say_what_was_read(self) -> None:
+        """Say once how many sequences held letters that are not scored."""
+        if self.letters is not None and self.letters.n_mapped:
+            click.echo(f"krein: warning: {self.letters.told()}", err=True)
 
 
-def _write(rows: Iterator[list[Row]], writer: RowWriter) -> tuple[int, int]:
-    total = rejected = 0
-    for part in rows:
-        writer.write(part)
-        total += len(part)
-        rejected += sum(row[REJECTED] for row in part)
-    return total, rejected
+class Counts:
+    """What became of the objects."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.at = {name: i for i, name in enumerate(names)}
+        self.total = self.rejected = self.unreadable = 0
+        self.first_reason = ""
+        self.report = KrakenReport()
+
+    def add(self, rows: list[Row]) -> None:
+        """Count some rows."""
+        for row in rows:
+            self.total += 1
+            unreadable, rejected = row[self.at["status"]] == UNREADABLE, row[self.at["rejected"]]
+            if unreadable and not self.unreadable:
+                self.first_reason = row[self.at["reason"]]
+            self.unreadable += unreadable
+            self.rejected += bool(rejected)
+            self.report.add(None if unreadable or rejected else row[self.at["label"]])
 
 
-def _write_covering(
-    rows: Iterator[list[Row]], writer: RowWriter, coverage: float
-) -> tuple[tuple[int, int], float]:
-    """Write rows that are rejected below the threshold of a coverage.
+def _covering(
+    rows: Iterator[list[Row]], counts: Counts, coverage: float
+) -> tuple[Iterator[list[Row]], float]:
+    """Return rows that are rejected below the threshold of a coverage, and the threshold.
 
     It depends on all objects: rows wait in a temporary file, in memory only 8 bytes of each.
     """
@@ -228,26 +314,26 @@ def _write_covering(
 
     from ..reject import threshold_for_coverage
 
+    probability, rejected = counts.at["probability"], counts.at["rejected"]
     confidence = array.array("d")
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as waiting:
-        for part in rows:
-            confidence.extend(row[2] for row in part)
-            waiting.writelines(json.dumps(row) + "\n" for row in part)
+    waiting = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by `decided`
+    for part in rows:
+        confidence.extend(row[probability] for row in part if row[probability] is not None)
+        waiting.writelines(json.dumps(row) + "\n" for row in part)
+    threshold = 0.0
+    if confidence:
         threshold = threshold_for_coverage(np.frombuffer(confidence)[:, None], coverage)
-        waiting.seek(0)
-        return _write(_decided(waiting, threshold), writer), threshold
 
+    def decided() -> Iterator[list[Row]]:
+        with waiting:
+            waiting.seek(0)
+            while part := [json.loads(line) for line in islice(waiting, CHUNK)]:
+                for row in part:
+                    if row[probability] is not None:
+                        row[rejected] = row[probability] < threshold
+                yield part
 
-def _decided(waiting: IO[str], threshold: float) -> Iterator[list[Row]]:
-    part: list[Row] = []
-    for line in waiting:
-        row = json.loads(line)
-        row[REJECTED] = row[2] < threshold
-        part.append(row)
-        if len(part) == CHUNK:
-            yield part
-            part = []
-    yield part
+    return decided(), threshold
 
 
 @contextmanager

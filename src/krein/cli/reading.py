@@ -178,10 +178,12 @@ def check_measure(comparison: Comparison) -> None:
         raise click.UsageError(message) from error
 
 
-def check_rule(landmarks: str, n_landmarks: int | None) -> None:
+def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
     """Refuse a number of landmarks where the rule finds its own."""
     from ..landmarks import get_rule
 
+    if landmarks is None:
+        return
     try:
         get_rule(landmarks, n_landmarks)
     except ValueError as error:

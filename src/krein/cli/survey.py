@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from typing import Any, Literal
 
@@ -193,6 +194,19 @@ def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
         click.echo(f"krein: warning: {chunk.path}: {mistaken}", err=True)
 
 
+def measure_options(about: dict[str, Any]) -> str:
+    """Return the options of `krein fit` that compare as was done here.
+
+    >>> measure_options({"measure": "smith-waterman", "measure_params": {"matrix": "NUC.4.4"}})
+    '--measure smith-waterman --measure-param matrix=NUC.4.4'
+    """
+    params = [
+        f"--measure-param {name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in about["measure_params"].items()
+    ]
+    return " ".join([f"--measure {about['measure']}", *params])
+
+
 def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
     """Return one sentence: what to do with the data."""
     if mistaken := mistaken_for(about["looks_like"], distance, remedies=REMEDIES):
@@ -212,13 +226,13 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
             f"The class {rarest!r} has one object, from which little can be learned: join it to "
             "another, or leave it out."
         )
-    model = "ikfd" if about["objects"] > LARGE else "pcvm"
-    name = "" if kind == "matrix" else f" --measure {about['measure']}"
-    take = f"take{name} --model {model} with the landmarks that meb finds"
+    model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
+    name = "" if kind == "matrix" else f" {measure_options(about)} and"
+    take = f"take{name}{model}"
     share = about["negative_mass"]
     if share > NEGATIVE:
         return (
-            f"{100 * share:.0f} % of the spectrum is negative: keep it, IKFD and PCVM use it and "
+            f"{100 * share:.0f} % of the spectrum is negative: keep it, krein uses it and "
             f"clipping would throw it away; {take}."
         )
     if kind == "vectors":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,22 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
     arrays["seal"] = np.frombuffer(hashlib.sha256(header).digest(), dtype=np.uint8)
     with written_whole(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like a model: an archive with a header and a seal."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"header.npy", "seal.npy"} <= set(archive.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
+
+
+def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:
+    """Return the version of krein that wrote a model file, and the format of the file."""
+    with np.load(path, allow_pickle=False) as archive:
+        header = json.loads(archive["header"].tobytes())
+    return str(header["version"]), int(header["format"])
 
 
 def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -71,6 +71,17 @@ class Chunk:
             )
         return f"{self.path}, line {self.lines[i]}, {noun} {self.names[i]!r}"
 
+    def alone(self, i: int) -> Chunk:
+        """Return the i-th object as a chunk of its own."""
+        return replace(
+            self,
+            names=[self.names[i]],
+            objects=self.objects[i : i + 1],
+            labels=None if self.labels is None else [self.labels[i]],
+            first=self.first + i,
+            lines=None if self.lines is None else [self.lines[i]],
+        )
+
     def located(self, error: Exception) -> DataError:
         """Return an error that counts objects of the chunk as one that names the file and line.
 

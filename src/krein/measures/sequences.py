@@ -77,6 +77,11 @@ def _scoring(name: str) -> _Scoring:
 _aligners = threading.local()
 
 
+def scoring_alphabet(matrix: str) -> Alphabet:
+    """Return the letters that a scoring matrix knows."""
+    return _scoring(matrix).alphabet
+
+
 @dataclass(frozen=True)
 class _Alignment(Measure):
     """Scores of optimal alignments with affine gaps (Gotoh 1982), by Opal's SIMD kernels.
