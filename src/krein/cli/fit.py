@@ -117,6 +117,8 @@ def command(
         fit_on_cluster(estimator, source, cluster)
     elif whole:
         fit_objects(estimator, chunk, y)
+        if hasattr(estimator, "name_objects"):
+            estimator.name_objects(chunk.names)
     else:
         estimator.fit(source)
     columns = column_names(source)

@@ -16,9 +16,6 @@ import numpy as np
 
 from .checks import Array
 
-GROUP_OBJECTS = 100
-"""A group with so many held-out objects has p-values of its own: with 99 they reach 1 %."""
-
 
 def conformal_p(reference: Array, scores: Array, weights: Array | None = None) -> Array:
     """Return the p-value of each score among those of held-out objects. O((n + q) log n).
@@ -40,7 +37,7 @@ def conformal_p(reference: Array, scores: Array, weights: Array | None = None) -
     return found
 
 
-def groups_of(codes: np.ndarray, n_classes: int, least: int = GROUP_OBJECTS) -> np.ndarray:
+def groups_of(codes: np.ndarray, n_classes: int, least: int) -> np.ndarray:
     """Return the group (C,) of each class: its own where it has `least` held-out objects.
 
     The other classes share group −1, where they have `least` together. Otherwise they get −2,

@@ -22,6 +22,9 @@ from .checks import Array
 from .conformal import conformal_p, groups_of, in_group
 from .family import Codes
 
+GROUP_OBJECTS = 100
+"""A class with so many held-out objects has p-values of its own: with 99 they reach 1 %."""
+
 ROUNDING = 1e-12
 """p-values are fractions: 2/10 does not exceed 1 − 0.8, which is less than 0.2 by rounding."""
 
@@ -66,7 +69,7 @@ class LabelReference:
     def p_values(self, odds: Array, *, by_class: bool) -> Array:
         """Return the p-value (q, C) of each label, from log-odds (q, C)."""
         everyone = np.full(self.n_classes, -2)
-        groups = groups_of(self.codes, self.n_classes) if by_class else everyone
+        groups = groups_of(self.codes, self.n_classes, GROUP_OBJECTS) if by_class else everyone
         own = groups[self.codes]
         found = np.empty(odds.shape)
         for c, group in enumerate(groups):

@@ -22,7 +22,9 @@ from .family import Codes
 NEAREST = 3
 """One neighbour alone may be an outlier, and many leave a small class behind."""
 
-Status = Literal["known", "ambiguous", "novel"]
+GROUP_OBJECTS = 500
+"""A label with so many held-out objects has p-values of its own. Those of 100 end at 1 %, above many
+of the p-values of larger labels: that cost .08 of the AUROC on Swiss-Prot, with 29 labels."""
 
 
 def novelty_scores(apart: Array, kind: Literal["similarity", "dissimilarity"]) -> Array:
@@ -62,7 +64,7 @@ class NoveltyReference:
 
     def p_values(self, scores: Array, predicted: Codes) -> Array:
         """Return the p-value (q,) of new objects with these scores and predicted classes."""
-        groups = groups_of(self.predicted, self.n_classes)
+        groups = groups_of(self.predicted, self.n_classes, GROUP_OBJECTS)
         own, asked = groups[self.predicted], groups[predicted]
         found = np.ones(len(scores))
         for group in np.unique(asked):

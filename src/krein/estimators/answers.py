@@ -57,18 +57,22 @@ class Assess:
     classes: NDArray[Any]
     ambiguous_below: float
     novel_below: float
+    sets: Sets | None = None
+    explained: Explained | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """That of the structured array."""
-        return np.dtype(
-            [
-                ("label", self.classes.dtype),
-                ("probabilities", np.float64, (len(self.classes),)),
-                ("novelty", np.float64),
-                ("status", "<U9"),
-            ]
-        )
+        C = len(self.classes)
+        fields: list[Any] = [
+            ("label", self.classes.dtype),
+            ("probabilities", np.float64, (C,)),
+            ("novelty", np.float64),
+            ("status", "<U9"),
+        ]
+        fields += [("set", np.bool_, (C,))] if self.sets is not None else []
+        fields += [("why", object)] if self.explained is not None else []
+        return np.dtype(fields)
 
     def __call__(self, answer: Answer) -> NDArray[Any]:
         """Return a structured array (n,)."""
@@ -78,6 +82,10 @@ class Assess:
         found["probabilities"] = P
         found["novelty"] = p = self.novelty(answer)
         found["status"] = status_of(P.max(axis=1), p, self.ambiguous_below, self.novel_below)
+        if self.sets is not None:
+            found["set"] = self.sets(answer)
+        if self.explained is not None:
+            found["why"] = self.explained(answer)
         return found
 
 

@@ -63,11 +63,19 @@ class TwoLookClassifier(LandmarkClassifier):
         self._n_classes()
         return self._answers(X, _novelty(self), (), everyone=True)
 
-    def assess(self, X: Any) -> Any:
+    def assess(self, X: Any, *, coverage: float | None = None, evidence: int | None = None) -> Any:
         """Return label, probabilities, novelty and status of each object, in one pass.
 
         The status is "novel" where the p-value of `novelty` is at most `novel_below`, else
         "ambiguous" where no class reaches the probability `ambiguous_below`, else "known".
+
+        Parameters
+        ----------
+        X : objects
+        coverage : float or None, default=None
+            Add the field `set`, as `predict_set` gives it for this coverage.
+        evidence : int or None, default=None
+            Add the field `why`, as `explain` gives it with so many known objects.
 
         Returns
         -------
@@ -83,7 +91,14 @@ class TwoLookClassifier(LandmarkClassifier):
         array(['novel'], dtype='<U9')
         """
         self._n_classes()
-        assess = Assess(_novelty(self), self.classes_, self.ambiguous_below, self.novel_below)
+        assess = Assess(
+            _novelty(self),
+            self.classes_,
+            self.ambiguous_below,
+            self.novel_below,
+            None if coverage is None else _sets(self, coverage, by_class=True),
+            None if evidence is None else _explained(self, evidence),
+        )
         return self._answers(X, assess, (), assess.dtype, everyone=True)
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = True) -> Any:
@@ -111,11 +126,8 @@ class TwoLookClassifier(LandmarkClassifier):
         >>> y[-1] in clf.classes_[sets[0]]
         True
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage is a share between 0 and 1; got {coverage!r}")
         shape = (self._n_classes(),)
-        sets = Sets(self.reference_.labels, coverage, by_class)
-        return self._answers(X, sets, shape, np.bool_)
+        return self._answers(X, _sets(self, coverage, by_class), shape, np.bool_)
 
     def explain(self, X: Any, n: int = 3) -> Any:
         """Return for each object why it got its label: an array of `Explanation`.
@@ -136,20 +148,8 @@ class TwoLookClassifier(LandmarkClassifier):
         >>> bool(abs(total - why.score) < 1e-9)
         True
         """
-        if n != int(n) or n < 1:
-            raise ValueError(f"n is a whole number, at least 1; got {n!r}")
         self._n_classes()
-        known = NO_ROWS if self.known_ is None else self.known_.indices
-        explained = Explained(
-            _novelty(self),
-            self.looks_,
-            self.classes_,
-            self.reference_.baseline,
-            (self.landmarks_, known),
-            (self.landmark_names_, self.known_names_),
-            n,
-        )
-        return self._answers(X, explained, (), object, everyone=True)
+        return self._answers(X, _explained(self, n), (), object, everyone=True)
 
     def name_objects(self, names: Any) -> Self:
         """Keep the names of the training objects, one for each in order: `explain` gives them.
@@ -228,6 +228,26 @@ class TwoLookClassifier(LandmarkClassifier):
 def _novelty(model: TwoLookClassifier) -> Novelty:
     reference = model.reference_
     return Novelty(model.space_.kind, reference.landmark_codes, reference.novelty)
+
+
+def _sets(model: TwoLookClassifier, coverage: float, by_class: bool) -> Sets:
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage is a share between 0 and 1; got {coverage!r}")
+    return Sets(model.reference_.labels, coverage, by_class)
+
+
+def _explained(model: TwoLookClassifier, n: int) -> Explained:
+    if n != int(n) or n < 1:
+        raise ValueError(f"explanations take a whole number of objects, at least 1; got {n!r}")
+    return Explained(
+        _novelty(model),
+        model.looks_,
+        model.classes_,
+        model.reference_.baseline,
+        (model.landmarks_, NO_ROWS if model.known_ is None else model.known_.indices),
+        (model.landmark_names_, model.known_names_),
+        n,
+    )
 
 
 def _known_columns(model: TwoLookClassifier, measure: Measure) -> LandmarkColumns:
