@@ -43,9 +43,9 @@ def test_false_alarms_keep_to_their_share_within_each_class():
     scale = np.array([1.0, 100.0])
     rates = []
     for _ in range(60):
-        codes, asked = rng.integers(2, size=1500), rng.integers(2, size=500)
+        codes, asked = rng.integers(2, size=1500), rng.integers(2, size=3000)
         reference = NoveltyReference(scale[codes] * rng.exponential(size=1500), codes, None, 2)
-        p = reference.p_values(scale[asked] * rng.exponential(size=500), asked)
+        p = reference.p_values(scale[asked] * rng.exponential(size=3000), asked)
         rates.append([(p[asked == c] <= 0.05).mean() for c in (0, 1)])
     np.testing.assert_allclose(np.mean(rates, axis=0), 0.05, atol=0.005)
 

@@ -12,6 +12,7 @@ from ..estimators.registry import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import command as krein_command
+from .novelty import too_few
 from .output import check_target, printable, say
 from .reading import (
     Comparison,
@@ -134,6 +135,8 @@ def command(
         reused = estimator.kernel_reused_
         total = reused + estimator.kernel_evaluations_
         say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {cache}")
+    if (warning := too_few(estimator)) is not None:
+        say("novelty", warning)
     say("time", f"{time.perf_counter() - start:.1f} s")
     say("written", output)
 

@@ -63,9 +63,9 @@ def too_few(model: Any) -> str | None:
         return None
     n, needed = len(reference.novelty.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
     return (
-        f"the model was fitted to too few objects ({n} held out, {needed} needed) to call one "
-        f"novel at {model.novel_below:g}: no p-value is below {reference.novelty.smallest:.3g}; "
-        "raise --novel-below, or fit to more objects"
+        f"too few training objects to call new ones novel at {model.novel_below:g}: it takes "
+        f"{needed} held-out objects, and there are {n}; fit to more of them, or give "
+        f"krein predict --novel-below {np.ceil(1000 * reference.novelty.smallest) / 1000:g}"
     )
 
 

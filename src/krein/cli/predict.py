@@ -162,7 +162,7 @@ def command(
     ranks = None if label_ranks is None else (label_ranks, rank_above)
     asked = Asked(novel_below, reject_below, sets, evidence)
     predictor = Predictor(model, top, jobs, reject_below, unknown_letters, ranks, asked=asked)
-    if (warning := too_few(predictor.model)) is not None:
+    if novel_below is not None and (warning := too_few(predictor.model)) is not None:
         click.echo(f"krein: warning: {warning}", err=True)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
