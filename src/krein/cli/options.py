@@ -140,8 +140,8 @@ def choosing(function: Function) -> Function:
             click.option(
                 "--landmarks",
                 type=click.Choice(RULES),
-                help="How landmarks are chosen. By default stratified (a random sample of each class) "
-                "for --model auto, and meb (minimum enclosing balls) for the others.",
+                help="How landmarks are chosen. By default stratified (a random sample of each "
+                "class) for --model auto, and meb (minimum enclosing balls) for the others.",
             ),
             click.option(
                 "--n-landmarks",

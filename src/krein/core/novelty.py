@@ -23,8 +23,8 @@ NEAREST = 3
 """One neighbour alone may be an outlier, and many leave a small class behind."""
 
 GROUP_OBJECTS = 500
-"""A label with so many held-out objects has p-values of its own. Those of 100 end at 1 %, above many
-of the p-values of larger labels: that cost .08 of the AUROC on Swiss-Prot, with 29 labels."""
+"""A label with so many held-out objects has p-values of its own. Those of 100 objects end at 1 %,
+above many p-values of larger labels, so that novel objects would no longer come first."""
 
 
 def novelty_scores(apart: Array, kind: Literal["similarity", "dissimilarity"]) -> Array:
