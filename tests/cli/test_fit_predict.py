@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import krein as library
-from krein.cli import predict as predict_module
+from krein.cli import predictor as predict_module
 from krein.io import open_source
 
 PATTERN = ("--label-pattern", r"family=(\w+)")

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import krein as library
-from krein.cli.predict import Predictor
+from krein.cli.predictor import Predictor
 from krein.io import open_source
 
 uvicorn = pytest.importorskip("uvicorn")

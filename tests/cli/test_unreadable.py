@@ -7,7 +7,7 @@ import json
 import pytest
 
 from krein.cli import columns as columns_module
-from krein.cli import predict as predict_module
+from krein.cli import predictor as predict_module
 from krein.cli.columns import Columns
 from krein.cli.letters import Letters
 from krein.io import Chunk

@@ -11,7 +11,7 @@ from .group import command as krein_command
 from .letters import POLICIES
 from .options import Share
 from .output import say
-from .predict import Predictor
+from .predictor import Predictor
 
 
 @krein_command("serve")

@@ -28,7 +28,7 @@ from ..measures import get_measure
 from .describe import describe_model
 from .errors import told
 from .openapi import document
-from .predict import Predictor
+from .predictor import Predictor
 
 STEP = 32
 """Objects that are answered between two looks at the clock."""

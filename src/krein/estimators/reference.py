@@ -38,7 +38,7 @@ class Refer:
 
     def to(self, looks: TwoLooks, near: Neighbours, again: NDArray[np.bool_]) -> Reference:
         """Return the reference, with these neighbours; the second look decides where `again`."""
-        codes, weights = self.sample.codes, self.sample.weights
+        codes, weights = self.sample.codes.astype(np.intp), self.sample.weights
         if weights is not None and self.class_weights is not None:
             weights = weights / self.class_weights[codes]
         log_proba = looks.unbounded(self.held_out, near, again)
@@ -50,5 +50,5 @@ class Refer:
             NoveltyReference(scores, log_proba.argmax(axis=1), weights, C),
             LabelReference(log_odds(log_proba)[rows, codes], codes, weights, C),
             mean ** (1 / power),
-            self.landmark_codes,
+            self.landmark_codes.astype(np.intp),
         )

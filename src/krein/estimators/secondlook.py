@@ -107,10 +107,10 @@ def remember(
     return KnownObjects(
         kind,
         indices,
-        codes[indices],
+        np.asarray(codes[indices], dtype=np.intp),
         space,
         space.points(values),
-        landmark_classes,
+        np.asarray(landmark_classes, dtype=np.intp),
         n_candidates,
         max(k, 1),
     )
