@@ -14,7 +14,6 @@ LONGEST_FILE = 350
 MOST_METHODS = 10
 
 FACADES = {
-    "KreinClassifier": "the front door",
     "LandmarkClassifier": "what all classifiers share with scikit-learn",
     "Measure": "the protocol of measures, as users subclass it",
     "Given": "a measure, with all of the protocol",

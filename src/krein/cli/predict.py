@@ -24,7 +24,15 @@ from .errors import told
 from .group import command as krein_command
 from .krakenreport import KrakenReport
 from .letters import POLICIES, letters_of
-from .novelty import UNREADABLE, Asked, Sorted, is_classified, sorting, too_few
+from .novelty import (
+    UNREADABLE,
+    Asked,
+    Sorted,
+    is_classified,
+    novelty_options,
+    sorting,
+    too_few,
+)
 from .output import check_target, printable, say, warnings_told, writing
 from .reading import match_columns
 from .rows import RowWriter, format_option, row_format
@@ -77,36 +85,7 @@ Row = list[Any]
     "sequence (its row says so), or fail. By default U is read as C, O as K and others as X, and "
     "gaps and a final * are left out.",
 )
-@click.option(
-    "--novel-below",
-    type=options.Share(0, 1),
-    metavar="P",
-    help="Call objects novel, none of the classes, whose p-value is at most this; by default 0.01.",
-)
-@click.option(
-    "--sets",
-    type=options.Share(0, 1, min_open=True),
-    metavar="SHARE",
-    help="Add the labels that cannot be ruled out: they hold the true one for this share.",
-)
-@click.option(
-    "--evidence",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Add the N nearest known objects, with label and value of the measure.",
-)
-@click.option(
-    "--classified-out",
-    type=click.Path(),
-    metavar="FILE",
-    help="Also write the sequences that got a label, as FASTA.",
-)
-@click.option(
-    "--unclassified-out",
-    type=click.Path(),
-    metavar="FILE",
-    help="Also write the sequences that are novel, rejected or unreadable, as FASTA.",
-)
+@novelty_options
 @click.option(
     "--kraken-report",
     type=click.Path(),
