@@ -26,11 +26,12 @@ def novelty_options(function: Any) -> Any:
             "--novel-below",
             type=Share(0, 1),
             metavar="P",
-            help="Call objects novel, none of the classes, whose p-value is at most this; by default 0.01.",
+            help="Call objects novel, none of the classes, whose p-value is at most this; by default "
+            "0.01.",
         ),
         click.option(
             "--sets",
-            type=Share(0, 1, min_open=True),
+            type=Share(0, 1, min_open=True, max_open=True),
             metavar="SHARE",
             help="Add the labels that cannot be ruled out: they hold the true one for this share.",
         ),
