@@ -14,6 +14,7 @@ LONGEST_FILE = 350
 MOST_METHODS = 10
 
 FACADES = {
+    "ModelResult": "the figures of a model, as reports read them",
     "LandmarkClassifier": "what all classifiers share with scikit-learn",
     "Measure": "the protocol of measures, as users subclass it",
     "Given": "a measure, with all of the protocol",

@@ -249,7 +249,7 @@ def test_the_page_in_a_browser(files, model):
         home = f"http://127.0.0.1:{port}/"
         page.on("request", lambda r: None if r.url.startswith(home) else wrong.append(r.url))
         page.goto(home)
-        page.get_by_text("IKFD of 3 classes, smith-waterman").wait_for()
+        page.get_by_text("KreinClassifier of 3 classes, smith-waterman").wait_for()
         chunk = open_source("new.fasta").read()
         expected = library.load(model).predict(chunk.objects).tolist()
 

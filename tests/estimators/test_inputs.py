@@ -11,9 +11,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import krein
-from krein import IKFD, IKQD, PCVM, NystromMap, PseudoEuclideanEmbedding
+from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap, PseudoEuclideanEmbedding
 from krein.compare import open_pairs
 from krein.evaluation import evaluate
+from krein.measures import RefusedObject, get_measure
+from krein.measures.base import checked_objects
 from krein.measures.function import FunctionMeasure
 from krein.measures.kinds import KindWarning
 from krein.measures.letters import LettersWarning
@@ -47,9 +49,10 @@ def test_a_grid_over_parameters_of_the_measure(wrap):
     assert best[f"{prefix}measure_params__normalize"] in (False, True)
 
 
-def test_parameters_of_the_measure_are_set_one_by_one():
+@pytest.mark.parametrize("make", [IKFD, KreinClassifier])
+def test_parameters_of_the_measure_are_set_one_by_one(make):
     given = {"gap_open": 5}
-    clf = IKFD("smith-waterman", measure_params=given)
+    clf = make("smith-waterman", measure_params=given)
     copy = clone(clf).set_params(measure_params__normalize=False, n_landmarks=3)
     assert copy.measure_params == {"gap_open": 5, "normalize": False}
     assert copy.n_landmarks == 3
@@ -57,7 +60,7 @@ def test_parameters_of_the_measure_are_set_one_by_one():
     assert clf.measure_params == given
     both = clone(clf).set_params(measure="levenshtein", measure_params=None)
     assert both.set_params(measure_params__normalize=True).measure_params == {"normalize": True}
-    own = IKFD(Levenshtein()).set_params(measure__normalize=True)
+    own = make(Levenshtein()).set_params(measure__normalize=True)
     assert own.measure == Levenshtein(normalize=True)
     assert own.get_params()["measure__normalize"] is True
     with pytest.raises(ValueError, match="no parameter 'nonsense'"):
@@ -194,7 +197,7 @@ def test_cross_validation_over_arrow_and_pandas():
 # -- nothing, and one string ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM, KreinClassifier])
 def test_predictions_of_no_objects_are_empty(make):
     clf = make("levenshtein", landmarks=[0, 1, 4, 5]).fit(WORDS, LANGUAGES)
     for nothing in ([], (), np.array([], dtype=object), pd.Series([], dtype=object)):
@@ -336,12 +339,13 @@ def test_half_a_character_names_its_text():
 # -- sequences ---------------------------------------------------
 
 
-def test_the_matrix_that_was_chosen_is_kept_with_the_model(tmp_path):
+@pytest.mark.parametrize("make", [IKFD, PCVM, KreinClassifier])
+def test_the_matrix_that_was_chosen_is_kept_with_the_model(make, tmp_path):
     rng = np.random.default_rng(0)
     parts = {"a": "GATTACAGAT", "b": "CCGGTTCCGA"}
     y = np.array(["a", "b"] * 12)
     dna = [parts[c] + "".join(rng.choice(list("ACGT"), 8)) for c in y]
-    clf = IKFD("smith-waterman", landmarks=[0, 1, 2, 3]).fit(dna, y)
+    clf = make("smith-waterman", landmarks=[0, 1, 2, 3]).fit(dna, y)
     assert clf.measure_.matrix == "NUC.4.4"
     clf.save(tmp_path / "m.krein")
     loaded = krein.load(tmp_path / "m.krein")
@@ -355,6 +359,28 @@ def test_the_matrix_that_was_chosen_is_kept_with_the_model(tmp_path):
         "".join(f">{i} {c}\n{s}\n" for i, (c, s) in enumerate(zip(y, dna, strict=True)))
     )
     source = krein.io.open_source(tmp_path / "s.fasta", label_pattern=r" (\w)")
-    again = IKFD("smith-waterman", landmarks=[0, 1, 2, 3]).fit(source)
+    again = make("smith-waterman", landmarks=[0, 1, 2, 3]).fit(source)
     assert again.measure_ == clf.measure_
     assert_array_equal(again.predict_proba(dna), clf.predict_proba(dna))
+
+
+# -- refused objects -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "objects", "row"),
+    [
+        ("dtw", [[0.0, 1.0], [0.0, np.nan, 1.0]], 1),
+        ("dtw", [[0.0, 1.0], [0.0], ["a"]], 2),
+        ("smith-waterman", ["MKV", "M1V"], 1),
+        ("hausdorff", [[[0.0]], [["a"]]], 1),
+        ("compression", ["abc", "\ud800"], 1),
+        ("manhattan", np.ma.masked_equal([[1.0], [2.0]], 2.0), 1),
+    ],
+)
+def test_a_refused_object_is_told_by_kind_row_and_reason(measure, objects, row):
+    with pytest.raises(RefusedObject) as caught:
+        checked_objects(get_measure(measure), objects)
+    error = caught.value
+    assert error.row == row
+    assert str(error) == f"{error.kind} {row} {error.reason}"

@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..io.modelfile import read_model, read_versions
+from ..io.modelfile import ModelFileError, read_model, read_versions
 from ..measures import get_measure
 from ..measures.base import plain
 from .output import printable, say
 
 
-def describe_model(path: str) -> dict[str, Any]:
+def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
     """Return what a model file says of itself; what it does not hold is None."""
-    tree = read_model(path)
-    version, written = read_versions(path)
+    tree = read_model(path, max_size)
+    version, written = read_versions(path, max_size)
+    try:
+        return _described(path, tree, version, written)
+    # sealed, and yet not what krein writes
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise ModelFileError(f"{path} is not a krein model, or not of this version") from error
+
+
+def _described(path: str, tree: dict[str, Any], version: str, written: int) -> dict[str, Any]:
     params, fitted = tree["params"], tree["fitted"]
     measure, measure_params = _measure(params)
     labels, landmarks = fitted.get("classes_"), fitted.get("landmarks_")

@@ -47,6 +47,14 @@ from .reading import (
     "machine's processors.",
 )
 @click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a cluster may be without workers before the fit is given up.",
+)
+@click.option(
     "-o", "--output", required=True, type=click.Path(), help="The model file, as model.krein."
 )
 @click.option("--force", is_flag=True, help="Replace the model file where there is one.")
@@ -66,6 +74,7 @@ def command(
     jobs: int | None,
     cache: str | None,
     cluster: str | None,
+    wait: float,
     output: str,
     force: bool,
     **reading: Any,
@@ -115,7 +124,7 @@ def command(
         random_state=seed,
     )
     if cluster is not None:
-        fit_on_cluster(estimator, source, cluster)
+        fit_on_cluster(estimator, source, cluster, wait)
     elif whole:
         fit_objects(estimator, chunk, y)
         if hasattr(estimator, "name_objects"):
@@ -177,10 +186,13 @@ def beginning(source: Source) -> tuple[Chunk, bool]:
     return (first, False) if len(first) > IN_MEMORY_OBJECTS else (source.read(), True)
 
 
-def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
+def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) -> None:
     """Hand the objects out to the workers of a cluster, and fit there."""
+    import dask
+
     from ..data.daskcollections import spread
     from ..data.daskengine import connect
+    from ..data.daskworkers import lost
 
     if source.kind == "matrix":
         raise click.UsageError("--cluster compares objects; a matrix has been compared already")
@@ -188,13 +200,17 @@ def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
         client = connect(address)
     except (ConnectionError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    with client:
-        threads = sum(client.nthreads().values())
-        say("cluster", f"{threads} threads; watch them at {client.dashboard_link}")
+    with client, dask.config.set({"krein.wait": wait}):
         try:
+            threads = sum(client.nthreads().values())
+            say("cluster", f"{threads} threads; watch them at {client.dashboard_link}")
             estimator.fit(*spread(source, client))
-        except ConnectionError as error:
-            raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if type(error) is ConnectionError:  # in words already
+                raise click.ClickException(str(error)) from error
+            if isinstance(error, ConnectionError) or client.status != "running":
+                raise click.ClickException(str(lost(client))) from error
+            raise
 
 
 def describe(estimator: Any, model: str) -> str:

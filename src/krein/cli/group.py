@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import click
 
 from ..version import __version__
-from .errors import told
+from .errors import one_line, told
 
 _COMMANDS = {
     "inspect": "What is in a file: objects, classes, how indefinite, and advice.",
@@ -138,16 +138,16 @@ class Group(click.Group):
             return _stopped
         if _debug:
             raise error
-        _say(f"error: {told(error)}")
+        _say(f"error: {told(error, _typed)}")
         return 1
 
 
 def _say(text: str) -> None:
-    click.echo(f"krein: {text}", err=True)
+    click.echo(f"krein: {one_line(text)}", err=True)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"warning: {' '.join(str(message).split())}")
+    _say(f"warning: {message}")
 
 
 @contextmanager

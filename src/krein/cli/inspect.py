@@ -56,7 +56,7 @@ def command(
     if data != STDIN and is_model(data):
         from .describe import describe_model, show_model
 
-        described = describe_model(data)
+        described = describe_model(data, reading["max_size"])
         if as_json:
             click.echo(json.dumps(described, ensure_ascii=False, indent=1))
         else:

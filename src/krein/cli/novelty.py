@@ -26,8 +26,8 @@ def novelty_options(function: Any) -> Any:
             "--novel-below",
             type=Share(0, 1),
             metavar="P",
-            help="Call objects novel, none of the classes, whose p-value is at most this; by default "
-            "0.01.",
+            help="Call objects novel, like none of the classes, whose p-value is at most this; by "
+            "default 0.01.",
         ),
         click.option(
             "--sets",

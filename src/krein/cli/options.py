@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from ..io.limits import parse_size
+
 Function = Callable[..., Any]
 
 RULES = ("stratified", "meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
@@ -41,7 +43,21 @@ class Jobs(click.ParamType):
         return found
 
 
+class Size(click.ParamType):
+    """A number of bytes, as 500M or 2G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number."""
+        try:
+            return parse_size(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 JOBS = Jobs()
+SIZE = Size()
 SEED = click.IntRange(0, 2**32 - 1)
 
 
@@ -74,6 +90,12 @@ def reading(function: Function) -> Function:
             ),
             click.option(
                 "--no-header", is_flag=True, help="The first row of a table is data already."
+            ),
+            click.option(
+                "--max-size",
+                type=SIZE,
+                help="The most that one line, record or cell may take (32M), and the arrays of a "
+                "packed file (256M, or 20 times the file): raise it for larger objects, as in 2G.",
             ),
         ],
     )

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -20,19 +20,11 @@ from ..io import Chunk, DataError, Source, open_source
 from ..measures import take
 from . import options
 from .columns import Batch, columns_of
+from .counts import Counts
 from .errors import told
 from .group import command as krein_command
-from .krakenreport import KrakenReport
 from .letters import POLICIES, letters_of
-from .novelty import (
-    UNREADABLE,
-    Asked,
-    Sorted,
-    is_classified,
-    novelty_options,
-    sorting,
-    too_few,
-)
+from .novelty import UNREADABLE, Asked, Sorted, novelty_options, sorting, too_few
 from .output import check_target, printable, say, warnings_told, writing
 from .reading import match_columns
 from .rows import RowWriter, format_option, row_format
@@ -140,7 +132,16 @@ def command(
         check_target(target, reads=(model, new, output, kraken_report))
     ranks = None if label_ranks is None else (label_ranks, rank_above)
     asked = Asked(novel_below, reject_below, sets, evidence)
-    predictor = Predictor(model, top, jobs, reject_below, unknown_letters, ranks, asked=asked)
+    predictor = Predictor(
+        model,
+        top,
+        jobs,
+        reject_below,
+        unknown_letters,
+        ranks,
+        max_size=reading["max_size"],
+        asked=asked,
+    )
     if novel_below is not None and (warning := too_few(predictor.model)) is not None:
         click.echo(f"krein: warning: {warning}", err=True)
     source = predictor.open(new, **reading)
@@ -168,7 +169,7 @@ def command(
         raise DataError(counts.first_reason)
     if counts.unreadable:
         number = f"{counts.unreadable:,} of {counts.total:,} objects are unreadable"
-        reason = printable(counts.first_reason, 300)
+        reason = printable(counts.first_reason, 200)
         click.echo(f"krein: warning: {number}, the first: {reason}", err=True)
     if output is not None:
         seconds = time.perf_counter() - start
@@ -197,13 +198,14 @@ class Predictor:
         ranks: tuple[str, float] | None = None,
         *,
         every: bool = False,
+        max_size: int | None = None,
         asked: Asked | None = None,
     ) -> None:
         from .. import load
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit makes one")
-        self.model = load(path)
+        self.model = load(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs
@@ -323,27 +325,6 @@ class Predictor:
         """Say once how many sequences held letters that are not scored."""
         if self.letters is not None and self.letters.n_mapped:
             click.echo(f"krein: warning: {self.letters.told()}", err=True)
-
-
-class Counts:
-    """What became of the objects."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.at = {name: i for i, name in enumerate(names)}
-        self.total = self.rejected = self.unreadable = 0
-        self.first_reason = ""
-        self.report = KrakenReport()
-
-    def add(self, rows: list[Row]) -> None:
-        """Count some rows."""
-        for row in rows:
-            self.total += 1
-            unreadable, rejected = row[self.at["status"]] == UNREADABLE, row[self.at["rejected"]]
-            if unreadable and not self.unreadable:
-                self.first_reason = row[self.at["reason"]]
-            self.unreadable += unreadable
-            self.rejected += bool(rejected)
-            self.report.add(row[self.at["label"]] if is_classified(row, self.at) else None)
 
 
 def _covering(

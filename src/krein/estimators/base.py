@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,10 @@ from ..data.chunk import Chunk, LandmarkColumns
 from ..data.opening import in_memory, is_empty, map_objects
 from ..landmarks import Selection
 from ..measures import Measure, get_measure
-from ..measures.frames import refuse_masked
+from ..measures.base import refuse_masked
+from .compound import IfThere, Objects, SignatureOf
+from .declared import LANDMARK_SPACE, SELECTION
+from .schema import Names, Schema, Whole, floats, indices
 from .selection import LandmarkSet
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
@@ -61,48 +64,19 @@ class OfValues:
             return self.function(self.columns.values(chunk).value)
 
 
-class LandmarkEstimator(BaseEstimator):
-    """An estimator whose view of an object is its similarities to the landmarks.
+class MeasureParameters(BaseEstimator):
+    """Parameters as scikit-learn names them, those of the measure too.
 
-    A subclass declares in `__init__` the parameters named here and its own.
+    Examples
+    --------
+    >>> from krein import KreinClassifier
+    >>> model = KreinClassifier("dtw").set_params(measure_params__window=0.1)
+    >>> model.measure_params
+    {'window': 0.1}
     """
 
     measure: Any
     measure_params: dict[str, Any] | None
-    landmarks: Any
-    n_landmarks: int | None
-    rank: int | None
-    symmetrize: bool
-    n_jobs: int | None
-    cache: str | os.PathLike[str] | None
-    verbose: int
-    random_state: Any
-
-    measure_: Measure
-    """The measure, with what the training objects decided."""
-    space_: LandmarkSpace
-    landmarks_: Indices
-    landmark_objects_: Any
-    selection_: Selection
-    kernel_evaluations_: int
-    kernel_reused_: int
-    """How many values came out of the cache instead of being compared."""
-    eigenvalues_: Array
-    signature_: Signature
-    n_objects_: int
-    """How many objects the landmarks were chosen from."""
-    n_samples_seen_: int
-    """How many objects were fitted to, all chunks together."""
-
-    @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to objects X."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
-        from .persist import save
-
-        save(self, path)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also those of the measure, `measure_params__name`."""
@@ -136,6 +110,76 @@ class LandmarkEstimator(BaseEstimator):
             else:
                 super().set_params(**{name: value})  # says which parameters there are
         return self
+
+
+class Storable(MeasureParameters):
+    """An estimator that a model file can hold."""
+
+    _fitted: ClassVar[Schema]
+    """The fitted attributes, as a model file holds them; a subclass adds its own."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
+        from .persist import save
+
+        save(self, path)
+
+    @abstractmethod
+    def _try(self) -> None:
+        """Raise where the fitted attributes do not make a model together, as after loading."""
+
+
+class LandmarkEstimator(Storable):
+    """An estimator whose view of an object is its similarities to the landmarks.
+
+    A subclass declares in `__init__` the parameters named here and its own.
+    """
+
+    measure: Any
+    measure_params: dict[str, Any] | None
+    landmarks: Any
+    n_landmarks: int | None
+    rank: int | None
+    symmetrize: bool
+    n_jobs: int | None
+    cache: str | os.PathLike[str] | None
+    verbose: int
+    random_state: Any
+
+    measure_: Measure
+    """The measure, with what the training objects decided."""
+    space_: LandmarkSpace
+    landmarks_: Indices
+    landmark_objects_: Any
+    selection_: Selection
+    kernel_evaluations_: int
+    kernel_reused_: int
+    """How many values came out of the cache instead of being compared."""
+    eigenvalues_: Array
+    signature_: Signature
+    n_objects_: int
+    """How many objects the landmarks were chosen from."""
+    n_samples_seen_: int
+    """How many objects were fitted to, all chunks together."""
+
+    _fitted: ClassVar[Schema] = {
+        "space_": LANDMARK_SPACE,
+        "landmarks_": indices("m"),
+        "landmark_objects_": Objects("m"),
+        "selection_": SELECTION,
+        "kernel_evaluations_": Whole(),
+        "kernel_reused_": Whole(),
+        "eigenvalues_": floats("eigenvalues"),
+        "signature_": SignatureOf(),
+        "n_objects_": Whole(1),
+        "n_samples_seen_": Whole(1),
+        "n_features_in_": IfThere(Whole(1, size="d")),
+        "feature_names_in_": IfThere(Names("d")),
+    }
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to objects X."""
 
     def _measure(self) -> Measure:
         """Return the measure that the parameters name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,9 @@ from ..data.dataset import Dataset, FeatureBlock, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import Rule, get_rule
 from ..measures import Measure
-from ..measures.frames import refuse_masked, unframed
+from ..measures.base import refuse_masked, unframed
 from .base import LandmarkEstimator
+from .schema import Labels, Real, Schema
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
 
@@ -38,6 +39,12 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     classes_: NDArray[Any]
     temperature_: float
     """Scores are multiplied by it before they become probabilities; 1 without calibration."""
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkEstimator._fitted,
+        "classes_": Labels("C"),
+        "temperature_": Real(0.0),
+    }
 
     @abstractmethod
     def _family(self) -> Family:
@@ -97,6 +104,12 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         order = np.argsort(-self._probabilities(values), axis=1, kind="stable")
         return self.classes_[order]
 
+    def _try(self) -> None:
+        with np.errstate(all="ignore"):
+            found = self._probabilities(self.space_.landmark_values[:1])
+        if found.shape != (1, len(self.classes_)):
+            raise ValueError(f"it gives {found.shape[1]} scores for {len(self.classes_)} classes")
+
     def _n_classes(self) -> int:
         from sklearn.utils.validation import check_is_fitted
 
@@ -122,6 +135,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
         if sample_weight is not None and not is_dask(sample_weight):
+            refuse_masked(sample_weight, "sample_weight")
             n = len(np.asarray(sample_weight)) if y is None else len(y)
             sample_weight = _check_sample_weight(
                 sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True

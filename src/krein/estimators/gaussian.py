@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from operator import add
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from ..data.dataset import Dataset
 from .base import all_or_nothing
 from .calibration import CalibrationSample, PassResult, cross_fit, held_out_temperature
 from .classifier import LandmarkClassifier, codes_of
+from .compound import Value
+from .declared import CLASS_MOMENTS, LANDMARK_SET
+from .schema import Schema
 from .selection import LandmarkSet
 
 
@@ -71,6 +74,14 @@ class GaussianClassifier(LandmarkClassifier):
     priors: Any
 
     stream_: Stream
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkClassifier._fitted,
+        # its landmarks are those before some were pruned
+        "stream_": Value(
+            Stream, {"landmarks": LANDMARK_SET, "moments": CLASS_MOMENTS}, scope="stream"
+        ),
+    }
 
     @abstractmethod
     def _family(self) -> GaussianFamily:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from ..core.gaussian import FisherFamily, GaussianFamily
 from ..core.moments import ClassMoments
 from ..core.nystrom import signed_eigen
 from ..core.prune import discriminant_on, prune_landmarks
+from .compound import Either
 from .gaussian import GaussianClassifier
+from .schema import Real, Schema, floats
 
 
 class IKFD(GaussianClassifier):
@@ -101,6 +103,13 @@ class IKFD(GaussianClassifier):
     dual_coef_: Array
     intercept_: Array
     shrinkage_: float | Array
+
+    _fitted: ClassVar[Schema] = {
+        **GaussianClassifier._fitted,
+        "dual_coef_": floats("m", "C"),
+        "intercept_": floats("C", minus_infinity=True),
+        "shrinkage_": Either(Real(0.0), floats("C")),
+    }
 
     def __init__(
         self,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.checks import Array
 from ..core.covariance import Shrinkage
 from ..core.gaussian import QuadraticFamily
 from ..core.nystrom import signed_eigen
 from ..core.quadratic import QuadraticDiscriminant
+from .compound import Value
 from .gaussian import GaussianClassifier
+from .schema import Schema, floats
 
 
 class IKQD(GaussianClassifier):
@@ -47,6 +49,21 @@ class IKQD(GaussianClassifier):
     multiclass = "joint"
 
     discriminant_: QuadraticDiscriminant
+
+    _fitted: ClassVar[Schema] = {
+        **GaussianClassifier._fitted,
+        "discriminant_": Value(
+            QuadraticDiscriminant,
+            {
+                "centre": floats("r"),
+                "whiten": floats("r", "s"),
+                "means": floats("C", "s"),
+                "roots": floats("C", "s", "s"),
+                "intercept": floats("C", minus_infinity=True),
+                "shrinkage": floats("C"),
+            },
+        ),
+    }
 
     def __init__(
         self,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from ..compare.pairs import Counter
 from ..core.family import Priors
@@ -11,9 +13,12 @@ from ..core.nystrom import signed_eigen
 from ..data.dataset import Dataset
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
-from .base import all_or_nothing
+from .base import LandmarkEstimator, all_or_nothing
 from .classifier import FeatureTerm
+from .compound import IfThere, Objects, Optional
+from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
 from .learning import KeptValues, Settings, learn
+from .schema import Labels, Names, Real, Schema
 from .selection import LandmarkChoice
 from .sizing import SizeCurve
 from .twolooks import TwoLookClassifier
@@ -124,6 +129,19 @@ class KreinClassifier(TwoLookClassifier):
 
     comparisons_: float
     size_curve_: SizeCurve
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkEstimator._fitted,
+        "classes_": Labels("C"),
+        "looks_": TWO_LOOKS,
+        "known_": Optional(KNOWN_OBJECTS),
+        "known_objects_": Optional(Objects("n_known")),
+        "comparisons_": Real(0.0),
+        "size_curve_": IfThere(SIZE_CURVE),
+        "reference_": REFERENCE,
+        "landmark_names_": Optional(Names("m")),
+        "known_names_": Optional(Names("n_known")),
+    }
 
     def __init__(
         self,
@@ -255,3 +273,17 @@ class KreinClassifier(TwoLookClassifier):
         self.kernel_evaluations_ += total.compared
         self.kernel_reused_ += total.reused
         return KeptValues(kept, total.value, each)
+
+    def _try(self) -> None:
+        if (self.known_ is None) != (self.known_objects_ is None):
+            raise ValueError("known_ and known_objects_ go together")
+        values = self.space_.landmark_values[:1]
+        with np.errstate(all="ignore"):
+            opinions = self.looks_.opinions(values)
+            found = [*opinions, self.looks_.first_look(opinions)]
+            if self.known_ is not None:
+                candidates, apart = self.known_.candidates(values)
+                near = self.known_.neighbours(values, apart, candidates)
+                found.append(self.looks_.second_look(opinions, near))
+        if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
+            raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")

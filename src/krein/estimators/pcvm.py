@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -29,6 +29,7 @@ from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
 from .classifier import FeatureTerm, LandmarkClassifier
+from .schema import Flag, Real, Schema, Text, Whole, floats, indices
 from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
 
 
@@ -114,6 +115,19 @@ class PCVM(LandmarkClassifier):
     n_iter_: int
     converged_: bool
     stop_reason_: str
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkClassifier._fitted,
+        "relevance_": indices("relevant"),
+        "dual_coef_": floats("m", "heads"),  # one for each class; of two classes, one
+        "intercept_": floats("heads"),
+        "objective_path_": floats("steps"),
+        "basis_function_": Text(get_args(BasisFunction)),
+        "prior_scale_": Real(0.0),
+        "n_iter_": Whole(),
+        "converged_": Flag(),
+        "stop_reason_": Text(),
+    }
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from .errors import DataError
+from .limits import record_limit, text_limit, too_large
 
 STDIN = "-"
 BOM = b"\xef\xbb\xbf"
@@ -160,12 +161,27 @@ def _unpacked(raw: Any, path: str) -> Any:
     return raw
 
 
-def read_lines(path: str) -> Iterator[str]:
-    """Yield the lines of a text, each with its end, decoded one by one: the second is line 2."""
-    line = 0
+def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
+    """Yield the lines of a text, each with its end, decoded one by one: the second is line 2.
+
+    A line is refused before more than `max_size` bytes of it are in memory, and a packed file
+    where it unpacks to more than its size can account for.
+    """
+    line, limit = 0, record_limit(max_size)
     try:
         with open_bytes(path) as file:
-            for line, text in enumerate(file, 1):
+            packed = isinstance(file, gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File)
+            left = text_limit(path, max_size) if packed and path != STDIN else None
+            while text := file.readline(limit + 1):
+                line += 1
+                if len(text) > limit:
+                    raise too_large(f"{shown(path)}, line {line}", None, limit)
+                if left is not None:
+                    left -= len(text)
+                    if left < 0:
+                        raise too_large(
+                            f"{shown(path)}, unpacked", None, text_limit(path, max_size)
+                        )
                 if line == 1:
                     text = _without_mark(text, path)
                 try:

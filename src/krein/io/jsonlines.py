@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from .compression import STDIN, read_lines, shown
-from .errors import DataError
+from .errors import DataError, quoted
 from .labels import Labels, find_labels, is_label_file
 from .layout import Layout, decide
+from .limits import cell_limit, too_many
 from .source import Kind, Record, RecordSource
 
 Line = tuple[int, str]  # its number from 1, its text
@@ -23,9 +24,15 @@ class JsonLines(RecordSource):
     """Objects out of the fields of JSON records: strings, numbers, or lists of numbers."""
 
     def __init__(
-        self, path: str, layout: Layout, kind: Kind, labels: Labels, ahead: Any = None
+        self,
+        path: str,
+        layout: Layout,
+        kind: Kind,
+        labels: Labels,
+        ahead: Any = None,
+        max_size: int | None = None,
     ) -> None:
-        super().__init__(path, kind, labels)
+        super().__init__(path, kind, labels, max_size)
         self.layout, self._ahead = layout, ahead
 
     @property
@@ -43,11 +50,11 @@ class JsonLines(RecordSource):
         labels, names = (
             None if i is None else fields[i] for i in (self.layout.labels, self.layout.names)
         )
-        lines = _filled_lines(self.path) if self._ahead is None else self._ahead
+        lines = _filled_lines(self.path, self.max_size) if self._ahead is None else self._ahead
         for number, (line, text) in enumerate(lines):
             record = _parsed(text, shown(self.path), line)
             name = str(number) if names is None else _text(record.get(names)) or str(number)
-            where = f"{self.shown}, line {line}, record {name!r}"
+            where = f"{self.shown}, line {line}, record {quoted(name)}"
             values = [_field(record, field, where) for field in wanted]
             label = None if labels is None else _text(record.get(labels))
             yield Record(name, self._object(values, wanted, where), label, line)
@@ -57,10 +64,10 @@ class JsonLines(RecordSource):
             text, field = values[0], fields[0]
             if not isinstance(text, str):
                 raise DataError(
-                    f"{where}: the field {field!r} holds {_excerpt(text)}, not a string"
+                    f"{where}: the field {quoted(field)} holds {_excerpt(text)}, not a string"
                 )
             if not text.strip():
-                raise DataError(f"{where}: the field {field!r} is empty")
+                raise DataError(f"{where}: the field {quoted(field)} is empty")
             return text
         try:
             several = len(fields) > 1 or _is_number(values[0])
@@ -69,7 +76,7 @@ class JsonLines(RecordSource):
             array = np.array(np.nan)
         wanted = 2 if self.kind == "series" and array.ndim == 2 else 1
         if array.ndim != wanted or array.size == 0 or not np.isfinite(array).all():
-            told = ", ".join(repr(field) for field in fields)
+            told = ", ".join(quoted(field) for field in fields)
             raise DataError(
                 f"{where}: {told} holds {_excerpt(values)}, which is not a list of finite numbers"
             )
@@ -83,9 +90,10 @@ def open_json_lines(
     labels: str | None,
     names: str | None,
     label_pattern: str | None,
+    max_size: int | None,
 ) -> JsonLines:
     """Open a file of JSON lines, the fields of its first record as `layout.decide` says."""
-    lines = _filled_lines(path)
+    lines = _filled_lines(path, max_size)
     first = next(lines, None)
     if first is None:
         raise DataError(f"{shown(path)}: is empty")
@@ -113,11 +121,18 @@ def open_json_lines(
         kind = "matrix" if meant == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers have no fields of their own
     ahead = chain([first], lines) if path == STDIN else None
-    return JsonLines(path, layout, kind, find_labels(beside, label_pattern), ahead)
+    found = find_labels(beside, label_pattern, max_size)
+    return JsonLines(path, layout, kind, found, ahead, max_size)
 
 
-def _filled_lines(path: str) -> Iterator[Line]:
-    return ((i, text) for i, text in enumerate(read_lines(path), 1) if text.strip())
+def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:
+    most = cell_limit(max_size)
+    for i, text in enumerate(read_lines(path, max_size), 1):
+        if text.strip():
+            cells = text.count(",") + text.count("[") + text.count("{")
+            if cells > most:
+                raise too_many(f"{shown(path)}, line {i}", cells, most)
+            yield i, text
 
 
 def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
@@ -125,7 +140,7 @@ def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{path}, line {line}: is not JSON ({error}); each line holds one record"
+            f"{path}, line {line}: is not JSON ({str(error)[:80]}); each line holds one record"
         ) from None
     if not isinstance(record, dict) or not record:
         raise DataError(
@@ -137,7 +152,9 @@ def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
 
 def _field(record: dict[str, Any], field: str, where: str) -> Any:
     if field not in record:
-        raise DataError(f"{where}: has no field {field!r}; there are {', '.join(record)}")
+        raise DataError(
+            f"{where}: has no field {quoted(field)}; there are {quoted(', '.join(record))}"
+        )
     return record[field]
 
 

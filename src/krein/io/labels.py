@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from .compression import bare_name
-from .errors import DataError
+from .errors import DataError, quoted
 from .identifiers import FORMS
+from .npy import check_characters
 
 TableRow = tuple[int, list[str]]  # its line in the file, its cells
 
@@ -70,7 +71,7 @@ class PatternLabels(Labels):
             if match is None:
                 raise DataError(
                     f"{part.where(i)}: the label pattern {self.pattern.pattern!r} does not match "
-                    f"{header or name!r}"
+                    f"{quoted(header or name)}"
                 )
             found.append(_nonempty(match[1], part.where(i)))
         return found
@@ -138,13 +139,13 @@ class NamedLabels(Labels):
             name, label = row[names.at], row[self.column]
             first = self.rows[names.rows[names.form(name)]][1]
             if first[self.column] != label:
-                same = "" if first[names.at] == name else f", as {first[names.at]!r}"
+                same = "" if first[names.at] == name else f", as {quoted(first[names.at])}"
                 raise DataError(
-                    f"{self.path}, line {line}: {name!r} has the label {first[self.column]!r} "
-                    f"already{same}"
+                    f"{self.path}, line {line}: {quoted(name)} has the label "
+                    f"{quoted(first[self.column])} already{same}"
                 )
             if not label:
-                raise DataError(f"{self.path}, line {line}: {name!r} has no label")
+                raise DataError(f"{self.path}, line {line}: {quoted(name)} has no label")
         self._checked = names
 
     def _column_beside(self, names: set[int]) -> int:
@@ -162,13 +163,13 @@ class NamedLabels(Labels):
         more = ", …" if len(self.rows) > 3 else ""
         return DataError(
             f"{part.where(i)}: has no label in {self.path}, where the names are "
-            f"{', '.join(map(repr, there))}{more} (looked for {_forms(part.names[i])})"
+            f"{', '.join(map(quoted, there))}{more} (looked for {_forms(part.names[i])})"
         )
 
 
 def _forms(name: str) -> str:
     """Return what a name is looked for by, in words."""
-    return " or ".join(repr(form) for form in dict.fromkeys(form(name) for form in FORMS))
+    return " or ".join(quoted(form) for form in dict.fromkeys(form(name) for form in FORMS))
 
 
 class OrderedLabels(Labels):
@@ -198,14 +199,14 @@ class OrderedLabels(Labels):
             )
 
 
-def find_labels(labels: str | None, pattern: str | None) -> Labels:
+def find_labels(labels: str | None, pattern: str | None, max_size: int | None = None) -> Labels:
     """Return where labels come from: a file, a pattern, or the records themselves."""
     if labels is not None and pattern is not None:
         raise ValueError("labels come from a column or a file, or from a pattern: give one of them")
     if pattern is not None:
         return PatternLabels(pattern)
     if labels is not None:
-        return read_labels(labels)
+        return read_labels(labels, max_size)
     return Labels()
 
 
@@ -214,7 +215,7 @@ def is_label_file(labels: str) -> bool:
     return os.path.isfile(labels) or os.path.isfile(labels.rpartition(":")[0])
 
 
-def read_labels(path: str) -> Labels:
+def read_labels(path: str, max_size: int | None = None) -> Labels:
     """Read a file of labels; all of it is held in memory."""
     column: str | None = None
     if not os.path.isfile(path) and os.path.isfile(path.rpartition(":")[0]):
@@ -227,13 +228,13 @@ def read_labels(path: str) -> Labels:
     if bare_name(path).endswith(".npy"):
         from .matrix import load_npy
 
-        found = as_labels(load_npy(path), path)
+        found = as_labels(load_npy(path, max_size), path)
         for i, label in enumerate(found):
             _nonempty(label, f"{path}, object {i}")
         return OrderedLabels(path, found)
     from .table import read_rows
 
-    rows = list(read_rows(path, None, empty=True))
+    rows = list(read_rows(path, None, empty=True, max_size=max_size))
     while rows and not "".join(rows[-1][1]).strip():
         del rows[-1]  # empty lines at the end stand for nobody
     if not rows:
@@ -286,6 +287,7 @@ def _which_column(path: str, heading: Sequence[str]) -> DataError:
 def as_labels(array: Any, what: str) -> list[str]:
     """Return an array of labels as strings; whole numbers without a point."""
     array = np.squeeze(np.asarray(array))
+    check_characters(array, what)
     if array.ndim != 1:
         raise DataError(f"{what}: labels are a list; got an array of shape {array.shape}")
     if array.dtype.kind == "f":

@@ -1,7 +1,7 @@
 """How two objects are compared: one family of measures a file behind one small protocol."""
 
-from .base import Measure, Readable, take
-from .errors import PairError, RefusedObject
+from .base import Measure, take
+from .errors import PairError, Readable, RefusedObject
 from .registry import available, get_measure
 
 __all__ = [

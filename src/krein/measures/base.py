@@ -9,32 +9,17 @@ from functools import reduce
 from numbers import Integral, Real
 from operator import add
 from os import PathLike
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import PairError, RefusedObject
-from .frames import refuse_masked, unframed
+from .errors import PairError, Readable, RefusedObject, RefusedType
+from .frames import frame_contents
 
 Array = NDArray[np.float64]
 Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
 Kind = Literal["similarity", "dissimilarity"]
-
-
-class Readable(NamedTuple):
-    """Which objects a measure can read, and why not the others, by their places.
-
-    Examples
-    --------
-    >>> from krein.measures import get_measure
-    >>> mask, reasons = get_measure("levenshtein").readable(["house", None])
-    >>> mask.tolist(), reasons
-    ([True, False], {1: 'string is None, a NoneType, not a str'})
-    """
-
-    mask: NDArray[np.bool_]
-    reasons: dict[int, str]
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
@@ -68,6 +53,47 @@ def joined(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], list | tuple | np.ndarray):
         return [item for part in parts for item in part]
     return reduce(add, parts)
+
+
+def refuse_masked(objects: Any, what: str = "object") -> None:
+    """Raise a `RefusedObject` where something is masked: what lies under a mask is no value."""
+    if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
+        first = np.argwhere(np.ma.getmaskarray(objects))[0]
+        reason = "is masked in part: fill what is missing (X.filled(value)), or leave such rows out"
+        raise RefusedObject(what, first[0], reason)
+
+
+def unframed(objects: Any) -> Any:
+    """Return what a data frame, one of its columns or a table holds; anything else as it is.
+
+    A masked array is refused where something is masked.
+    """
+    if isinstance(objects, np.ma.MaskedArray):
+        refuse_masked(objects)
+        return np.asarray(objects)
+    known = isinstance(objects, np.ndarray | list | tuple | str | bytes)
+    return objects if known else frame_contents(objects)
+
+
+def as_list(objects: Any, what: str) -> list[str]:
+    """Return `objects` as a list of strings, or name the first that is none.
+
+    Takes lists, arrays (one column is read as flat) and pandas columns.
+    """
+    if isinstance(objects, str | bytes):
+        raise TypeError(f"one {what} alone was given; {what}s come as a list")
+    objects = unframed(objects)
+    if isinstance(objects, np.ndarray):
+        if objects.ndim == 2 and objects.shape[1] == 1:
+            objects = objects[:, 0]
+        if objects.ndim != 1:
+            raise ValueError(f"{what}s come as a list; got an array of shape {objects.shape}")
+        objects = objects.tolist()
+    strings = list(objects)
+    for row, string in enumerate(strings):
+        if not isinstance(string, str):
+            raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
+    return strings
 
 
 def plain(value: Any) -> Any:

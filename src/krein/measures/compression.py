@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 from .errors import RefusedObject, RefusedType
-from .frames import unframed
 
 
 def _lzma(text: bytes) -> bytes:

@@ -282,7 +282,8 @@ _msm_to_even = _msm_row(2 * LANES, LANES)
 def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
     """D[i, j] = min(D[i−1, j−1] + |a_i − b_j|, D[i−1, j] + C(a_i; a_i−1, b_j),
     D[i, j−1] + C(b_j; b_j−1, a_i)), where C(x; y, z) is `cost` and the distance of x from the
-    interval between y and z.
+    interval between y and z. No moves lead to an empty series, which counts as 1e300 from all
+    others and at 0 from another empty one.
     """
     count, (width, _, _) = len(starts) - 1, batch.shape
     even, odd = LANES, 2 * LANES
@@ -293,6 +294,10 @@ def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
             w[j * _DTW + lane] = batch[j, 0, lane]
     for s in range(count):
         first, n = starts[s], starts[s + 1] - starts[s]
+        if n == 0 or width == 0:  # there is no first cell
+            for lane in range(LANES):
+                out[s, lane] = 0.0 if n == ends[lane] else _LARGE
+            continue
         value = flat[first, 0]
         for lane in range(LANES):
             w[even + lane] = abs(value - w[lane])
@@ -309,5 +314,7 @@ def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
                 _msm_to_even(w, value, before, cost, width)
         final = even if n % 2 == 1 else odd
         for lane in range(LANES):
-            out[s, lane] = w[(ends[lane] - 1) * _DTW + final + lane]
+            out[s, lane] = _LARGE
+            if ends[lane] > 0:
+                out[s, lane] = w[(ends[lane] - 1) * _DTW + final + lane]
     return out

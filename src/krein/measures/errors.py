@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
 
 class PairError(ValueError):
     """A pair that could not be compared: `row` and `col` say which, `reason` says why.
@@ -56,6 +61,21 @@ class RefusedObject(ValueError):
 
 class RefusedType(RefusedObject, TypeError):
     """An object that is of another type than the measure compares."""
+
+
+class Readable(NamedTuple):
+    """Which objects a measure can read, and why not the others, by their places.
+
+    Examples
+    --------
+    >>> from krein.measures import get_measure
+    >>> mask, reasons = get_measure("levenshtein").readable(["house", None])
+    >>> mask.tolist(), reasons
+    ([True, False], {1: 'string is None, a NoneType, not a str'})
+    """
+
+    mask: NDArray[np.bool_]
+    reasons: dict[int, str]
 
 
 def excerpt(text: str, length: int = 12) -> str:

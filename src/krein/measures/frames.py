@@ -27,24 +27,17 @@ class TimesFirst(np.ndarray):
     """
 
 
-def unframed(objects: Any) -> Any:
+def frame_contents(objects: Any) -> Any:
     """Return what a data frame, one of its columns or a table holds; anything else as it is.
-
-    A masked array is refused where something is masked.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from krein.measures.frames import unframed
-    >>> unframed(pd.DataFrame({"x": [1, 2], "y": [3, 4]}))
+    >>> from krein.measures.frames import frame_contents
+    >>> frame_contents(pd.DataFrame({"x": [1, 2], "y": [3, 4]}))
     array([[1, 3],
            [2, 4]])
     """
-    if isinstance(objects, np.ma.MaskedArray):
-        refuse_masked(objects)
-        return np.asarray(objects)
-    if isinstance(objects, np.ndarray | list | tuple | str | bytes):
-        return objects
     columns = _columns(objects)
     if columns is None:
         return _cells(objects) if _is_column(objects) else objects
@@ -57,14 +50,6 @@ def unframed(objects: Any) -> Any:
     return np.column_stack(cells) if cells else np.empty((len(objects), 0))
 
 
-def refuse_masked(objects: Any, what: str = "object") -> None:
-    """Raise a `RefusedObject` where something is masked: what lies under a mask is no value."""
-    if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
-        first = np.argwhere(np.ma.getmaskarray(objects))[0]
-        reason = "is masked in part: fill what is missing (X.filled(value)), or leave such rows out"
-        raise RefusedObject(what, first[0], reason)
-
-
 def as_numbers(item: Any, what: str, row: int, part: str = "") -> NDArray[np.float64]:
     """Return an object as an array of numbers, or say `what` and which it is, or which `part`."""
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
@@ -74,27 +59,6 @@ def as_numbers(item: Any, what: str, row: int, part: str = "") -> NDArray[np.flo
         return np.ascontiguousarray(item, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise RefusedType(what, row, f"{part}is not made of numbers: {error}") from None
-
-
-def as_list(objects: Any, what: str) -> list[str]:
-    """Return `objects` as a list of strings, or name the first that is none.
-
-    Takes lists, arrays (one column is read as flat) and pandas columns.
-    """
-    if isinstance(objects, str | bytes):
-        raise TypeError(f"one {what} alone was given; {what}s come as a list")
-    objects = unframed(objects)
-    if isinstance(objects, np.ndarray):
-        if objects.ndim == 2 and objects.shape[1] == 1:
-            objects = objects[:, 0]
-        if objects.ndim != 1:
-            raise ValueError(f"{what}s come as a list; got an array of shape {objects.shape}")
-        objects = objects.tolist()
-    strings = list(objects)
-    for row, string in enumerate(strings):
-        if not isinstance(string, str):
-            raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
-    return strings
 
 
 def _columns(objects: Any) -> list[Any] | None:

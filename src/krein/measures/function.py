@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, take
+from .base import Array, Kind, Measure, Objects, take, unframed
 from .contents import fingerprint
 from .errors import PairError
-from .frames import unframed
 from .kinds import KindWarning, looks_like
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 from .errors import RefusedObject
-from .frames import as_numbers, unframed
+from .frames import as_numbers
 
 DEFORMATIONS = (
     "shift-x",

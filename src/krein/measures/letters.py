@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from .errors import RefusedObject, excerpt
-
-NUCLEOTIDES = "ACGTUN"
-NUCLEOTIDE_SHARE = 0.95
-"""Of the letters of DNA or RNA so many are among `NUCLEOTIDES`; of proteins, about a quarter."""
 
 POLICIES = ("map", "X", "skip", "fail")
 
 GAPS = "-."
 
-_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 # letters of other alphabets are not scored, and some become two in upper case
 
 _COMPLEMENT = str.maketrans("ATGCSWRYKMBVHDN", "TACGSWYRMKVBDHN")
@@ -75,18 +68,22 @@ class Alphabet:
         """The letter that stands for any; all matrices have it."""
         return "N" if self.nucleotides else "X"
 
-    def spelled(self, sequence: str) -> str:
-        """Return the sequence in upper case (where the matrix has that), RNA as DNA."""
-        if self.letters == self.letters.upper():
-            sequence = sequence.translate(_UPPER)
-        return sequence.replace("U", "T") if self.nucleotides else sequence
+    @property
+    def spelling(self) -> dict[int, int]:
+        """A table for `str.translate`: upper case (where the matrix has that), and RNA as DNA."""
+        table = dict(UPPER) if self.letters == self.letters.upper() else {}
+        if self.nucleotides:
+            table[ord("U")] = ord("T")
+            if ord("u") in table:
+                table[ord("u")] = ord("T")
+        return table
 
     def read(self, given: str, policy: str, done: Counter[str]) -> str:
         """Return the sequence with scored letters alone, and count in `done` what that took.
 
         A `ValueError` says what cannot be read.
         """
-        sequence = self.spelled(given)
+        sequence = given.translate(self.spelling)
         foreign = set(sequence) - set(self.letters)
         if foreign:
             changes = {letter: self._reading(letter, policy) for letter in foreign}
@@ -135,25 +132,6 @@ def reverse_complement(sequence: str) -> str:
     'YCGTT'
     """
     return sequence.translate(_COMPLEMENT)[::-1]
-
-
-def are_nucleotides(sequences: Sequence[Any]) -> bool:
-    """Whether the letters of all sequences together are those of DNA or RNA. Linear in them.
-
-    Examples
-    --------
-    >>> from krein.measures.letters import are_nucleotides
-    >>> are_nucleotides(["ACGUU", "acgn"]), are_nucleotides(["ACGT", "MKVLAW"])
-    (True, False)
-    """
-    counts = np.zeros(256, dtype=np.int64)
-    for start in range(0, len(sequences), 4096):
-        part = "".join(s for s in sequences[start : start + 4096] if isinstance(s, str))
-        letters = part.translate(_UPPER).encode("ascii", errors="replace")
-        counts += np.bincount(np.frombuffer(letters, dtype=np.uint8), minlength=256)
-    total = sum(int(counts[ord(letter)]) for letter in string.ascii_uppercase)
-    nucleotides = sum(int(counts[ord(letter)]) for letter in NUCLEOTIDES)
-    return total > 0 and nucleotides >= NUCLEOTIDE_SHARE * total
 
 
 def refused(row: int, given: str, reason: str) -> RefusedObject:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import string
 import threading
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,14 +16,13 @@ import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, as_list, unframed
 from .errors import RefusedObject, excerpt
-from .frames import as_list, unframed
 from .letters import (
     POLICIES,
+    UPPER,
     Alphabet,
     LettersWarning,
-    are_nucleotides,
     refused,
     reverse_complement,
 )
@@ -29,12 +30,18 @@ from .letters import (
 PROTEIN_MATRIX, NUCLEOTIDE_MATRIX = "BLOSUM62", "NUC.4.4"
 """What "auto" takes."""
 
+NUCLEOTIDES = "ACGTUN"
+NUCLEOTIDE_SHARE = 0.95
+"""Of the letters of DNA or RNA so many are among `NUCLEOTIDES`; of proteins, about a quarter."""
+
 
 class _Scoring(NamedTuple):
     """A scoring matrix and what the sums over it need."""
 
     matrix: Any  # ScoringMatrix
     alphabet: Alphabet  # the letters that the aligner takes
+    spelling: dict[int, int]  # how they are written, for `str.translate`
+    scored: frozenset[str]
     self_score: Array  # (256,) by byte: score of a letter with itself
     dominant: NDArray[np.bool_]  # (256,) by byte: no other letter scores more with it
     strands: bool  # whether complements score as the letters do
@@ -71,7 +78,8 @@ def _scoring(name: str) -> _Scoring:
         own = [matrix.alphabet.index(letter) for letter in bases]
         other = [matrix.alphabet.index(reverse_complement(letter)) for letter in bases]
         strands = bool((M[np.ix_(own, own)] == M[np.ix_(other, other)]).all())
-    return _Scoring(matrix, alphabet, self_score, dominant, strands)
+    spelling, scored = alphabet.spelling, frozenset(usable)
+    return _Scoring(matrix, alphabet, spelling, scored, self_score, dominant, strands)
 
 
 _aligners = threading.local()
@@ -154,12 +162,16 @@ class _Alignment(Measure):
         if self.undecided():
             return self.decide(objects)._read(objects)
         sequences = as_list(objects, "sequence")
-        alphabet, done = _scoring(self.matrix).alphabet, Counter[str]()
+        scoring, done = _scoring(self.matrix), Counter[str]()
         checked, touched = [], 0
         for row, given in enumerate(sequences):
+            sequence = given.translate(scoring.spelling)
+            if sequence and scoring.scored.issuperset(sequence):
+                checked.append(sequence)
+                continue
             before = done.total() if done else 0
             try:
-                checked.append(alphabet.read(given, self.unknown_letters, done))
+                checked.append(scoring.alphabet.read(given, self.unknown_letters, done))
             except ValueError as error:
                 raise refused(row, given, str(error)) from None
             touched += bool(done) and done.total() > before
@@ -198,18 +210,11 @@ class _Alignment(Measure):
         database = pyopal.Database(targets, alphabet=aligner.alphabet)
         scores = np.empty((len(queries), len(targets)))
         for row, query in zip(scores, queries, strict=True):
-            row[:] = self._scores(aligner, query, database)
+            row[:] = _scores(aligner, query, database, self.algorithm)
             if self.both_strands:
-                np.maximum(row, self._scores(aligner, reverse_complement(query), database), out=row)
+                other = _scores(aligner, reverse_complement(query), database, self.algorithm)
+                np.maximum(row, other, out=row)
         return scores
-
-    def _scores(self, aligner: Any, query: str, database: Any) -> list[int]:
-        # "buckets", its default, loses some 50 bytes a pair; it is faster below a few hundred
-        # targets only, by up to a fifth
-        hits = aligner.align(
-            query, database, mode="score", algorithm=self.algorithm, overflow="simple"
-        )
-        return [hit.score for hit in hits]
 
     def _aligner(self) -> Any:
         """Return this thread's aligner: building one costs as much as some alignments."""
@@ -237,6 +242,32 @@ class _Alignment(Measure):
             else:
                 scores[i] = _aligned_self_score(self, sequence)
         return scores
+
+
+def are_nucleotides(sequences: Sequence[Any]) -> bool:
+    """Whether the letters of all sequences together are those of DNA or RNA. Linear in them.
+
+    Examples
+    --------
+    >>> from krein.measures.sequences import are_nucleotides
+    >>> are_nucleotides(["ACGUU", "acgn"]), are_nucleotides(["ACGT", "MKVLAW"])
+    (True, False)
+    """
+    counts = np.zeros(256, dtype=np.int64)
+    for start in range(0, len(sequences), 4096):
+        part = "".join(s for s in sequences[start : start + 4096] if isinstance(s, str))
+        letters = part.translate(UPPER).encode("ascii", errors="replace")
+        counts += np.bincount(np.frombuffer(letters, dtype=np.uint8), minlength=256)
+    total = sum(int(counts[ord(letter)]) for letter in string.ascii_uppercase)
+    nucleotides = sum(int(counts[ord(letter)]) for letter in NUCLEOTIDES)
+    return total > 0 and nucleotides >= NUCLEOTIDE_SHARE * total
+
+
+def _scores(aligner: Any, query: str, database: Any, algorithm: str) -> list[int]:
+    # "buckets", the default for overflow, loses some 50 bytes a pair; it is faster below a few
+    # hundred targets only, by up to a fifth
+    hits = aligner.align(query, database, mode="score", algorithm=algorithm, overflow="simple")
+    return [hit.score for hit in hits]
 
 
 @lru_cache(maxsize=2**14)

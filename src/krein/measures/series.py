@@ -10,9 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 from .elastic import LANES, dtw_lanes, erp_lanes, msm_lanes
-from .frames import unframed
 from .layout import CHANNELS_FIRST, LAYOUTS, guess_layout, read_series
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 from .errors import RefusedObject
-from .frames import as_numbers, unframed
+from .frames import as_numbers
 
 _DISTANCES = 2**20
 """Distances of points held at a time: 8 MB."""

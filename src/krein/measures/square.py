@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Array, Kind
-from .frames import unframed
+from .base import Array, Kind, unframed
 
 TILE = 1024
 HUGE = 1e150

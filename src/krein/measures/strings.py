@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz import distance, process
 
-from .base import Array, Measure, Objects
-from .frames import as_list
+from .base import Array, Measure, Objects, as_list
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects
+from .base import Array, Measure, Objects, unframed
 from .errors import RefusedObject
-from .frames import unframed
 
 _ROWS = 2**14  # looked at together, so that a check of a memory map needs little memory
 
