@@ -26,7 +26,7 @@ FACADES = {
 WALKS = {
     "fit in memory": (18, 38),
     "fit from a file": (26, 45),
-    "fit on Dask": (24, 43),
+    "fit on Dask": (25, 45),
     "predict_proba": (10, 12),
 }
 """Modules at most: on the road, and in all."""

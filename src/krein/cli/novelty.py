@@ -12,10 +12,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io import Chunk, DataError, Source
+from .options import Share
 from .output import writing
 
 NOVEL = "novel"
 UNREADABLE = "unreadable"
+
+
+def novelty_options(function: Any) -> Any:
+    """The options of what is told beyond labels."""
+    made = (
+        click.option(
+            "--novel-below",
+            type=Share(0, 1),
+            metavar="P",
+            help="Call objects novel, like none of the classes, whose p-value is at most this; by "
+            "default 0.01.",
+        ),
+        click.option(
+            "--sets",
+            type=Share(0, 1, min_open=True, max_open=True),
+            metavar="SHARE",
+            help="Add the labels that cannot be ruled out: they hold the true one for this share.",
+        ),
+        click.option(
+            "--evidence",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Add the N nearest known objects, with label and value of the measure.",
+        ),
+        click.option(
+            "--classified-out",
+            type=click.Path(),
+            metavar="FILE",
+            help="Also write the sequences that got a label, as FASTA.",
+        ),
+        click.option(
+            "--unclassified-out",
+            type=click.Path(),
+            metavar="FILE",
+            help="Also write the sequences that are novel, rejected or unreadable, as FASTA.",
+        ),
+    )
+    for option in reversed(made):
+        function = option(function)
+    return function
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from . import options
 from .counts import Counts
 from .group import command as krein_command
 from .letters import POLICIES
-from .novelty import Asked, sorting, too_few
+from .novelty import Asked, novelty_options, sorting, too_few
 from .output import check_target, printable, say, warnings_told, writing
 from .predictor import CHUNK, Predictor, Row
 from .rows import RowWriter, format_option, row_format
@@ -65,36 +65,7 @@ from .rows import RowWriter, format_option, row_format
     "sequence (its row says so), or fail. By default U is read as C, O as K and others as X, and "
     "gaps and a final * are left out.",
 )
-@click.option(
-    "--novel-below",
-    type=options.Share(0, 1),
-    metavar="P",
-    help="Call objects novel, none of the classes, whose p-value is at most this; by default 0.01.",
-)
-@click.option(
-    "--sets",
-    type=options.Share(0, 1, min_open=True),
-    metavar="SHARE",
-    help="Add the labels that cannot be ruled out: they hold the true one for this share.",
-)
-@click.option(
-    "--evidence",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Add the N nearest known objects, with label and value of the measure.",
-)
-@click.option(
-    "--classified-out",
-    type=click.Path(),
-    metavar="FILE",
-    help="Also write the sequences that got a label, as FASTA.",
-)
-@click.option(
-    "--unclassified-out",
-    type=click.Path(),
-    metavar="FILE",
-    help="Also write the sequences that are novel, rejected or unreadable, as FASTA.",
-)
+@novelty_options
 @click.option(
     "--kraken-report",
     type=click.Path(),
