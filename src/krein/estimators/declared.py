@@ -17,7 +17,7 @@ from ..core.pcvm.basis import BasisFunction
 from ..core.space import LandmarkSpace
 from ..landmarks import Selection
 from .compound import Details, Either, ListOf, Objects, OneOf, Optional, Value
-from .schema import ArrayOf, Real, Text, Whole, floats, indices
+from .schema import ArrayOf, Real, Text, Whole, codes, floats, indices
 from .secondlook import KnownObjects
 from .selection import LandmarkSet
 from .sizing import SizeCurve
@@ -104,12 +104,12 @@ KNOWN_OBJECTS = Value(
     {
         "kind": Text(("similarity", "dissimilarity")),
         "indices": indices("n_known"),
-        "codes": indices("n_known", below="C"),
+        "codes": codes("n_known", below="C"),
         "space": Value(
             CandidateSpace, {"centre": floats("m"), "directions": floats("m", "directions")}
         ),
         "points": ArrayOf(("n_known", "directions"), np.float32),
-        "landmark_classes": indices("m", below="C"),
+        "landmark_classes": codes("m", below="C"),
         "n_candidates": Whole(),
         "k": Whole(),
         "far": Real(0.0, infinite=True),
