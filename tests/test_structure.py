@@ -25,8 +25,8 @@ FACADES = {
 # Road: modules beside core/, which holds the mathematics, one algorithm per file.
 WALKS = {
     "fit in memory": (18, 38),
-    "fit from a file": (26, 45),
-    "fit on Dask": (25, 45),
+    "fit from a file": (26, 45),  # two of them keep sizes and messages within limits
+    "fit on Dask": (25, 45),  # one of them looks after the workers
     "predict_proba": (10, 12),
 }
 """Modules at most: on the road, and in all."""

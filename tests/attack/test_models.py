@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import krein
-from krein import IKFD, IKQD, PCVM, IndefiniteKernelPCA, NystromMap
+from krein import IKFD, IKQD, PCVM, IndefiniteKernelPCA, KreinClassifier, NystromMap
 from krein.estimators.registry import ESTIMATORS, find_class
 from krein.io.modelfile import ModelFileError, read_model, write_model
 from tests.measures.market import MARKET
@@ -26,6 +26,7 @@ MODELS = {
     "IKQD": lambda: IKQD(random_state=0).fit(X, y),
     "PCVM": lambda: PCVM(random_state=0).fit(X, y),
     "PCVM of two": lambda: PCVM(random_state=0).fit(X, y == 1),
+    "KreinClassifier": lambda: KreinClassifier(n_landmarks=12).fit(X, y),
     "NystromMap": lambda: NystromMap(random_state=0).fit(X, y),
     "PCA": lambda: IndefiniteKernelPCA(2, random_state=0).fit(X),
 }
@@ -104,11 +105,13 @@ FREE = ("details", "selection_", "classes_", "eigenvalues_", "objective_path_", 
 @pytest.mark.parametrize("name", MODELS)
 def test_wrong_arrays_fail_where_the_model_is_loaded(name, trees, tmp_path):
     tree, tried = trees[name], 0
+    write_model(tmp_path / "m.krein", tree, "0")
+    krein.load(tmp_path / "m.krein")
     for path, value in places(tree["fitted"]):
         if any(part in FREE for part in path):
             continue
         for how, wrong in twisted(value):
-            if how == "negative" and path[-1] in ("radius", "grand_mean"):
+            if how == "negative" and path[-1] in ("radius", "grand_mean", "threshold"):
                 continue
             if how in ("fewer", "more", "single precision", "bytes") and type(path[-1]) is int:
                 continue  # another series, or the same one as numbers
@@ -204,6 +207,36 @@ def test_every_class_that_can_be_saved_declares_what_is_fitted():
     for home in ESTIMATORS.values():
         fitted = set(find_class(home)._fitted)
         assert {"space_", "landmarks_", "landmark_objects_"} <= fitted
+
+
+def test_what_is_not_declared_fails_where_it_is_saved(tmp_path):
+    clf = IKFD(random_state=0).fit(X, y)
+    clf.newer_ = 1.0
+    with pytest.raises(TypeError, match=r"IKFD has 'newer_', which IKFD\._fitted does not declare"):
+        clf.save(tmp_path / "m.krein")
+    del clf.newer_, clf.dual_coef_
+    with pytest.raises(TypeError, match="declares 'dual_coef_', which IKFD does not have"):
+        clf.save(tmp_path / "m.krein")
+
+
+def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path):
+    tree = trees["KreinClassifier"]
+    known = ("fitted", "known_", "fields")
+    codes = tree["fitted"]["known_"]["fields"]["codes"]
+    heads = ("fitted", "looks_", "fields", "heads")
+    wrong = {
+        "holds 3, not below 3": ((*known, "codes"), np.full_like(codes, 3)),
+        "known_objects_ has": (("fitted", "known_objects_"), X[:5]),
+        r"looks_.first has the shape \(3,\)": (heads, []),
+    }
+    for message, (path, value) in wrong.items():
+        write_model(tmp_path / "m.krein", replaced(tree, path, value), "0")
+        with pytest.raises(ModelFileError, match=message):
+            krein.load(tmp_path / "m.krein")
+    alone = replaced(tree, ("fitted", "known_objects_"), None)
+    write_model(tmp_path / "m.krein", alone, "0")
+    with pytest.raises(ModelFileError, match="go together"):
+        krein.load(tmp_path / "m.krein")
 
 
 def test_an_archive_that_points_before_its_beginning_is_refused(trees, tmp_path):

@@ -20,7 +20,7 @@ from ..core.space import LandmarkSpace
 from ..landmarks import Selection
 from .compound import Details, Either, ListOf, Objects, OneOf, Optional, Value
 from .reference import Reference
-from .schema import ArrayOf, Real, Text, Whole, floats, indices
+from .schema import ArrayOf, Real, Text, Whole, codes, floats, indices
 from .secondlook import KnownObjects
 from .selection import LandmarkSet
 from .sizing import SizeCurve
@@ -107,12 +107,12 @@ KNOWN_OBJECTS = Value(
     {
         "kind": Text(("similarity", "dissimilarity")),
         "indices": indices("n_known"),
-        "codes": indices("n_known", below="C"),
+        "codes": codes("n_known", below="C"),
         "space": Value(
             CandidateSpace, {"centre": floats("m"), "directions": floats("m", "directions")}
         ),
         "points": ArrayOf(("n_known", "directions"), np.float32),
-        "landmark_classes": indices("m", below="C"),
+        "landmark_classes": codes("m", below="C"),
         "n_candidates": Whole(),
         "k": Whole(),
         "far": Real(0.0, infinite=True),
@@ -133,7 +133,7 @@ REFERENCE = Value(
             NoveltyReference,
             {
                 "scores": floats("n_ranked"),
-                "predicted": indices("n_ranked", below="C"),
+                "predicted": codes("n_ranked"),
                 "weights": Optional(floats("n_ranked")),
                 "n_classes": Whole(2),
             },
@@ -142,12 +142,12 @@ REFERENCE = Value(
             LabelReference,
             {
                 "odds": floats("n_ranked"),
-                "codes": indices("n_ranked", below="C"),
+                "codes": codes("n_ranked"),
                 "weights": Optional(floats("n_ranked")),
                 "n_classes": Whole(2),
             },
         ),
         "baseline": floats("m"),
-        "landmark_codes": indices("m", below="C"),
+        "landmark_codes": codes("m"),
     },
 )

@@ -83,12 +83,15 @@ class ArrayOf:
     minus_infinity: bool = False  # as the logarithm of nothing
     low: float | None = None
     below: str | None = None
+    any_width: bool = False  # whole numbers are kept in as many bytes as they came
 
     def check(self, value: Any, name: str, context: Context) -> NDArray[Any]:
         """Return the array, in the byte order of this machine."""
         if not isinstance(value, np.ndarray):
             raise ValueError(f"{name} is not an array")
         wanted = np.dtype(self.dtype)
+        if self.any_width and value.dtype.kind in "iu":
+            wanted = value.dtype.newbyteorder("=")
         if value.dtype.kind != wanted.kind or value.dtype.itemsize != wanted.itemsize:
             raise ValueError(f"{name} holds {value.dtype}, not {wanted}")
         if value.ndim != len(self.shape) or not all(
@@ -118,6 +121,11 @@ def floats(*shape: str | int, minus_infinity: bool = False) -> ArrayOf:
 def indices(*shape: str | int, below: str | None = None) -> ArrayOf:
     """Declare an array of whole numbers from 0, perhaps places among so many."""
     return ArrayOf(shape, np.intp, low=0, below=below)
+
+
+def codes(*shape: str | int, below: str) -> ArrayOf:
+    """Declare an array of class codes, in whichever integers there are."""
+    return ArrayOf(shape, np.intp, low=0, below=below, any_width=True)
 
 
 @dataclass(frozen=True)

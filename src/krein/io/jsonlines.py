@@ -152,9 +152,8 @@ def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
 
 def _field(record: dict[str, Any], field: str, where: str) -> Any:
     if field not in record:
-        raise DataError(
-            f"{where}: has no field {quoted(field)}; there are {quoted(', '.join(record))}"
-        )
+        there = quoted(", ".join(record), 80)[1:-1]
+        raise DataError(f"{where}: has no field {quoted(field)}; there are {there}")
     return record[field]
 
 
