@@ -133,7 +133,7 @@ REFERENCE = Value(
             NoveltyReference,
             {
                 "scores": floats("n_ranked"),
-                "predicted": codes("n_ranked"),
+                "predicted": codes("n_ranked", below="C"),
                 "weights": Optional(floats("n_ranked")),
                 "n_classes": Whole(2),
             },
@@ -142,12 +142,12 @@ REFERENCE = Value(
             LabelReference,
             {
                 "odds": floats("n_ranked"),
-                "codes": codes("n_ranked"),
+                "codes": codes("n_ranked", below="C"),
                 "weights": Optional(floats("n_ranked")),
                 "n_classes": Whole(2),
             },
         ),
         "baseline": floats("m"),
-        "landmark_codes": codes("m"),
+        "landmark_codes": codes("m", below="C"),
     },
 )
