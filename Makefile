@@ -5,14 +5,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint types imports check-tests docs check-docs bench keep-results paper clean help
+.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills bench keep-results paper release-check test-lowest clean help
 
 help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
 	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
 	@echo "make docs    install, then build the site into docs/_build/html"
+	@echo "make fuzz    give 10,000 damaged files to the command; CASES=, SEED=, SECONDS= of a guided search"
+	@echo "make kills   kill fits and predictions 100 times each, and compare what the next run makes"
 	@echo "make bench   measure; ratios to a bare reference of the same run"
 	@echo "make paper   reproduce the paper: every table and figure; one by TABLE=1, FIGURE=2 or NAME=beyond"
+	@echo "make release-check   build sdist and wheel, then try the wheel in an empty environment"
+	@echo "make test-lowest     run the tests with the lowest supported version of every dependency"
 	@echo "make clean   remove what the other commands made"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -51,6 +55,17 @@ docs: $(STAMP)
 check-docs: $(STAMP)
 	$(SITE) -D sphinx_gallery_conf.run_stale_examples=True docs docs/_build/html
 
+# seeded damage, counted by outcome; then, where Atheris is installed, a search guided by coverage
+CASES ?= 10000
+SEED ?= 0
+SECONDS ?= 1800
+fuzz: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.fuzz --cases $(CASES) --seed $(SEED)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.guided --seconds $(SECONDS)
+
+kills: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.kills --kills 100
+
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
 
@@ -60,6 +75,38 @@ keep-results: $(STAMP)
 # all of them, or one: make paper TABLE=1, FIGURE=2, NAME=tried; NAME=results writes RESULTS.md alone
 paper: $(STAMP)
 	$(BIN)/python -m paper $(addprefix table,$(TABLE)) $(addprefix figure,$(FIGURE)) $(NAME)
+
+# What a user would install: the wheel is built from the sdist, and tried without the source tree.
+# The demo runs with the wheel and its dependencies alone; the tests need pytest and hypothesis.
+RELEASE := build/release
+RELEASE_TESTS ?= tests/test_package.py tests/core tests/landmarks
+
+release-check:
+	rm -rf $(RELEASE) dist
+	$(PYTHON) -m venv $(RELEASE)/tools
+	$(RELEASE)/tools/bin/python -m pip install --quiet build twine
+	$(RELEASE)/tools/bin/python -m build --outdir dist .
+	$(RELEASE)/tools/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(RELEASE)/alone
+	$(RELEASE)/alone/bin/python -m pip install --quiet dist/*.whl
+	$(RELEASE)/alone/bin/python -m pip check
+	cd $(RELEASE) && PYTHONPATH= alone/bin/krein demo
+	$(RELEASE)/alone/bin/python -m pip install --quiet pytest hypothesis
+	PYTHONPATH= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(RELEASE)/alone/bin/python -m pytest $(RELEASE_TESTS)
+
+# pyproject.toml states the lowest versions; tests/lowest.py turns them into constraints. The tools
+# that check krein are the newest ones. It takes the lowest Python as well: PYTHON=python3.11
+LOWEST := build/lowest
+LOWEST_TESTS ?= tests --ignore=tests/docs --ignore=tests/paper --ignore=tests/test_examples.py
+
+test-lowest:
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt -e ".[all]" \
+		pytest pytest-xdist hypothesis biopython dnaio dtaidistance
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(LOWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/generated docs/reference/generated

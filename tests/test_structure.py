@@ -14,7 +14,7 @@ LONGEST_FILE = 350
 MOST_METHODS = 10
 
 FACADES = {
-    "KreinClassifier": "the front door",
+    "ModelResult": "the figures of a model, as reports read them",
     "LandmarkClassifier": "what all classifiers share with scikit-learn",
     "Measure": "the protocol of measures, as users subclass it",
     "Given": "a measure, with all of the protocol",
@@ -24,9 +24,9 @@ FACADES = {
 
 # Road: modules beside core/, which holds the mathematics, one algorithm per file.
 WALKS = {
-    "fit in memory": (18, 37),
-    "fit from a file": (24, 43),
-    "fit on Dask": (24, 43),
+    "fit in memory": (18, 38),
+    "fit from a file": (26, 45),  # two of them keep sizes and messages within limits
+    "fit on Dask": (25, 45),  # one of them looks after the workers
     "predict_proba": (10, 12),
 }
 """Modules at most: on the road, and in all."""

@@ -22,6 +22,7 @@ ABOUT = {
     "landmarks": "Choosing landmarks against evaluating the similarities it needs.",
     "measures": "Pairs a second, beside the library underneath or the best other one.",
     "scale": "Out of core and on workers.",
+    "serve": "Start-up of the command for one object, and the latency of the HTTP service.",
 }
 
 

@@ -49,18 +49,23 @@ def test_json_holds_no_nan():
         RowWriter(io.StringIO(), ["p"], "jsonl").write([[float("nan")]])
 
 
-def test_a_probability_that_is_none_is_an_error(files, model, run, monkeypatch):
+def test_a_probability_that_is_none_is_not_written(files, model, run, monkeypatch):
     import krein
 
-    def broken(self, X):
-        P = np.full((len(X), 2), 0.5)
-        P[1] = np.nan
-        return P
+    assess = krein.KreinClassifier.assess
 
-    monkeypatch.setattr(krein.IKFD, "predict_proba", broken)
+    def broken(self, X, **options):
+        found = assess(self, X, **options)
+        found["probabilities"][1] = np.nan
+        return found
+
+    monkeypatch.setattr(krein.KreinClassifier, "assess", broken)
     code, out, err = run("predict", "m.krein", input="house\nmaus\n")
-    assert (code, out) == (1, "")
-    assert "line 2, string '1': its probabilities are not numbers" in err
+    assert code == 0
+    assert "standard input, line 2, string '1': its probabilities are not numbers" in err
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["status"] for row in rows] == ["known", "unreadable"]
+    assert rows[1]["probability"] == ""
 
 
 def test_json_of_inspect_is_json(files, run):

@@ -32,6 +32,7 @@ def test_a_table_and_a_report(files, run):
     assert "krein evaluate families.fasta --label-pattern" in page
 
 
+@pytest.mark.filterwarnings("ignore:.*near copy")
 def test_json_says_what_the_library_says(files, run):
     from krein.evaluation import evaluate
     from krein.io import open_source
@@ -81,3 +82,58 @@ def test_the_demo_writes_its_report(files, run, monkeypatch):
     assert code == 0, err
     assert "537 digits, images of 8 × 8 pixels, in 3 classes" in out
     assert (files / "d.html").stat().st_size > 10_000
+
+
+class TestGroups:
+    @pytest.fixture
+    def table(self, files):
+        """Words in pairs that belong together; the class is the parity of the pair."""
+        rows = []
+        for i in range(40):
+            word, stem = "abcdefghij"[i // 4] * 8 + "xyzu"[i % 4], i // 4
+            rows.append(f"w{i},{word},{stem},{'de' if stem % 2 else 'en'}")
+        (files / "g.csv").write_text("\n".join(["name,word,stem,language", *rows]) + "\n")
+        lines = "".join(f"w{i},{i // 4}\n" for i in range(40))
+        (files / "groups.csv").write_text(lines)
+        return ["g.csv", "--labels", "language", "--objects", "word", "--names", "name",
+                "--folds", "4", "--compare", "ikfd", "--json"]  # fmt: skip
+
+    def test_a_column_a_file_and_the_measure_find_the_same_groups(self, table, run):
+        told = []
+        for groups in ("stem", "groups.csv", "identity:0.8"):
+            code, out, err = run("evaluate", *table, "--groups", groups)
+            assert (code, err) == (0, "")
+            told.append(json.loads(out))
+        assert [t["groups"] for t in told] == [10, 10, 10]
+        assert (
+            told[0]["models"]["ikfd"]["fold_accuracy"]
+            == (told[1]["models"]["ikfd"]["fold_accuracy"])
+        )
+        assert told[2]["settings"]["groups"] == "identity:0.8"
+
+    @pytest.mark.filterwarnings("default:.*have a near copy")
+    def test_without_groups_near_copies_are_warned_of(self, table, files, run):
+        text = (files / "g.csv").read_text().replace("aaaaaaaax", "aaaaaaaay")
+        (files / "g.csv").write_text(text.replace("bbbbbbbbx", "bbbbbbbby"))
+        code, _, err = run("evaluate", *table, "--seed", "1")
+        assert code == 0
+        assert "krein: warning: " in err
+        assert "have a near copy (identity 0.9 or more) in another fold" in err
+
+    @pytest.mark.parametrize(
+        ("groups", "code", "message"),
+        [
+            ("identity:2", 2, "--groups 'identity:2': give a group for each object, or"),
+            ("nobody", 1, "no column for the labels is called 'nobody'"),
+            ("language", 1, "class 'de' lies in one group"),
+        ],
+    )
+    def test_errors(self, table, run, groups, code, message):
+        found, _, err = run("evaluate", *table, "--groups", groups)
+        assert found == code
+        assert message in err
+
+    def test_standard_input_cannot_be_read_twice(self, table, run):
+        code, _, err = run("evaluate", "-", *table[1:], "--groups", "stem", input="a,b\n")
+        assert code == 2
+        assert "save it to a file" in err

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import krein as library
-from krein.cli import predict as predict_module
+from krein.cli import predictor as predict_module
 from krein.io import open_source
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
@@ -101,13 +101,12 @@ def test_a_bad_object_names_file_line_and_name_and_leaves_no_file(files, model, 
         file.write(">bad1\nMKV1LA\n")
     (files / "kept.csv").write_text("old")
     for out in ("out.csv", "kept.csv"):
-        code, _, err = run("predict", "model.krein", "new.fasta", "-o", out)
+        code, _, err = run(
+            "predict", "model.krein", "new.fasta", "-o", out, "--unknown-letters", "fail"
+        )
         assert code == 1
         assert err.startswith("krein: error: new.fasta, line 41, sequence 'bad1': contains '1' at ")
         assert err.count("\n") == 1
-    assert "krein fit --measure-param unknown=X" in err
-    code, out, _ = run("predict", "model.krein", input=">a\n1\n")
-    assert (code, out) == (1, "")
     assert (files / "kept.csv").read_text() == "old"
     assert not (files / "out.csv").exists()
     assert not list(files.glob("*.part"))
@@ -167,7 +166,7 @@ def test_a_model_is_not_written_over_without_force(files, model, run):
         (["fit", "families.fasta", "-o", "m"], "families.fasta: there are no labels; give them:"),
         (["fit", "families.fasta", "-o", "no/m"], "no/m: there is no folder no"),
         (["predict", "none.krein", "new.fasta"], "none.krein: there is no such model"),
-        (["predict", "new.fasta", "new.fasta"], "new.fasta is no krein model, or is damaged"),
+        (["predict", "new.fasta", "new.fasta"], "new.fasta is not a krein model, or is damaged"),
         (["fit", "words.csv", "--labels", "tongue", "-o", "m"], "there are 'word', 'language'"),
         (["fit", "words.csv", "--labels", "language", "--distance", "-o", "m"], "words.csv: "),
         (["inspect", "empty.csv"], "empty.csv: is empty"),
@@ -197,7 +196,7 @@ def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
          "no measure is called 'smith'"),
         (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
          "has no parameter 'x'; its parameters: normalize"),
-        (["fit", "words.csv", "--n-landmarks", "3", "-o", "m"],
+        (["fit", "words.csv", "--landmarks", "meb", "--n-landmarks", "3", "-o", "m"],
          "--n-landmarks 3 was given, but MEB finds its own number"),
         (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],
          "is not KEY=VALUE"),
@@ -244,3 +243,22 @@ def test_long_texts_are_compared_by_compression(files, run):
     code, out, err = run("fit", "texts.csv", "-o", "m.krein")
     assert code == 0, err
     assert "compression, for these are long texts" in out
+
+
+def test_an_answer_is_the_deepest_rank_that_is_probable_enough(files, run):
+    text = (files / "words.csv").read_text().replace(",en", ",west;en").replace(",de", ",west;de")
+    (files / "paths.csv").write_text(text)
+    assert run("fit", "paths.csv", "--labels", "language", "-o", "m.krein")[0] == 0
+    (files / "new.txt").write_text("house\nzzzz\n")
+    code, out, err = run(
+        "predict", "m.krein", "new.txt", "--label-ranks", ";", "--rank-above", "0.999999"
+    )
+    assert code == 0, err
+    heading, *rows = [line.split(",") for line in out.splitlines()]
+    for row in rows:
+        told = dict(zip(heading, row, strict=True))
+        sure = float(told["probability"]) >= 0.999999
+        expected = (told["label"], "2") if sure else ("west", "1")
+        assert (told["rank_label"], told["rank"]) == expected
+        assert float(told["rank_probability"]) >= 0.999999  # which is what was asked for
+    assert run("predict", "m.krein", "new.txt", "--label-ranks", "")[0] == 1

@@ -117,7 +117,7 @@ def test_landmarks_are_listed_with_their_names_and_classes(files, run, rule):
 def test_landmarks_are_those_of_the_model(files, run):
     import krein as library
 
-    run("fit", "families.fasta", *PATTERN, "-o", "m.krein", "--seed", "4")
+    run("fit", "families.fasta", *PATTERN, "-o", "m.krein", "--seed", "4", "--model", "ikfd")
     code, out, _ = run("landmarks", "families.fasta", *PATTERN, "--seed", "4", "--format", "jsonl")
     assert code == 0
     indices = [json.loads(line)["index"] for line in out.splitlines()]

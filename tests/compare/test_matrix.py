@@ -9,7 +9,7 @@ import pytest
 
 from krein.compare import open_new_pairs, open_pairs
 from krein.compare.pairs import BLOCK_BYTES
-from krein.measures import given as matrix_module
+from krein.measures import square as matrix_module
 from krein.measures.given import GivenColumns
 
 RNG = np.random.default_rng(0)

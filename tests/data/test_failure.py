@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from functools import lru_cache
 
@@ -19,6 +20,7 @@ from krein.data import ObjectError
 from .conftest import equal_models, make_words
 
 pytest.importorskip("distributed")
+import dask
 import dask.bag as db
 from distributed import Client, LocalCluster
 
@@ -123,7 +125,9 @@ def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):
     assert not hasattr(clf, "classes_")
     clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster is as before
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
-    vars(lazy).update({k: v for k, v in vars(clf).items() if k not in lazy.get_params()})
+    own = {*lazy.get_params(), "measure_"}
+    vars(lazy).update({k: v for k, v in vars(clf).items() if k not in own})
+    lazy.measure_ = lazy._measure()
     with pytest.raises(ObjectError, match=r"4, object 0, with landmark 0 \(object 3\): Alike"):
         lazy.predict(X).compute()
     assert not client.processing() or not any(client.processing().values())
@@ -215,3 +219,57 @@ def test_a_lost_scheduler_is_told_within_seconds(tmp_path, monkeypatch):
 def test_a_cluster_without_workers_is_told():
     with cluster(0) as local, Client(local), pytest.raises(ConnectionError, match="has no workers"):
         IKFD("levenshtein").fit(*bags())
+
+
+class Fatal(Alike):
+    """Ends every process that compares the fatal word, not only the first."""
+
+    def __call__(self, a, b):
+        if self.fatal in (a, b):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(a, b)
+
+
+@pytest.mark.parametrize("make", [IKFD, PCVM])
+def test_an_object_that_ends_its_worker_is_named(make, tmp_path):
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        cluster(1) as local,
+        Client(local),
+        pytest.raises(ObjectError, match="partition 4, object 0: ends the process"),
+    ):
+        make(Fatal(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
+
+
+class Slow(Alike):
+    def __call__(self, a, b):
+        time.sleep(0.001)
+        return super().__call__(a, b)
+
+
+def test_a_cluster_that_loses_its_last_worker_is_told_and_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("krein.data.daskengine.ALONE_SECONDS", 1.0)
+    with cluster(1) as local, Client(local), dask.config.set({"krein.wait": 4}):
+        leaving = threading.Timer(4, local.scale, (0,))
+        leaving.start()
+        with (
+            pytest.warns(RuntimeWarning, match="no worker is left of the Dask cluster at tcp"),
+            pytest.raises(ConnectionError, match=r"has had no worker for \d+ s; start some"),
+        ):
+            IKFD(Slow(tmp_path), landmarks=CHOSEN).fit(*bags())
+        leaving.join()
+
+
+def test_another_version_on_a_worker_is_told_before_the_work_begins(client, monkeypatch):
+    monkeypatch.setattr("krein.__version__", "9.9")
+    with pytest.raises(
+        RuntimeError, match=r"worker at tcp.* has krein .*, this machine 9\.9: inst"
+    ):
+        IKFD("levenshtein", landmarks=CHOSEN).fit(*bags())
+
+
+def test_a_worker_without_krein_is_told():
+    with cluster(1) as local, Client(local) as own:
+        own.run(lambda: sys.modules.update(krein=None))
+        with pytest.raises(RuntimeError, match=r"worker at tcp.* has krein none \(ModuleNotFound"):
+            IKFD("levenshtein", landmarks=CHOSEN).fit(*bags())

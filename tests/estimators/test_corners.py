@@ -360,3 +360,32 @@ def test_a_series_in_the_place_of_many_is_refused():
     clf = IKFD("dtw", landmarks="all").fit(series, np.arange(12) % 2)
     with pytest.raises(ValueError, match="give a list of series"):
         clf.predict(list(series[0]))
+
+
+# -- what the training objects decide -----------------------------------------------------------
+
+
+def gestures_of_two_kinds(rng, n=30, channels=12, times=30):
+    X = rng.normal(size=(n, times, channels)).cumsum(axis=1)
+    y = np.arange(n) % 2
+    X += 3 * y[:, None, None] * np.sin(np.arange(times) / 3)[:, None]
+    return X, y
+
+
+def test_the_layout_that_was_guessed_is_kept_with_the_model(tmp_path):
+    X, y = gestures_of_two_kinds(np.random.default_rng(0))
+    new = X[:5, :12]  # 12 times of 12 channels, which no one can guess
+    models = []
+    for layout, turned in (("times-channels", X), ("channels-times", X.swapaxes(1, 2))):
+        clf = IKFD("dtw", landmarks="random", n_landmarks=6, random_state=0).fit(turned, y)
+        assert clf.measure_.layout == layout
+        assert clf.measure == "dtw"
+        assert clf.measure_params is None
+        clf.save(tmp_path / "m.krein")
+        loaded = krein.load(tmp_path / "m.krein")
+        assert loaded.measure_ == clf.measure_
+        assert loaded.measure_params == {"layout": layout}
+        given = new if layout == "times-channels" else new.swapaxes(1, 2)
+        models.append(loaded.predict_proba(given))
+        np.testing.assert_array_equal(models[-1], clf.predict_proba(given))
+    np.testing.assert_allclose(*models, atol=1e-9)

@@ -243,5 +243,5 @@ def test_a_sealed_file_of_odd_content_is_no_model(tmp_path, tree):
     from krein.io.modelfile import write_model
 
     write_model(tmp_path / "odd.krein", tree, "0")
-    with pytest.raises(ModelFileError, match=r"odd\.krein is no model of krein"):
+    with pytest.raises(ModelFileError, match=r"odd\.krein is not a krein model"):
         krein.load(tmp_path / "odd.krein")

@@ -15,6 +15,8 @@ from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.overview import MAPPED, _shown
 from krein.evaluation.scores import log_losses, reliability
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*have a near copy")  # of short words there are
+
 RNG = np.random.default_rng(0)
 STEMS = ["stone", "river", "cloud"]
 
@@ -63,8 +65,9 @@ def test_without_a_model_of_all_pairs_few_are_compared():
     options = {"measure": "levenshtein", "landmarks": "random", "n_landmarks": 5, "folds": 3}
     found = evaluate(WORDS * 5, np.tile(LABELS, 5), ["ikfd", "pcvm", "logistic"], **options)
     n = 5 * len(WORDS)
-    # three folds of five landmarks, and the eigenvalues of 500 objects, of which half
-    assert found.pairs.compared <= n * 15 + 500 * 540 / 2
+    # three folds of five landmarks, the eigenvalues of 500 objects, of which half, and ten
+    # candidates for a near copy of each
+    assert found.pairs.compared <= n * 15 + 500 * 540 / 2 + 10 * n
     assert not found.spectrum.exact
 
 
@@ -147,7 +150,7 @@ def test_duplicates_are_found_and_contradictions_counted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": ["svm"]}, "no model is called 'svm'; there are ikfd"),
+        ({"models": ["svm"]}, "no model is called 'svm'; there are auto, ikfd"),
         ({"models": []}, "no model to evaluate"),
         ({"models": ["ikfd", "ikfd"]}, "named twice"),
         ({"names": ["one"]}, "1 names for 180 objects"),
@@ -207,3 +210,19 @@ class TestReliability:
 
     def test_log_loss_of_an_impossible_class_is_finite(self):
         assert np.isfinite(log_losses(np.array([[1.0, 0.0]]), np.array([1]))).all()
+
+
+def test_ranks_are_told_from_one_model():
+    paths = np.array(["land;stone", "water;river", "water;cloud"])[np.arange(180) % 3]
+    found = evaluate(WORDS, paths, ["ikfd"], measure="levenshtein", folds=3, label_ranks=";")
+    first, leaf = found.summary()["ranks"]["ikfd"]
+    model = found.models["ikfd"]
+    water = model.probabilities[:, 1:].sum(axis=1)
+    assert first["nodes"] == 2
+    assert first["accuracy"] == np.mean((water > 0.5) == np.char.startswith(paths, "water"))
+    assert leaf["accuracy"] == model.right.mean()
+    assert leaf["log_loss"] == pytest.approx(log_losses(model.probabilities, model.codes).mean())
+    assert leaf["answered"] == np.mean(model.probabilities.max(axis=1) >= 0.9)
+    assert first["answered"] >= leaf["answered"]
+    with pytest.raises(ValueError, match="has an empty rank"):
+        evaluate(WORDS, np.char.add(LABELS, ";"), measure="levenshtein", label_ranks=";")

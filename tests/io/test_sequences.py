@@ -154,6 +154,72 @@ def test_a_file_that_is_cut_off_is_not_taken_for_a_shorter_one(tmp_path, pack):
         open_source(path, format="fasta").read()
 
 
+UNIPROT = ["sp|Q00001|PTPS_RAT", "tr|A0A002|A0A002_RAT", "sp|Q00003|ACT_HUMAN"]
+NCBI = ["gi|11|ref|NP_01.1|", "gi|22|sp|Q00002|X_RAT", "gi|33|gb|AAB03.2|LOC"]
+
+
+@pytest.mark.parametrize(
+    ("names", "keys"),
+    [
+        (UNIPROT, UNIPROT),
+        (UNIPROT, ["Q00001", "A0A002", "Q00003"]),
+        (UNIPROT, ["PTPS_RAT", "A0A002_RAT", "ACT_HUMAN"]),
+        (UNIPROT, ["Q00001.3", "A0A002.1", "Q00003.1"]),
+        (["Q00001", "A0A002", "Q00003"], UNIPROT),
+        (NCBI, ["11", "22", "33"]),
+        (NCBI, ["NP_01.1", "Q00002", "AAB03.2"]),
+        (NCBI, ["NP_01", "Q00002", "AAB03"]),
+        (["ref|NP_01.1|", "ref|NP_02.4|"], ["NP_01", "NP_02"]),
+        (["NP_01.1", "NP_02.4"], ["NP_01.2", "NP_02.2"]),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_a_table_may_hold_a_part_of_the_identifiers(tmp_path, names, keys, size):
+    path = written(tmp_path, "".join(f">{name} about\nACGT\n" for name in names))
+    rows = [f"{key},class{i}\n" for i, key in enumerate(keys)]
+    table = written(tmp_path, "".join(reversed(rows)), "labels.csv")
+    chunks = open_source(path, labels=table).chunks(size)
+    assert [c for chunk in chunks for c in chunk.labels] == [f"class{i}" for i in range(len(names))]
+
+
+@pytest.mark.parametrize("heading", ["", "Entry\tEntry Name\tProtein families\n"])
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 0, 1)])
+def test_a_table_of_three_columns(tmp_path, heading, order):
+    path = written(tmp_path, "".join(f">{name}\nACGT\n" for name in UNIPROT))
+    rows = [(*name.split("|")[1:], f"class{i % 2}") for i, name in enumerate(UNIPROT)]
+    if heading:
+        rows = [tuple(heading.strip().split("\t")), *rows]
+    text = "".join("\t".join(row[i] for i in order) + "\n" for row in rows)
+    table = written(tmp_path, text, "labels.tsv")
+    assert open_source(path, labels=table).read().labels == ["class0", "class1", "class0"]
+    # one column of names and two others: the labels are asked for
+    text = "Entry\tsize\tfold\n" + "".join(f"{n.split('|')[1]}\t1\tx\n" for n in UNIPROT)
+    table = written(tmp_path, text, "wide.tsv")
+    with pytest.raises(DataError, match=r"which column holds the labels\? There are Entry, size"):
+        open_source(path, labels=table).read()
+    assert open_source(path, labels=f"{table}:fold").read().labels == ["x"] * 3
+
+
+def test_one_form_has_to_match_all(tmp_path):
+    path = written(tmp_path, "".join(f">{name}\nACGT\n" for name in UNIPROT))
+    table = written(tmp_path, "Q00001,a\nA0A002_RAT,b\nQ00003,c\n", "labels.csv")
+    message = (
+        r"line 3, sequence 'tr\|A0A002\|A0A002_RAT': has no label in .*labels\.csv, where the "
+        r"names are 'Q00001', 'A0A002_RAT', 'Q00003' \(looked for 'tr\|A0A002\|A0A002_RAT' or "
+        r"'A0A002' or 'A0A002_RAT'\)"
+    )
+    for size in (1, 100):
+        with pytest.raises(DataError, match=message):
+            list(open_source(path, labels=table).chunks(size))
+
+
+def test_two_versions_with_two_labels_are_refused(tmp_path):
+    path = written(tmp_path, ">NP_01\nACGT\n")
+    table = written(tmp_path, "NP_01.1,a\nNP_01.2,b\n", "labels.csv")
+    with pytest.raises(DataError, match=r"line 2: 'NP_01.2' has the label 'a' already, as 'NP_01"):
+        open_source(path, labels=table).read()
+
+
 def test_a_missing_label_names_the_sequence_and_the_table(tmp_path):
     path = written(tmp_path, ">a\nMK\n>b\nML\n")
     table = written(tmp_path, "a,globin\n", "labels.csv")
@@ -207,6 +273,6 @@ def test_an_error_of_a_measure_is_told_in_terms_of_the_file(tmp_path):
 
     chunk = open_source(written(tmp_path, FASTA)).read()
     with pytest.raises(ValueError) as caught:
-        get_measure("smith-waterman").check(chunk.objects)
+        get_measure("smith-waterman", {"unknown_letters": "fail"}).check(chunk.objects)
     said = str(chunk.located(caught.value))
     assert "a.fasta, line 6, sequence 'P2': contains '*' at position 4" in said

@@ -32,6 +32,13 @@ def proteins(rng: np.random.Generator, n: int) -> list[str]:
     return found[:n]
 
 
+def dna(rng: np.random.Generator, n: int) -> list[str]:
+    found = ["".join(rng.choice(list("ACGTRN"), rng.integers(9, 60))) + "ACGT" for _ in range(n)]
+    a, b = "GATTACAGATTACA" * 2, "CCGGTTCCGGTTCC" * 2
+    found[1:5] = [a, b, a + b, b + a]
+    return found[:n]
+
+
 def words(rng: np.random.Generator, n: int) -> list[str]:
     return ["".join(rng.choice(list("abcde é"), rng.integers(0, 12))) for _ in range(n)]
 
@@ -79,20 +86,24 @@ BAD_VECTORS = [
     ([[1.0, 2.0], [3.0]], "one length"),
 ]
 BAD_SERIES = [
-    (np.array([[0.0, 1.0], [2.0, NAN]]), "series 1 holds nan at time 1"),
+    (np.array([[0.0, 1.0], [NAN, 2.0]]), "series 1 holds nan at time 0; NaN is read as padding"),
     ([[0.0], [1.0, NAN, 2.0]], "series 1 holds nan at time 1"),
+    (np.array([[0.0, 1.0], [2.0, np.inf]]), "series 1 holds inf at time 1"),
     ([[0.0], []], "series 1 is empty"),
+    ([[0.0], [NAN, NAN]], "series 1 is empty: it holds NaN alone"),
     (["text"], "series 0 is not made of numbers"),
-    ([np.zeros((3, 2)), np.zeros((3, 1))], "series 1 has 1 channels"),
+    ([np.ma.masked_equal([1.0, 2.0], 2.0)], "series 0 is masked"),
+    ([np.zeros((3, 2)), np.zeros((4, 1))], "series 1 has 1 channels"),
 ]
 BAD_STRINGS = [(["a", None], "string 1 is None"), ("alone", "come as a list"), ([1], "string 0")]
 BAD_PROTEINS = [
     (["MK", ""], "sequence 1 is empty"),
     (
-        ["MK", "MKAJ"],
-        r"sequence 1 \('MKAJ'\) contains 'J' at position 4, which is not scored",
+        ["MK", "MKA1"],
+        r"sequence 1 \('MKA1'\) contains '1' at position 4, which is not scored",
     ),
-    (["MK", "MK-V"], "contains '-'"),
+    (["MK", "MK V"], "contains ' '"),
+    (["MK", "-*"], "sequence 1 .* is empty but for gaps"),
     (["MK", b"MK"], "sequence 1 is b'MK', a bytes"),
     (["MK", "XX"], "sequence 1 .* cannot be normalised"),
 ]
@@ -112,6 +123,7 @@ BAD_COUNTS = [([[1, 2], [-1, 2]], "histogram 1 holds -1"), ([[1, 2], [0, 0]], "h
 MARKET = [
     Case("smith-waterman", proteins, bad=BAD_PROTEINS),
     Case("smith-waterman", proteins, {"normalize": False, "matrix": "PAM120", "gap_open": 5}),
+    Case("smith-waterman", dna, {"both_strands": True, "matrix": "NUC.4.4"}),
     Case("needleman-wunsch", proteins, bad=BAD_PROTEINS),
     Case("needleman-wunsch", proteins, {"normalize": False}),
     Case("levenshtein", words, bad=BAD_STRINGS),
@@ -124,9 +136,10 @@ MARKET = [
     Case("dtw", gestures),
     Case("dtw", unequal, {"band": 0.2}),
     Case("dtw", gestures, {"band": 2}),
+    Case("dtw", lambda rng, n: gestures(rng, n).swapaxes(1, 2), {"layout": "channels-times"}),
     Case("erp", unequal, bad=BAD_SERIES),
     Case("erp", gestures, {"gap": 0.5}),
-    Case("msm", unequal, bad=[*BAD_SERIES[:3], (np.zeros((2, 3, 2)), "one channel")]),
+    Case("msm", unequal, bad=[*BAD_SERIES[:5], (np.zeros((2, 4, 2)), "one channel")]),
     Case("tangent", images, bad=BAD_IMAGES),
     Case("tangent", images, {"sides": 2, "deformations": ["shift-x", "rotate"]}),
     Case("elm", vectors, bad=BAD_VECTORS),

@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from Bio.Align import PairwiseAligner, substitution_matrices
+from Bio.Seq import Seq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from krein.measures import get_measure
+from krein.measures.letters import LettersWarning
 
 from .market import proteins
 
@@ -73,10 +75,105 @@ def test_lower_case_scores_as_upper_case():
 
 
 def test_unknown_letters_are_replaced_where_asked():
-    measure = get_measure("smith-waterman", {"unknown": "X"})
-    assert measure.check(["MUKO", "mju"]) == ["MXKX", "MXX"]
+    measure = get_measure("smith-waterman", {"unknown_letters": "X"})
+    with pytest.warns(LettersWarning, match="4 letters in 2 of 2 sequences"):
+        assert measure.check(["MUKO", "mju"]) == ["MXKX", "MXX"]
+    with pytest.warns(LettersWarning, match=r"\* left out: 2, 1 left out: 1"):
+        skipped = get_measure("smith-waterman", {"unknown_letters": "skip"}).check(["M*K*1"])
+    assert skipped == ["MK"]
     with pytest.raises(ValueError, match="'U' at position 2"):
-        get_measure("smith-waterman").check(["MUKO"])
+        get_measure("smith-waterman", {"unknown_letters": "fail"}).check(["MUKO"])
+
+
+def test_letters_are_mapped_as_the_field_maps_them():
+    measure = get_measure("smith-waterman")
+    with pytest.warns(LettersWarning) as caught:
+        found = measure.check(["MUKO", "mkv*", "M-K..V", "MJ*K**", "MKV"])
+    assert found == ["MCKK", "MKV", "MKV", "MXXK", "MKV"]
+    (warned,) = caught
+    assert warned.message.sequences == 4
+    assert warned.message.letters == {
+        "U as C": 1, "O as K": 1, "* left out": 3, "- left out": 1, ". left out": 2,
+        "J as X": 1, "* as X": 1,
+    }  # fmt: skip
+    assert str(warned.message).startswith("10 letters in 4 of 5 sequences are not scored")
+    assert measure.check(found) == found  # in silence
+
+
+def test_rare_letters_of_dna_are_n_and_rna_reads_as_dna():
+    measure = get_measure("smith-waterman", {"matrix": "NUC.4.4"})
+    assert measure.check(["acgu", "ACGRYN"]) == ["ACGT", "ACGRYN"]  # in silence
+    with pytest.warns(LettersWarning, match=r"\(X as N: 1, - left out: 1, I as N: 1\)"):
+        assert measure.check(["ACXGT", "AC-GI"]) == ["ACNGT", "ACGN"]
+    strict = get_measure("smith-waterman", {"matrix": "NUC.4.4", "unknown_letters": "fail"})
+    assert strict.check(["ACGU"]) == ["ACGT"]
+
+
+DNA = ["ACGTTGCAACGT", "TTGACCAGTNAC", "GGCATTACGGAT", "ACGTTGCATCGT"]
+PROTEINS = ["MKVLAWGHEE", "HEAGAWGHEE", "PAWHEAE", "ACGTACGTACGT"]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "matrix"),
+    [
+        (DNA, "NUC.4.4"),
+        ([s.lower().replace("t", "u") for s in DNA], "NUC.4.4"),
+        ([*DNA, "ACGTRYKMACGTACGTACGTACGTACGTACGTACGTACGT"], "NUC.4.4"),
+        (PROTEINS, "BLOSUM62"),
+        (["GAVLI"], "BLOSUM62"),
+    ],
+)
+def test_the_matrix_is_chosen_by_the_letters(sequences, matrix):
+    measure = get_measure("smith-waterman", {"normalize": False})
+    assert measure.undecided()
+    decided = measure.decide(sequences)
+    assert (decided.matrix, decided.undecided()) == (matrix, False)
+    assert measure.decide(np.array(sequences, dtype=object)[::-1, None]) == decided
+    objects = decided.check(sequences)
+    score = oracle("smith-waterman", matrix, 11, 1)
+    expected = [[score(a, b) for b in objects] for a in objects]
+    np.testing.assert_array_equal(decided.block(objects, objects), expected)
+    np.testing.assert_array_equal(measure.block(measure.check(sequences), objects), expected)
+
+
+def test_a_named_matrix_is_not_chosen_again():
+    measure = get_measure("smith-waterman", {"matrix": "BLOSUM62"})
+    assert measure.decide(DNA) is measure
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_strands_take_the_better_of_two(name):
+    rng = np.random.default_rng(0)
+    sequences = ["".join(rng.choice(list("ACGTRN"), rng.integers(5, 40))) for _ in range(12)]
+    sequences += [str(Seq(s).reverse_complement()) for s in sequences[:3]]
+    params = {"matrix": "NUC.4.4", "normalize": False, "both_strands": True}
+    measure = get_measure(name, params)
+    score = oracle(name, "NUC.4.4", 11, 1)
+
+    def better(a, b):
+        return max(score(a, b), score(a, str(Seq(b).reverse_complement())))
+
+    K = measure.block(sequences, sequences)
+    np.testing.assert_array_equal(K, [[better(a, b) for b in sequences] for a in sequences])
+    np.testing.assert_array_equal(measure.block(sequences[:4], sequences), K[:4])
+    np.testing.assert_array_equal(measure.diagonal(sequences), np.diag(K))
+    strands = measure.block(sequences[:3], sequences[12:])
+    np.testing.assert_array_equal(np.diag(strands), np.diag(K)[:3])
+
+
+def test_proteins_have_one_strand():
+    for params in ({"matrix": "BLOSUM62"}, {}):
+        with pytest.raises(ValueError, match="both_strands is for DNA and RNA"):
+            get_measure("smith-waterman", {**params, "both_strands": True}).decide(PROTEINS)
+
+
+def test_each_sequence_is_judged_by_itself():
+    measure = get_measure("smith-waterman")
+    mask, reasons = measure.readable(["MKV", "MK1", None, "MUK*", "", "--", "XX"])
+    assert mask.tolist() == [True, False, False, True, False, False, False]
+    assert list(reasons) == [1, 2, 4, 5, 6]
+    assert reasons[1].startswith("sequence ('MK1') contains '1' at position 3")
+    assert reasons[4] == "sequence is empty"
 
 
 def test_every_letter_that_the_matrix_knows_is_accepted():
@@ -85,7 +182,7 @@ def test_every_letter_that_the_matrix_knows_is_accepted():
 
 def test_a_stop_is_no_letter():
     with pytest.raises(ValueError, match=r"'\*' at position 3, which is not scored"):
-        get_measure("smith-waterman").check(["MK*"])
+        get_measure("smith-waterman", {"unknown_letters": "fail"}).check(["MK*"])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +191,7 @@ def test_a_stop_is_no_letter():
         ({"matrix": "BLOSUM63"}, "no scoring matrix is called 'BLOSUM63'.*BLOSUM62"),
         ({"gap_open": -1}, "gap costs"),
         ({"gap_extend": 0.5}, "gap costs"),
-        ({"unknown": "J"}, "not a letter of BLOSUM62"),
+        ({"unknown_letters": "J"}, "unknown_letters is one of 'map', 'X', 'skip', 'fail'; got 'J'"),
     ],
 )
 def test_bad_parameters_are_named(params, message):
@@ -113,7 +210,8 @@ def test_letters_of_other_alphabets_are_not_scored(letter):
     for sequence in (f"MK{letter}{letter}1", f"mk{letter}"):
         with pytest.raises(ValueError, match=f"'{letter}' at position 3, which is not scored"):
             get_measure("smith-waterman").check([sequence])
-        unknown = get_measure("smith-waterman", {"unknown": "X"}).check([sequence])
+        with pytest.warns(LettersWarning):
+            unknown = get_measure("smith-waterman", {"unknown_letters": "X"}).check([sequence])
         assert unknown == ["MK" + "X" * (len(sequence) - 2)]
 
 

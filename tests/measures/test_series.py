@@ -23,7 +23,7 @@ def two_series(draw, most=3):
 
 
 def one(name, a, b, **params):
-    measure = get_measure(name, params)
+    measure = get_measure(name, {"layout": "times-channels", **params})
     A, B = measure.check([a]), measure.check([b])
     return measure.block(A, B)[0, 0]
 
@@ -74,6 +74,53 @@ def test_dtw_is_dtaidistances():
         np.testing.assert_allclose(
             measure.block(checked[:5], checked), np.transpose(expected), atol=1e-9
         )
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+@pytest.mark.parametrize("band", [0, 3, 0.1, 0.4, 1.0])
+@pytest.mark.parametrize("lengths", [(1, 6), (5, 40), (30, 34)])
+def test_lanes_of_different_lengths_keep_to_their_own_bands(lengths, band, channels):
+    """More series than there are lanes, so that each batch holds many lengths and bands."""
+    rng = np.random.default_rng(5)
+    measure = get_measure("dtw", {"band": band})
+    few, many = (
+        [rng.normal(size=(n, channels)).cumsum(axis=0) for n in rng.integers(*lengths, size)]
+        for size in (4, 150)
+    )
+
+    def samples(a, b):
+        return band if isinstance(band, int) else int(band * max(len(a), len(b)))
+
+    expected = [[dtw_by_definition(a, b, samples(a, b)) for b in many] for a in few]
+    np.testing.assert_allclose(measure.block(few, many), expected, atol=1e-9)
+    np.testing.assert_allclose(measure.block(many, few), np.transpose(expected), atol=1e-9)
+
+
+def test_a_band_needs_no_batch_of_its_own_for_each_length():
+    """One batch per length left most lanes empty, and cost ten times what no band costs."""
+    lengths = np.random.default_rng(0).permutation(np.arange(50, 250))
+    free, banded = (get_measure("dtw", {"band": band}) for band in (None, 0.1))
+    batches = [[part.tolist() for part in m._batches(lengths)] for m in (free, banded)]
+    assert batches[0] == batches[1]
+    assert len(batches[1]) == 4  # of 64 lanes
+
+
+def test_a_banded_dtw_is_dtaidistances():
+    X = np.random.default_rng(1).normal(size=(70, 30)).cumsum(axis=1)
+    for band in (0, 2, 7):
+        measure = get_measure("dtw", {"band": band})
+        expected = [[dtw.distance(a, b, window=band + 1) for b in X[:4]] for a in X]
+        found = measure.block(measure.check(X), measure.check(X[:4]))
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_window_is_another_name_for_band():
+    assert get_measure("dtw", {"window": 0.1}) == get_measure("dtw", {"band": 0.1})
+    assert get_measure("dtw", {"window": np.int64(3)}).params()["band"] == 3
+    with pytest.raises(ValueError, match="window is another name for band; got band=2 and window"):
+        get_measure("dtw", {"window": 3, "band": 2})
+    with pytest.raises(ValueError, match="band is a whole number"):
+        get_measure("dtw", {"window": 1.5})
 
 
 @PROPERTY
@@ -138,4 +185,89 @@ def test_a_bad_band_is_refused(band):
 def test_series_of_other_channels_are_refused():
     measure = get_measure("dtw")
     with pytest.raises(ValueError, match="3 and of 2 channels"):
-        measure.check_alike(measure.check(np.zeros((2, 5, 3))), measure.check(np.zeros((2, 5, 2))))
+        measure.check_alike(measure.check(np.zeros((2, 6, 3))), measure.check(np.zeros((2, 6, 2))))
+
+
+@pytest.mark.parametrize("name", ["dtw", "erp"])
+def test_both_layouts_give_the_same_distances(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 24, 11))  # neither axis is plainly time
+    ragged = [x[: rng.integers(5, 24)] for x in X]
+    named = {"times-channels": lambda x: x, "channels-times": np.transpose}
+    for objects in (list(X), ragged):
+        values = []
+        for layout, turned in named.items():
+            measure = get_measure(name, {"layout": layout})
+            checked = measure.check([turned(x) for x in objects])
+            assert measure.check(checked)[0].shape == turned(objects[0]).shape
+            values.append(measure.block(checked, checked[:3]))
+        np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "layout"),
+    [
+        ([(50, 3)] * 2, "times-channels"),
+        ([(3, 50)] * 2, "channels-times"),
+        ([(1, 9)] * 2, "channels-times"),  # one channel, as aeon has it
+        ([(9, 1)] * 2, "times-channels"),
+        ([(51, 24), (40, 24)], "times-channels"),  # time is what differs
+        ([(24, 51), (24, 40)], "channels-times"),
+        ([(200, 30), (200, 22)], "channels-times"),
+        ([(7,), (9,)], "times-channels"),
+        ([(1, 1)] * 2, "times-channels"),
+    ],
+)
+def test_the_layout_is_guessed_where_it_is_plain(shapes, layout):
+    objects = [np.zeros(shape) for shape in shapes]
+    assert get_measure("dtw").decide(objects).layout == layout
+    if len(set(shapes)) == 1:
+        assert get_measure("dtw").decide(np.stack(objects)).layout == layout
+    times, channels = shapes[0] if len(shapes[0]) == 2 else (*shapes[0], 1)
+    if layout == "channels-times":
+        times, channels = channels, times
+    assert get_measure("dtw").check(objects)[0].shape == (times, channels)
+
+
+@pytest.mark.parametrize("shape", [(10, 12), (12, 10), (24, 51), (144, 963), (8, 8)])
+def test_an_ambiguous_layout_is_refused_with_the_remedy(shape):
+    objects = np.zeros((3, *shape))
+    for refuse in (get_measure("dtw").decide, get_measure("dtw").check):
+        with pytest.raises(ValueError, match=r"may be .* measure_params={'layout': 'times-chann"):
+            refuse(objects)
+    for layout in ("times-channels", "channels-times"):
+        assert get_measure("dtw", {"layout": layout}).check(objects).shape == objects.shape
+    with pytest.raises(ValueError, match="layout is 'auto', 'times-channels' or 'channels-times'"):
+        get_measure("dtw", {"layout": "channels"})
+
+
+def test_a_decided_layout_holds_for_series_that_leave_it_open():
+    measure = get_measure("dtw").decide(np.zeros((3, 4, 50)))
+    assert measure.layout == "channels-times"
+    assert measure.check([np.zeros((4, 3))])[0].shape == (4, 3)
+    with pytest.raises(ValueError, match="4 and of 3 channels"):
+        measure.check_alike(measure.check(np.zeros((1, 4, 9))), measure.check(np.zeros((1, 3, 9))))
+
+
+@pytest.mark.parametrize("layout", ["times-channels", "channels-times"])
+def test_nan_at_the_end_is_padding(layout):
+    rng = np.random.default_rng(0)
+    series = [rng.normal(size=(n, 2)) for n in (9, 4, 1, 9)]
+    padded = np.full((4, 9, 2), np.nan)
+    for row, one in zip(padded, series, strict=True):
+        row[: len(one)] = one
+    if layout == "channels-times":
+        series, padded = [one.T for one in series], padded.swapaxes(1, 2)
+    measure = get_measure("dtw", {"layout": layout})
+    for objects in (padded, list(padded)):
+        for found, expected in zip(measure.check(objects), series, strict=True):
+            np.testing.assert_array_equal(found, expected)
+    one_channel = get_measure("msm").check(np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]]))
+    assert [len(one) for one in one_channel] == [2, 3]
+
+
+def test_one_channel_that_ends_early_is_a_gap():
+    series = np.zeros((2, 6, 2))
+    series[1, 4:, 1] = np.nan
+    with pytest.raises(ValueError, match="series 1 holds nan at time 4, channel 1"):
+        get_measure("dtw").check(series)

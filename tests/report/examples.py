@@ -81,6 +81,7 @@ def made_up(
             "landmarks": "meb",
             "n_landmarks": None,
             "folds": 4,
+            "groups": None,
             "random_state": 0,
             "symmetrize": False,
             "versions": {"krein": "0.1.0", "python": "3.11"},

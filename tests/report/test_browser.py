@@ -151,6 +151,32 @@ def test_it_fits_on_a_telephone(opened, n_classes):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize(("width", "shown"), [(390, "#small-labels"), (1200, "#labels")])
+@pytest.mark.parametrize("n_classes", [3, 30])
+def test_names_on_the_map_are_seen_and_do_not_overprint(opened, n_classes, width, shown):
+    page = opened(made_up(n=600, n_classes=n_classes), width=width)
+    texts = page.locator(f"{shown} text")
+    assert texts.count() >= n_classes
+    boxes = [texts.nth(i).bounding_box() for i in range(texts.count())]
+    assert all(box is not None and box["height"] > 8 for box in boxes)
+    assert page.locator(".labels:visible").count() == 1
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            beside = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+            # boxes of text have room above and below the letters
+            above = min(a["y"] + a["height"], b["y"] + b["height"]) - max(a["y"], b["y"])
+            assert beside or above < 0.2 * a["height"]
+
+
+def test_tables_are_read_without_scrolling_on_a_telephone(opened):
+    page = opened(made_up(n=300, n_classes=30, n_models=3), width=390)
+    for table in ("table.models", ".objects:visible"):
+        box = page.locator(table).first.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    assert page.locator("table.models [data-h='Log-loss']").first.is_visible()
+
+
 def test_dark_is_dark_and_can_be_read(opened):
     def brightness(colour):
         return sum(int(v) for v in colour[4:-1].split(",")[:3])

@@ -21,7 +21,14 @@ from krein.report.charts import (
     spectrum_chart,
 )
 from krein.report.content import report_content
-from krein.report.objectmap import COLOURS, _overlap, draw_map
+from krein.report.objectmap import (
+    COLOURS,
+    _overlap,
+    class_colours,
+    draw_map,
+    neighbours,
+    text_width,
+)
 from krein.report.page import breakable, embedded
 
 from .examples import HOSTILE, made_up
@@ -262,8 +269,8 @@ class TestCharts:
 
 
 class TestMap:
-    def drawn(self, n_classes, n=600):
-        evaluation = made_up(n=n, n_classes=n_classes)
+    def drawn(self, n_classes, n=600, seed=0):
+        evaluation = made_up(n=n, n_classes=n_classes, seed=seed)
         codes = np.searchsorted(evaluation.classes, evaluation.labels)
         return draw_map(evaluation.map, codes, [str(c) for c in evaluation.classes])
 
@@ -273,14 +280,44 @@ class TestMap:
             assert (drawn.xy >= 0).all()
             assert (drawn.xy <= [drawn.width, drawn.height]).all()
 
-    def test_names_of_thirty_classes_do_not_overlap(self):
-        drawn = self.drawn(30)
-        boxes = []
-        for label in drawn.labels:
-            w, h = 0.6 * drawn.letter * len(label.text), 1.2 * drawn.letter
-            boxes.append((label.x - w / 2, label.y - h / 2, label.x + w / 2, label.y + h / 2))
-        overlaps = [_overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
-        assert max(overlaps) == 0
+    @pytest.mark.parametrize("n_classes", [3, 12, 30, 60, 99])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_names_do_not_overlap_on_a_screen_or_a_telephone(self, n_classes, seed):
+        drawn = self.drawn(n_classes, seed=seed)
+        for labels, letter in (
+            (drawn.labels, drawn.letter),
+            (drawn.small_labels, drawn.small_letter),
+        ):
+            boxes = []
+            for label in labels:
+                w, h = text_width(label.text, letter), 1.2 * letter
+                boxes.append((label.x - w / 2, label.y - h / 2, label.x + w / 2, label.y + h / 2))
+                assert boxes[-1][0] >= 0
+                assert boxes[-1][2] <= drawn.width
+            overlaps = [_overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
+            assert max(overlaps) == 0
+        if n_classes <= 60:  # beyond that there is no room for all
+            assert {label.code for label in drawn.labels} == set(range(n_classes))
+        if n_classes <= 30:
+            assert {label.code for label in drawn.small_labels} == set(range(n_classes))
+
+    @pytest.mark.parametrize("n_classes", [9, 12, 20, 30, 60, 100])
+    def test_no_two_neighbours_share_a_colour(self, n_classes):
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            anchors = {
+                c: [tuple(p) for p in rng.uniform(0, 1000, (rng.integers(1, 4), 2)).tolist()]
+                for c in range(n_classes)
+            }
+            colours = np.array(class_colours(anchors, n_classes))
+            beside = neighbours(anchors)
+            assert beside.any()
+            assert not (beside & (colours[:, None] == colours)).any()
+
+    def test_neighbours_are_those_with_nobody_between(self):
+        row = {c: [(100.0 * c, 0.0)] for c in range(5)}
+        expected = np.abs(np.subtract.outer(np.arange(5), np.arange(5))) == 1
+        np.testing.assert_array_equal(neighbours({**row, 5: [(200.0, 1e4)]})[:5, :5], expected)
 
     def test_few_classes_have_a_colour_of_their_own_and_many_share_all(self):
         assert len(set(self.drawn(8).colours)) == 8

@@ -15,7 +15,7 @@ from .output import check_target, say
 @krein_command("demo")
 @click.option(
     "--compare",
-    default="ikfd,logistic,svm-clip,knn",
+    default="auto,logistic,svm-clip,knn",
     show_default=True,
     callback=split_models,
     metavar="MODELS",
@@ -37,8 +37,9 @@ def command(compare: list[str], folds: int, report: str, seed: int, as_json: boo
     """Classify scikit-learn's 1,797 digits by tangent distance, and write a report.
 
     Tangent distance lets an image shift, turn and grow a little before it is compared: no kernel
-    does that, and krein needs none. ikfd chooses as many landmarks as help and compares a new
-    digit with these alone, as does logistic; svm-clip and knn compare it with all.
+    does that, and krein needs none. auto compares a new digit with a few landmarks, and only where
+    that leaves a doubt with its nearest candidates; logistic compares it with landmarks alone,
+    svm-clip and knn with all training digits.
 
     \b
       krein demo
@@ -59,7 +60,6 @@ def command(compare: list[str], folds: int, report: str, seed: int, as_json: boo
         digits.target.astype(str),
         compare,
         measure="tangent",
-        landmarks="auto",
         folds=folds,
         names=[f"digit {i}" for i in range(len(digits.target))],
         random_state=seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _OPTIONS = {
     "objects": "--objects",
@@ -15,6 +16,7 @@ _OPTIONS = {
     "landmarks": "--landmarks",
     "measure": "--measure",
     "folds": "--folds",
+    "max_size": "--max-size",
 }
 _WORD = re.compile(
     # what is quoted is the user's own, unless it is the value of a parameter
@@ -23,15 +25,51 @@ _WORD = re.compile(
 _PARAMS = re.compile(r"measure_params=\{'(\w+)': '?(\w+)'?\}")
 
 
-def told(error: BaseException) -> str:
-    """Return what an error says, in one line, with options instead of Python's parameters."""
+def printable(text: str, longest: int = 60) -> str:
+    """Return text out of the data so that a terminal only shows it: no control characters."""
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+LONGEST = 280
+"""Characters of a message; what is wrong stands at its beginning, the way out at its end."""
+
+
+def told(error: BaseException, typed: Sequence[str] = ()) -> str:
+    """Return what an error says, in one line, with options instead of Python's parameters.
+
+    What the user has `typed` is repeated as it is: a file may be called `labels=None.fasta`.
+    """
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     message = " ".join(str(error).split())
+    if isinstance(error, ArithmeticError):
+        return "the numbers are too large or too small to compute with; scale the data"
     if not isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError):
         return f"{type(error).__name__}: {message} (--debug shows where)"
+    kept = [re.escape(" ".join(word.split())) for word in typed if "=" in word]
+    kept += [re.escape(word.partition("=")[2]) for word in typed if word.startswith("--")]
+    own = "|".join(sorted((word for word in kept if word), key=len, reverse=True))
+    parts = re.split(f"({own})", message) if own else [message]
+    return "".join(part if i % 2 else _translated(part) for i, part in enumerate(parts))
+
+
+def _translated(message: str) -> str:
     message = message.replace("krein.measures.available()", "krein fit --help")
     return _WORD.sub(_option, _PARAMS.sub(r"--measure-param \1=\2", message))
+
+
+def one_line(message: str) -> str:
+    """Return a message as a terminal can show it: one line, no control characters, not too long.
+
+    >>> print(one_line("a" + chr(27) + "b" + chr(10) + "c"))
+    a\\x1bb c
+    """
+    text = printable(" ".join(message.split()), 100_000)
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]} … {text[-(LONGEST - half - 3) :]}"
 
 
 def _option(found: re.Match[str]) -> str:

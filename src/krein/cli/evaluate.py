@@ -12,18 +12,22 @@ import click
 
 from ..estimators.registry import MODELS as FAMILIES
 from ..io import DataError
+from ..io.compression import STDIN
 from . import options
 from .group import command as krein_command
 from .group import typed
-from .output import check_target, console, printable, say
+from .output import check_target, console, printable, say, warnings_told
 from .reading import check_rule, choose_measure, describe_classes, labelled, open_data
 
-MODELS = (*FAMILIES, "svm-clip", "knn", "logistic")
-DEFAULT = "ikfd,pcvm"
+MODELS = (*FAMILIES, "svm-clip", "knn", "logistic", "features")
 
 
-def split_models(context: click.Context, option: click.Parameter, value: str) -> list[str]:
+def split_models(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> list[str] | None:
     """Return the names in a list separated by commas."""
+    if value is None:
+        return None
     names = [name.strip() for name in value.split(",") if name.strip()]
     for name in names:
         if name not in MODELS:
@@ -39,16 +43,34 @@ def split_models(context: click.Context, option: click.Parameter, value: str) ->
 @options.measuring
 @click.option(
     "--compare",
-    default=DEFAULT,
-    show_default=True,
     callback=split_models,
     metavar="MODELS",
     help=f"Models, separated by commas: {', '.join(FAMILIES)}; for comparison svm-clip (an SVM on "
-    "the clipped matrix), knn, and logistic (on the same landmarks). svm-clip and knn compare all "
-    "pairs.",
+    "the clipped matrix), knn, logistic (on the same landmarks), and features (n-grams, gradient "
+    "boosting or convolutions, which compare nothing). svm-clip and knn compare all pairs. By "
+    "default auto, knn and, where the objects have any, features.",
 )
 @click.option(
     "--folds", type=click.IntRange(2), default=10, show_default=True, help="Parts held out in turn."
+)
+@click.option(
+    "--groups",
+    metavar="COLUMN|FILE|identity:T",
+    help="Objects of one group are held out together: a column, a file as for --labels, or "
+    "identity:0.4 for groups that the measure finds (an identity of 0.4 or more with the first).",
+)
+@click.option(
+    "--label-ranks",
+    metavar="SIGN",
+    help="Labels are paths of ranks, joined by this sign: tell the figures of each rank.",
+)
+@click.option(
+    "--rank-above",
+    type=options.Share(0.5, 1, min_open=True),
+    default=0.9,
+    show_default=True,
+    metavar="P",
+    help="An answer is the deepest rank of that probability.",
 )
 @options.choosing
 @options.calibrating
@@ -64,9 +86,12 @@ def command(
     measure_params: tuple[str, ...],
     distance: bool,
     symmetrize: bool,
-    compare: list[str],
+    compare: list[str] | None,
     folds: int,
-    landmarks: str,
+    groups: str | None,
+    label_ranks: str | None,
+    rank_above: float,
+    landmarks: str | None,
     n_landmarks: int | None,
     calibrate: bool | None,
     seed: int,
@@ -87,15 +112,15 @@ def command(
     """
     from .survey import warn_of_matrix
 
-    check_target(report, reads=(data, labels))
+    check_target(report, reads=(data, labels, groups))
     check_rule(landmarks, n_landmarks)
-    source = open_data(
-        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
-        **reading,
-    )  # fmt: skip
+    check_groups(groups, data)
+    opened = {"measure": measure, "distance": distance, **reading}
+    source = open_data(data, labels=labels, label_pattern=label_pattern, **opened)
     start = time.perf_counter()
     chunk = source.read()
     y = labelled(chunk, source)
+    grouped = read_groups(groups, data, opened)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
     warn_of_matrix(chunk, distance)
     if not as_json:
@@ -105,28 +130,57 @@ def command(
     from ..evaluation import evaluate
 
     try:
-        found = evaluate(
-            chunk.objects,
-            y,
-            compare,
-            measure=comparison.measure,
-            measure_params=comparison.params or None,
-            landmarks=landmarks,
-            n_landmarks=n_landmarks,
-            calibrate=calibrate is not False,
-            folds=folds,
-            names=chunk.names,
-            random_state=seed,
-            n_jobs=jobs,
-            cache=cache,
-            symmetrize=symmetrize,
-            verbose=int(sys.stderr.isatty()),
-        )
+        with warnings_told():
+            found = evaluate(
+                chunk.objects,
+                y,
+                compare,
+                measure=comparison.measure,
+                measure_params=comparison.params or None,
+                landmarks=landmarks,
+                n_landmarks=n_landmarks,
+                calibrate=calibrate is not False,
+                folds=folds,
+                groups=grouped,
+                label_ranks=label_ranks,
+                rank_above=rank_above,
+                names=chunk.names,
+                random_state=seed,
+                n_jobs=jobs,
+                cache=cache,
+                symmetrize=symmetrize,
+                verbose=int(sys.stderr.isatty()),
+            )
     except DataError:
         raise
     except (ValueError, TypeError) as error:
         raise chunk.located(error) from error
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
+
+
+def check_groups(groups: str | None, data: str) -> None:
+    """Refuse groups that could not be had, before the work."""
+    if groups is None:
+        return
+    if groups.startswith("identity:"):
+        from ..evaluation.split import parse_identity
+
+        try:
+            parse_identity(groups)
+        except ValueError as error:
+            raise click.UsageError(str(error).replace("groups=", "--groups ", 1)) from error
+    elif data == STDIN:
+        raise click.UsageError(
+            "--groups reads the data a second time, which standard input does not allow: save it "
+            "to a file"
+        )
+
+
+def read_groups(groups: str | None, data: str, opened: dict[str, Any]) -> str | list[str] | None:
+    """Return the group of each object, out of a column or a file; "identity:T" as it is."""
+    if groups is None or groups.startswith("identity:"):
+        return groups
+    return open_data(data, labels=groups, **opened).read().labels
 
 
 def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:
@@ -139,6 +193,15 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
         click.echo(json.dumps(found.summary(), ensure_ascii=False))
         return
     _print_table(found)
+    if found.ranks is not None:
+        for row in found.best.by_rank(*found.ranks):
+            right = row["answered_right"]
+            say(
+                f"rank {row['rank']}",
+                f"{found.best.name}: {row['nodes']:,} names, {100 * row['accuracy']:.1f} % right, "
+                f"calibration {row['calibration_error']:.3f}; {100 * row['answered']:.1f} % "
+                "answered" + ("" if right is None else f", {100 * right:.1f} % of these right"),
+            )
     n = len(found.names)
     pairs = found.pairs
     if not pairs.given:
@@ -157,28 +220,28 @@ def _print_table(found: Any) -> None:
 
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("model", no_wrap=True)
-    columns = ("accuracy", "log-loss", "calibration", "AUGRC", "to fit", "a new one", "seconds")
+    columns = ("comparisons", "accuracy", "log-loss", "calibration", "AUGRC", "to fit", "seconds")
     for heading in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, model in found.models.items():
         s = model.summary()
         table.add_row(
             Text(name),
+            f"{s['comparisons']:,.0f}",
             f"{100 * s['accuracy']['mean']:.1f} ± {100 * s['accuracy']['std']:.1f} %",
             f"{s['log_loss']['mean']:.3f}",
             f"{s['calibration_error']:.3f}",
             f"{s['augrc']:.4f}",
             f"{s['evaluations']:,}",
-            f"{s['comparisons']:,.0f}",
             f"{sum(s['seconds'].values()):.1f}",
         )
     out = console()
     out.print(table)
     out.print(
         Text(
-            "accuracy and its spread over the folds; calibration: expected error of the "
-            "probabilities; AUGRC: errors left when rejecting, 0 is best; to fit, a new one: "
-            "pairs compared; seconds: all folds, its own pairs at the pace of this run",
+            "comparisons: per prediction; accuracy and its spread over the folds; calibration: "
+            "expected error of the probabilities; AUGRC: errors left when rejecting, 0 is best; to "
+            "fit: pairs compared; seconds: all folds, its own pairs at the pace of this run",
             style="dim",
         )
     )

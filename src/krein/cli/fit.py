@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from inspect import signature
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from ..estimators.registry import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import command as krein_command
+from .novelty import too_few
 from .output import check_target, printable, say
 from .reading import (
     Comparison,
@@ -30,7 +32,7 @@ from .reading import (
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
-    default="ikfd",
+    default="auto",
     show_default=True,
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
@@ -45,6 +47,14 @@ from .reading import (
     "machine's processors.",
 )
 @click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a cluster may be without workers before the fit is given up.",
+)
+@click.option(
     "-o", "--output", required=True, type=click.Path(), help="The model file, as model.krein."
 )
 @click.option("--force", is_flag=True, help="Replace the model file where there is one.")
@@ -57,22 +67,23 @@ def command(
     distance: bool,
     symmetrize: bool,
     model: str,
-    landmarks: str,
+    landmarks: str | None,
     n_landmarks: int | None,
     calibrate: bool | None,
     seed: int,
     jobs: int | None,
     cache: str | None,
     cluster: str | None,
+    wait: float,
     output: str,
     force: bool,
     **reading: Any,
 ) -> None:
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
-    DATA is FASTA, FASTQ, CSV, TSV, Parquet, .ts, .npy, .npz, .mat or lines of text, packed by gzip
-    or xz or not; - is standard input. A large file is read in pieces, as often as needed: it may be
-    larger than the memory.
+    DATA is FASTA, FASTQ, CSV, TSV, JSON lines, Parquet, .ts, .npy, .npz, .mat or lines of text,
+    packed by gzip or xz or not; - is standard input. A large file is read in pieces, as often as
+    needed: it may be larger than the memory.
 
     \b
       krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein
@@ -113,9 +124,11 @@ def command(
         random_state=seed,
     )
     if cluster is not None:
-        fit_on_cluster(estimator, source, cluster)
+        fit_on_cluster(estimator, source, cluster, wait)
     elif whole:
         fit_objects(estimator, chunk, y)
+        if hasattr(estimator, "name_objects"):
+            estimator.name_objects(chunk.names)
     else:
         estimator.fit(source)
     columns = column_names(source)
@@ -125,12 +138,14 @@ def command(
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in pieces")
-    say("model", describe(estimator, model, landmarks))
+    say("model", describe(estimator, model))
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
     if cache is not None and source.kind != "matrix":
         reused = estimator.kernel_reused_
         total = reused + estimator.kernel_evaluations_
         say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {cache}")
+    if (warning := too_few(estimator)) is not None:
+        say("novelty", warning)
     say("time", f"{time.perf_counter() - start:.1f} s")
     say("written", output)
 
@@ -138,7 +153,14 @@ def command(
 def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     """Return the estimator that the options ask for."""
     made = MODELS[model].estimator
-    return made(comparison.measure, measure_params=comparison.params or None, **params)
+    known = signature(made).parameters
+    for name, value in params.items():
+        if name not in known and value:
+            raise click.UsageError(f"--{name} does not go with --model {model}")
+    given = {name: value for name, value in params.items() if name in known}
+    if given.get("landmarks", "") is None:
+        del given["landmarks"]  # the model's own default
+    return made(comparison.measure, measure_params=comparison.params or None, **given)
 
 
 def calibrates(model: str) -> bool:
@@ -164,10 +186,13 @@ def beginning(source: Source) -> tuple[Chunk, bool]:
     return (first, False) if len(first) > IN_MEMORY_OBJECTS else (source.read(), True)
 
 
-def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
+def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) -> None:
     """Hand the objects out to the workers of a cluster, and fit there."""
+    import dask
+
     from ..data.daskcollections import spread
     from ..data.daskengine import connect
+    from ..data.daskworkers import lost
 
     if source.kind == "matrix":
         raise click.UsageError("--cluster compares objects; a matrix has been compared already")
@@ -175,19 +200,24 @@ def fit_on_cluster(estimator: Any, source: Source, address: str) -> None:
         client = connect(address)
     except (ConnectionError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    with client:
-        threads = sum(client.nthreads().values())
-        say("cluster", f"{threads} threads; watch them at {client.dashboard_link}")
+    with client, dask.config.set({"krein.wait": wait}):
         try:
+            threads = sum(client.nthreads().values())
+            say("cluster", f"{threads} threads; watch them at {client.dashboard_link}")
             estimator.fit(*spread(source, client))
-        except ConnectionError as error:
-            raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if type(error) is ConnectionError:  # in words already
+                raise click.ClickException(str(error)) from error
+            if isinstance(error, ConnectionError) or client.status != "running":
+                raise click.ClickException(str(lost(client))) from error
+            raise
 
 
-def describe(estimator: Any, model: str, landmarks: str) -> str:
+def describe(estimator: Any, model: str) -> str:
     """Return the model in words."""
     p, q, _ = estimator.signature_
     calibrated = ", calibrated" if estimator.calibrate else ""
+    landmarks = estimator.landmarks
     return (
         f"{model}{calibrated}, {len(estimator.landmarks_):,} landmarks ({landmarks}), "
         f"{p} positive and {q} negative dimensions"
@@ -199,10 +229,11 @@ def describe_cost(estimator: Any, n: int) -> str:
     from ..measures import get_measure
 
     pairs = estimator.kernel_evaluations_
+    per_prediction = getattr(estimator, "comparisons_", len(estimator.landmarks_))
     measure = get_measure(estimator.measure, estimator.measure_params)
     if measure.accepts == "values":  # some are read more than once: a share says nothing
-        return f"nothing, the matrix is given; a prediction reads {len(estimator.landmarks_):,}"
+        return f"nothing, the matrix is given; a prediction reads {per_prediction:,.0f}"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "
-        f"a prediction compares {len(estimator.landmarks_):,}"
+        f"a prediction compares {per_prediction:,.0f}"
     )

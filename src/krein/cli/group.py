@@ -21,12 +21,13 @@ from typing import Any, NoReturn
 import click
 
 from ..version import __version__
-from .errors import told
+from .errors import one_line, told
 
 _COMMANDS = {
     "inspect": "What is in a file: objects, classes, how indefinite, and advice.",
     "fit": "Fit a model to labelled objects.",
     "predict": "Label new objects, with probabilities.",
+    "serve": "Answer over HTTP, with a page to try it on.",
     "evaluate": "Cross-validate models, and write a report.",
     "landmarks": "Choose landmarks, and list them.",
     "demo": "Digits by tangent distance, evaluated, with a report.",
@@ -104,6 +105,8 @@ class Group(click.Group):
         extra["standalone_mode"] = False
         with _watched_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
+            # of a matrix the commands themselves say that, in terms of their own options
+            warnings.filterwarnings("ignore", "This looks like a matrix of")
             sys.exit(self._run(*args, **extra))
 
     def _run(self, *args: Any, **extra: Any) -> int:
@@ -135,16 +138,16 @@ class Group(click.Group):
             return _stopped
         if _debug:
             raise error
-        _say(f"error: {told(error)}")
+        _say(f"error: {told(error, _typed)}")
         return 1
 
 
 def _say(text: str) -> None:
-    click.echo(f"krein: {text}", err=True)
+    click.echo(f"krein: {one_line(text)}", err=True)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    _say(f"warning: {' '.join(str(message).split())}")
+    _say(f"warning: {message}")
 
 
 @contextmanager

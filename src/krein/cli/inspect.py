@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from ..io.compression import STDIN
+from ..io.modelfile import is_model
 from . import options
 from .group import command as krein_command
 from .output import printable, say
@@ -43,12 +45,23 @@ def command(
 ) -> None:
     """Say what is in DATA: objects, classes, lengths, duplicates, how indefinite; and give advice.
 
-    Objects are read in pieces, and of many a random sample is compared.
+    Objects are read in pieces, and of many a random sample is compared. Of a model out of krein fit
+    it says what it was fitted to, and how it compares.
 
     \b
       krein inspect families.fasta --label-pattern 'family=(\\S+)'
       krein inspect distances.csv --distance
+      krein inspect model.krein
     """
+    if data != STDIN and is_model(data):
+        from .describe import describe_model, show_model
+
+        described = describe_model(data, reading["max_size"])
+        if as_json:
+            click.echo(json.dumps(described, ensure_ascii=False, indent=1))
+        else:
+            show_model(described)
+        return
     from .survey import Survey, advise, look_at_matrix, look_at_values
 
     source = open_data(

@@ -36,7 +36,7 @@ def command(
     measure_params: tuple[str, ...],
     distance: bool,
     symmetrize: bool,
-    landmarks: str,
+    landmarks: str | None,
     n_landmarks: int | None,
     output: str | None,
     row_format: str | None,
@@ -61,6 +61,7 @@ def command(
         **reading,
     )  # fmt: skip
     chunk = source.read()
+    landmarks = landmarks or "meb"
     if landmarks == "auto":
         labelled(chunk, source)
     comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)

@@ -8,11 +8,13 @@ from typing import Any
 
 import click
 
+from ..io.limits import parse_size
+
 Function = Callable[..., Any]
 
-RULES = ("meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
+RULES = ("stratified", "meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
 FORMATS = (
-    "fasta", "fastq", "csv", "tsv", "lines", "parquet", "npy", "npz", "mat", "ts",
+    "fasta", "fastq", "csv", "tsv", "jsonl", "lines", "parquet", "npy", "npz", "mat", "ts",
     "vectors", "series", "matrix",
 )  # fmt: skip
 
@@ -41,7 +43,21 @@ class Jobs(click.ParamType):
         return found
 
 
+class Size(click.ParamType):
+    """A number of bytes, as 500M or 2G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number."""
+        try:
+            return parse_size(value) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 JOBS = Jobs()
+SIZE = Size()
 SEED = click.IntRange(0, 2**32 - 1)
 
 
@@ -60,7 +76,8 @@ def reading(function: Function) -> Function:
                 "--objects",
                 metavar="COLUMN",
                 help="Column that holds the objects, by name or number from 1 (several, separated "
-                "by commas, make vectors); or the array of an .npz or .mat file.",
+                "by commas, make vectors); or the field of JSON lines, or the array of an .npz or "
+                ".mat file.",
             ),
             click.option(
                 "--names", metavar="COLUMN", help="Column (or array) that holds their names."
@@ -74,6 +91,12 @@ def reading(function: Function) -> Function:
             click.option(
                 "--no-header", is_flag=True, help="The first row of a table is data already."
             ),
+            click.option(
+                "--max-size",
+                type=SIZE,
+                help="The most that one line, record or cell may take (32M), and the arrays of a "
+                "packed file (256M, or 20 times the file): raise it for larger objects, as in 2G.",
+            ),
         ],
     )
 
@@ -86,8 +109,9 @@ def labelling(function: Function) -> Function:
             click.option(
                 "--labels",
                 metavar="COLUMN|FILE",
-                help="Column (or array) of labels; or a file: a CSV of name and label, or one "
-                "label a line in the order of the objects.",
+                help="Column (or array) of labels; or a file: a table of names and labels "
+                "(FILE:COLUMN where it has more columns), or one label per line in the order of "
+                "the objects. Sequences go by identifier, accession or entry name.",
             ),
             click.option(
                 "--label-pattern",
@@ -138,14 +162,13 @@ def choosing(function: Function) -> Function:
             click.option(
                 "--landmarks",
                 type=click.Choice(RULES),
-                default="meb",
-                show_default=True,
-                help="How landmarks are chosen; auto takes more until they no longer help.",
+                help="How landmarks are chosen. By default stratified (a random sample of each "
+                "class) for --model auto, and meb (minimum enclosing balls) for the others.",
             ),
             click.option(
                 "--n-landmarks",
                 type=click.IntRange(1),
-                help="How many, for kmeans, entropy, random and leverage.",
+                help="How many, for stratified, kmeans, entropy, random and leverage.",
             ),
         ],
     )

@@ -8,28 +8,24 @@ import lzma
 import os
 import stat
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import click
 
 from ..io import DataError
 from ..io.atomic import is_stream, written_whole
 from ..io.compression import STDIN
-
-
-def printable(text: str, longest: int = 60) -> str:
-    """Return text out of the data so that a terminal only shows it: no control characters."""
-    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+from .errors import printable
 
 
 def say(what: str, value: str, *, err: bool = False) -> None:
     """Print one line of what was done, under its heading."""
     # bold disappears where the output is no terminal
-    click.echo(click.style(f"{what:<12}", bold=True) + value, err=err)
+    click.echo(click.style(f"{what:<12}", bold=True) + printable(value, 2000), err=err)
 
 
 def console(*, err: bool = False) -> Any:
@@ -80,6 +76,21 @@ def _is_read(path: str, other: str) -> bool:
         return False
 
 
+class _Shown(io.TextIOBase):
+    """A terminal that shows control characters instead of obeying them."""
+
+    def __init__(self, terminal: IO[str]) -> None:
+        self.terminal = terminal
+
+    def write(self, text: str) -> int:
+        lines = text.split("\n")
+        self.terminal.write("\n".join(printable(line, len(text) * 10) for line in lines))
+        return len(text)
+
+    def flush(self) -> None:
+        self.terminal.flush()
+
+
 @contextmanager
 def writing(path: str | None) -> Iterator[IO[str]]:
     """Open a file for text, or standard output (None).
@@ -88,7 +99,8 @@ def writing(path: str | None) -> Iterator[IO[str]]:
     where something fails. `.gz` and `.xz` are packed.
     """
     if path is None:
-        yield sys.stdout
+        # names and labels are somebody else's: a terminal would do what they say
+        yield cast(IO[str], _Shown(sys.stdout)) if sys.stdout.isatty() else sys.stdout
         sys.stdout.flush()
         return
     with written_whole(path) as raw:
@@ -102,3 +114,18 @@ def writing(path: str | None) -> Iterator[IO[str]]:
         text.detach()  # and flush
         if packed is not raw:
             packed.close()
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Say what Python code warns of as the command says it: one line each on standard error."""
+    from ..measures.given import KindWarning  # which the command tells in words of its own
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore", KindWarning)
+        yield
+    for text in dict.fromkeys(
+        str(one.message) for one in caught if issubclass(one.category, UserWarning)
+    ):
+        click.echo(f"krein: warning: {printable(text, 300)}", err=True)

@@ -44,6 +44,7 @@ def open_data(
     names: str | None,
     input_format: str | None,
     no_header: bool,
+    max_size: int | None = None,
     labels: str | None = None,
     label_pattern: str | None = None,
     measure: str | None = None,
@@ -58,6 +59,7 @@ def open_data(
         "labels": labels,
         "label_pattern": label_pattern,
         "header": False if no_header else None,
+        "max_size": max_size,
     }
     asked = "matrix" if distance and input_format is None else input_format
     if label_pattern is not None:
@@ -178,10 +180,12 @@ def check_measure(comparison: Comparison) -> None:
         raise click.UsageError(message) from error
 
 
-def check_rule(landmarks: str, n_landmarks: int | None) -> None:
+def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
     """Refuse a number of landmarks where the rule finds its own."""
     from ..landmarks import get_rule
 
+    if landmarks is None:
+        return
     try:
         get_rule(landmarks, n_landmarks)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Rows of results as CSV or JSON lines."""
+"""Rows of results as CSV, TSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -9,18 +9,30 @@ from typing import IO, Any
 
 import click
 
+from ..io import Source
 from ..io.compression import bare_name
+from ..io.jsonlines import JsonLines
 
-FORMATS = ("csv", "jsonl")
+FORMATS = ("csv", "tsv", "jsonl")
+
+_SUFFIXES = {
+    (".jsonl", ".ndjson", ".json"): "jsonl",
+    (".tsv", ".tab"): "tsv",
+    (".csv",): "csv",
+}
 
 
-def row_format(path: str | None, asked: str | None) -> str:
-    """Return how rows are written: as asked, or by the suffix of the file, or CSV."""
+def row_format(path: str | None, asked: str | None, source: Source | None = None) -> str:
+    """Return how rows are written: as asked, or by the suffix of the file, or as they are read.
+
+    JSON lines are answered by JSON lines, anything else by CSV.
+    """
     if asked is not None:
         return asked
-    if path is not None and bare_name(path).endswith((".jsonl", ".ndjson", ".json")):
-        return "jsonl"
-    return "csv"
+    for suffix, how in _SUFFIXES.items():
+        if path is not None and bare_name(path).endswith(suffix):
+            return how
+    return "jsonl" if isinstance(source, JsonLines) else "csv"
 
 
 def format_option(function: Any) -> Any:
@@ -29,7 +41,8 @@ def format_option(function: Any) -> Any:
         "--format",
         "row_format",
         type=click.Choice(FORMATS),
-        help="How rows are written; by default CSV, or JSON lines where -o ends in .jsonl.",
+        help="How rows are written; by default as the suffix of -o says, else JSON lines where "
+        "these are read, else CSV.",
     )(function)
 
 
@@ -41,13 +54,16 @@ class RowWriter:
 
     def __init__(self, file: IO[str], columns: Sequence[str], how: str) -> None:
         self.file, self.columns, self.how = file, list(columns), how
-        self._csv = csv.writer(file, lineterminator="\n")
-        self._quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        style: dict[str, Any] = {"lineterminator": "\n"}
+        if how == "tsv":
+            style["delimiter"] = "\t"
+        self._csv = csv.writer(file, **style)
+        self._quoting = csv.writer(file, quoting=csv.QUOTE_ALL, **style)
         self._named = False
 
     def write(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write some rows."""
-        if self.how == "csv":
+        if self.how != "jsonl":
             if not self._named:
                 self._csv.writerow(self.columns)
                 self._named = True

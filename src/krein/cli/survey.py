@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from typing import Any, Literal
 
@@ -15,7 +16,11 @@ from ..core.convert import double_centre
 from ..core.spectrum import estimate_spectrum
 from ..io import Chunk, DataError
 from ..landmarks.base import given_pairs
-from ..measures.given import as_matrix, check_square
+from ..measures.kinds import looks_like, mistaken_for, sample_square
+from ..measures.square import as_matrix, check_square
+
+REMEDIES = ("say --distance", "leave --distance out")
+"""How to call a matrix one of distances, and how not to."""
 
 NEGATIVE = 0.01
 """Up to this share of the spectrum, what is negative may be noise."""
@@ -147,7 +152,7 @@ def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[s
     values = pairs.block(some, some)
     return {
         "asymmetry": asymmetry,
-        "looks_like": _looks_like(values),
+        "looks_like": looks_like(values),
         **_spectrum(pairs, size if n > 2 * size else n, seed),
         **_degenerate(values, [chunk.names[i] for i in some]),
     }
@@ -179,49 +184,32 @@ def _degenerate(values: Array, names: list[str]) -> dict[str, list[str]]:
     }
 
 
-def _looks_like(values: Array) -> str | None:
-    """Return what a matrix looks like, by its diagonal: "distance", "similarity" or None."""
-    if len(values) < 3:
-        return None
-    diagonal = np.diag(values)
-    others = values[~np.eye(len(values), dtype=bool)]
-    scale = np.abs(values).max()
-    if scale > 0 and np.abs(diagonal).max() <= 1e-9 * scale and others.min() >= 0:
-        return "distance"
-    if (diagonal >= values.max(axis=1)).mean() > 0.9 and diagonal.min() > 0:
-        return "similarity"
-    return None
-
-
-def mistaken_for(looks_like: str | None, distance: bool) -> str | None:
-    """Return a sentence where a matrix looks like what it is not said to be."""
-    if looks_like == "distance" and not distance:
-        return (
-            "This looks like a matrix of distances (its diagonal is 0 and nothing is negative): "
-            "say --distance."
-        )
-    if looks_like == "similarity" and distance:
-        return (
-            "This looks like a matrix of similarities (everybody is most like itself): "
-            "leave --distance out."
-        )
-    return None
-
-
 def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
     """Print a line where a matrix, by a sample of it, looks like what it is not said to be."""
     matrix = chunk.objects
     if chunk.kind != "matrix" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         return
-    some = np.unique(np.linspace(0, len(matrix) - 1, min(len(matrix), 200)).astype(int))
-    values = np.asarray(matrix[np.ix_(some, some)], dtype=np.float64)
-    if mistaken := mistaken_for(_looks_like(values), distance):
+    found = looks_like(sample_square(matrix))
+    if mistaken := mistaken_for(found, distance, remedies=REMEDIES):
         click.echo(f"krein: warning: {chunk.path}: {mistaken}", err=True)
+
+
+def measure_options(about: dict[str, Any]) -> str:
+    """Return the options of `krein fit` that compare as was done here.
+
+    >>> measure_options({"measure": "smith-waterman", "measure_params": {"matrix": "NUC.4.4"}})
+    '--measure smith-waterman --measure-param matrix=NUC.4.4'
+    """
+    params = [
+        f"--measure-param {name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in about["measure_params"].items()
+    ]
+    return " ".join([f"--measure {about['measure']}", *params])
 
 
 def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
     """Return one sentence: what to do with the data."""
-    if mistaken := mistaken_for(about["looks_like"], distance):
+    if mistaken := mistaken_for(about["looks_like"], distance, remedies=REMEDIES):
         return mistaken
     if about["asymmetry"] and not symmetrize:
         return "The two directions differ: say --symmetrize to take their average."
@@ -238,13 +226,13 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
             f"The class {rarest!r} has one object, from which little can be learned: join it to "
             "another, or leave it out."
         )
-    model = "ikfd" if about["objects"] > LARGE else "pcvm"
-    name = "" if kind == "matrix" else f" --measure {about['measure']}"
-    take = f"take{name} --model {model} with the landmarks that meb finds"
+    model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
+    name = "" if kind == "matrix" else f" {measure_options(about)} and"
+    take = f"take{name}{model}"
     share = about["negative_mass"]
     if share > NEGATIVE:
         return (
-            f"{100 * share:.0f} % of the spectrum is negative: keep it, IKFD and PCVM use it and "
+            f"{100 * share:.0f} % of the spectrum is negative: keep it, krein uses it and "
             f"clipping would throw it away; {take}."
         )
     if kind == "vectors":

@@ -15,10 +15,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
-import itertools
 import json
 import os
-import socket
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from numpy.typing import NDArray
 from ..measures import Measure
 from ..measures.base import Array, Objects
 from .digests import Digests, object_digests
+from .temporary import remove_stale, temporary_path
 
 FORMAT = 2
 """Changes whenever older folders would be misread."""
@@ -36,12 +35,15 @@ FORMAT = 2
 _CHECKSUM = 16
 _MANIFEST = "manifest.json"
 _TEMPORARY = ".writing-"
-_serial = itertools.count()
 
 
 def was_made(folder: str | PathLike[str]) -> bool:
     """Whether an earlier run has made this folder."""
     return (Path(folder) / _MANIFEST).exists()
+
+
+class CacheError(ValueError):
+    """A folder that cannot serve as the cache: the objects are not at fault."""
 
 
 class BlockCache:
@@ -78,7 +80,7 @@ class BlockCache:
         values = _read(self.blocks / f"{key}.npy")
         if values is None or values.shape != shape or values.dtype != np.float64:
             return None
-        return values
+        return values if np.isfinite(values).all() else None
 
     def store(self, key: str, values: Array) -> None:
         """Keep the values, safely on the disk when this returns."""
@@ -97,14 +99,14 @@ class BlockCache:
             found = json.loads(manifest.read_text("utf-8"))
             version, about = found["format"], found["about"]
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{manifest} cannot be read ({error}); delete {self.folder}") from None
+            raise CacheError(f"{manifest} cannot be read ({error}); delete {self.folder}") from None
         if version != FORMAT:
-            raise ValueError(
+            raise CacheError(
                 f"{self.folder} has format {version}, this version reads {FORMAT}; "
                 "name another folder"
             )
         if about != self.about:
-            raise ValueError(
+            raise CacheError(
                 f"{self.folder} holds blocks of {_told(about)}, not of {_told(self.about)}; "
                 "name another folder"
             )
@@ -118,7 +120,7 @@ class BlockCache:
             if item.name != "blocks" and not item.name.startswith(_TEMPORARY)
         ]
         if strangers and not manifest.exists():
-            raise ValueError(
+            raise CacheError(
                 f"{self.folder} is not a folder of blocks (it holds {strangers[0]!r}); "
                 "name a new or an empty one"
             )
@@ -127,43 +129,38 @@ class BlockCache:
 
     def _sweep(self) -> None:
         """Remove what processes of this machine left half-written when they died."""
-        here = f"{_TEMPORARY}{socket.gethostname()}-"
         for folder in (self.folder, self.blocks):
-            for path in folder.glob(f"{_TEMPORARY}*"):
-                owner = path.name.removeprefix(here).partition("-")[0]
-                if path.name.startswith(here) and owner.isdigit() and not _alive(int(owner)):
-                    path.unlink(missing_ok=True)
+            remove_stale(folder, _TEMPORARY)
 
 
-def _told(about: dict[str, Any]) -> str:
-    params = ", ".join(f"{name}={value!r}" for name, value in about["params"].items())
-    averaged = ", symmetrized" if about["symmetrize"] else ""
-    return f"{about['measure']}({params}){averaged}"
-
-
-def _alive(process: int) -> bool:
-    if os.name != "posix":
-        return True  # there, asking a process for a sign of life would end it
+def _told(about: Any) -> str:
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        params = ", ".join(f"{name}={value!r}" for name, value in about["params"].items())
+        averaged = ", symmetrized" if about["symmetrize"] else ""
+        return f"{about['measure']}({params}){averaged}"
+    except (KeyError, TypeError, AttributeError):  # a manifest that somebody has changed
+        return "an unknown measure"
 
 
 def _read(path: Path) -> NDArray[Any] | None:
-    """Return the array in the file, or None where its checksum says that it is not whole."""
+    """Return the array in the file, or None where it is not whole: it is then made again.
+
+    The checksum is no secret: a block may have one that fits and still be nothing that was stored.
+    """
     try:
         contents = path.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise _explained(error, path, "read") from error
     body, checksum = contents[:-_CHECKSUM], contents[-_CHECKSUM:]
     if hashlib.blake2b(body, digest_size=_CHECKSUM).digest() != checksum:
         return None
-    array: NDArray[Any] = np.load(io.BytesIO(body), allow_pickle=False)
-    return array
+    try:
+        array: NDArray[Any] = np.load(io.BytesIO(body), allow_pickle=False)
+    except Exception:  # NumPy reports damage with a dozen kinds of errors
+        return None
+    return array if isinstance(array, np.ndarray) else None
 
 
 def _write(path: Path, array: NDArray[Any]) -> None:
@@ -178,8 +175,7 @@ def _put(path: Path, contents: bytes, keep: bool = False) -> None:
 
     With `keep`, a file that is there already stays.
     """
-    unique = f"{socket.gethostname()}-{os.getpid()}-{next(_serial)}"
-    temporary = path.with_name(f"{_TEMPORARY}{unique}")
+    temporary = temporary_path(path.parent, _TEMPORARY)
     try:
         try:
             with open(temporary, "xb") as file:
@@ -219,9 +215,9 @@ def _flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _explained(error: OSError, folder: Path) -> OSError:
+def _explained(error: OSError, folder: Path, done: str = "written") -> OSError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         reason = "the disk is full; finished blocks are kept, and a rerun goes on from there"
     else:
-        reason = f"cannot be written: {error.strerror or error}"
+        reason = f"cannot be {done}: {error.strerror or error}"
     return OSError(error.errno, f"{folder}: {reason}")

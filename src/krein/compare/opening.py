@@ -55,7 +55,7 @@ def open_pairs(
     >>> pairs.evaluations
     3
     """
-    chosen = get_measure(measure, measure_params)
+    chosen = get_measure(measure, measure_params).decide(X)
     objects = checked_objects(chosen, X)
     everyone = np.arange(len(objects))
     objects = chosen.among(objects, everyone, everyone, len(objects))
@@ -95,7 +95,7 @@ def open_new_pairs(
     >>> pairs.block(np.arange(1), np.arange(2))
     array([[1., 3.]])
     """
-    chosen = get_measure(measure, measure_params)
+    chosen = get_measure(measure, measure_params).decide(landmarks)
     objects = checked_objects(chosen, X)
     if not chosen.symmetric:
         chosen.check_symmetry(objects, symmetrize)

@@ -14,8 +14,53 @@ SYMMETRY_TOLERANCE = 1e-8
 """Largest |K − Kᵀ| relative to the largest |K| that counts as rounding."""
 
 
+def first_missing(labels: Any) -> int | None:
+    """Return the place of the first label that is None, NaN, NA or blank; None where there is none.
+
+    Examples
+    --------
+    >>> from krein.core.checks import first_missing
+    >>> first_missing(["en", "de", ""]), first_missing([1.0, 2.0])
+    (2, None)
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu":
+        return None
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "fUS":
+        text = labels.dtype.kind != "f"
+        found = np.char.str_len(np.char.strip(labels)) == 0 if text else np.isnan(labels)
+        return int(np.argmax(found.ravel())) if found.any() else None
+    if not hasattr(labels, "__iter__"):  # known as an array alone
+        labels = np.asarray(labels, dtype=object)
+    return next((row for row, label in enumerate(labels) if _is_missing(label)), None)
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None:
+        return True
+    if isinstance(label, str | bytes):
+        return not label.strip()
+    try:
+        return bool(label != label)
+    except TypeError:  # NA, which leaves open whether it is
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def refuse_missing(labels: Any, name: str = "y") -> None:
+    """Raise a `ValueError` that names the first object without a label."""
+    row = first_missing(labels)
+    if row is not None:
+        label = labels.ravel()[row] if isinstance(labels, np.ndarray) else labels[row]
+        raise ValueError(
+            f"{name} has no label for object {row}: it holds {label!r} there; leave out objects "
+            "without a label, or give them one"
+        )
+
+
 def check_labels(y: Any, n: int, name: str = "y") -> NDArray[Any]:
     """Return the labels as a vector of length `n`, or say how many there are."""
+    refuse_missing(y, name)
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"{name} must be a vector of labels; it has {y.ndim} dimension(s)")

@@ -36,10 +36,13 @@ class Conversion:
 
     def similarities(self, values: Array) -> Array:
         """Return similarities (n, m) from values of the measure (n, m). O(n·m)."""
+        values = self.raised(values)
+        return values if self.centre is None else self.centre.similarities(values)
+
+    def raised(self, values: Array) -> Array:
+        """Return values in the unit, dissimilarities raised to the power, not squared yet."""
         values = values if self.unit == 1 else values / self.unit
-        if self.centre is None:
-            return values
-        return self.centre.similarities(powered(values, self.power))
+        return values if self.centre is None else powered(values, self.power)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ..compare.workers import processors
 from .chunk import aligned
-from .engines import Task
+from .daskworkers import (
+    address_of,
+    alive,
+    check_workers,
+    count_threads,
+    lost,
+    running_threads,
+)
+from .engines import Task, TaskKilledError
 
 CONNECT_SECONDS = 5.0
 """How long a scheduler may take to answer."""
+ALONE_SECONDS = 10.0
+"""How long a cluster may be without workers before somebody is told."""
+WAIT_SECONDS = 60.0
+"""How long it may be so before the work is given up; `krein.wait` in Dask's configuration."""
+_LOOK_SECONDS = 1.0
 
 
 def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
@@ -41,9 +58,13 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
     """
     distributed = _distributed()
     if address == "local":
-        return distributed.Client(
-            n_workers=processors(), threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        )
+        import dask
+
+        # a second worker that dies with a task of one machine says enough
+        with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
+            return distributed.Client(
+                n_workers=processors(), threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            )
     if "://" not in address:
         raise ValueError(
             f"a cluster is 'local' or the address of a scheduler, as in tcp://host:8786; "
@@ -77,30 +98,43 @@ def current_client() -> Iterator[Any]:
     yield client
 
 
-def alive(client: Any) -> None:
-    """Raise where the scheduler is lost: what is asked of it would wait for it to come back."""
-    if client.status != "running":
-        raise _lost(client)
-
-
-def count_threads(client: Any) -> int:
-    """Return how many tasks run at a time; raise where there are no workers."""
-    alive(client)
-    threads = sum(client.nthreads().values())
-    if not threads:
-        raise ConnectionError(
-            f"the Dask cluster at {_address(client)} has no workers: start some, e.g. "
-            f"dask worker {_address(client)}"
-        )
-    return int(threads)
-
-
 class DaskEngine:
     """Tasks on the workers of a Dask cluster."""
 
     def __init__(self, client: Any) -> None:
+        import dask
+
         self.client = client
         self.threads = count_threads(client)
+        self.wait = float(dask.config.get("krein.wait", WAIT_SECONDS))
+        self._looked, self._alone, self._said = time.monotonic(), 0.0, False
+        check_workers(client)
+
+    def _watch(self) -> None:
+        """Say where no worker is left, and give up after a while: Dask would wait for ever."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        since, self._looked = now - self._looked, now
+        alive(self.client)
+        if running_threads(self.client):
+            self._alone, self._said = 0.0, False
+            return
+        self._alone += since
+        if self._alone > self.wait:
+            raise ConnectionError(
+                f"the Dask cluster at {address_of(self.client)} has had no worker for "
+                f"{self._alone:.0f} s; start some, and run this again: with cache= on storage that "
+                "all workers share, it goes on where it stopped"
+            )
+        if self._alone > ALONE_SECONDS and not self._said:
+            self._said = True
+            warnings.warn(
+                f"no worker is left of the Dask cluster at {address_of(self.client)}; waiting for "
+                f"one for up to {self.wait:.0f} s",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def broadcast(self, item: Any, worker: str | None = None) -> Task:
         """Return `item` as the future of a task that gives it: a worker fetches it once.
@@ -157,9 +191,16 @@ class DaskEngine:
             finished = as_completed(tasks, loop=client.loop)
         del tasks[:]  # a result that others have used may go
         try:
-            for future in finished:
+            while True:
+                while not finished.has_ready() and not finished.is_empty():
+                    with finished.thread_condition:
+                        finished.thread_condition.wait(timeout=0.1)
+                    self._watch()
+                if finished.is_empty():
+                    return
+                future = next(finished)
                 if future.status != "finished":
-                    _raise(client, future)
+                    _raise(client, future, number)
                 yield number[future.key], future
         except BaseException:
             _give_up(client, list(finished.futures))
@@ -168,11 +209,17 @@ class DaskEngine:
     def gather(self, tasks: Sequence[Task]) -> list[Any]:
         """Return the results of the tasks, in their order, aligned; raise what failed there."""
         alive(self.client)
+        number = {task.key: i for i, task in enumerate(tasks)}
         try:
-            found: list[Any] = self.client.gather(list(tasks))
+            waiting = asyncio.run_coroutine_threadsafe(
+                self.client._gather(list(tasks)), self.client.loop.asyncio_loop
+            )
+            while not concurrent.futures.wait([waiting], timeout=_LOOK_SECONDS).done:
+                self._watch()
+            found: list[Any] = waiting.result()
         except BaseException as error:
             _give_up(self.client, list(tasks))
-            raise _explained(self.client, error) from error
+            raise _explained(self.client, error, number) from error
         return [aligned(item) for item in found]
 
 
@@ -221,27 +268,28 @@ def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list
     return [found[i] for i in range(len(holders))]
 
 
-def _raise(client: Any, future: Any) -> None:
+def _raise(client: Any, future: Any, number: Mapping[str, int]) -> None:
     """Raise what went wrong in a task."""
     try:
         future.result(timeout=10)
     except BaseException as error:
-        raise _explained(client, error) from error
+        raise _explained(client, error, number) from error
 
 
-def _explained(client: Any, error: BaseException) -> BaseException:
+def _explained(client: Any, error: BaseException, number: Mapping[str, int]) -> BaseException:
     """Return the error of a task, or what it means where it is Dask's own."""
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
 
     if isinstance(error, KilledWorker):
-        return RuntimeError(
+        return TaskKilledError(
             f"a task was given up after {error.allowed_failures + 1} workers died with it: out of "
             "memory, most likely. Give the workers more memory, or cut the collection into "
-            "smaller partitions"
+            "smaller partitions",
+            number.get(str(error.task)),
         )
     if client.status != "running" or isinstance(error, CommClosedError | TimeoutError):
-        return _lost(client)
+        return lost(client)
     if isinstance(error, CancelledError):
         return RuntimeError(f"the cluster has given up what the fit needs: {error}")
     return error
@@ -250,18 +298,6 @@ def _explained(client: Any, error: BaseException) -> BaseException:
 def _give_up(client: Any, futures: list[Any]) -> None:
     if client.status == "running":
         client.cancel(list(futures), force=True)
-
-
-def _lost(client: Any) -> ConnectionError:
-    return ConnectionError(
-        f"the connection to the Dask scheduler at {_address(client)} is lost. With cache= on "
-        "storage that all workers share, a new cluster goes on where this one stopped"
-    )
-
-
-def _address(client: Any) -> str:
-    scheduler = getattr(client, "scheduler", None)
-    return str(getattr(scheduler, "address", None) or "an unknown address")
 
 
 def _distributed() -> Any:

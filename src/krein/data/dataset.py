@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Indices, Pairs
+from ..core.checks import first_missing
 from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features
 from ..measures import Measure
@@ -88,6 +89,8 @@ class Dataset(ABC):
     (3, ['de', 'en'], [2, 1])
     """
 
+    measure: Measure
+    """How the objects are compared, with what their own kind decides."""
     candidates: int | None = IN_MEMORY_OBJECTS
     """Landmarks are chosen among about so many objects; None where all of them may be looked at."""
     spent: int | None = None
@@ -180,7 +183,15 @@ def look_at_labels(chunk: Chunk) -> Survey:
     labels = np.asarray(chunk.labels)
     if labels.ndim != 1:
         raise ValueError(f"there is one label per object; got an array of shape {labels.shape}")
-    classes, codes = distinct(labels)
+    missing = first_missing(labels)
+    if missing is not None:
+        raise ValueError(f"{chunk.where(missing)}: there is no label ({labels[missing]!r})")
+    try:
+        classes, codes = distinct(labels)
+    except TypeError:  # of which none is less than another
+        kinds = {type(label).__name__: label for label in labels.tolist()}
+        told = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
+        raise ValueError(f"labels are all of one kind; y holds {told}") from None
     counts = np.bincount(codes, minlength=len(classes))
     weights, weighted = counts.astype(float), len(labels)
     if chunk.weights is not None:

@@ -15,6 +15,14 @@ Task = Any
 Add = Callable[[Any, Any], Any]
 
 
+class TaskKilledError(RuntimeError):
+    """A task that several workers died with; `number` says which of those that were waited for."""
+
+    def __init__(self, message: str, number: int | None = None) -> None:
+        super().__init__(message)
+        self.number = number
+
+
 class Engine(Protocol):
     """Runs functions somewhere and keeps their results there until they are asked for.
 

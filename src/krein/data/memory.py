@@ -43,6 +43,7 @@ class Local(Dataset):
         verbose: int = 0,
     ) -> None:
         self.labels, self.weights = labels, weights
+        self.measure = measure
         self.n_jobs = n_jobs
         self.workers = count_workers(n_jobs, default_all=measure.releases_gil)
         self.verbose = verbose

@@ -17,6 +17,7 @@ from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
 from ..measures.base import checked_objects, joined
+from ..measures.errors import excerpt
 from .chunk import Chunk, ProvenanceRange, is_dask
 from .daskcollections import DaskCollection, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Dataset
@@ -40,6 +41,23 @@ def in_memory(X: Any, measure: Measure) -> bool:
     """
     path = isinstance(X, str | os.PathLike) and not measure.reads_files
     return not (path or callable(getattr(X, "chunks", None)) or is_dask(X) or _mapped(X, measure))
+
+
+def is_empty(X: Any) -> bool:
+    """Whether X is a list, an array or a frame of no objects.
+
+    Examples
+    --------
+    >>> from krein.data.opening import is_empty
+    >>> is_empty([]), is_empty(["house"]), is_empty("words.csv")
+    (True, False, False)
+    """
+    if isinstance(X, str | bytes | os.PathLike) or is_dask(X):
+        return False
+    try:
+        return len(X) == 0
+    except TypeError:  # a source, or no objects at all
+        return False
 
 
 def _mapped(X: Any, measure: Measure) -> bool:
@@ -71,14 +89,16 @@ def open_data(
     2
     """
     if is_dask(X):
-        return DaskCollection(X, y, sample_weight, verbose=verbose)
+        collection = DaskCollection(X, y, sample_weight, verbose=verbose)
+        return _decided(collection, measure)
     options: dict[str, Any] = {"measure": measure, "n_jobs": n_jobs, "verbose": verbose}
     if _mapped(X, measure):
-        return MappedFile(X, y, sample_weight, folder=cache, **options)
+        return _decided(MappedFile(X, y, sample_weight, folder=cache, **options), measure)
     if not in_memory(X, measure):
         source = as_source(X)
         file = SourceFile(source, y, sample_weight, folder=cache, **options)
-        return _read_whole(file, options) or file
+        return _read_whole(file, options) or _decided(file, measure)
+    options["measure"] = measure = measure.decide(X)
     objects = checked_objects(measure, X)
     labels = None if y is None else check_labels(y, len(objects))
     everyone = np.arange(len(objects))
@@ -87,8 +107,29 @@ def open_data(
     return Memory(objects, labels, sample_weight, spent=spent, **options)
 
 
+def _decided(data: Dataset, measure: Measure) -> Dataset:
+    """Let the first objects of a data set decide what the measure leaves open."""
+    if measure.undecided():
+        try:
+            measure = measure.decide(next(iter(data.map(_objects_of))))
+        except BaseException:
+            data.close()
+            raise
+    data.measure = measure
+    return data
+
+
+def _objects_of(chunk: Chunk) -> Any:
+    return chunk.objects
+
+
 def as_source(X: Any) -> Any:
     """Return X as a source: a path is opened."""
+    if isinstance(X, str) and X != "-" and not os.path.exists(X):
+        raise ValueError(
+            f"a list of objects is wanted, or the path of a file; {excerpt(X, 40)} is one string, "
+            "and no file is called that: for one object, give a list of one"
+        )
     if isinstance(X, str | os.PathLike):
         from ..io import open_source
 
@@ -112,7 +153,9 @@ def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
     provenance = tuple(run for chunk in chunks for run in chunk.provenance)
     whole = Chunk(0, joined([chunk.objects for chunk in chunks]), provenance=provenance, size=n)
     labels: NDArray[Any] = np.concatenate([chunk.labels for chunk in chunks])
-    objects = whole.in_form(options["measure"])
+    measure = options["measure"].decide(whole.objects)
+    objects = whole.in_form(measure)
+    options = {**options, "measure": measure}
     return Memory(objects, labels, file.weights, provenance=provenance, **options)
 
 
@@ -137,13 +180,14 @@ def map_objects(
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
     mapped = _mapped(X, measure)
     if not (mapped or in_memory(X, measure)):
+        source = as_source(X)
 
         def answer(chunk: Any) -> NDArray[Any]:
             n = len(chunk.objects)
             whole = Chunk(0, chunk.objects, provenance=(ProvenanceRange(chunk, 0, n),), size=n)
             return np.concatenate(_by_block(whole, function, block_rows, 1))
 
-        return in_order(answer, as_source(X).chunks(CHUNK), workers)
+        return in_order(answer, source.chunks(CHUNK), workers)
     found = []
     for start in range(0, len(X), IN_MEMORY_OBJECTS) if mapped else [0]:
         part = np.array(X[start : start + IN_MEMORY_OBJECTS]) if mapped else X

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import add as plus
 from typing import Any, TypeVar
@@ -23,31 +24,26 @@ from ..compare.workers import limit_blas_threads
 from ..core.moments import ClassMoments
 from ..core.ordered import OrderedSum, ordered_sum
 from ..core.pcvm.rows import Features
-from ..measures import Measure, take
-from ..measures.base import Objects, joined
-from .chunk import Chunk, Counted, CountedSum, ProvenanceRange, aligned
+from .chunk import Chunk, Counted, CountedSum, ObjectError
 from .dataset import Dataset, FeatureBlock
-from .engines import Engine, Task, branches, tree_sum
+from .engines import Engine, Task, TaskKilledError, branches, tree_sum
 from .keptfeatures import KeptFeatures
 from .planning import Work, rows_per_task, rows_to_keep
+from .runs import (
+    Cut,
+    block_moments,
+    compare_chunk,
+    compare_objects,
+    count_objects,
+    cut_partition,
+    gather_chunk,
+)
+from .suspects import find_fatal
 
 Result = TypeVar("Result")
-Cut = list[tuple[int, int, int]]
-"""Runs of partitions: number, from, to."""
 
 PILOT = 32
 """Objects that are compared to learn how long one takes."""
-
-
-@dataclass(frozen=True)
-class Partition:
-    """One partition of a collection, by its number."""
-
-    number: int
-
-    def where(self, i: int) -> str:
-        """Return the partition and the number of the object in it."""
-        return f"partition {self.number}, object {i}"
 
 
 class Partitioned(Dataset):
@@ -106,13 +102,17 @@ class Partitioned(Dataset):
         pilot = self._pilot(function)
         n_parts = int(np.count_nonzero(np.diff(self.starts)))
         step = rows_per_task(N, pilot.value, block_rows, n_parts, self.engine.threads)
-        leaves = self._tasks(_SumBlocks(function, block_rows, CountedSum(add)), self.cuts(step))
+        cuts = self.cuts(step)
+        leaves = self._tasks(_SumBlocks(function, block_rows, CountedSum(add)), cuts)
         n = len(leaves)
         total = OrderedSum(CountedSum(add))
         early: dict[int, Any] = {}
         following = n
         leaves += branches(self.engine, leaves, CountedSum(add))
-        with progress(N * n_pairs, "comparing", self.verbose) as shown:
+        with (
+            progress(N * n_pairs, "comparing", self.verbose) as shown,
+            self._naming(function, cuts),
+        ):
             for i, task in self.engine.completed(leaves):
                 if i < n:
                     shown.advance((min((i + 1) * step, N) - i * step) * n_pairs)
@@ -132,8 +132,12 @@ class Partitioned(Dataset):
         N = int(self.starts[-1])
         pilot = self._pilot(function)
         step = rows_to_keep(Work(N, width, pilot.value), width, self.engine.threads)
-        blocks = self._tasks(_JoinBlocks(function, block_rows), self.cuts(step))
-        with progress(N * width, "comparing", self.verbose) as shown:
+        cuts = self.cuts(step)
+        blocks = self._tasks(_JoinBlocks(function, block_rows), cuts)
+        with (
+            progress(N * width, "comparing", self.verbose) as shown,
+            self._naming(function, cuts),
+        ):
             for i, _ in self.engine.completed(list(blocks)):
                 shown.advance((min((i + 1) * step, N) - i * step) * width)
         moments = self.engine.submit(block_moments, [(block,) for block in blocks])
@@ -192,8 +196,32 @@ class Partitioned(Dataset):
         """Return how many seconds one object takes, from the first ones."""
         n = int(min(PILOT, self.starts[-1]))
         found: Counted[float]
-        (found,) = self.engine.gather(self._tasks(_Timed(function), self.cuts(n)[:1]))
+        cuts = self.cuts(n)[:1]
+        with self._naming(function, cuts):
+            (found,) = self.engine.gather(self._tasks(_Timed(function), cuts))
         return found
+
+    @contextmanager
+    def _naming(self, function: Callable[[Chunk], Any], cuts: list[Cut]) -> Iterator[None]:
+        """Name the object that workers died with, where it can be found."""
+        try:
+            yield
+        except TaskKilledError as error:
+            if error.number is None or error.number >= len(cuts):
+                raise
+            cut = cuts[error.number]
+            names = ("objects", "labels", "weights")
+            parts = [[self._slice(name, run) for run in cut] for name in names]
+            start = int(self.starts[cut[0][0]]) + cut[0][1]
+            tasks = self.engine.submit(gather_chunk, [(start, cut, *parts)])
+            (chunk,) = self.engine.gather(tasks)
+            fatal = find_fatal(function, chunk)
+            where = ", ".join(f"partition {p}, objects {a} to {b - 1}" for p, a, b in cut)
+            if fatal is not None:
+                raise ObjectError(
+                    f"{chunk.where(fatal)}: ends the process that compares it; take it out"
+                ) from error
+            raise ObjectError(f"{where}: {error}") from error
 
     def _tasks(
         self, function: Callable[[Chunk], Any], cuts: list[Cut], objects: bool = True
@@ -278,68 +306,3 @@ def blocks_of(chunk: Chunk, block_rows: int) -> Iterator[Chunk]:
     """Yield a chunk in blocks of objects."""
     for a in range(0, len(chunk), block_rows):
         yield chunk.cut(a, min(a + block_rows, len(chunk)))
-
-
-def compare_chunk(
-    function: Callable[[Chunk], Result],
-    start: int,
-    cut: Cut,
-    objects: list[Any] | None,
-    labels: list[Any],
-    weights: list[Any] | None,
-) -> Result:
-    """Put the chunk together and run the function on it."""
-    given = None if objects is None else [as_objects(part) for part in objects]
-    told = [np.asarray(as_objects(part)) for part in labels]
-    heavy = None
-    if weights is not None and weights[0] is not None:
-        heavy = [np.asarray(as_objects(part), dtype=np.float64) for part in weights]
-    for i, (p, a, b) in enumerate(cut):
-        for what, found in (("objects", given), ("labels", told), ("weights", heavy)):
-            if found is not None and len(found[i]) != b - a:
-                raise ValueError(
-                    f"partition {p}: {b - a} {what} were expected, and {len(found[i])} found; "
-                    "X and y go together, and stay as they are while they are read"
-                )
-    return function(
-        Chunk(
-            start,
-            None if given is None else joined(given),
-            joined(told),
-            None if heavy is None else joined(heavy),
-            tuple(ProvenanceRange(Partition(p), a, b - a) for p, a, b in cut),
-            size=sum(b - a for _, a, b in cut),
-        )
-    )
-
-
-def cut_partition(part: Any, a: int, b: int) -> Any:
-    """Return some objects of a partition."""
-    return as_objects(part)[a:b]
-
-
-def as_objects(part: Any) -> Any:
-    """Return a partition as an array or a list."""
-    if isinstance(part, np.ndarray):
-        return aligned(part)
-    return aligned(part.to_numpy()) if hasattr(part, "to_numpy") else list(part)
-
-
-def count_objects(part: Any) -> int:
-    """Return how many objects a partition holds."""
-    return len(as_objects(part))
-
-
-def block_moments(block: Counted[FeatureBlock]) -> Counted[ClassMoments]:
-    """Return the moments of one kept part."""
-    return block.holding(block.value.moments)
-
-
-def compare_objects(
-    everything: tuple[Measure, Objects], rows: Indices, cols: Indices, swapped: bool
-) -> Array:
-    """Return the values of some objects with others."""
-    measure, objects = everything
-    A, B = take(objects, rows), take(objects, cols)
-    with limit_blas_threads():
-        return measure.block(B, A) if swapped else measure.block(A, B)

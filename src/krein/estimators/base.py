@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,13 @@ from ..core.checks import Array, Indices
 from ..core.space import LandmarkSpace
 from ..core.spectrum import Signature
 from ..data.chunk import Chunk, LandmarkColumns
-from ..data.opening import in_memory, map_objects
+from ..data.opening import in_memory, is_empty, map_objects
 from ..landmarks import Selection
 from ..measures import Measure, get_measure
+from ..measures.base import refuse_masked
+from .compound import IfThere, Objects, SignatureOf
+from .declared import LANDMARK_SPACE, SELECTION
+from .schema import Names, Schema, Whole, floats, indices
 from .selection import LandmarkSet
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
@@ -60,7 +64,72 @@ class OfValues:
             return self.function(self.columns.values(chunk).value)
 
 
-class LandmarkEstimator(BaseEstimator):
+class MeasureParameters(BaseEstimator):
+    """Parameters as scikit-learn names them, those of the measure too.
+
+    Examples
+    --------
+    >>> from krein import KreinClassifier
+    >>> model = KreinClassifier("dtw").set_params(measure_params__window=0.1)
+    >>> model.measure_params
+    {'window': 0.1}
+    """
+
+    measure: Any
+    measure_params: dict[str, Any] | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` also those of the measure, `measure_params__name`."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            if isinstance(self.measure_params, dict):
+                for name, value in self.measure_params.items():
+                    params[f"measure_params__{name}"] = value
+            if isinstance(self.measure, Measure):
+                for field in fields(self.measure):
+                    params[f"measure__{field.name}"] = getattr(self.measure, field.name)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of the measure too, as a grid names them.
+
+        `measure_params__normalize=True` sets one entry of `measure_params`; where `measure` is a
+        `Measure`, `measure__normalize=True` replaces it by one with that parameter.
+        """
+        own = {name: value for name, value in params.items() if not name.startswith("measure_")}
+        own |= {name: params[name] for name in ("measure", "measure_params") if name in params}
+        super().set_params(**own)
+        for name, value in params.items():
+            owner, _, parameter = name.partition("__")
+            if name in own:
+                continue
+            if owner == "measure_params":
+                self.measure_params = {**(self.measure_params or {}), parameter: value}
+            elif owner == "measure" and isinstance(self.measure, Measure):
+                self.measure = replace(self.measure, **{parameter: value})
+            else:
+                super().set_params(**{name: value})  # says which parameters there are
+        return self
+
+
+class Storable(MeasureParameters):
+    """An estimator that a model file can hold."""
+
+    _fitted: ClassVar[Schema]
+    """The fitted attributes, as a model file holds them; a subclass adds its own."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
+        from .persist import save
+
+        save(self, path)
+
+    @abstractmethod
+    def _try(self) -> None:
+        """Raise where the fitted attributes do not make a model together, as after loading."""
+
+
+class LandmarkEstimator(Storable):
     """An estimator whose view of an object is its similarities to the landmarks.
 
     A subclass declares in `__init__` the parameters named here and its own.
@@ -77,6 +146,8 @@ class LandmarkEstimator(BaseEstimator):
     verbose: int
     random_state: Any
 
+    measure_: Measure
+    """The measure, with what the training objects decided."""
     space_: LandmarkSpace
     landmarks_: Indices
     landmark_objects_: Any
@@ -91,15 +162,24 @@ class LandmarkEstimator(BaseEstimator):
     n_samples_seen_: int
     """How many objects were fitted to, all chunks together."""
 
+    _fitted: ClassVar[Schema] = {
+        "space_": LANDMARK_SPACE,
+        "landmarks_": indices("m"),
+        "landmark_objects_": Objects("m"),
+        "selection_": SELECTION,
+        "kernel_evaluations_": Whole(),
+        "kernel_reused_": Whole(),
+        "eigenvalues_": floats("eigenvalues"),
+        "signature_": SignatureOf(),
+        "n_objects_": Whole(1),
+        "n_samples_seen_": Whole(1),
+        "n_features_in_": IfThere(Whole(1, size="d")),
+        "feature_names_in_": IfThere(Names("d")),
+    }
+
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to objects X."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
-        from .persist import save
-
-        save(self, path)
 
     def _measure(self) -> Measure:
         """Return the measure that the parameters name."""
@@ -107,6 +187,7 @@ class LandmarkEstimator(BaseEstimator):
 
     def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
         """Return X, checked as scikit-learn does where its rows are vectors or given values."""
+        refuse_masked(X)
         if not in_memory(X, measure) or measure.accepts == "objects":
             return X
         if measure.accepts == "values":
@@ -170,7 +251,9 @@ class LandmarkEstimator(BaseEstimator):
         `dask.array` for a Dask collection. `shape` and `dtype` are those of one object's result.
         """
         check_is_fitted(self)
-        measure = self._measure()
+        if is_empty(X):
+            return np.empty((0, *shape), dtype=dtype)
+        measure = self.measure_
         columns = self._columns(measure)
         return map_objects(
             self._validated(X, measure, reset=False),

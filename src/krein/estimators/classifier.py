@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
 from ..compare.pairs import block_rows
-from ..core.checks import Array
+from ..core.checks import Array, refuse_missing
 from ..core.family import ClassWeights, Codes, Family
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace
@@ -23,7 +23,9 @@ from ..data.dataset import Dataset, FeatureBlock, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import Rule, get_rule
 from ..measures import Measure
+from ..measures.base import refuse_masked, unframed
 from .base import LandmarkEstimator
+from .schema import Labels, Real, Schema
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
 MOST_OBJECTS = 1e15
@@ -40,6 +42,12 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
     classes_: NDArray[Any]
     temperature_: float
     """Scores are multiplied by it before they become probabilities; 1 without calibration."""
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkEstimator._fitted,
+        "classes_": Labels("C"),
+        "temperature_": Real(0.0),
+    }
 
     @abstractmethod
     def _family(self) -> Family:
@@ -99,6 +107,12 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         order = np.argsort(-self._probabilities(values), axis=1, kind="stable")
         return self.classes_[order]
 
+    def _try(self) -> None:
+        with np.errstate(all="ignore"):
+            found = self._probabilities(self.space_.landmark_values[:1])
+        if found.shape != (1, len(self.classes_)):
+            raise ValueError(f"it gives {found.shape[1]} scores for {len(self.classes_)} classes")
+
     def _n_classes(self) -> int:
         from sklearn.utils.validation import check_is_fitted
 
@@ -109,7 +123,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def _open(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
         """Return the data set of labelled objects that X is."""
-        measure = self._measure()
+        measure = self._measure() if reset else self.measure_
         if self.multiclass not in ("joint", "ovr"):
             raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
         if in_memory(X, measure):
@@ -117,15 +131,19 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
                 name = type(self).__name__
                 raise ValueError(f"{name} requires y to be passed, but the target y is None")
             X = self._validated(X, measure, reset=reset)
+            refuse_masked(y, "label")
+            y = unframed(y)
+            refuse_missing(y)
             y = column_or_1d(y, warn=True)
             if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
                 raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
         if sample_weight is not None and not is_dask(sample_weight):
+            refuse_masked(sample_weight, "sample_weight")
             n = len(np.asarray(sample_weight)) if y is None else len(y)
             sample_weight = _check_sample_weight(
                 sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
             )
-        return open_data(
+        data = open_data(
             X,
             y,
             sample_weight,
@@ -135,6 +153,8 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
             verbose=self.verbose,
             symmetrize=self.symmetrize,
         )
+        self.measure_ = data.measure
+        return data
 
     def _survey(self, data: Dataset, classes: Any = None) -> Survey:
         """Look at the labels; they are refused where no class can be learned."""
@@ -176,7 +196,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
 
     def _choose(self, data: Dataset) -> LandmarkChoice:
         """Choose landmarks for this classifier, among objects of positive weight."""
-        measure = self._measure()
+        measure = self.measure_
         chosen = choose_landmarks(
             data,
             self._rule(data),
@@ -193,7 +213,7 @@ class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
         return chosen
 
     def _block_rows(self, n_landmarks: int) -> int:
-        return block_rows(self._measure(), n_landmarks)
+        return block_rows(self.measure_, n_landmarks)
 
     def _class_weights(self) -> ClassWeights:
         """Return what the parameter says of the cost of errors on each class."""

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from operator import add
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,22 @@ from ..core.gaussian import FamilyShrinkage, GaussianFamily, Sample, choose_powe
 from ..core.left_out import LeftOutObjects
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace, check_level
-from ..core.within import ChosenCovariance
+from ..core.within import TARGETS, ChosenCovariance
 from ..data.chunk import Chunk, Counted, LandmarkColumns
 from ..data.dataset import Dataset
 from .base import all_or_nothing
 from .calibration import CalibrationSample, PassResult
 from .classifier import LandmarkClassifier, codes_of
+from .compound import Either, ListOf, Optional, Value
+from .declared import CLASS_MOMENTS, LANDMARK_SET, PASS_RESULT, POWER
+from .schema import Schema, Text
 from .selection import LandmarkSet
 
 CHOICE_LANDMARKS = 1_000
 """With more landmarks the power of a dissimilarity is chosen on half as many of them."""
+
+TARGET = Either(Text(TARGETS), ListOf(Text(TARGETS), "C"))
+"""What a covariance is shrunk towards, as the schema of a model file declares it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,22 @@ class GaussianClassifier(LandmarkClassifier):
 
     stream_: Stream
     power_: float | None
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkClassifier._fitted,
+        # its landmarks are those before some were pruned
+        "stream_": Value(
+            Stream,
+            {
+                "landmarks": LANDMARK_SET,
+                "moments": CLASS_MOMENTS,
+                "powers": ListOf(POWER, "powers"),
+                "passed": PASS_RESULT,
+            },
+            scope="stream",
+        ),
+        "power_": Optional(POWER),
+    }
 
     @abstractmethod
     def _family(self) -> GaussianFamily:
@@ -166,7 +188,7 @@ class GaussianClassifier(LandmarkClassifier):
             landmarks, powers = before.landmarks, before.powers
             none = np.empty(0, dtype=np.intp)
             values = np.empty((0, len(landmarks.indices)))
-            columns = self._comparing(self._measure()).columns(data, landmarks, none, values)
+            columns = self._comparing(self.measure_).columns(data, landmarks, none, values)
             self.n_samples_seen_ += known.n_objects
         sample = CalibrationSample.empty()
         if self.calibrate or self.shrinkage == "auto":

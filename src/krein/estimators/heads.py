@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import Array, Indices
 from ..core.family import Codes, Family, Priors
-from ..core.gaussian import FisherFamily, QuadraticFamily, Sample
+from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily
 from ..core.heads import Head, LinearHead, PCVMHead, QuadraticHead, calibrated, log_proba_of
 from ..core.moments import ClassMoments
 from ..core.pcvm.family import PCVMFamily, both_scores
@@ -33,8 +33,7 @@ class HeldOut:
     indices: Indices  # among all objects, ascending
     values: Array  # (n, m)
     codes: Codes  # (n,)
-    weights: Array | None  # with those of the classes
-    counts: Array | None  # how many objects each one stands for
+    weights: Array | None
     own_place: Indices  # (n,): the object's place among the landmarks, −1 where it is none
 
     @property
@@ -51,9 +50,7 @@ class FittedHeads:
     held_out: list[Array]
 
 
-def draw_held_out(
-    landmarks: Indices, kept: Features, n_classes: int, class_weights: Array | None
-) -> HeldOut:
+def draw_held_out(landmarks: Indices, kept: Features, n_classes: int) -> HeldOut:
     """Return the objects to learn from: no landmarks, unless most objects are landmarks.
 
     The value of a landmark to itself is one that no new object has. Objects of weight 0 have no
@@ -70,11 +67,13 @@ def draw_held_out(
     indices = np.flatnonzero(fair)
     place = np.full(N, -1, dtype=np.intp)
     place[landmarks] = np.arange(len(landmarks))
-    weights = None if weight is None else weight[indices]
-    counts = weights
-    if weights is not None and class_weights is not None:
-        counts = weights / class_weights[raw.y[indices]]
-    return HeldOut(indices, raw.features(indices), raw.y[indices], weights, counts, place[indices])
+    return HeldOut(
+        indices,
+        raw.features(indices),
+        raw.y[indices],
+        None if weight is None else weight[indices],
+        place[indices],
+    )
 
 
 def fit_heads(
@@ -86,26 +85,32 @@ def fit_heads(
 ) -> FittedHeads:
     """Fit IKFD, IKQD and PCVM to the same values, and score the held-out objects without them.
 
-    No pair is compared. Held-out scores are leave-one-out, exact for IKFD and IKQD, approximate for
-    PCVM. Where landmarks are held out, which takes about as many landmarks as objects, so few of
-    both, PCVM is fitted anew without a fold.
+    No pair is compared. Held-out scores of PCVM are approximate leave-one-out. Where landmarks are
+    held out, which takes about as many landmarks as objects, so few of both, models are fitted
+    anew without a fold.
     """
     C, landmarks = len(moments.weights), choice.landmarks
     gaussian = fit_gaussian_heads(
-        (FisherFamily(C, priors=priors), QuadraticFamily(C, priors=priors)), choice, moments, sample
+        (
+            FisherFamily(C, shrinkage="oas", priors=priors),
+            QuadraticFamily(C, shrinkage="oas", priors=priors),
+        ),
+        choice,
+        moments,
+        sample,
     )
     pcvm = PCVMFamily(C)
     model, features = fit_landmarks(
         landmarks.space, landmarks.indices, kept, choice.landmark_classes, pcvm, keep=True
     )
+    folds = held_out_folds(sample, moments.weights)
     if sample.are_landmarks:
         settled = PCVMFamily(C, function=model.function, scales=model.scales)
-        scores, fair = _fitted_anew(settled, choice, sample, moments.weights)
+        scores = _fitted_anew(settled, choice, sample, folds)
     else:
         problems = pcvm.problems(choice.landmark_classes)
         scores = both_scores(left_out_scores(features, problems, model.fits, sample.indices))
-        fair = _with_others(sample, moments.weights)
-    return _with_temperature(gaussian, PCVMHead.of(model), scores, sample, fair)
+    return _with_temperatures(gaussian, PCVMHead.of(model), scores, sample, folds)
 
 
 def fit_gaussian_heads(
@@ -114,55 +119,63 @@ def fit_gaussian_heads(
     moments: ClassMoments,
     sample: HeldOut,
 ) -> FittedHeads:
-    """Fit IKFD and IKQD by the least left-out loss, and score each held-out object without it.
-
-    O(n·C·m² + C·m³): what IKQD shrinks towards is what IKFD has chosen.
-    """
-    space = choice.landmarks.space
-    some = Sample(sample.values, sample.codes, sample.counts, sample.own_place)
+    """Fit IKFD and IKQD, and score the held-out objects by moments without a fold of them."""
+    space, folds = choice.landmarks.space, held_out_folds(sample, moments.weights)
     fisher, quadratic = families
-    fisher = replace(fisher, shrinkage=fisher.chosen(space, moments, some).family.shrinkage)
-    chosen = quadratic.chosen(space, moments, some, shared=fisher.shrinkage)
-    quadratic = replace(quadratic, shrinkage=chosen.family.shrinkage)
     heads: tuple[Head, ...] = (
         LinearHead.of(space, fisher.discriminant(moments)),
         QuadraticHead.of(space, quadratic.discriminant(moments)),
     )
     fitted = FittedHeads([], [])
-    for family, head in zip((fisher, quadratic), heads, strict=True):
-        found, objects = family.left_out_scores(space, moments, some)
-        fair = np.zeros(len(sample.codes), dtype=bool)
-        fair[objects.rows] = True
-        scores = np.empty((len(fair), family.n_classes))
-        scores[fair], scores[~fair] = found, head.scores(sample.values[~fair])
-        fitted = _with_temperature(fitted, head, scores, sample, fair)
+    for family, head in zip(families, heads, strict=True):
+        if sample.are_landmarks:
+            scores = _fitted_anew(family, choice, sample, folds)
+        else:
+            scores = _without_folds(family, choice, moments, sample, folds)
+        fitted = _with_temperatures(fitted, head, scores, sample, folds)
     return fitted
 
 
-def _with_temperature(
-    fitted: FittedHeads, head: Head, scores: Array, sample: HeldOut, fair: NDArray[np.bool_]
+def held_out_folds(sample: HeldOut, totals: Array) -> Codes:
+    """Return the fold of each held-out object; −1 for the only one of its class."""
+    return stratified_folds(sample.values, sample.codes, sample.weights, totals)
+
+
+def _with_temperatures(
+    fitted: FittedHeads, head: Head, scores: Array, sample: HeldOut, folds: Codes
 ) -> FittedHeads:
-    """Add a head at the temperature that suits its held-out scores, where they are `fair`."""
+    """Add a head at the temperature that suits its held-out scores."""
+    fair = folds >= 0
     weights = None if sample.weights is None else sample.weights[fair]
     if fair.any():
         head = calibrated(head, scores[fair], sample.codes[fair], weights)
     return FittedHeads([*fitted.heads, head], [*fitted.held_out, log_proba_of(head, scores)])
 
 
-def _with_others(sample: HeldOut, totals: Array) -> NDArray[np.bool_]:
-    """Return whether each held-out object leaves others of its class behind."""
-    own = np.ones(len(sample.codes)) if sample.counts is None else sample.counts
-    total: Array = totals[sample.codes]
-    return total - own > 1e-9 * total
+def _without_folds(
+    family: GaussianFamily,
+    choice: LandmarkChoice,
+    moments: ClassMoments,
+    sample: HeldOut,
+    folds: Codes,
+) -> Array:
+    """Return the scores of each fold by the model of all objects but that fold."""
+    space = choice.landmarks.space
+    scores = np.zeros((len(sample.codes), family.n_classes))
+    for fold in range(-1, folds.max() + 1):
+        held = folds == fold
+        left = moments
+        if fold >= 0:
+            weights = None if sample.weights is None else sample.weights[held]
+            values, codes = sample.values[held], sample.codes[held]
+            left = moments - family.moments(space, moments.origin, values, codes, weights)
+        if held.any():
+            scores[held] = family.scorer(space, left)(sample.values[held])
+    return scores
 
 
-def _fitted_anew(
-    family: Family, choice: LandmarkChoice, sample: HeldOut, totals: Array
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return the scores of each fold by a model without it, neither as objects nor as landmarks,
-    and who was in a fold: not the only one of a class.
-    """
-    folds = stratified_folds(sample.values, sample.codes, sample.counts, totals)
+def _fitted_anew(family: Family, choice: LandmarkChoice, sample: HeldOut, folds: Codes) -> Array:
+    """Return the scores of each fold by a model without it, neither as objects nor as landmarks."""
     space, classes = choice.landmarks.space, choice.landmark_classes
     scores: NDArray[np.float64] | None = None
     for fold in range(-1, folds.max() + 1):
@@ -184,4 +197,4 @@ def _fitted_anew(
             scores = np.zeros((len(folds), found.shape[1]))
         scores[held] = found
     assert scores is not None
-    return scores, folds >= 0
+    return scores

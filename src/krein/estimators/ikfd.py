@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from ..core.left_out import LeftOutObjects
 from ..core.nystrom import signed_eigen
 from ..core.prune import left_out_on, prune_landmarks
 from ..core.within import ChosenCovariance
-from .gaussian import GaussianClassifier, target_of
+from .compound import Either
+from .gaussian import TARGET, GaussianClassifier, target_of
+from .schema import Real, Schema, floats
 
 
 class IKFD(GaussianClassifier):
@@ -112,6 +114,14 @@ class IKFD(GaussianClassifier):
     intercept_: Array
     shrinkage_: float | Array
     target_: str | list[str]
+
+    _fitted: ClassVar[Schema] = {
+        **GaussianClassifier._fitted,
+        "dual_coef_": floats("m", "C"),
+        "intercept_": floats("C", minus_infinity=True),
+        "shrinkage_": Either(Real(0.0), floats("C")),
+        "target_": TARGET,
+    }
 
     def __init__(
         self,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ..core.checks import Array
 from ..core.gaussian import FamilyShrinkage, QuadraticFamily
 from ..core.nystrom import signed_eigen
 from ..core.quadratic import QuadraticDiscriminant
-from .gaussian import GaussianClassifier, target_of
+from .compound import Value
+from .gaussian import TARGET, GaussianClassifier, target_of
+from .schema import Schema, floats
 
 
 class IKQD(GaussianClassifier):
@@ -49,6 +51,22 @@ class IKQD(GaussianClassifier):
 
     discriminant_: QuadraticDiscriminant
     target_: str | list[str]
+
+    _fitted: ClassVar[Schema] = {
+        **GaussianClassifier._fitted,
+        "target_": TARGET,
+        "discriminant_": Value(
+            QuadraticDiscriminant,
+            {
+                "centre": floats("r"),
+                "whiten": floats("r", "s"),
+                "means": floats("C", "s"),
+                "roots": floats("C", "s", "s"),
+                "intercept": floats("C", minus_infinity=True),
+                "shrinkage": floats("C"),
+            },
+        ),
+    }
 
     def __init__(
         self,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
 from operator import add
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -23,6 +24,8 @@ from ..data.memory import Memory
 from ..data.opening import open_data
 from ..landmarks import get_rule
 from .base import LandmarkEstimator, all_or_nothing
+from .compound import Value
+from .schema import Schema, floats
 from .selection import Comparing, choose_landmarks
 
 
@@ -47,6 +50,8 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
 
     signs_: Array
 
+    _fitted: ClassVar[Schema] = {**LandmarkEstimator._fitted, "signs_": floats("r")}
+
     def _gram(self, X: Any, y: Any) -> ClassMoments:
         """Choose landmarks and return the moments of all objects, as one class."""
         measure = self._measure()
@@ -61,6 +66,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         )
         if not isinstance(data, Memory):
             raise TypeError(f"{type(self).__name__} takes objects in memory")
+        self.measure_ = measure = data.measure
         classes = None
         data.labels = np.zeros(len(data), dtype=np.intp)
         # a target of another kind than classes says nothing about them
@@ -86,6 +92,13 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         self.kernel_evaluations_ = chosen.counter.compared + found.compared
         self.kernel_reused_ = chosen.counter.reused + found.reused
         return found.value
+
+    def _try(self) -> None:
+        self._coordinates(self.space_.landmark_values[:1])
+
+    @abstractmethod
+    def _coordinates(self, values: Array) -> Array:
+        """Return the vectors of objects from their values to the landmarks."""
 
     @property
     def _n_features_out(self) -> int:
@@ -166,8 +179,11 @@ random_state : as for `IKFD`
     def transform(self, X: Any) -> Array:
         """Return the coordinates (n, r) of objects: m comparisons each."""
         check_is_fitted(self)
-        found: Array = self._map_new(X, self.space_.coordinates, (len(self.signs_),))
+        found: Array = self._map_new(X, self._coordinates, (len(self.signs_),))
         return found
+
+    def _coordinates(self, values: Array) -> Array:
+        return self.space_.coordinates(values)
 
 
 class PseudoEuclideanEmbedding(LandmarkTransformer):
@@ -196,6 +212,14 @@ random_state : as for `IKFD`
 
     _centred = False
     embedding_: Embedding
+
+    _fitted: ClassVar[Schema] = {
+        **LandmarkEstimator._fitted,
+        "signs_": floats("s"),
+        "embedding_": Value(
+            Embedding, {"eigenvalues": floats("s"), "mean": floats("r"), "A": floats("r", "s")}
+        ),
+    }
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -29,6 +29,7 @@ from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
 from .classifier import FeatureTerm, LandmarkClassifier
+from .schema import Flag, Real, Schema, Text, Whole, floats, indices
 from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
 
 
@@ -115,6 +116,19 @@ class PCVM(LandmarkClassifier):
     converged_: bool
     stop_reason_: str
 
+    _fitted: ClassVar[Schema] = {
+        **LandmarkClassifier._fitted,
+        "relevance_": indices("relevant"),
+        "dual_coef_": floats("m", "heads"),  # one for each class; of two classes, one
+        "intercept_": floats("heads"),
+        "objective_path_": floats("steps"),
+        "basis_function_": Text(get_args(BasisFunction)),
+        "prior_scale_": Real(0.0),
+        "n_iter_": Whole(),
+        "converged_": Flag(),
+        "stop_reason_": Text(),
+    }
+
     def __init__(
         self,
         measure: Any = "elm",
@@ -169,7 +183,12 @@ class PCVM(LandmarkClassifier):
         """
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            self._survey(data)
+            found = self._survey(data)
+            if (found.weights <= 0).any():
+                label = self.classes_.tolist()[int(np.argmin(found.weights > 0))]
+                raise ValueError(
+                    f"no object of class {label!r} has a sample_weight above 0; leave the class out"
+                )
             chosen = self._choose(data)
             self.kernel_evaluations_ = chosen.counter.compared
             self.kernel_reused_ = chosen.counter.reused
@@ -266,7 +285,7 @@ class PCVM(LandmarkClassifier):
             fewer = choose_landmarks(
                 data,
                 Given(np.sort(model.relevance)),
-                self._comparing(self._measure()),
+                self._comparing(self.measure_),
                 self._rng(),
                 classes=self.classes_,
             )

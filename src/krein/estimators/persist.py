@@ -7,86 +7,45 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .. import landmarks
-from ..core.candidates import CandidateSpace
-from ..core.convert import LandmarkCentre
-from ..core.embedding import Embedding
-from ..core.fisher import LinearDiscriminant
-from ..core.heads import LinearHead, PCVMHead, QuadraticHead
-from ..core.looks import TwoLooks
-from ..core.meb import Ball
-from ..core.moments import ClassMoments
-from ..core.nystrom import LandmarkBasis
-from ..core.quadratic import QuadraticDiscriminant
-from ..core.space import Conversion, LandmarkSpace
 from ..core.spectrum import Signature
 from ..io.modelfile import ModelFileError, read_model, write_model
-from ..landmarks import Rule, Selection
+from ..landmarks import Rule
 from ..measures import Measure, available, get_measure
-from ..measures.given import GivenColumns
 from ..version import __version__
 from .base import LandmarkEstimator
-from .calibration import PassResult
-from .gaussian import Stream
-from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
-from .registry import MODELS
-from .secondlook import KnownObjects
-from .selection import LandmarkSet
-from .sizing import SizeCurve
+from .declaring import check_declared, check_fitted, classes_within
+from .registry import ESTIMATORS, find_class
+from .schema import Context
 
+_CLASSES: dict[str, type[LandmarkEstimator]] = {
+    name: find_class(home) for name, home in ESTIMATORS.items()
+}
 _VALUES: dict[str, type] = {
     cls.__name__: cls
-    for cls in (
-        Ball,
-        CandidateSpace,
-        ClassMoments,
-        Conversion,
-        Embedding,
-        GivenColumns,
-        KnownObjects,
-        LandmarkBasis,
-        LandmarkCentre,
-        LandmarkSet,
-        LandmarkSpace,
-        LinearDiscriminant,
-        LinearHead,
-        PCVMHead,
-        PassResult,
-        QuadraticDiscriminant,
-        QuadraticHead,
-        Selection,
-        SizeCurve,
-        Stream,
-        TwoLooks,
-    )
+    for estimator in _CLASSES.values()
+    for cls in classes_within(estimator._fitted.values())
 }
-_NOT_SAVED = {"cache", "verbose", "n_jobs"}  # they belong to a run and a machine, not to a model
-
-
-_ESTIMATORS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        *(family.estimator for family in MODELS.values()),
-        IndefiniteKernelPCA,
-        NystromMap,
-        PseudoEuclideanEmbedding,
-    )
-}
+"""The dataclasses that fitted attributes are made of."""
+_NOT_SAVED = {"cache", "verbose", "n_jobs"}
+"""They belong to a run and a machine, not to a model. A file that sets one is refused."""
+_NOT_FITTED = {"measure_"}
+"""It follows from the parameters, which `save` completes."""
 
 
 def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator: parameters, landmark objects, weights, classes."""
     check_is_fitted(estimator)
-    if type(estimator) is not _ESTIMATORS.get(type(estimator).__name__):
+    if type(estimator) is not _CLASSES.get(type(estimator).__name__):
         raise TypeError(f"a {type(estimator).__name__} is not one of krein's own: it has no file")
     params = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
         if name not in _NOT_SAVED
     }
+    params |= _measure_params(estimator)
     if not isinstance(params["random_state"], int | np.integer):
         params["random_state"] = None  # landmarks are chosen: nothing random is left
     if not isinstance(params["landmarks"], str | Rule):
@@ -98,8 +57,9 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     fitted = {
         name: value
         for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_")
+        if name.endswith("_") and not name.startswith("_") and name not in _NOT_FITTED
     }
+    check_declared(fitted, estimator._fitted, type(estimator).__name__)
     tree = {
         "estimator": type(estimator).__name__,
         "params": {name: _encoded(value, name) for name, value in params.items()},
@@ -108,11 +68,16 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     write_model(path, tree, __version__)
 
 
-def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
+def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None) -> Any:
     """Return the estimator of a model file.
 
     A model that was fitted with a function of the user's own, or with a `Measure` that krein
     does not know by name, needs it again: `load(path, measure=f)`. The file names it.
+
+    Nothing in the file runs, and it sets nothing but what `save` writes. Every array is checked
+    against the others, and landmarks as the measure checks any objects, before this returns.
+    `max_size` is how many bytes the arrays may take: by default 256 MiB, or 20 times the size of
+    the file where that is more.
 
     Examples
     --------
@@ -125,39 +90,67 @@ def load(path: str | os.PathLike[str], *, measure: Any = None) -> Any:
     ...     krein.load(os.path.join(folder, "m.krein")).predict(["louse"])
     array(['en'], dtype='<U2')
     """
-    tree = read_model(path)
+    tree = read_model(path, max_size)
     if not isinstance(tree.get("estimator"), str):
-        raise ModelFileError(f"{path} is no model of krein: it names no estimator")
-    if tree["estimator"] not in _ESTIMATORS:
+        raise ModelFileError(f"{path} is not a krein model: it names no estimator")
+    if tree["estimator"] not in _CLASSES:
         raise ModelFileError(
-            f"{path} holds a {tree.get('estimator')!r}, which this version of krein does not know"
+            f"{path} holds a {tree['estimator'][:60]!r}, which this version of krein does not know"
         )
     params, fitted = tree.get("params"), tree.get("fitted")
     if not isinstance(params, dict) or not isinstance(fitted, dict) or "measure" not in params:
-        raise ModelFileError(f"{path} is no model of krein: a part of it is missing")
+        raise ModelFileError(f"{path} is not a krein model: a part of it is missing")
     named = params["measure"]
     if isinstance(named, dict) and "function" in named:
         if measure is None:
             raise ValueError(
-                f"{path} was fitted with the measure {named['function']!r}, which is not part of "
-                "krein: hand it over with load(path, measure=...)"
+                f"{path} was fitted with the measure {str(named['function'])[:60]!r}, which is not "
+                "part of krein: hand it over with load(path, measure=...)"
             )
         params["measure"] = measure
     elif measure is not None:
         raise ValueError(f"{path} holds its measure; load(path) needs no measure=")
     try:
-        decoded = {name: _decoded(value) for name, value in params.items()}
-        estimator = _ESTIMATORS[tree["estimator"]](**decoded)
-        for name, value in fitted.items():
-            if not name.endswith("_") or name.startswith("_"):
-                raise ValueError(f"{name!r} is nothing that is fitted")
-            setattr(estimator, name, _decoded(value))
-        check_is_fitted(estimator)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, NotFittedError) as error:
+        return _restored(_CLASSES[tree["estimator"]], params, fitted)
+    except (ImportError, MemoryError):
+        raise
+    # a sealed file may hold anything that a tree can, and each part of krein raises its own
+    except Exception as error:
+        reason = " ".join(str(error).split())[:160]
         raise ModelFileError(
-            f"{path} is no model of krein, or not of this version of it: {error}"
+            f"{path} is not a krein model, or not of this version: {reason}"
         ) from error
+
+
+def _restored(
+    cls: type[LandmarkEstimator], params: dict[str, Any], fitted: dict[str, Any]
+) -> LandmarkEstimator:
+    """Return the estimator, checked by what its class declares."""
+    known = set(cls._get_param_names()) - _NOT_SAVED
+    for name in params:
+        if name not in known:
+            raise ValueError(f"a model file does not set {name[:60]!r}")
+    estimator = cls(**{name: _decoded(value) for name, value in params.items()})
+    found = {name: _decoded(value) for name, value in fitted.items()}
+    estimator.measure_ = estimator._measure()
+    context = Context(estimator.measure_)
+    for name, value in check_fitted(found, cls._fitted, context).items():
+        setattr(estimator, name, value)
+    check_is_fitted(estimator)
+    estimator._try()
     return estimator
+
+
+def _measure_params(estimator: LandmarkEstimator) -> dict[str, Any]:
+    """Return the parameters that name the measure, with what the training objects decided."""
+    named, decided = estimator._measure(), estimator.measure_
+    if not named.undecided():
+        return {}
+    if isinstance(estimator.measure, Measure):
+        return {"measure": decided}
+    before, after = named.params(), decided.params()
+    chosen = {name: value for name, value in after.items() if value != before[name]}
+    return {"measure_params": {**(estimator.measure_params or {}), **chosen}}
 
 
 def _encoded(value: Any, name: str) -> Any:
@@ -202,6 +195,8 @@ def _decoded(value: Any) -> Any:
     if "mapping" in value:
         return {_decoded(k): _decoded(v) for k, v in value["mapping"]}
     content = {key: _decoded(v) for key, v in value["fields"].items()}
+    if value["value"] not in _VALUES:
+        raise ValueError(f"{str(value['value'])[:60]!r} is not a part of any model")
     return _VALUES[value["value"]](**content)
 
 

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .classifier import LandmarkClassifier
+
+
+def find_class(home: str) -> Any:
+    """Return the class of `module:Class` beside this file."""
+    module, _, name = home.partition(":")
+    return getattr(import_module(f".{module}", __package__), name)
 
 
 @dataclass(frozen=True)
@@ -27,8 +33,7 @@ class ModelFamily:
     @property
     def estimator(self) -> type[LandmarkClassifier]:
         """The class of its estimators."""
-        module, _, name = self.home.partition(":")
-        found: type[LandmarkClassifier] = getattr(import_module(f".{module}", __package__), name)
+        found: type[LandmarkClassifier] = find_class(self.home)
         return found
 
 
@@ -41,3 +46,15 @@ MODELS: dict[str, ModelFamily] = {
     "pcvm": ModelFamily("pcvm:PCVM", "often the most accurate, in several passes"),
 }
 """By the name that `krein fit --model` and `krein.evaluation.evaluate` take."""
+
+_HOMES = (
+    *(family.home for family in MODELS.values()),
+    "maps:IndefiniteKernelPCA",
+    "maps:NystromMap",
+    "maps:PseudoEuclideanEmbedding",
+)
+ESTIMATORS: dict[str, str] = {home.partition(":")[2]: home for home in _HOMES}
+"""The classes that a model file may hold, by name; `find_class` imports one.
+
+Each declares in `_fitted` what the file says of it.
+"""

@@ -55,7 +55,7 @@ def size_curve(
     choice: LandmarkChoice,
     order: Indices,
     kept: FeaturesInMemory,
-    class_weights: Array | None,
+    object_weights: Array | None,
     n_classes: int,
     priors: Priors,
     pairs: Pairs,
@@ -63,24 +63,21 @@ def size_curve(
 ) -> SizeCurve:
     """Return the curve for parts of the landmarks in this `order`.
 
-    `class_weights` (C,) are among the weights of `kept`. `pairs` holds all objects; it counts the
-    second looks.
+    `object_weights` are those of `kept` without class weights. `pairs` holds all objects; it counts
+    the second looks.
     """
     M = len(order)
     sizes = sorted({max(2, round(share * M)) for share in SHARES})
     losses, comparisons = [], []
     all_landmarks = choice.landmarks.indices
-    some = _some(draw_held_out(all_landmarks, kept, n_classes, class_weights), SIZING_OBJECTS)
-    object_weights = kept.weight
-    if kept.weight is not None and class_weights is not None:
-        object_weights = kept.weight / class_weights[kept.codes]
+    some = _some(draw_held_out(all_landmarks, kept, n_classes), SIZING_OBJECTS)
     rows = _thinned(kept, np.union1d(some.indices, all_landmarks))
     for n in sizes:
         used = np.sort(order[:n])
         part = choice.restricted(used)
         values = FeaturesInMemory(kept.F[:, used], kept.codes, kept.weight)
         space = part.landmarks.space
-        family = QuadraticFamily(n_classes, priors=priors)
+        family = QuadraticFamily(n_classes, shrinkage="oas", priors=priors)
         moments = family.moments(space, space.origin(), values.F, values.codes, object_weights)
         held = replace(some, values=some.values[:, used])
         fitted = fit_heads(
@@ -139,6 +136,5 @@ def _some(sample: HeldOut, n: int) -> HeldOut:
         sample.values[take],
         sample.codes[take],
         None if sample.weights is None else sample.weights[take],
-        None if sample.counts is None else sample.counts[take],
         sample.own_place[take],
     )

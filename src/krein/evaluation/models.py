@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from functools import partial
+from inspect import signature
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
-from ..estimators.classifier import LandmarkClassifier
-from ..estimators.registry import MODELS
+from ..compare import Pairs
+from ..estimators.registry import MODELS, ModelFamily
 from ..landmarks.all import All
 from .baselines import Baseline, ClippedSVM, LandmarkLogistic, Neighbours
+from .features import Features, feature_kind
 
-AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic")
+AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 """Names that `evaluate` knows."""
 
-Model = LandmarkClassifier | Baseline
+DEFAULT = ("auto", "knn", "features")
+"""What is evaluated unless somebody says otherwise; "features" where the objects have any."""
+
+Model = Any  # a classifier of the library, by `_is_ours`, or a Baseline
 
 
 def get_models(
-    models: str | Iterable[str] | Mapping[str, Any],
+    models: str | Iterable[str] | Mapping[str, Any] | None,
     *,
+    pairs: Pairs,
     landmarks: Any,
     n_landmarks: int | None,
     calibrate: bool,
@@ -30,18 +36,25 @@ def get_models(
     opening: dict[str, Any],
 ) -> dict[str, Model]:
     """Return the models by the name that the report calls them, ready to be fitted."""
-    chosen = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
+    chosen = {"n_landmarks": n_landmarks, "random_state": random_state}
+    if landmarks is not None:
+        chosen["landmarks"] = landmarks
     shared = opening["measure"]
     made: dict[str, Callable[[], Model]] = {
-        name: partial(family.estimator, calibrate=calibrate and family.calibrate, **chosen)
+        name: partial(_build, family, {"calibrate": calibrate and family.calibrate, **chosen})
         for name, family in MODELS.items()
     }
     made |= {
         "svm-clip": lambda: ClippedSVM(shared),
         "knn": lambda: Neighbours(shared),
-        "logistic": lambda: LandmarkLogistic(shared, landmarks, n_landmarks, random_state),
+        "logistic": lambda: LandmarkLogistic(
+            shared, landmarks or "stratified", n_landmarks, random_state
+        ),
+        "features": lambda: _features(pairs, shared, random_state),
     }
     named: dict[str, Any]
+    if models is None:
+        models = [name for name in DEFAULT if name != "features" or feature_kind(pairs)]
     if isinstance(models, Mapping):
         named = dict(models)
     else:
@@ -57,27 +70,54 @@ def get_models(
             if model not in made:
                 raise ValueError(f"no model is called {model!r}; there are {', '.join(AVAILABLE)}")
             model = made[model]()
-        if isinstance(model, LandmarkClassifier):
-            model = clone(model).set_params(**opening)  # all compare alike
+        if _is_ours(model):
+            known = model.get_params(deep=False)
+            shared_by_all = {key: value for key, value in opening.items() if key in known}
+            model = clone(model).set_params(**shared_by_all)  # all compare alike
         elif not isinstance(model, Baseline):
             raise TypeError(
-                f"model {name!r} is a {type(model).__name__}: evaluate takes IKFD, IKQD and PCVM, "
-                f"or one of the names {', '.join(AVAILABLE)}"
+                f"model {name!r} is a {type(model).__name__}: evaluate takes the classifiers "
+                f"of krein, or one of the names {', '.join(AVAILABLE)}"
             )
         found[str(name)] = model
     return found
 
 
+def _build(family: ModelFamily, params: dict[str, Any]) -> Model:
+    """Return the estimator with those of the parameters that it has."""
+    known = signature(family.estimator).parameters
+    return family.estimator(**{key: value for key, value in params.items() if key in known})
+
+
+def _is_ours(model: Any) -> bool:
+    """Whether the model is a classifier that compares objects by a measure."""
+    return (
+        isinstance(model, BaseEstimator)
+        and hasattr(model, "predict_proba")
+        and "measure" in model.get_params(deep=False)
+    )
+
+
+def _features(pairs: Pairs, shared: Any, seed: int) -> Features:
+    kind = feature_kind(pairs)
+    if kind is None:
+        raise ValueError(
+            "the model 'features' needs strings, vectors or series to look at; these objects, or "
+            "given values, have no features: leave it out"
+        )
+    return Features(shared, pairs.objects, kind, seed)
+
+
 def fresh(model: Model) -> Model:
     """Return the model, not fitted."""
-    return clone(model) if isinstance(model, LandmarkClassifier) else deepcopy(model)
+    return deepcopy(model) if isinstance(model, Baseline) else clone(model)
 
 
 def needs_all(model: Model) -> bool:
     """Whether the model looks at all pairs of its training objects."""
     if isinstance(model, Baseline):
         return model.needs_all
-    rule = model.landmarks
+    rule = getattr(model, "landmarks", None)
     return isinstance(rule, All) or (isinstance(rule, str) and rule == "all")
 
 
@@ -85,9 +125,11 @@ def title(model: Model) -> str:
     """Say in some words what the model is."""
     if isinstance(model, Baseline):
         return model.title
-    rule = model.landmarks
+    rule = getattr(model, "landmarks", "its own")
     if isinstance(rule, str):
         how = "every object a landmark" if rule == "all" else f"{rule} landmarks"
     else:
         how = f"landmarks by {rule}" if hasattr(rule, "get_params") else "given landmarks"
-    return f"{type(model).__name__}, {how}" + (", calibrated" if model.calibrate else "")
+    return f"{type(model).__name__}, {how}" + (
+        ", calibrated" if getattr(model, "calibrate", False) else ""
+    )

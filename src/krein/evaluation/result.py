@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import Array, Indices
+from ..core.ranks import Ranks
 from ..core.spectrum import SpectrumEstimate
 from ..reject import augrc
+from .identity import NearCopies
 from .overview import Duplicates, ObjectMap
 from .scores import Reliability, log_losses, reliability
 
@@ -78,6 +80,32 @@ class ModelResult:
         pairs = self.codes * C + self.probabilities.argmax(axis=1)
         return np.bincount(pairs, minlength=C * C).reshape(C, C)
 
+    def by_rank(self, separator: str, above: float) -> list[dict[str, Any]]:
+        """Return the figures of each rank of labels that are paths, from the first to the leaves.
+
+        `answered` is the share of objects whose answer, the deepest rank with a probability of
+        `above`, is this deep or deeper; `answered_right` the share of these that are right here.
+        """
+        ranks = Ranks.of([str(name) for name in self.classes.tolist()], separator)
+        depth = ranks.deepest(self.probabilities, above)[2]
+        found = []
+        for rank in range(len(ranks)):
+            P = ranks.probabilities(self.probabilities, rank)
+            codes = ranks.parents[rank][self.codes]
+            right, answered = P.argmax(axis=1) == codes, depth > rank
+            found.append(
+                {
+                    "rank": rank + 1,
+                    "nodes": len(ranks.nodes[rank]),
+                    "accuracy": float(right.mean()),
+                    "log_loss": float(log_losses(P, codes).mean()),
+                    "calibration_error": reliability(P, codes).error,
+                    "answered": float(answered.mean()),
+                    "answered_right": float(right[answered].mean()) if answered.any() else None,
+                }
+            )
+        return found
+
     def _by_fold(self, values: NDArray[Any]) -> Array:
         sizes = np.bincount(self.folds)
         return np.bincount(self.folds, weights=values) / sizes
@@ -140,6 +168,12 @@ class Evaluation:
     map: ObjectMap
     settings: dict[str, Any]
     """Measure, folds, seed, landmarks and versions: what is needed to repeat it."""
+    groups: Indices | None = None
+    """The group of each object, all of which is in one fold; None without groups."""
+    ranks: tuple[str, float] | None = None
+    """The sign between the ranks of a label and the probability an answer needs, where asked."""
+    near_copies: NearCopies | None = None
+    """How many objects have a near copy in another fold; None where the measure cannot tell."""
 
     @property
     def best(self) -> ModelResult:
@@ -158,6 +192,9 @@ class Evaluation:
             "folds": int(self.folds.max()) + 1,
             "best": self.best.name,
             "models": {name: model.summary() for name, model in self.models.items()},
+            "ranks": None
+            if self.ranks is None
+            else {name: model.by_rank(*self.ranks) for name, model in self.models.items()},
             "pairs": {
                 "compared": self.pairs.compared,
                 "reused": self.pairs.reused,
@@ -180,6 +217,14 @@ class Evaluation:
                 "objects": sum(len(group) for group in self.duplicates.groups),
                 "groups": len(self.duplicates.groups),
                 "conflicting": self.duplicates.conflicting,
+            },
+            "groups": None if self.groups is None else int(self.groups.max()) + 1,
+            "near_copies": None
+            if self.near_copies is None
+            else {
+                "share": self.near_copies.share,
+                "looked_at": self.near_copies.looked_at,
+                "threshold": self.near_copies.threshold,
             },
             "settings": dict(self.settings),
         }

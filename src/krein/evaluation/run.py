@@ -15,25 +15,34 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
+from ..core.ranks import Ranks
 from ..measures import get_measure
 from ..version import __version__
+from .identity import NearCopies, near_copies
 from .models import Model, fresh, get_models, needs_all, title
 from .overview import duplicates, object_map, spectrum
 from .result import Evaluation, ModelResult, PairCount
+from .split import find_groups, split_folds
 from .store import PairStore, Shared
+
+WARNED = 0.01
+"""Share of objects with near copies in other folds from which on there is a warning."""
 
 
 def evaluate(
     X: Any,
     y: Any,
-    models: str | Iterable[str] | Mapping[str, Any] = ("ikfd", "pcvm"),
+    models: str | Iterable[str] | Mapping[str, Any] | None = None,
     *,
     measure: Any = "elm",
     measure_params: dict[str, Any] | None = None,
-    landmarks: Any = "meb",
+    landmarks: Any = None,
     n_landmarks: int | None = None,
     calibrate: bool = True,
     folds: int = 10,
+    groups: Any = None,
+    label_ranks: str | None = None,
+    rank_above: float = 0.9,
     names: Sequence[Any] | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -52,15 +61,31 @@ def evaluate(
     X : sequence of N objects, or an N×N matrix of values
     y : array of N labels
     models : names, or a dict of names and estimators
-        "ikfd", "ikqd", "pcvm"; "svm-clip" (SVM on the clipped matrix, C by inner folds), "knn"
-        (k by leave-one-out), "logistic" (on the values to the same kind of landmarks). Or IKFD,
-        IKQD and PCVM as you set them up, by names of your own; their measure is the one here.
+        Those of the library: "auto" (`KreinClassifier`), "ikfd", "ikqd", "pcvm". For comparison:
+        "svm-clip" (SVM on the clipped matrix, C by inner folds), "knn" (k by leave-one-out),
+        "logistic" (on the values to the same kind of landmarks), and "features", which compares
+        nothing: character n-grams with logistic regression for strings, gradient boosting for
+        vectors and images, random convolutions with logistic regression for series. Or
+        classifiers as you set them up, by
+        names of your own; their measure is the one here. By default "auto", "knn" and, where the
+        objects have any, "features".
     measure, measure_params, n_jobs, cache, symmetrize, verbose : as for `IKFD`
-    landmarks, n_landmarks : as for `IKFD`, for models given by name
+    landmarks, n_landmarks : as for `IKFD`, for models given by name; by default what each takes
     calibrate : bool, default=True
         Whether "ikfd" and "ikqd" fit a temperature.
     folds : int, default=10
         Stratified, shuffled by `random_state`.
+    groups : array of N groups, or "identity:T", optional
+        Objects of one group are held out together, so that no relative of a test object is learned
+        from. "identity:0.4" finds the groups by the measure, at linear cost: the members of a group
+        have an identity of 0.4 or more with its first. Identity is s(x, y)/√(s(x, x)·s(y, y)) for
+        similarities and 1 − d(x, y)/(median of d) for dissimilarities. Without groups there is a
+        warning where near copies (identity 0.9 or more) lie in different folds.
+    label_ranks : str, optional
+        The sign that joins the ranks of labels that are paths, as ";" in "Bacteria;Firmicutes". The
+        figures are told for each rank too; the probability of a parent is the sum of its children.
+    rank_above : float, default=0.9
+        An answer is the deepest rank of that probability.
     names : sequence of N names, optional
         What reports call the objects; by default "row 0", "row 1", …
     random_state : int, default=0
@@ -72,7 +97,8 @@ def evaluate(
     Examples
     --------
     >>> from krein.evaluation import evaluate
-    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"] * 4
+    >>> stems = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> words = [stem + end for end in ("", "s", "ly", "ing") for stem in stems]
     >>> found = evaluate(words, ["en", "en", "en", "de", "de", "de"] * 4, ["ikfd", "knn"],
     ...                  measure="levenshtein", folds=4)
     >>> found.models["knn"].fold_accuracy.mean().item()
@@ -93,6 +119,7 @@ def evaluate(
     shared = Shared(store)
     chosen = get_models(
         models,
+        pairs=pairs,
         landmarks=landmarks,
         n_landmarks=n_landmarks,
         calibrate=calibrate,
@@ -101,8 +128,11 @@ def evaluate(
     )
     labels = check_labels(np.asarray(y), n)
     classes, codes = np.unique(labels, return_inverse=True)
+    if label_ranks is not None:
+        Ranks.of([str(name) for name in classes.tolist()], label_ranks)  # before the work
     called = _names(names, n)
-    split = _split(classes, codes, folds, random_state)
+    grouped = find_groups(groups, pairs, codes, random_state)
+    split = split_folds(classes, codes, folds, random_state, grouped)
     everyone = np.arange(n)
     among_all = Pairs(shared, everyone, n_jobs=pairs.workers, verbose=verbose)
     everything = store.given or any(needs_all(model) for model in chosen.values())
@@ -121,6 +151,8 @@ def evaluate(
     found = spectrum(among_all, everything, random_state)
     whose, chosen_landmarks = _map_landmarks(ranked, n, random_state)
     mapped = object_map(among_all, chosen_landmarks, ~ranked[0].right, random_state, whose)
+    copies = near_copies(pairs, among_all, split, chosen_landmarks, everything, random_state)
+    _warn_of_copies(copies)
     compared = 0 if store.given else store.compared
     return Evaluation(
         names=called,
@@ -132,12 +164,16 @@ def evaluate(
         spectrum=found,
         duplicates=duplicates(pairs.objects, codes),
         map=mapped,
+        groups=grouped,
+        ranks=None if label_ranks is None else (label_ranks, rank_above),
+        near_copies=copies,
         settings={
             "measure": _measure_name(measure, measure_params),
             "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
             "landmarks": str(landmarks),
             "n_landmarks": n_landmarks,
             "folds": folds,
+            "groups": groups if isinstance(groups, str) or groups is None else "given",
             "random_state": random_state,
             "symmetrize": symmetrize,
             "versions": _versions(),
@@ -160,7 +196,7 @@ def _cross_validate(
     verbose: int,
 ) -> dict[str, Any]:
     P: Array = np.full((len(labels), n_classes), np.nan)
-    fitted, landmarks, curve = [], [], None
+    fitted, landmarks, per_prediction, curve = [], [], [], None
     seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}  # compare: pairs first, then seconds
     for fold in range(int(split.max()) + 1):
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
@@ -173,7 +209,9 @@ def _cross_validate(
         seconds["predict"] += max(time.perf_counter() - middle - (_seconds(store) - between), 0.0)
         fitted.append(one.kernel_evaluations_)
         landmarks.append(train[one.landmarks_])
-        seconds["compare"] += one.kernel_evaluations_ + len(test) * len(one.landmarks_)
+        # a model that looks again where it is unsure says what a prediction cost on average
+        per_prediction.append(float(getattr(one, "comparisons_", len(one.landmarks_))))
+        seconds["compare"] += one.kernel_evaluations_ + len(test) * per_prediction[-1]
         if fold == 0 and hasattr(one, "selection_"):
             curve = one.selection_.details.get("curve")
     if verbose:
@@ -182,40 +220,23 @@ def _cross_validate(
     return {
         "probabilities": P,
         "evaluations": round(float(np.mean(fitted))),
-        "comparisons": float(np.mean([len(part) for part in landmarks])),
+        "comparisons": float(np.mean(per_prediction)),
         "seconds": seconds,
         "landmarks": landmarks,
         "curve": curve,
     }
 
 
-def _split(classes: NDArray[Any], codes: Indices, folds: int, seed: int) -> Indices:
-    """Return the fold of each object; every class is in every training set."""
-    from sklearn.model_selection import StratifiedKFold
-
-    counts = np.bincount(codes)
-    if len(counts) < 2:
-        raise ValueError(f"two classes or more are needed; y holds one: {classes.tolist()[0]!r}")
-    if counts.min() < 2:
-        alone = classes.tolist()[counts.argmin()]
-        row = int(np.flatnonzero(codes == counts.argmin())[0])
-        raise ValueError(
-            f"class {alone!r} has one object (row {row}): it cannot be learned from and tested on; "
-            "leave it out, or join the class to another"
-        )
-    if not 2 <= folds <= counts.max():
-        raise ValueError(
-            f"folds={folds}: it must be 2 or more, and at most the size of the largest class, "
-            f"{counts.max()}"
-        )
-    split = np.empty(len(codes), dtype=np.intp)
-    with warnings.catch_warnings():
-        # a class smaller than the number of folds is missing from some tests, from no training
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        cut = StratifiedKFold(folds, shuffle=True, random_state=seed)
-        for fold, (_, test) in enumerate(cut.split(codes, codes)):
-            split[test] = fold
-    return split
+def _warn_of_copies(copies: NearCopies | None) -> None:
+    if copies is None or copies.share < WARNED:
+        return
+    warnings.warn(
+        f"{100 * copies.share:.0f} % of the objects have a near copy (identity {copies.threshold} "
+        "or more) in another fold, so new objects may be labelled worse than these figures say; "
+        f"keep copies together with groups='identity:{copies.threshold}' (--groups identity:"
+        f"{copies.threshold}) or groups of your own",
+        stacklevel=3,
+    )
 
 
 def _names(names: Sequence[Any] | None, n: int) -> list[str]:
@@ -232,7 +253,7 @@ def _map_landmarks(ranked: list[ModelResult], n: int, seed: int) -> tuple[str | 
     Their columns are there already. Where every model looks at all objects, a random sample.
     """
     for model in ranked:
-        if len(model.landmarks[0]) < n // 2:
+        if 0 < len(model.landmarks[0]) < n // 2:
             return model.name, model.landmarks[0]
     return None, np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from ..compare.temporary import remove_stale, temporary_path
+
+PREFIX, SUFFIX = ".krein-", ".part"
+"""What the name of a file begins and ends with while it is written."""
 
 
 @contextmanager
@@ -16,27 +20,26 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Give a file to write to, under a temporary name beside `path`; synced and renamed at the end.
 
     Where what is done inside fails, or the process is killed, a file of the name stays as it was.
-    Of a link, the file it leads to is written. A pipe or a device is no file that could be
-    replaced: it is written to as it is.
+    What an earlier process left there when it was killed is removed first. Of a link, the file it
+    leads to is written. A pipe or a device is no file that could be replaced: it is written to as
+    it is.
     """
     if is_stream(path):
         with open(path, "wb") as file:
             yield file
         return
     target = Path(os.path.realpath(path))
+    remove_stale(target.parent, PREFIX, SUFFIX)
     # not the name itself, which may be as long as names can be
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".krein-", suffix=".part")
+    temporary = temporary_path(target.parent, PREFIX, SUFFIX)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes a file for the owner alone
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from .errors import DataError
+from .limits import record_limit, text_limit, too_large
 
 STDIN = "-"
 BOM = b"\xef\xbb\xbf"
@@ -69,11 +70,25 @@ def _standard_input() -> IO[bytes]:
     global _stdin
     if sys.stdin is None or sys.stdin.buffer.closed:
         raise DataError("standard input is closed; name a file")
-    raw: Any = sys.stdin.buffer
-    if _stdin is None or _stdin[0] is not raw:
-        # a pipe may give its first bytes one by one: wait for as many as tell a compression
-        _stdin = (raw, _unpacked(_put_back(raw.read(6), raw), STDIN))
+    stream: Any = sys.stdin.buffer
+    if _stdin is None or _stdin[0] is not stream:
+        # unbuffered: a thread that waits for more holds no lock that the end of Python asks for
+        raw = getattr(stream, "raw", stream)
+        _stdin = (stream, _unpacked(_put_back(_magic_bytes(raw), raw), STDIN))
     return _stdin[1]
+
+
+def _magic_bytes(raw: Any) -> bytes:
+    """Return the first bytes of a pipe, which may come one by one: as many as tell a compression.
+
+    Bytes that begin no compression are not followed by further ones: these may be long in coming.
+    """
+    start = b""
+    while any(magic.startswith(start) and magic != start for magic in _MAGIC):
+        if not (part := raw.read(1)):
+            break
+        start += part
+    return start
 
 
 def beginning(path: str) -> bytes:
@@ -108,10 +123,15 @@ class _PutBack(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        part = self.start[: len(buffer)] or self.rest.read1(len(buffer))
+        part = self.start[: len(buffer)] or self._more(len(buffer))
         self.start = self.start[len(part) :]
         buffer[: len(part)] = part
         return len(part)
+
+    def _more(self, size: int) -> bytes:
+        read = getattr(self.rest, "read1", None) or self.rest.read  # a raw file reads once anyway
+        part: bytes = read(size)
+        return part
 
 
 def damaged(path: str, error: Exception, line: int | None = None) -> DataError:
@@ -141,12 +161,27 @@ def _unpacked(raw: Any, path: str) -> Any:
     return raw
 
 
-def read_lines(path: str) -> Iterator[str]:
-    """Yield the lines of a text, each with its end, decoded one by one: the second is line 2."""
-    line = 0
+def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
+    """Yield the lines of a text, each with its end, decoded one by one: the second is line 2.
+
+    A line is refused before more than `max_size` bytes of it are in memory, and a packed file
+    where it unpacks to more than its size can account for.
+    """
+    line, limit = 0, record_limit(max_size)
     try:
         with open_bytes(path) as file:
-            for line, text in enumerate(file, 1):
+            packed = isinstance(file, gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File)
+            left = text_limit(path, max_size) if packed and path != STDIN else None
+            while text := file.readline(limit + 1):
+                line += 1
+                if len(text) > limit:
+                    raise too_large(f"{shown(path)}, line {line}", None, limit)
+                if left is not None:
+                    left -= len(text)
+                    if left < 0:
+                        raise too_large(
+                            f"{shown(path)}, unpacked", None, text_limit(path, max_size)
+                        )
                 if line == 1:
                     text = _without_mark(text, path)
                 try:

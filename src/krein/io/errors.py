@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 
+def quoted(text: str, longest: int = 40) -> str:
+    """Return the beginning of text out of a file, in quotes, so that it fits into a message.
+
+    >>> quoted("a" * 100, 10)
+    "'aaaaaaaaaa…'"
+    """
+    return repr(text if len(text) <= longest else text[:longest] + "…")
+
+
 class DataError(ValueError):
     """Data that cannot be used: the message names the file, the line and the object.
 

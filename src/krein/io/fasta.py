@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .compression import read_lines, shown
-from .errors import DataError
+from .errors import DataError, quoted
 from .labels import Labels
+from .limits import record_limit, too_large
 from .source import Record, RecordSource
 
 
 class Fasta(RecordSource):
     """Sequences of a FASTA file: headers after `>`, lines of letters, comments after `;` or `#`."""
 
-    def __init__(self, path: str, labels: Labels) -> None:
-        super().__init__(path, "sequences", labels)
+    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
+        super().__init__(path, "sequences", labels, max_size)
 
     @property
     def understood(self) -> str:
@@ -23,13 +24,14 @@ class Fasta(RecordSource):
 
     def records(self) -> Iterator[Record]:
         """Yield the sequences with the line of their header."""
-        header, line, parts = None, 0, list[str]()
-        for number, text in enumerate(read_lines(self.path), 1):
+        header, line, parts, size = None, 0, list[str](), 0
+        limit = record_limit(self.max_size)
+        for number, text in enumerate(read_lines(self.path, self.max_size), 1):
             text = text.strip()
             if text.startswith(">"):
                 if header is not None:
                     yield self._record(header, line, parts)
-                header, line, parts = text[1:].strip(), number, []
+                header, line, parts, size = text[1:].strip(), number, [], 0
             elif not text or text[0] in ";#":
                 continue
             elif header is None:
@@ -38,6 +40,12 @@ class Fasta(RecordSource):
                     f"{text[:20]!r}"
                 )
             else:
+                size += len(text)
+                if size > limit:
+                    name = _name(header, self.path, line)
+                    raise too_large(
+                        f"{self.shown}, line {line}, sequence {quoted(name)}", None, limit
+                    )
                 parts.append(text)
         if header is not None:
             yield self._record(header, line, parts)
@@ -47,15 +55,15 @@ class Fasta(RecordSource):
         # blanks within a line group letters, as in GenBank's manner
         sequence = "".join("".join(parts).split())
         if not sequence:
-            raise DataError(f"{self.shown}, line {line}, sequence {name!r}: holds no letters")
+            raise DataError(f"{self.shown}, line {line}, sequence {quoted(name)}: holds no letters")
         return Record(name, sequence, None, line, header)
 
 
 class Fastq(RecordSource):
     """Sequences of a FASTQ file, four lines each; the qualities are not used."""
 
-    def __init__(self, path: str, labels: Labels) -> None:
-        super().__init__(path, "sequences", labels)
+    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
+        super().__init__(path, "sequences", labels, max_size)
 
     @property
     def understood(self) -> str:
@@ -64,7 +72,7 @@ class Fastq(RecordSource):
 
     def records(self) -> Iterator[Record]:
         """Yield the sequences with the line of their header."""
-        lines = enumerate(read_lines(self.path), 1)
+        lines = enumerate(read_lines(self.path, self.max_size), 1)
         for number, text in lines:
             header = text.strip()
             if not header:
@@ -75,7 +83,7 @@ class Fastq(RecordSource):
                     f"{header[:20]!r}"
                 )
             name = _name(header[1:], self.path, number)
-            where = f"{self.shown}, line {number}, sequence {name!r}"
+            where = f"{self.shown}, line {number}, sequence {quoted(name)}"
             rest = [part.strip() for _, part in (next(lines, (0, "")) for _ in range(3))]
             sequence, plus, quality = rest
             if not sequence:

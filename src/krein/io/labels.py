@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 
 from .compression import bare_name
-from .errors import DataError
+from .errors import DataError, quoted
+from .identifiers import FORMS
+from .npy import check_characters
+
+TableRow = tuple[int, list[str]]  # its line in the file, its cells
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """How a column of labels is usually called."""
@@ -67,26 +71,105 @@ class PatternLabels(Labels):
             if match is None:
                 raise DataError(
                     f"{part.where(i)}: the label pattern {self.pattern.pattern!r} does not match "
-                    f"{header or name!r}"
+                    f"{quoted(header or name)}"
                 )
             found.append(_nonempty(match[1], part.where(i)))
         return found
 
 
+@dataclass(frozen=True)
+class _NameColumn:
+    """A column of a table as names, in one of their forms."""
+
+    at: int
+    form: Callable[[str], str]
+    rows: dict[str, int]  # the first row of each name
+
+    def matches(self, names: Sequence[str]) -> int:
+        """Return how many of the names, from the first on, are there."""
+        missing = (i for i, name in enumerate(names) if self.form(name) not in self.rows)
+        return next(missing, len(names))
+
+
 class NamedLabels(Labels):
-    """Labels by the names of the objects, out of a table."""
+    """Labels by the names of the objects, out of a table.
+
+    The names may stand in any column but that of the labels, and either side may hold a part of
+    the other's identifiers: of all columns and forms (`identifiers.FORMS`), the first that matches
+    every object is taken. Objects come by chunk; what did not match one is not tried again.
+    """
 
     given = True
 
-    def __init__(self, path: str, table: dict[str, str]) -> None:
-        self.path, self.table = path, table
+    def __init__(self, path: str, rows: list[TableRow], column: int | None) -> None:
+        self.path, self.rows, self.column = path, rows, column
+        places = [i for i in range(len(rows[0][1])) if i != column]
+        self._left = [self._named(at, form) for at in places for form in FORMS]
+        self._checked: _NameColumn | None = None
+        if len(places) == 1:
+            self._check(self._left[0])
 
     def of(self, part: Unlabelled) -> list[str]:
         """Return the label of each name."""
-        for i, name in enumerate(part.names):
-            if name not in self.table:
-                raise DataError(f"{part.where(i)}: has no label in {self.path}")
-        return [self.table[name] for name in part.names]
+        n = len(part.names)
+        left = [names for names in self._left if names.matches(part.names) == n]
+        if not left:
+            raise self._unmatched(part)
+        if self.column is None:
+            self.column = self._column_beside({names.at for names in left})
+        chosen = left[0]
+        if chosen is not self._checked:
+            self._check(chosen)
+        self._left = left
+        return [
+            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], part.where(i))
+            for i, name in enumerate(part.names)
+        ]
+
+    def _named(self, at: int, form: Callable[[str], str]) -> _NameColumn:
+        rows: dict[str, int] = {}
+        for i, (_, row) in enumerate(self.rows):
+            rows.setdefault(form(row[at]), i)
+        return _NameColumn(at, form, rows)
+
+    def _check(self, names: _NameColumn) -> None:
+        """Raise where a name has two labels, or none."""
+        assert self.column is not None
+        for line, row in self.rows:
+            name, label = row[names.at], row[self.column]
+            first = self.rows[names.rows[names.form(name)]][1]
+            if first[self.column] != label:
+                same = "" if first[names.at] == name else f", as {quoted(first[names.at])}"
+                raise DataError(
+                    f"{self.path}, line {line}: {quoted(name)} has the label "
+                    f"{quoted(first[self.column])} already{same}"
+                )
+            if not label:
+                raise DataError(f"{self.path}, line {line}: {quoted(name)} has no label")
+        self._checked = names
+
+    def _column_beside(self, names: set[int]) -> int:
+        """Return the only column that does not hold names."""
+        others = [i for i in range(len(self.rows[0][1])) if i not in names]
+        if len(others) != 1:
+            raise _which_column(self.path, self.rows[0][1])
+        return others[0]
+
+    def _unmatched(self, part: Unlabelled) -> DataError:
+        """Return the error that shows both sides: names of objects, and names of the table."""
+        best = max(self._left, key=lambda names: names.matches(part.names))
+        i = best.matches(part.names)
+        there = [row[best.at] for _, row in self.rows[:3]]
+        more = ", …" if len(self.rows) > 3 else ""
+        return DataError(
+            f"{part.where(i)}: has no label in {self.path}, where the names are "
+            f"{', '.join(map(quoted, there))}{more} (looked for {_forms(part.names[i])})"
+        )
+
+
+def _forms(name: str) -> str:
+    """Return what a name is looked for by, in words."""
+    return " or ".join(quoted(form) for form in dict.fromkeys(form(name) for form in FORMS))
 
 
 class OrderedLabels(Labels):
@@ -116,14 +199,14 @@ class OrderedLabels(Labels):
             )
 
 
-def find_labels(labels: str | None, pattern: str | None) -> Labels:
+def find_labels(labels: str | None, pattern: str | None, max_size: int | None = None) -> Labels:
     """Return where labels come from: a file, a pattern, or the records themselves."""
     if labels is not None and pattern is not None:
         raise ValueError("labels come from a column or a file, or from a pattern: give one of them")
     if pattern is not None:
         return PatternLabels(pattern)
     if labels is not None:
-        return read_labels(labels)
+        return read_labels(labels, max_size)
     return Labels()
 
 
@@ -132,7 +215,7 @@ def is_label_file(labels: str) -> bool:
     return os.path.isfile(labels) or os.path.isfile(labels.rpartition(":")[0])
 
 
-def read_labels(path: str) -> Labels:
+def read_labels(path: str, max_size: int | None = None) -> Labels:
     """Read a file of labels; all of it is held in memory."""
     column: str | None = None
     if not os.path.isfile(path) and os.path.isfile(path.rpartition(":")[0]):
@@ -145,13 +228,13 @@ def read_labels(path: str) -> Labels:
     if bare_name(path).endswith(".npy"):
         from .matrix import load_npy
 
-        found = as_labels(load_npy(path), path)
+        found = as_labels(load_npy(path, max_size), path)
         for i, label in enumerate(found):
             _nonempty(label, f"{path}, object {i}")
         return OrderedLabels(path, found)
     from .table import read_rows
 
-    rows = list(read_rows(path, None, empty=True))
+    rows = list(read_rows(path, None, empty=True, max_size=max_size))
     while rows and not "".join(rows[-1][1]).strip():
         del rows[-1]  # empty lines at the end stand for nobody
     if not rows:
@@ -159,19 +242,14 @@ def read_labels(path: str) -> Labels:
     width = max(len(rows[0][1]), 1)
     if width == 1 and column is None:
         return OrderedLabels(path, [_only_cell(path, line, row) for line, row in rows])
-    at = _column(path, rows[0][1], column)
-    table: dict[str, str] = {}
+    table: list[TableRow] = []
     for line, row in rows:
         if not row:
             continue  # names tell who has which label
         if len(row) != width:
             raise DataError(f"{path}, line {line}: {len(row)} fields where line 1 has {width}")
-        name, label = row[0].strip(), row[at].strip()
-        if table.setdefault(name, label) != label:
-            raise DataError(f"{path}, line {line}: {name!r} has the label {table[name]!r} already")
-        if not label:
-            raise DataError(f"{path}, line {line}: {name!r} has no label")
-    return NamedLabels(path, table)
+        table.append((line, [cell.strip() for cell in row]))
+    return NamedLabels(path, table, _column(path, rows[0][1], column))
 
 
 def _only_cell(path: str, line: int, row: list[str]) -> str:
@@ -184,8 +262,8 @@ def _only_cell(path: str, line: int, row: list[str]) -> str:
     return row[0].strip()
 
 
-def _column(path: str, heading: Sequence[str], column: str | None) -> int:
-    """Return the place of the labels among the columns; the names stand in the first."""
+def _column(path: str, heading: Sequence[str], column: str | None) -> int | None:
+    """Return the place of the labels among the columns; None where the names will tell."""
     called = [cell.strip() for cell in heading]
     if column is not None:
         if column in called:
@@ -194,17 +272,22 @@ def _column(path: str, heading: Sequence[str], column: str | None) -> int:
     if len(called) == 2:
         return 1
     usual = [i for i, cell in enumerate(called) if cell.lower() in USUAL_LABELS]
-    if len(usual) != 1:
-        raise DataError(
-            f"{path}: which column holds the labels? There are {', '.join(called)}; "
-            f"write {path}:COLUMN"
-        )
-    return usual[0]
+    if len(usual) > 1:
+        raise _which_column(path, called)
+    return usual[0] if usual else None
+
+
+def _which_column(path: str, heading: Sequence[str]) -> DataError:
+    return DataError(
+        f"{path}: which column holds the labels? There are {', '.join(heading)}; "
+        f"write {path}:COLUMN"
+    )
 
 
 def as_labels(array: Any, what: str) -> list[str]:
     """Return an array of labels as strings; whole numbers without a point."""
     array = np.squeeze(np.asarray(array))
+    check_characters(array, what)
     if array.ndim != 1:
         raise DataError(f"{what}: labels are a list; got an array of shape {array.shape}")
     if array.dtype.kind == "f":

@@ -13,8 +13,8 @@ from .source import Record, RecordSource
 class LineFile(RecordSource):
     """Strings, one on each line; an empty line is refused, for it is hardly meant."""
 
-    def __init__(self, path: str, labels: Labels) -> None:
-        super().__init__(path, "strings", labels)
+    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
+        super().__init__(path, "strings", labels, max_size)
 
     @property
     def understood(self) -> str:
@@ -23,7 +23,7 @@ class LineFile(RecordSource):
 
     def records(self) -> Iterator[Record]:
         """Yield the lines, without their ends."""
-        for number, text in enumerate(read_lines(self.path), 1):
+        for number, text in enumerate(read_lines(self.path, self.max_size), 1):
             string = text.rstrip("\r\n")
             if not string.strip():
                 raise DataError(f"{self.shown}, line {number}: is empty")

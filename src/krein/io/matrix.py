@@ -8,11 +8,16 @@ file is unpickled.
 from __future__ import annotations
 
 import io
+import lzma
+import math
+import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import IO, Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +26,9 @@ from .compression import STDIN, bare_name, open_bytes, shown
 from .errors import DataError
 from .labels import USUAL_LABELS, Labels, Unlabelled, as_labels, find_labels, is_label_file
 from .layout import USUAL_NAMES
+from .limits import array_limit, too_large
+from .mat import MatFormatError, explained, open_mat
+from .npy import ArrayFormatError, check_characters, read_header, read_values
 from .source import NOUNS, Chunk, Kind, Source, whole
 
 
@@ -108,6 +116,7 @@ def open_arrays(
     labels: str | None,
     names: str | None,
     label_pattern: str | None,
+    max_size: int | None = None,
 ) -> ArraySource:
     """Open a `.npy`, `.npz` or `.mat` file."""
     if path == STDIN:
@@ -117,33 +126,36 @@ def open_arrays(
             raise ValueError(
                 f"{path} holds one array without a name: leave objects= and names= out"
             )
-        array = load_npy(path)
+        array = load_npy(path, max_size)
         kind = _kind(array, meant, path)
-        return ArraySource(path, kind, array, find_labels(labels, label_pattern))
-    arrays = _load_npz(path) if written == "npz" else _load_mat(path)
-    key = _pick(arrays, objects, meant, path)
-    array = arrays[key]
-    kind = _kind(array, meant, f"{path}, array {key!r}")
-    n, own, called = len(array), None, None
-    if labels is not None and labels not in arrays and not is_label_file(labels):
-        raise DataError(f"{path}: no array is called {labels!r}; there are {_listed(arrays)}")
-    if labels is None or labels in arrays:
-        lists = {k: v for k, v in arrays.items() if k != key and _is_list(v, n)}
-        own_key = labels if labels is not None else _usual(lists, (*USUAL_LABELS, "y"))
-        if own_key is not None and not (labels is None and label_pattern is not None):
-            own = as_labels(arrays[own_key], f"{path}, array {own_key!r}")
-            _same_length(own, n, path, own_key, key)
-        name_key = names if names is not None else _usual(lists, USUAL_NAMES)
-        if name_key is not None:
-            if name_key not in arrays:
-                raise DataError(f"{path}: no array is called {name_key!r}; {_listed(arrays)}")
-            called = as_labels(arrays[name_key], f"{path}, array {name_key!r}")
-            _same_length(called, n, path, name_key, key)
-    beside = labels if labels is not None and labels not in arrays else None
-    return ArraySource(path, kind, array, find_labels(beside, label_pattern), own, called, key)
+        return ArraySource(path, kind, array, find_labels(labels, label_pattern, max_size))
+    beside = labels
+    with _members(path, written, max_size) as arrays:
+        key = _pick(arrays, objects, meant, path)
+        about = arrays[key]
+        kind = _kind(about, meant, f"{path}, array {key!r}")
+        n, own, called = about.shape[0], None, None
+        if labels is not None and labels not in arrays and not is_label_file(labels):
+            raise DataError(f"{path}: no array is called {labels!r}; there are {_listed(arrays)}")
+        if labels is None or labels in arrays:
+            beside = None
+            lists = {k: v for k, v in arrays.items() if k != key and _is_list(v, n)}
+            own_key = labels if labels is not None else _usual(lists, (*USUAL_LABELS, "y"))
+            if own_key is not None and not (labels is None and label_pattern is not None):
+                own = as_labels(arrays[own_key].read(), f"{path}, array {own_key!r}")
+                _same_length(own, n, path, own_key, key)
+            name_key = names if names is not None else _usual(lists, USUAL_NAMES)
+            if name_key is not None:
+                if name_key not in arrays:
+                    raise DataError(f"{path}: no array is called {name_key!r}; {_listed(arrays)}")
+                called = as_labels(arrays[name_key].read(), f"{path}, array {name_key!r}")
+                _same_length(called, n, path, name_key, key)
+        array = about.read()
+    found = find_labels(beside, label_pattern, max_size)
+    return ArraySource(path, kind, array, found, own, called, key)
 
 
-def _kind(array: NDArray[Any], meant: str | None, what: str) -> Kind:
+def _kind(array: Any, meant: str | None, what: str) -> Kind:
     if array.dtype.kind not in "biuf":
         raise DataError(f"{what}: holds {array.dtype}, not real numbers")
     if array.ndim not in (2, 3) or array.shape[0] == 0 or array.size == 0:
@@ -159,97 +171,123 @@ def _kind(array: NDArray[Any], meant: str | None, what: str) -> Kind:
     return "matrix" if array.shape[0] == array.shape[1] else "vectors"
 
 
-def load_npy(path: str) -> NDArray[Any]:
+def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
     """Return the array of an `.npy` file, mapped unless it is packed."""
+    packed = path.lower() != bare_name(path)
     try:
-        if path.lower() != bare_name(path):
-            with open_bytes(path) as file:
-                found = np.load(io.BytesIO(file.read()), allow_pickle=False)
-        else:
-            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        with open_bytes(path) if packed else open(path, "rb") as file:
+            header = read_header(file)
+            if packed:
+                limit = array_limit(path, max_size)
+                if header.nbytes > limit:
+                    raise too_large(path, header.nbytes, limit)
+                found = read_values(file, header)
+                check_characters(found, path)
+                return found
+        if header.nbytes == 0:
+            return np.empty(header.shape, header.dtype)
+        if header.length + header.nbytes > os.path.getsize(path):
+            raise ArrayFormatError(f"it ends before {header.nbytes:,} bytes of values; was it cut?")
+        order: Literal["F", "C"] = "F" if header.fortran else "C"
+        return np.memmap(path, header.dtype, "r", header.length, header.shape, order)
+    except (ArrayFormatError, OverflowError) as error:
+        raise _unreadable(path, "npy", error) from error
+
+
+@dataclass(frozen=True)
+class _Member:
+    """An array of an archive: what is known of it, and how its values are read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
+    read: Callable[[], NDArray[Any]]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+_Members = Mapping[str, Any]
+"""Arrays that are described, and read one by one: `_Member` or `MatArray`."""
+
+
+@contextmanager
+def _members(path: str, written: str, max_size: int | None) -> Iterator[_Members]:
+    """Give the arrays of a file by name, none of them read yet."""
+    try:
+        with _sought(path, max_size) as file:
+            limit = array_limit(path, max_size)
+            if written == "mat":
+                yield open_mat(file, limit)
+                return
+            if not zipfile.is_zipfile(file):
+                raise ArrayFormatError("it does not begin as such a file does")
+            with zipfile.ZipFile(file) as archive:
+                yield _npz_members(archive, limit, path)
     except DataError:
         raise
-    except (ValueError, EOFError, OSError) as error:
-        raise _unreadable(path, "npy", error) from error
-    if not isinstance(found, np.ndarray):
-        raise DataError(f"{path}: is an archive of arrays; rename it to .npz")
-    return found
+    except MatFormatError as error:
+        raise explained(path, error) from error
+    # zipfile and zlib each raise their own: encrypted, packed otherwise, damaged
+    except (
+        ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError,
+        NotImplementedError, KeyError, OverflowError,
+    ) as error:  # fmt: skip
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # the file cannot be opened; a damaged one may ask to seek before its beginning
+        raise _unreadable(path, written, error) from error
 
 
-def _unpacked(path: str) -> IO[bytes]:
+def _sought(path: str, max_size: int | None) -> IO[bytes]:
     """Return a file to seek in; one that is packed once more, in memory."""
     if path.lower() == bare_name(path):
         return open(path, "rb")
+    limit = array_limit(path, max_size)
     with open_bytes(path) as file:
-        return io.BytesIO(file.read())
+        contents = file.read(limit + 1)
+    if len(contents) > limit:
+        raise too_large(f"{path}, unpacked", None, limit)
+    return io.BytesIO(contents)
 
 
-def _load_npz(path: str) -> dict[str, NDArray[Any]]:
-    arrays: dict[str, NDArray[Any]] = {}
-    try:
-        with _unpacked(path) as file, np.load(file, allow_pickle=False) as archive:
-            for key in archive.files:
-                try:
-                    found = archive[key]
-                except ValueError as error:
-                    if "pickle" not in str(error):
-                        raise
-                    continue
-                if isinstance(found, np.ndarray):  # else a member that is no .npy
-                    arrays[key] = found
-    except DataError:
-        raise
-    # zipfile, zlib and NumPy each raise their own: encrypted, packed otherwise, damaged
-    except (
-        ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError,
-        RuntimeError,
-    ) as error:  # fmt: skip
-        raise _unreadable(path, "npz", error) from error
-    return arrays
+def _npz_members(archive: zipfile.ZipFile, limit: int, path: str) -> dict[str, _Member]:
+    """Return the arrays that can be read without running code."""
+    found = {}
+    for info in archive.infolist():
+        with archive.open(info) as file:
+            try:
+                header = read_header(file)
+            except ArrayFormatError:
+                continue  # a member that is not an array, or pickled objects
+        read = partial(_read_member, archive, info, limit, path)
+        name = info.filename.removesuffix(".npy")
+        found[name] = _Member(header.shape, header.dtype, header.nbytes, read)
+    return found
 
 
-def _load_mat(path: str) -> dict[str, NDArray[Any]]:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        with open_bytes(path) as file:
-            found = loadmat(io.BytesIO(file.read()), appendmat=False, chars_as_strings=True)
-    except NotImplementedError as error:
-        raise DataError(
-            f"{path}: is a MATLAB file of version 7.3 (HDF5), which is not read; in MATLAB, "
-            "save(…, '-v7') writes one that is"
-        ) from error
-    except (MatReadError, ValueError, TypeError, OSError, EOFError, KeyError) as error:
-        raise _unreadable(path, "mat", error) from error
-    arrays = {}
-    for key, value in found.items():
-        if not key.startswith("__") and isinstance(value, np.ndarray):
-            arrays[key] = _uncelled(value)
-    return arrays
-
-
-def _uncelled(value: NDArray[Any]) -> NDArray[Any]:
-    """Return a cell array of strings as an array of strings."""
-    if value.dtype == object and value.size:
-        cells = [np.ravel(cell) for cell in value.ravel()]
-        if all(cell.dtype.kind == "U" and cell.size == 1 for cell in cells):
-            return np.array([str(cell[0]) for cell in cells])
-    return value
+def _read_member(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int, path: str
+) -> NDArray[Any]:
+    with archive.open(info) as file:
+        header = read_header(file)
+        if header.nbytes > limit:
+            raise too_large(f"{path}, array {info.filename!r}", header.nbytes, limit)
+        found = read_values(file, header)
+        file.read(1)  # at the end, the archive compares its checksum
+    check_characters(found, path)
+    return found
 
 
 def _unreadable(path: str, written: str, error: Exception) -> DataError:
-    reason = str(error)
-    if "Object arrays cannot be loaded" in reason or "Python objects" in reason:
-        reason = "it holds pickled objects, which may run code"
-    elif "pickle" in reason:  # what NumPy says of all that it does not know
-        reason = "it does not begin as such a file does (or is pickled, which may run code)"
-    return DataError(f"{shown(path)}: cannot be read as .{written}: {reason}")
+    return DataError(f"{shown(path)}: cannot be read as .{written}: {error}")
 
 
-def _pick(
-    arrays: Mapping[str, NDArray[Any]], objects: str | None, meant: str | None, path: str
-) -> str:
+def _pick(arrays: _Members, objects: str | None, meant: str | None, path: str) -> str:
     """Return the name of the array that holds the objects."""
     if not arrays:
         raise DataError(f"{path}: holds no arrays that can be read without running code")
@@ -273,14 +311,14 @@ def _pick(
     )
 
 
-def _listed(arrays: Mapping[str, NDArray[Any]]) -> str:
+def _listed(arrays: _Members) -> str:
     return ", ".join(
         f"{key!r} ({' × '.join(map(str, array.shape)) or 'one value'})"
         for key, array in arrays.items()
     )
 
 
-def _is_list(array: NDArray[Any], n: int) -> bool:
+def _is_list(array: Any, n: int) -> bool:
     return array.size == n and array.ndim <= 2 and max(array.shape, default=0) == n
 
 

@@ -11,19 +11,33 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .atomic import written_whole
+from .errors import DataError
+from .limits import MIB, array_limit, size_of
+from .npy import ArrayFormatError, check_characters, read_header, read_values
 
 FORMAT = 1
 _MAGIC = "krein model"
+_HEADER = 16 * MIB
+"""Bytes that a header may always take: read as JSON, it becomes some twenty times as large."""
+_HEADER_RATIO = 10
+"""Times the size of its file that a header may take where that is more."""
+
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What is raised where JSON is not what krein writes."""
 
 
 class ModelFileError(ValueError):
-    """A file that is no krein model, or one that cannot be trusted."""
+    """A file that is not a krein model, or one that cannot be trusted."""
 
 
 def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str) -> None:
@@ -50,44 +64,139 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
-def read_model(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the tree of a model file, every part of it checked."""
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file looks like a model: an archive with a header and a seal."""
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            members = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise
-    except Exception as error:  # zipfile, zlib and struct each raise their own on damaged bytes
-        raise ModelFileError(f"{path} is no krein model, or is damaged") from error
-    if "header" not in members or "seal" not in members:
-        raise ModelFileError(f"{path} is no krein model: it has no header")
-    text = members.pop("header").tobytes()
-    if hashlib.sha256(text).digest() != members.pop("seal").tobytes():
+        with zipfile.ZipFile(path) as archive:
+            return {"header.npy", "seal.npy"} <= set(archive.namelist())
+    # zipfile, zlib and struct each raise their own on damaged bytes
+    except Exception:
+        return False
+
+
+def read_versions(path: str | os.PathLike[str], max_size: int | None = None) -> tuple[str, int]:
+    """Return the version of krein that wrote a model file, and the format of the file."""
+    with _opened(path) as (archive, infos, shown):
+        header = _header(archive, infos, shown, array_limit(shown, max_size))
+        return str(header["version"])[:20], header["format"]
+
+
+def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dict[str, Any]:
+    """Return the tree of a model file, every part of it checked.
+
+    What is unpacked is what the header lists, and its size is known before: at most `max_size`
+    bytes, by default 256 MiB or 20 times the size of the file, whichever is more.
+    """
+    with _opened(path) as (archive, infos, shown):
+        limit = array_limit(shown, max_size)
+        header = _header(archive, infos, shown, limit)
+        try:
+            arrays = _arrays(archive, infos, dict(header["sha256"]), shown, limit)
+            tree = _rebuilt(header["tree"], arrays)
+        except ModelFileError:
+            raise
+        # sealed, and yet not what krein writes
+        except _MALFORMED as error:
+            raise _malformed(shown) from error
+        if not isinstance(tree, dict):
+            raise ModelFileError(f"{shown} is not a krein model: it names no estimator")
+        return tree
+
+
+@contextmanager
+def _opened(
+    path: str | os.PathLike[str],
+) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo], str]]:
+    """Open a model file: the archive, its members by name, and its path as text."""
+    shown = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                if "header" not in infos or "seal" not in infos:
+                    raise ModelFileError(f"{shown} is not a krein model: it has no header")
+                yield archive, infos, shown
+        except (ModelFileError, MemoryError):
+            raise
+        except Exception as error:  # zipfile, zlib and struct each raise their own on damaged bytes
+            raise ModelFileError(f"{shown} is not a krein model, or is damaged") from error
+
+
+def _header(
+    archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo], path: str, limit: int
+) -> dict[str, Any]:
+    """Return the header, which says what else there is."""
+    most = min(limit, max(_HEADER, _HEADER_RATIO * os.path.getsize(path)))
+    text = _member(archive, infos, "header", path, most).tobytes()
+    if hashlib.sha256(text).digest() != _member(archive, infos, "seal", path, 1024).tobytes():
         raise ModelFileError(f"{path} is damaged: its header does not match its checksum")
     try:
-        return _read(json.loads(text), members, path)
+        header = json.loads(text)
+        if not isinstance(header, dict) or header.get("magic") != _MAGIC:
+            raise ModelFileError(f"{path} is not a krein model")
+        if type(header["format"]) is not int or header["format"] > FORMAT:
+            raise ModelFileError(
+                f"{path} was written by krein {str(header['version'])[:20]} in format "
+                f"{str(header['format'])[:20]}; this version reads up to format {FORMAT}: "
+                "upgrade krein to load it"
+            )
     except ModelFileError:
         raise
-    # sealed, and yet not what krein writes
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"{path} is no model of krein: its header is odd") from error
+    except _MALFORMED as error:
+        raise _malformed(path) from error
+    return header
 
 
-def _read(header: Any, members: dict[str, Any], path: str | os.PathLike[str]) -> dict[str, Any]:
-    if not isinstance(header, dict) or header.get("magic") != _MAGIC:
-        raise ModelFileError(f"{path} is no krein model")
-    if header["format"] > FORMAT:
-        raise ModelFileError(
-            f"{path} was written by krein {header['version']} in format {header['format']}; "
-            f"this version reads up to format {FORMAT}: upgrade krein to load it"
-        )
-    for name, digest in header["sha256"].items():
-        if name not in members or _digest(members[name]) != digest:
-            raise ModelFileError(f"{path} is damaged: {name} does not match its checksum")
-    tree = _rebuilt(header["tree"], members)
-    if not isinstance(tree, dict):
-        raise ModelFileError(f"{path} is no model of krein: it names no estimator")
-    return tree
+def _malformed(path: str) -> ModelFileError:
+    return ModelFileError(f"{path} is not a krein model: its header is malformed")
+
+
+def _arrays(
+    archive: zipfile.ZipFile,
+    infos: dict[str, zipfile.ZipInfo],
+    digests: dict[str, Any],
+    path: str,
+    limit: int,
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays that the header lists, which have to be all there are."""
+    for name in infos:
+        if name not in digests and name not in ("header", "seal"):
+            raise ModelFileError(f"{path}: holds {name[:60]!r}, which its header does not list")
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, digest in digests.items():
+        if name not in infos:
+            raise ModelFileError(f"{path} is damaged: {name[:60]!r} is missing")
+        array = _member(archive, infos, name, path, limit)
+        limit -= array.nbytes
+        if _digest(array) != digest:
+            raise ModelFileError(f"{path} is damaged: {name[:60]!r} does not match its checksum")
+        arrays[name] = array
+    return arrays
+
+
+def _member(
+    archive: zipfile.ZipFile,
+    infos: dict[str, zipfile.ZipInfo],
+    name: str,
+    path: str,
+    limit: int,
+) -> NDArray[Any]:
+    """Return one array; what it says of its size is looked at before it is unpacked."""
+    try:
+        with archive.open(infos[name]) as file:
+            header = read_header(file)
+            if header.dtype.kind not in "biufUS":
+                raise ModelFileError(f"{path}: {name[:60]!r} holds {header.dtype}")
+            if header.nbytes > limit:
+                raise ModelFileError(
+                    f"{path}: {name[:60]!r} would take {size_of(header.nbytes)}, more than the "
+                    f"{size_of(limit)} left; if that is meant, load(path, max_size=...)"
+                )
+            array = read_values(file, header)
+        check_characters(array, path)
+    except (ArrayFormatError, DataError) as error:
+        raise ModelFileError(f"{path} is damaged: {name[:60]!r}: {error}") from error
+    return array
 
 
 def _digest(array: NDArray[Any]) -> str:

@@ -11,6 +11,7 @@ from .compression import bare_name
 from .errors import DataError
 from .labels import Labels, find_labels, is_label_file
 from .layout import Layout, decide
+from .limits import array_limit, too_large
 from .source import Kind, Record, RecordSource
 
 BATCH = 4096
@@ -20,8 +21,10 @@ BATCH = 4096
 class ParquetFile(RecordSource):
     """Objects out of the rows of a Parquet file, a batch of a row group in memory at a time."""
 
-    def __init__(self, path: str, layout: Layout, kind: Kind, labels: Labels) -> None:
-        super().__init__(path, kind, labels)
+    def __init__(
+        self, path: str, layout: Layout, kind: Kind, labels: Labels, max_size: int | None = None
+    ) -> None:
+        super().__init__(path, kind, labels, max_size)
         self.layout = layout
 
     @property
@@ -37,11 +40,12 @@ class ParquetFile(RecordSource):
         wanted = [*layout.objects]
         wanted += [i for i in (layout.labels, layout.names) if i is not None]
         number = 0
-        file = _open(self.path)
+        file = _open(self.path, [layout.columns[i] for i in wanted])
         with file:
+            self._refuse_bombs(file)
             for batch in self._batches(file, [layout.columns[i] for i in wanted]):
                 column = {
-                    layout.columns[i]: _plain(batch.column(layout.columns[i])) for i in wanted
+                    layout.columns[i]: self._plain(batch.column(layout.columns[i])) for i in wanted
                 }
                 objects = self._objects([column[layout.columns[i]] for i in layout.objects])
                 labels, names = (
@@ -58,9 +62,40 @@ class ParquetFile(RecordSource):
         from pyarrow import ArrowException
 
         try:
-            yield from file.iter_batches(BATCH, columns=columns)
-        except (ArrowException, OSError) as error:
-            raise DataError(f"{self.shown}: is damaged ({error})") from error
+            yield from file.iter_batches(BATCH, columns=columns, use_threads=False)
+        except (ArrowException, OSError, ValueError, KeyError) as error:
+            raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
+
+    def _refuse_bombs(self, file: Any) -> None:
+        """Raise where a row group claims more values than the file's size can account for.
+
+        A value that repeats takes next to nothing in the file, but 8 bytes each in memory.
+        """
+        limit = array_limit(self.path, self.max_size)
+        about = file.metadata
+        for g in range(about.num_row_groups):
+            group = about.row_group(g)
+            values = sum(group.column(c).num_values for c in range(group.num_columns))
+            if 8 * values > limit:
+                raise too_large(f"{self.shown}, row group {g}", 8 * values, limit)
+
+    def _plain(self, column: Any) -> Any:
+        """Return a column with what a dictionary stands for in its place."""
+        from pyarrow import ArrowException, compute, types
+
+        if not types.is_dictionary(column.type):
+            return column
+        try:
+            column.validate(full=True)
+            if _is_text(column.type):
+                lengths = compute.binary_length(column.dictionary).take(column.indices)
+                total = compute.sum(lengths).as_py() or 0
+                if total > array_limit(self.path, self.max_size):
+                    limit = array_limit(self.path, self.max_size)
+                    raise too_large(f"{self.shown}, {len(column):,} rows", total, limit)
+            return column.dictionary_decode()
+        except (ArrowException, IndexError) as error:
+            raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
 
     def _objects(self, columns: list[Any]) -> Any:
         if self.layout.content != "strings":
@@ -91,21 +126,20 @@ def _is_text(of: Any) -> bool:
     return types.is_string(of) or types.is_large_string(of) or str(of) == "string_view"
 
 
-def _plain(column: Any) -> Any:
-    """Return a column with what a dictionary stands for in its place."""
-    from pyarrow import types
-
-    return column.dictionary_decode() if types.is_dictionary(column.type) else column
+def _short(error: Exception) -> str:
+    """Return what Arrow says in one short line."""
+    return " ".join(str(error).split())[:120]
 
 
-def _open(path: str) -> Any:
+def _open(path: str, columns: list[str] | None = None) -> Any:
+    """Open a file; text in these columns stays a dictionary, for one word may be there often."""
     if path.lower() != bare_name(path):
         raise DataError(
             f"{path}: Parquet is packed within and read in pieces, so not out of another packing; "
             "unpack it first (gunzip, unxz)"
         )
     try:
-        from pyarrow import ArrowInvalid
+        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile as Reader
     except ModuleNotFoundError as missing:
         raise ImportError(
@@ -113,9 +147,14 @@ def _open(path: str) -> Any:
             'pip install "krein[parquet]"'
         ) from missing
     try:
-        return Reader(path)
-    except (ArrowInvalid, OSError) as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({error})") from error
+        found = Reader(path)
+        if columns is not None:
+            texts = [f.name for f in found.schema_arrow if f.name in columns and _is_text(f.type)]
+            found.close()
+            found = Reader(path, read_dictionary=texts)
+        return found
+    except (ArrowException, OSError, ValueError, KeyError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as Parquet ({_short(error)})") from error
 
 
 def open_parquet(
@@ -125,6 +164,7 @@ def open_parquet(
     labels: str | None,
     names: str | None,
     label_pattern: str | None,
+    max_size: int | None = None,
 ) -> ParquetFile:
     """Open a Parquet file, its columns as `layout.decide` says."""
     from pyarrow import types
@@ -158,4 +198,5 @@ def open_parquet(
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} holds {of}, not strings"
             )
-    return ParquetFile(path, layout, kind, find_labels(beside, label_pattern))
+    found = find_labels(beside, label_pattern, max_size)
+    return ParquetFile(path, layout, kind, found, max_size)

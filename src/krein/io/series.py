@@ -16,17 +16,19 @@ from typing import Any
 
 import numpy as np
 
+from ..measures.frames import TimesFirst
 from .compression import read_lines
-from .errors import DataError
+from .errors import DataError, quoted
 from .labels import Labels
+from .limits import cell_limit, too_many
 from .source import Record, RecordSource
 
 
 class SeriesFile(RecordSource):
     """Series of a `.ts` file, each an array (times, channels)."""
 
-    def __init__(self, path: str, labels: Labels) -> None:
-        super().__init__(path, "series", labels)
+    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
+        super().__init__(path, "series", labels, max_size)
 
     @property
     def understood(self) -> str:
@@ -37,7 +39,7 @@ class SeriesFile(RecordSource):
         """Yield the series with their lines."""
         labelled, inside, number_of_series, channels = False, False, 0, 0
         declared: list[str] = []
-        for line, text in enumerate(read_lines(self.path), 1):
+        for line, text in enumerate(read_lines(self.path, self.max_size), 1):
             text = text.strip()
             if not text or text[0] in "#%":
                 continue
@@ -61,14 +63,18 @@ class SeriesFile(RecordSource):
                     declared = words[2:] if key == "@classlabel" else []
                 continue
             where = f"{self.shown}, line {line}, series {number_of_series}"
+            limit = cell_limit(self.max_size)
+            if text.count(",") + text.count(":") > limit:
+                raise too_many(where, text.count(",") + text.count(":"), limit)
             parts = text.split(":")
             label = parts.pop().strip() if labelled else None
             if not parts:
                 raise DataError(f"{where}: holds a label alone, or no label")
             if label and declared and label not in declared:
+                listed = quoted(", ".join(declared[:20]), 80)[1:-1]
                 raise DataError(
-                    f"{where}: ends in {label[:40]!r}, which is none of the labels that "
-                    f"@classLabel names ({', '.join(declared[:20])}); is its label missing?"
+                    f"{where}: ends in {quoted(label)}, which is none of the labels that "
+                    f"@classLabel names ({listed}); is its label missing?"
                 )
             one = _values(parts, where)
             if channels and one.shape[1] != channels:
@@ -97,7 +103,7 @@ def _values(parts: list[str], where: str) -> Any:
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         raise DataError(f"{where}: its channels have different lengths, {sorted(lengths)}")
-    return np.stack(columns, axis=1)
+    return np.stack(columns, axis=1).view(TimesFirst)
 
 
 def _refuse(cells: list[str], about: str) -> None:
@@ -105,10 +111,12 @@ def _refuse(cells: list[str], about: str) -> None:
     for time, cell in enumerate(cells):
         value = cell.strip()
         if value.lower() in ("?", "nan", "na", ""):
-            raise DataError(f"{about}time {time}: the value is missing ({value!r}); fill it in")
+            raise DataError(
+                f"{about}time {time}: the value is missing ({quoted(value)}); fill it in"
+            )
         try:
             finite = np.isfinite(float(value))
         except ValueError:
-            raise DataError(f"{about}time {time}: {value!r} is not a number") from None
+            raise DataError(f"{about}time {time}: {quoted(value)} is not a number") from None
         if not finite:
-            raise DataError(f"{about}time {time}: {value!r} is not finite")
+            raise DataError(f"{about}time {time}: {quoted(value)} is not finite")

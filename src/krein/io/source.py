@@ -6,7 +6,6 @@ a place (file and line, or row) that errors can tell. Labels are strings.
 
 from __future__ import annotations
 
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .compression import STDIN, bare_name, beginning, shown
-from .errors import DataError
-from .labels import Labels, Unlabelled, find_labels
+from ..compare.cache import CacheError
+from .arriving import WAIT, Arriving
+from .compression import STDIN, shown
+from .errors import DataError, quoted
+from .labels import Labels, Unlabelled
 
 Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
 
@@ -66,9 +67,20 @@ class Chunk:
         noun = NOUNS[self.kind]
         if self.lines is None:
             return f"{self.path}, {noun} {self.first + i}" + (
-                f" ({self.names[i]!r})" if self.names[i] != str(self.first + i) else ""
+                f" ({quoted(self.names[i])})" if self.names[i] != str(self.first + i) else ""
             )
-        return f"{self.path}, line {self.lines[i]}, {noun} {self.names[i]!r}"
+        return f"{self.path}, line {self.lines[i]}, {noun} {quoted(self.names[i])}"
+
+    def alone(self, i: int) -> Chunk:
+        """Return the i-th object as a chunk of its own."""
+        return replace(
+            self,
+            names=[self.names[i]],
+            objects=self.objects[i : i + 1],
+            labels=None if self.labels is None else [self.labels[i]],
+            first=self.first + i,
+            lines=None if self.lines is None else [self.lines[i]],
+        )
 
     def located(self, error: Exception) -> DataError:
         """Return an error that counts objects of the chunk as one that names the file and line.
@@ -76,6 +88,8 @@ class Chunk:
         Measures say `sequence 17 contains …`; the words that count are replaced.
         """
         message = str(error)
+        if isinstance(error, CacheError):
+            return DataError(message)  # the file is not at fault
         found = re.match(
             r"(?:sequence|string|text|series|image|set|vector|ball|histogram|point) (\d+)"
             r"(?: \(.*?\))?:? (?=\w)",
@@ -114,6 +128,13 @@ class Source(ABC):
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (the last chunk may be smaller)."""
 
+    def arriving(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects as `chunks` does, but those of a pipe as they come.
+
+        A chunk of a pipe is given up to 0.2 s after its first object, however few there are.
+        """
+        return self.chunks(size)
+
     @abstractmethod
     def read(self) -> Chunk:
         """Return all objects in one chunk, all in memory but what a file maps there.
@@ -142,8 +163,8 @@ class RecordSource(Source):
 
     labels: Labels
 
-    def __init__(self, path: str, kind: Kind, labels: Labels) -> None:
-        self.path, self.kind, self.labels = path, kind, labels
+    def __init__(self, path: str, kind: Kind, labels: Labels, max_size: int | None = None) -> None:
+        self.path, self.kind, self.labels, self.max_size = path, kind, labels, max_size
         self._spent = False
 
     @abstractmethod
@@ -158,13 +179,31 @@ class RecordSource(Source):
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time."""
+        records = self._begin(size)
+        return self._chunks(iter(lambda: list(islice(records, size)), []))
+
+    def arriving(self, size: int) -> Iterator[Chunk]:
+        """Yield all objects in order, those of a pipe as they come."""
+        if self.rereadable:
+            yield from self.chunks(size)
+            return
+        records = Arriving(self._begin(size))
+        try:
+            yield from self._chunks(iter(lambda: records.take(size, wait=WAIT), []))
+        finally:
+            records.close()
+
+    def _begin(self, size: int) -> Iterator[Record]:
         if size < 1:
             raise ValueError(f"a chunk holds at least one object; got size={size}")
         if not self.rereadable and self._spent:
             raise DataError("standard input can be read once only; save it to a file and name that")
         self._spent = True
-        first, records = 0, self.records()
-        while part := list(islice(records, size)):
+        return self.records()
+
+    def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[Chunk]:
+        first = 0
+        for part in parts:
             yield self._chunk(part, first)
             first += len(part)
         if first == 0:
@@ -208,134 +247,3 @@ def whole(chunks: Iterable[Chunk]) -> Chunk:
             )
         seen[name] = i
     return chunk
-
-
-_SUFFIXES: dict[str, tuple[str, ...]] = {
-    "fasta": (".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas", ".frn", ".mpfa"),
-    "fastq": (".fastq", ".fq"),
-    "csv": (".csv",),
-    "tsv": (".tsv", ".tab"),
-    "lines": (".txt",),
-    "parquet": (".parquet", ".pq"),
-    "npy": (".npy",),
-    "npz": (".npz",),
-    "mat": (".mat",),
-    "ts": (".ts",),
-}
-
-FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
-"""What `format` may say: how a file is written, or what its numbers are."""
-
-
-def open_source(
-    path: str | os.PathLike[str],
-    *,
-    format: str | None = None,
-    objects: str | None = None,
-    labels: str | None = None,
-    names: str | None = None,
-    label_pattern: str | None = None,
-    header: bool | None = None,
-) -> Source:
-    """Open a file of objects, or standard input (`"-"`), for reading by chunks.
-
-    Parameters
-    ----------
-    path : path
-        FASTA, FASTQ, CSV, TSV, lines of text, Parquet, `.npy`, `.npz`, `.mat` or `.ts`, known by
-        its suffix or else by how it begins; gzip, xz and bzip2 are undone.
-    format : str, optional
-        How the file is written, where its name does not say (one of `FORMATS`); or what its
-        numbers are: "matrix" (values of objects to each other), "vectors" or "series".
-    objects : str, optional
-        Column (name, or number from 1; several, separated by commas, make vectors) or array
-        that holds the objects.
-    labels : str, optional
-        Column or array that holds the labels; or a file: CSV or TSV of name and label, lines or
-        an `.npy` array of labels in the order of the objects.
-    names : str, optional
-        Column that holds the names.
-    label_pattern : str, optional
-        Regular expression with one group, which finds the label in a FASTA header or a name.
-    header : bool, optional
-        Whether the first row of a table names its columns; None decides by its cells.
-
-    Returns
-    -------
-    Source
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "words.csv")
-    ...     with open(path, "w") as file:
-    ...         _ = file.write("word,language\\nhouse,en\\nhaus,de\\n")
-    ...     source = open_source(path, objects="word", labels="language")
-    ...     [chunk] = source.chunks(100)
-    >>> chunk.objects, chunk.labels, chunk.names
-    (['house', 'haus'], ['en', 'de'], ['0', '1'])
-    """
-    path = os.fspath(path)
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"no format is called {format!r}; there are {', '.join(FORMATS)}")
-    if path != STDIN:
-        if not os.path.exists(path):
-            raise DataError(f"{path}: there is no such file")
-        if os.path.isdir(path):
-            raise DataError(f"{path}: is a folder; name a file")
-    written = format if format in _SUFFIXES else _written(path)
-    meant = format if format not in _SUFFIXES else None
-    if written in ("fasta", "fastq", "ts", "lines"):
-        for value, option in ((objects, "objects"), (names, "names")):
-            if value is not None:
-                raise ValueError(f"{option}={value!r} goes with tables, not with {shown(path)}")
-        if meant is not None and (written, meant) != ("ts", "series"):
-            raise ValueError(f"{shown(path)} does not hold {meant}")
-    if written in ("csv", "tsv"):
-        from .table import open_table
-
-        return open_table(path, written, meant, objects, labels, names, label_pattern, header)
-    if written == "parquet":
-        from .parquet import open_parquet
-
-        return open_parquet(path, meant, objects, labels, names, label_pattern)
-    if written in ("npy", "npz", "mat"):
-        from .matrix import open_arrays
-
-        return open_arrays(path, written, meant, objects, labels, names, label_pattern)
-    found = find_labels(labels, label_pattern)
-    if written == "ts":
-        from .series import SeriesFile
-
-        return SeriesFile(path, found)
-    if written == "lines":
-        from .lines import LineFile
-
-        return LineFile(path, found)
-    from .fasta import Fasta, Fastq
-
-    return Fasta(path, found) if written == "fasta" else Fastq(path, found)
-
-
-def _written(path: str) -> str:
-    """Return how the file is written: by its suffix, or by how it begins."""
-    name = bare_name(path)
-    for written, suffixes in _SUFFIXES.items():
-        if path != STDIN and name.endswith(suffixes):
-            return written
-    start = beginning(path)
-    if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
-        raise DataError(
-            f"{shown(path)}: its name does not say what it is; rename it to .npy, .npz, .mat or "
-            ".parquet, or say it: format="
-        )
-    text = start.lstrip()
-    if not text:
-        raise DataError(f"{shown(path)}: is empty")
-    if text[:1] == b">":
-        return "fasta"
-    if text[:1] == b"@":
-        return "ts" if re.match(rb"@(problemname|timestamps|univariate)", text.lower()) else "fastq"
-    line = text.splitlines()[0]
-    return "tsv" if b"\t" in line else "csv" if b"," in line or b";" in line else "lines"

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from .arriving import WAIT, Arriving
 from .compression import STDIN, bare_name, read_lines, shown
-from .errors import DataError
+from .errors import DataError, quoted
 from .labels import Labels, find_labels, is_label_file
 from .layout import Layout, decide, is_number
+from .limits import cell_limit, record_limit, too_large, too_many
 from .source import Kind, Record, RecordSource
 
 HEAD = 20
@@ -21,22 +23,26 @@ HEAD = 20
 Row = tuple[int, list[str]]  # its first line, its cells
 
 
-def read_rows(path: str, delimiter: str | None, *, empty: bool = False) -> Iterator[Row]:
+def read_rows(
+    path: str, delimiter: str | None, *, empty: bool = False, max_size: int | None = None
+) -> Iterator[Row]:
     """Yield the rows of a table with the line each begins on; empty lines only where asked for.
 
     Without a delimiter, it is the tab in a `.tsv` file, else the one of comma, semicolon and tab
     that the first line holds most.
     """
-    lines = iter(read_lines(path))
+    lines = iter(read_lines(path, max_size))
     first = next(lines, None)
     if first is None:
         return
     if delimiter is None:
         delimiter = "\t" if bare_name(path).endswith((".tsv", ".tab")) else _delimiter(first)
-    csv.field_size_limit(2**31 - 1)  # a field may be a genome
-    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+    limited = _Limited(chain([first], lines), path, delimiter, max_size)
+    csv.field_size_limit(record_limit(max_size))
+    reader = csv.reader(limited, delimiter=delimiter, strict=True)
     line = 1
     while True:
+        limited.begin(line)
         try:
             row = next(reader)
         except StopIteration:
@@ -48,6 +54,33 @@ def read_rows(path: str, delimiter: str | None, *, empty: bool = False) -> Itera
         line = reader.line_num + 1
 
 
+class _Limited:
+    """Lines on their way to the parser of tables; a row may go over several, but has limits."""
+
+    def __init__(
+        self, lines: Iterator[str], path: str, delimiter: str, max_size: int | None
+    ) -> None:
+        self.lines, self.path, self.delimiter = lines, path, delimiter
+        self.most, self.cells = record_limit(max_size), cell_limit(max_size)
+
+    def begin(self, line: int) -> None:
+        """A row begins on this line."""
+        self.line, self._size, self._cells = line, 0, 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        text = next(self.lines)
+        self._size += len(text)
+        self._cells += text.count(self.delimiter)
+        if self._size > self.most:
+            raise too_large(f"{shown(self.path)}, the row on line {self.line}", None, self.most)
+        if self._cells > self.cells:
+            raise too_many(f"{shown(self.path)}, line {self.line}", self._cells, self.cells)
+        return text
+
+
 def _delimiter(line: str) -> str:
     bare = "".join(line.split('"')[::2])
     return max(",;\t", key=bare.count)
@@ -57,10 +90,16 @@ class TableFile(RecordSource):
     """Objects out of the rows of a table."""
 
     def __init__(
-        self, path: str, delimiter: str | None, layout: Layout, labels: Labels, ahead: Any = None
+        self,
+        path: str,
+        delimiter: str | None,
+        layout: Layout,
+        labels: Labels,
+        ahead: Any = None,
+        max_size: int | None = None,
     ) -> None:
         kind: Kind = layout.content
-        super().__init__(path, kind, labels)
+        super().__init__(path, kind, labels, max_size)
         self.delimiter, self.layout, self._ahead = delimiter, layout, ahead
 
     @property
@@ -71,7 +110,9 @@ class TableFile(RecordSource):
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
         layout = self.layout
-        rows = read_rows(self.path, self.delimiter) if self._ahead is None else self._ahead
+        rows = self._ahead
+        if rows is None:
+            rows = read_rows(self.path, self.delimiter, max_size=self.max_size)
         if layout.heading:
             rows = islice(rows, 1, None)
         width, numbers = len(layout.columns), layout.content != "strings"
@@ -92,9 +133,8 @@ class TableFile(RecordSource):
     def _string(self, cell: str, line: int, name: str) -> str:
         if not cell.strip():
             column = self.layout.columns[self.layout.objects[0]]
-            raise DataError(
-                f"{self.shown}, line {line}, row {name!r}: the column {column!r} is empty"
-            )
+            where = f"{self.shown}, line {line}, row {quoted(name)}"
+            raise DataError(f"{where}: the column {quoted(column)} is empty")
         return cell
 
     def _vector(self, cells: list[str], line: int, name: str) -> Any:
@@ -106,7 +146,10 @@ class TableFile(RecordSource):
             return vector
         for place, cell in zip(self.layout.objects, cells, strict=True):
             column = self.layout.columns[place]
-            where = f"{self.shown}, line {line}, row {name!r}: the column {column!r} holds {cell!r}"
+            where = (
+                f"{self.shown}, line {line}, row {quoted(name)}: the column {quoted(column)} "
+                f"holds {quoted(cell)}"
+            )
             if not is_number(cell):
                 raise DataError(f"{where}, which is not a number")
             if cell.strip() == "" or not np.isfinite(_float(cell)):
@@ -130,18 +173,23 @@ def open_table(
     names: str | None,
     label_pattern: str | None,
     heading: bool | None,
+    max_size: int | None,
 ) -> TableFile:
     """Open a CSV or TSV file, its columns as `layout.decide` says."""
     delimiter = "\t" if written == "tsv" else None
-    rows = read_rows(path, delimiter)
-    head = list(islice(rows, HEAD))
+    rows = read_rows(path, delimiter, max_size=max_size)
+    if path == STDIN:
+        rows = Arriving(rows)
+        head = rows.take(HEAD, wait=WAIT, least=2)  # a heading and an object
+    else:
+        head = _head(rows, record_limit(max_size))
     if not head:
         raise DataError(f"{shown(path)}: is empty")
 
     def count_rows(limit: int) -> int:
         if path == STDIN:  # what comes is not known yet: rows are vectors unless it is said
             return -1
-        return sum(1 for _ in islice(read_rows(path, delimiter), limit))
+        return sum(1 for _ in islice(read_rows(path, delimiter, max_size=max_size), limit))
 
     inside = labels if labels is not None and _is_column(labels, head[0][1]) else None
     beside = labels if inside is None else None
@@ -157,8 +205,21 @@ def open_table(
         heading=heading,
         count_rows=count_rows,
     )
-    found = find_labels(beside, label_pattern)
-    return TableFile(path, delimiter, layout, found, chain(head, rows) if path == STDIN else None)
+    found = find_labels(beside, label_pattern, max_size)
+    ahead = chain(head, rows) if path == STDIN else None
+    return TableFile(path, delimiter, layout, found, ahead, max_size)
+
+
+def _head(rows: Iterator[Row], most: int) -> list[Row]:
+    """Return the rows that the layout is decided by: fewer where they are long."""
+    head: list[Row] = []
+    size = 0
+    for row in islice(rows, HEAD):
+        head.append(row)
+        size += sum(map(len, row[1]))
+        if size > most:
+            break
+    return head
 
 
 def _is_column(labels: str, first: list[str]) -> bool:

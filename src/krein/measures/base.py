@@ -9,69 +9,17 @@ from functools import reduce
 from numbers import Integral, Real
 from operator import add
 from os import PathLike
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import PairError, Readable, RefusedObject, RefusedType
+from .frames import frame_contents
+
 Array = NDArray[np.float64]
 Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
 Kind = Literal["similarity", "dissimilarity"]
-
-
-class PairError(ValueError):
-    """A pair that could not be compared: `row` and `col` say which, `reason` says why.
-
-    A measure raises it with positions inside its block; whoever cut the block out of a larger
-    collection raises it again with the positions there.
-
-    Examples
-    --------
-    >>> from krein.measures import PairError, get_measure
-    >>> ratio = get_measure(lambda a, b: a / b)
-    >>> try:
-    ...     ratio.block([1.0], [2.0, 0.0])
-    ... except PairError as error:
-    ...     print(error.row, error.col)
-    ...
-    0 1
-    """
-
-    def __init__(self, row: int, col: int, reason: str) -> None:
-        super().__init__(row, col, reason)
-        self.row, self.col, self.reason = row, col, reason
-
-    def __str__(self) -> str:
-        return f"row object {self.row} and column object {self.col}: {self.reason}"
-
-
-class RefusedObject(ValueError):
-    """An object that a measure cannot compare: `kind` is what it is, `row` which, `reason` why.
-
-    `Measure.check` raises it with the position among the objects that it was given. What read them
-    from a file or a partition tells instead where the object came from.
-
-    Examples
-    --------
-    >>> from krein.measures import RefusedObject, get_measure
-    >>> try:
-    ...     get_measure("compression").check(["abc", ""])
-    ... except RefusedObject as error:
-    ...     print(error, error.row, error.reason, sep=" | ")
-    ...
-    text 1 is empty | 1 | is empty
-    """
-
-    def __init__(self, kind: str, row: int, reason: str) -> None:
-        super().__init__(kind, row, reason)
-        self.kind, self.row, self.reason = kind, int(row), reason
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.row} {self.reason}"
-
-
-class RefusedType(RefusedObject, TypeError):
-    """An object that is of another type than the measure compares."""
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
@@ -107,9 +55,24 @@ def joined(parts: Sequence[Any]) -> Any:
     return reduce(add, parts)
 
 
+def refuse_masked(objects: Any, what: str = "object") -> None:
+    """Raise a `RefusedObject` where something is masked: what lies under a mask is no value."""
+    if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
+        first = np.argwhere(np.ma.getmaskarray(objects))[0]
+        reason = "is masked in part: fill what is missing (X.filled(value)), or leave such rows out"
+        raise RefusedObject(what, first[0], reason)
+
+
 def unframed(objects: Any) -> Any:
-    """Return a data frame or a column of one as an array, anything else as it is."""
-    return objects.to_numpy() if hasattr(objects, "to_numpy") else objects
+    """Return what a data frame, one of its columns or a table holds; anything else as it is.
+
+    A masked array is refused where something is masked.
+    """
+    if isinstance(objects, np.ma.MaskedArray):
+        refuse_masked(objects)
+        return np.asarray(objects)
+    known = isinstance(objects, np.ndarray | list | tuple | str | bytes)
+    return objects if known else frame_contents(objects)
 
 
 def as_list(objects: Any, what: str) -> list[str]:
@@ -131,11 +94,6 @@ def as_list(objects: Any, what: str) -> list[str]:
         if not isinstance(string, str):
             raise RefusedType(what, row, f"is {string!r}, a {type(string).__name__}, not a str")
     return strings
-
-
-def excerpt(text: str, length: int = 12) -> str:
-    """Return the beginning of `text`, in quotes, to recognise it by."""
-    return repr(text if len(text) <= length else text[:length] + "…")
 
 
 def plain(value: Any) -> Any:
@@ -204,11 +162,65 @@ class Measure(ABC):
         for field in fields(self):
             object.__setattr__(self, field.name, plain(getattr(self, field.name)))
 
+    def undecided(self) -> bool:
+        """Whether a parameter is left to be chosen by the training objects, by `decide`."""
+        return False
+
+    def decide(self, objects: Any) -> Self:
+        """Return the measure with all parameters, those left open chosen for these objects.
+
+        A fitted model keeps it, so that new objects are compared as the training objects were.
+        """
+        return self
+
     @abstractmethod
     def check(self, objects: Any) -> Objects:
         """Return the objects in the form `block` takes: an array (objects along the first
         axis) or a list. Raise a `RefusedObject` where one of them is at fault.
         """
+
+    def readable(self, objects: Any, others: Objects | None = None) -> Readable:
+        """Return which objects can be compared, and why the others cannot.
+
+        Each is looked at by itself, so that one bad object costs the others nothing. With `others`,
+        out of `check`, they also have to be comparable with those (landmarks, say); without, with
+        the first that can be read.
+
+        Examples
+        --------
+        >>> from krein.measures import get_measure
+        >>> found = get_measure("dtw").readable([[0.0, 1.0], [], [2.0]])
+        >>> found.mask
+        array([ True, False,  True])
+        >>> found.reasons
+        {1: 'series is empty'}
+        """
+        if self.undecided():
+            return self.decide(objects).readable(objects, others)
+        objects = unframed(objects)
+        mask, reasons = np.ones(len(objects), dtype=bool), {}
+        try:
+            self._check_with(objects, others)
+        except (TypeError, ValueError):
+            first = None  # of those that can be read: the others have to be like it
+            for i in range(len(objects)):
+                try:
+                    one = self._check_with(objects[i : i + 1], others)
+                    if first is not None:
+                        self.check_alike(one, first)
+                    first = one if first is None else first
+                except (TypeError, ValueError) as error:
+                    mask[i] = False
+                    reasons[i] = str(error)
+                    if isinstance(error, RefusedObject):  # whose row counts this one alone
+                        reasons[i] = f"{error.kind} {error.reason}"
+        return Readable(mask, reasons)
+
+    def _check_with(self, objects: Any, others: Objects | None) -> Objects:
+        checked = self.check(objects)
+        if others is not None:
+            self.landmarks_for(checked, others)
+        return checked
 
     def check_alike(self, A: Objects, B: Objects) -> None:  # noqa: B027 - most have no such rule
         """Raise a `ValueError` where objects out of `check` cannot be compared with others."""
@@ -302,6 +314,7 @@ class Measure(ABC):
 
 def checked_objects(measure: Measure, X: Any) -> Objects:
     """Return the objects in the measure's form, one for every row of X and at least one."""
+    refuse_masked(X)
     given = _count(X)
     if given == 0:  # which every measure would tell in words of its own
         raise ValueError("there are no objects to compare")

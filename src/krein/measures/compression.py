@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
+from .base import Array, Measure, Objects, unframed
+from .errors import RefusedObject, RefusedType
 
 
 def _lzma(text: bytes) -> bytes:
@@ -73,7 +74,15 @@ class Compression(Measure):
         texts = []
         for row, item in enumerate(objects):
             if isinstance(item, str):
-                texts.append(item.encode("utf-8"))
+                try:
+                    texts.append(item.encode("utf-8"))
+                except UnicodeEncodeError as error:
+                    raise RefusedObject(
+                        "text",
+                        row,
+                        f"holds {item[error.start]!r} at position {error.start + 1}, half a "
+                        "character that UTF-8 cannot write; take it out",
+                    ) from None
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
             else:

@@ -22,6 +22,7 @@ LANES = 64
 """Fewer are unrolled into scalar code; more fall out of the second cache at usual lengths."""
 
 _LARGE = 1e300  # stands for infinity, which the compiler may assume away
+_FAR = 1e150  # a sample so far from all others that its squared difference is as large
 _FAST = {"nnan", "ninf", "nsz", "arcp", "contract"}
 
 
@@ -119,20 +120,53 @@ _dtw_one_to_even, _dtw_to_even = _dtw_row(2 * LANES, LANES)
 
 
 @_kernel
+def _dtw_bands(bands, n, ends, samples, share):  # type: ignore[no-untyped-def]
+    """Write the band of each lane: max(samples + share·longer length, difference in length)."""
+    for lane in range(LANES):
+        longer = max(n, ends[lane])
+        band = max(samples + share * longer, float(abs(n - ends[lane])))
+        bands[lane] = int(min(float(longer), band))
+
+
+@_kernel
+def _wall(w, slot, column, width, bands, value):  # type: ignore[no-untyped-def]
+    """Write `value` into the slot of each lane that lies `bands` columns from `column`."""
+    for lane in range(LANES):
+        j = column + bands[lane]
+        if 0 <= j < width:
+            w[j * _DTW + slot + lane] = value
+
+
+@_kernel
 def dtw_lanes(flat, starts, batch, ends, samples, share):  # type: ignore[no-untyped-def]
     """D[i, j] = ‖a_i − b_j‖² + min(D[i−1, j−1], D[i−1, j], D[i, j−1]); returns √D[|a|, |b|].
 
     Cells with |i − j| > samples + share·longer length are left out (at least those needed for
-    any path stay); all lanes have one length where that is a limit.
+    any path stay). Lanes differ in length and so in their bands. All run over the cells of the
+    widest; a lane of a narrower band has a wall along each side of it. A step changes j − i by one
+    at most, so a wall one cell thick is never crossed, at two numbers per lane and row:
+
+    - below, at j = i − band − 1, the cost is too large for any path. The cell right of it is read
+      in the same row, so the wall stands before the row is computed.
+    - above, at j = i + band + 1, the value is overwritten once the row is computed. Cells of the
+      band read it in the next row alone. Those beyond the wall hold what nobody reads.
     """
     count, (width, channels, _) = len(starts) - 1, batch.shape
     even, odd = LANES, 2 * LANES
     w = np.empty((width + 1) * _DTW)
+    bands, below, above = (
+        np.empty(LANES, np.int64),
+        np.empty(LANES, np.int64),
+        np.empty(LANES, np.int64),
+    )
     out = np.empty((count, LANES))
     for s in range(count):
         first, n = starts[s], starts[s + 1] - starts[s]
-        longer = max(n, width)
-        band = int(min(float(longer), max(samples + share * longer, float(abs(n - width)))))
+        _dtw_bands(bands, n, ends, samples, share)
+        band, narrowest = bands.max(), bands.min()
+        walls = narrowest < band
+        for lane in range(LANES):
+            below[lane], above[lane] = -bands[lane] - 1, bands[lane] + 1
         if channels == 1:
             for j in range(width):
                 for lane in range(LANES):
@@ -145,14 +179,22 @@ def dtw_lanes(flat, starts, batch, ends, samples, share):  # type: ignore[no-unt
             low, high = max(0, i - band), min(width, i + band + 1)
             if channels > 1:
                 _costs(w[low * _DTW :], _DTW, flat[first + i], batch[low:high], False)
+                if walls and i > narrowest:
+                    _wall(w, 0, i, width, below, _LARGE)
                 if i % 2 == 0:
                     _dtw_to_odd(w[low * _DTW :], high - low)
                 else:
                     _dtw_to_even(w[low * _DTW :], high - low)
-            elif i % 2 == 0:
-                _dtw_one_to_odd(w[low * _DTW :], flat[first + i, 0], high - low)
             else:
-                _dtw_one_to_even(w[low * _DTW :], flat[first + i, 0], high - low)
+                if walls and i > narrowest:
+                    _wall(w, 0, i, width, below, _FAR)
+                if i % 2 == 0:
+                    _dtw_one_to_odd(w[low * _DTW :], flat[first + i, 0], high - low)
+                else:
+                    _dtw_one_to_even(w[low * _DTW :], flat[first + i, 0], high - low)
+            if walls and i + narrowest + 1 < width:
+                # the value of column j lies one group further on than its cost
+                _wall(w, _DTW + (odd if i % 2 == 0 else even), i, width, above, _LARGE)
         final = even if n % 2 == 0 else odd
         for lane in range(LANES):
             out[s, lane] = np.sqrt(w[ends[lane] * _DTW + final + lane])
@@ -240,7 +282,8 @@ _msm_to_even = _msm_row(2 * LANES, LANES)
 def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
     """D[i, j] = min(D[i−1, j−1] + |a_i − b_j|, D[i−1, j] + C(a_i; a_i−1, b_j),
     D[i, j−1] + C(b_j; b_j−1, a_i)), where C(x; y, z) is `cost` and the distance of x from the
-    interval between y and z.
+    interval between y and z. No moves lead to an empty series, which counts as 1e300 from all
+    others and at 0 from another empty one.
     """
     count, (width, _, _) = len(starts) - 1, batch.shape
     even, odd = LANES, 2 * LANES
@@ -251,6 +294,10 @@ def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
             w[j * _DTW + lane] = batch[j, 0, lane]
     for s in range(count):
         first, n = starts[s], starts[s + 1] - starts[s]
+        if n == 0 or width == 0:  # there is no first cell
+            for lane in range(LANES):
+                out[s, lane] = 0.0 if n == ends[lane] else _LARGE
+            continue
         value = flat[first, 0]
         for lane in range(LANES):
             w[even + lane] = abs(value - w[lane])
@@ -267,5 +314,7 @@ def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
                 _msm_to_even(w, value, before, cost, width)
         final = even if n % 2 == 1 else odd
         for lane in range(LANES):
-            out[s, lane] = w[(ends[lane] - 1) * _DTW + final + lane]
+            out[s, lane] = _LARGE
+            if ends[lane] > 0:
+                out[s, lane] = w[(ends[lane] - 1) * _DTW + final + lane]
     return out

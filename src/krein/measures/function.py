@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,17 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, PairError, take, unframed
+from .base import Array, Kind, Measure, Objects, take, unframed
 from .contents import fingerprint
+from .errors import PairError
+from .kinds import KindWarning, looks_like
 
 
 @dataclass(frozen=True)
 class FunctionMeasure(Measure):
     """`function(a, b)` → number, called once a pair.
 
-    `kind` says whether a larger value means more alike ("similarity") or less
-    ("dissimilarity"); `psd` whether it is known to be positive semi-definite. The function has
-    to be symmetric: `krein.compare.open_pairs` tries that on a few pairs, and averages both
+    `kind` says whether a larger value means more alike ("similarity", the default) or less
+    ("dissimilarity"). Where it is not said and the values look like distances, a `KindWarning`
+    asks for it. `psd` says whether the function is known to be positive semi-definite. It has to
+    be symmetric: `krein.compare.open_pairs` tries that on a few pairs, and averages both
     directions where it is asked to. Where several processes share the work the function is
     sent to them, so it may be a lambda or a closure, but everything it needs travels along.
 
@@ -34,7 +38,7 @@ class FunctionMeasure(Measure):
 
     function: Callable[[Any, Any], float]
     # the user knows these, the class cannot
-    kind: Kind = field(default="similarity", kw_only=True)  # type: ignore[misc]
+    kind: Kind = field(default=None, kw_only=True)  # type: ignore[misc, arg-type]
     psd: bool | None = field(default=None, kw_only=True)  # type: ignore[misc]
 
     name = "function"
@@ -43,6 +47,10 @@ class FunctionMeasure(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # not a parameter: whether anybody said what a larger value means
+        object.__setattr__(self, "kind_is_said", self.kind is not None)
+        if self.kind is None:
+            object.__setattr__(self, "kind", "similarity")
         if self.kind not in ("similarity", "dissimilarity"):
             raise ValueError(f"kind is 'similarity' or 'dissimilarity'; got {self.kind!r}")
 
@@ -73,13 +81,38 @@ class FunctionMeasure(Measure):
         """Try the function on up to 8 pairs in both directions, which are counted."""
         if symmetrize:
             return objects, 0
-        spent, asymmetry = sample_symmetry(self, objects)
+        # where its kind is doubted too, both looks together cost no more than one alone
+        pairs = 8 if self.kind_is_said else 5  # type: ignore[attr-defined]
+        spent, asymmetry = sample_symmetry(self, objects, pairs)
         if asymmetry:
             raise ValueError(
                 f"the function {self.called()} is not symmetric: {asymmetry}; "
                 "symmetrize=True takes the average of both, at twice the comparisons"
             )
-        return objects, spent
+        return objects, spent + self._check_kind(objects)
+
+    def _check_kind(self, objects: Objects) -> int:
+        """Warn where nobody said what a larger value means, and the values look like distances.
+
+        Returns how many pairs that took: one where an object with itself does not give 0.
+        """
+        if self.kind_is_said or len(objects) < 3:  # type: ignore[attr-defined]
+            return 0
+        some = [take(objects, slice(i, i + 1)) for i in (0, len(objects) // 2, len(objects) - 1)]
+        values, spent = np.zeros((3, 3)), 0
+        for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)):
+            values[i, j] = values[j, i] = self.block(some[i], some[j])[0, 0]
+            spent += 1
+            if values[i, i] != 0:
+                return spent
+        if looks_like(values) == "distance":
+            warnings.warn(
+                f"The function {self.called()} looks like one of distances (its diagonal is 0 and "
+                "nothing is negative): say measure_params={'kind': 'dissimilarity'}.",
+                KindWarning,
+                stacklevel=2,
+            )
+        return spent
 
     def params(self) -> dict[str, Any]:
         """Return the parameters; the function stands there as its name and a fingerprint.

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import Array, Objects, RefusedObject
+from .base import Array, Objects
+from .errors import RefusedObject
 from .vectors import Vectors, as_matrix
 
 

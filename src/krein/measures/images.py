@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
+from .base import Array, Measure, Objects, unframed
+from .errors import RefusedObject
+from .frames import as_numbers
 
 DEFORMATIONS = (
     "shift-x",
@@ -23,6 +25,12 @@ DEFORMATIONS = (
 
 _BATCH = 64
 """Images differentiated at a time, so that their derivatives stay near the processor."""
+
+_COLUMNS, _PAIRS = 128, 2048
+"""Columns and pairs of images at a time, of which all products are held: 1 MB."""
+
+_RIDGE = 1e-12
+"""What is added to the diagonal of a Gram matrix that may be singular."""
 
 _PLANES = 2**23
 """Numbers in the tangent planes held at a time: 64 MB."""
@@ -128,19 +136,7 @@ class Tangent(Measure):
         D = A.shape[1] * A.shape[2]
         X, Y = A.reshape(len(A), D), B.reshape(len(B), D)
         P, Q = self._planes(A), self._planes(B)  # (n, k, D), (m, k, D)
-        squared = -2 * (X @ Y.T)
-        squared += np.einsum("id,id->i", X, X)[:, None]
-        squared += np.einsum("jd,jd->j", Y, Y)
-        # coordinates of u = x − y in the planes of x and of y: Pu = Px − Py, Qu = Qx − Qy
-        Pu = _products(P, Y)  # (n, k, m)
-        np.subtract(np.einsum("ikd,id->ik", P, X)[:, :, None], Pu, out=Pu)
-        Qu = _products(Q, X)  # (m, k, n)
-        np.subtract(Qu, np.einsum("jkd,jd->jk", Q, Y)[:, :, None], out=Qu)
-        if self.sides == 1:
-            squared -= 0.5 * np.einsum("ikj,ikj->ij", Pu, Pu)
-            squared -= 0.5 * np.einsum("jki,jki->ji", Qu, Qu).T
-        else:
-            squared -= _projection(P, Q, Pu.transpose(0, 2, 1), Qu.transpose(2, 0, 1))
+        squared = _one_sided(X, Y, P, Q) if self.sides == 1 else _two_sided(X, Y, P, Q)
         np.maximum(squared, 0, out=squared)
         return np.sqrt(squared, out=squared)
 
@@ -151,10 +147,7 @@ class Tangent(Measure):
     def _stacked(self, objects: Any) -> Any:
         images = []
         for row, given in enumerate(objects):
-            try:
-                images.append(image := np.asarray(given, dtype=np.float64))
-            except (TypeError, ValueError) as error:
-                raise RefusedType("image", row, f"is not made of numbers: {error}") from None
+            images.append(image := as_numbers(given, "image", row))
             if image.shape != images[0].shape:
                 sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
                 raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")
@@ -220,23 +213,82 @@ class Tangent(Measure):
         return smooth, np.asarray(np.gradient(smooth, axis=1))
 
 
+def _one_sided(X: Array, Y: Array, P: Array, Q: Array) -> Array:
+    """Return (n, m): ‖u‖² − ½‖Pu‖² − ½‖Qu‖² for u = x − y, where Pu = Px − Py, Qu = Qx − Qy."""
+    squared = -2 * (X @ Y.T)
+    squared += np.einsum("id,id->i", X, X)[:, None]
+    squared += np.einsum("jd,jd->j", Y, Y)
+    Pu = _products(P, Y)  # (n, k, m)
+    np.subtract(np.einsum("ikd,id->ik", P, X)[:, :, None], Pu, out=Pu)
+    squared -= 0.5 * np.einsum("ikj,ikj->ij", Pu, Pu)
+    Qu = _products(Q, X)  # (m, k, n)
+    np.subtract(Qu, np.einsum("jkd,jd->jk", Q, Y)[:, :, None], out=Qu)
+    squared -= 0.5 * np.einsum("jki,jki->ji", Qu, Qu).T
+    return squared
+
+
 def _products(P: Array, Y: Array) -> Array:
     """Return (n, k, m): the coordinates of each y in each plane, one matrix product."""
     n, k, D = P.shape
     return (P.reshape(n * k, D) @ Y.T).reshape(n, k, len(Y))
 
 
-def _projection(P: Array, Q: Array, Pu: Array, Qu: Array) -> Array:
-    """Return (n, m): ‖projection of u onto the span of both planes‖².
+def _two_sided(X: Array, Y: Array, P: Array, Q: Array) -> Array:
+    """Return (n, m): ‖u‖² less the squared projection of u = x − y onto the span of both planes.
 
     With M = PQᵀ, the part of Q outside P has the Gram matrix S = I − MᵀM and the coordinates
-    r = Qu − MᵀPu, so the answer is ‖Pu‖² + rᵀS⁻¹r. Where planes share a direction S has a zero
-    eigenvalue and r nothing along it; the small ridge keeps the solve regular.
+    r = Qu − MᵀPu, so the projection has the square ‖Pu‖² + rᵀS⁻¹r.
+
+    One product of [P; x] with [Q; y] holds all of M, Py, Qx and x·y. The pairs stand in the last
+    axis from there on, so that the small systems are solved side by side; few enough at a time
+    (`_PAIRS`) to stay near the processor.
     """
     n, k, D = P.shape
-    M = (P.reshape(n * k, D) @ Q.reshape(-1, D).T).reshape(n, k, len(Q), k).transpose(0, 2, 1, 3)
-    r = Qu - np.einsum("ijkl,ijk->ijl", M, Pu)
-    S = np.eye(k) * (1 + 1e-12) - M.transpose(0, 1, 3, 2) @ M
-    solved = np.linalg.solve(S, r[..., None])[..., 0]
-    inside: Array = np.einsum("ijk,ijk->ij", Pu, Pu)
-    return inside + np.maximum(np.einsum("ijk,ijk->ij", r, solved), 0)
+    m = len(Q)
+    Px, Qy = np.einsum("ikd,id->ki", P, X), np.einsum("jkd,jd->kj", Q, Y)
+    xx, yy = np.einsum("id,id->i", X, X), np.einsum("jd,jd->j", Y, Y)
+    squared = np.empty((n, m))
+    rows = _PAIRS // _COLUMNS
+    for j in range(0, m, _COLUMNS):
+        h = _beside(Q[j : j + _COLUMNS], Y[j : j + _COLUMNS])
+        w = h.shape[1]
+        for i in range(0, n, rows):
+            f = _beside(P[i : i + rows], X[i : i + rows])
+            v = f.shape[1]
+            G = f.reshape(-1, D) @ h.reshape(-1, D).T
+            G = G.reshape(k + 1, v, k + 1, w).transpose(0, 2, 1, 3).reshape(k + 1, k + 1, v * w)
+            M = G[:k, :k]  # (k, k, pairs)
+            Pu = (Px[:, i : i + v, None] - G[:k, k].reshape(k, v, w)).reshape(k, v * w)
+            Qu = (G[k, :k].reshape(k, v, w) - Qy[:, None, j : j + w]).reshape(k, v * w)
+            found = (xx[i : i + v, None] + yy[j : j + w]).ravel() - 2 * G[k, k]
+            found -= np.einsum("kp,kp->p", Pu, Pu)
+            r = Qu - np.einsum("klp,kp->lp", M, Pu)
+            S = -np.einsum("klp,kmp->lmp", M, M)
+            S[np.arange(k), np.arange(k)] += 1 + _RIDGE
+            found -= _inverse_form(S, r)
+            squared[i : i + v, j : j + w] = found.reshape(v, w)
+    return squared
+
+
+def _beside(P: Array, X: Array) -> Array:
+    """Return (k + 1, n, D): the bases of the planes, and the images behind them."""
+    n, k, D = P.shape
+    F = np.empty((k + 1, n, D))
+    F[:k], F[k] = P.transpose(1, 0, 2), X
+    return F
+
+
+def _inverse_form(S: Array, r: Array) -> Array:
+    """Return (pairs,): rᵀS⁻¹r, by elimination; S (k, k, pairs) and r (k, pairs) are used up.
+
+    Where planes share a direction S has a zero eigenvalue and r nothing along it: the ridge that
+    S carries keeps the pivots above rounding.
+    """
+    total = np.zeros(r.shape[1])
+    for i in range(len(S)):
+        inverse = 1 / np.maximum(S[i, i], _RIDGE / 2)
+        total += r[i] ** 2 * inverse
+        factors = S[i + 1 :, i] * inverse
+        r[i + 1 :] -= factors * r[i]
+        S[i + 1 :, i + 1 :] -= factors[:, None] * S[i, i + 1 :]
+    return total

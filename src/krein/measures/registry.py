@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from .base import Measure
@@ -65,7 +65,8 @@ def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
     --------
     >>> from krein.measures import get_measure
     >>> get_measure("smith-waterman", {"gap_open": 5})
-    SmithWaterman(matrix='BLOSUM62', gap_open=5, gap_extend=1, normalize=True, unknown=None)
+    SmithWaterman(matrix='auto', gap_open=5, gap_extend=1, normalize=True, unknown_letters='map', \
+both_strands=False)
     """
     if isinstance(measure, Measure):
         if params:
@@ -100,7 +101,7 @@ def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
 
 def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
     """Return `cls(**params)`, or say which parameter it does not have."""
-    known = [field.name for field in fields(cls)]
+    known = list(signature(cls).parameters)  # with other names for a parameter
     for name in params:
         if name not in known:
             allowed = ", ".join(field for field in known if field != "function") or "none"

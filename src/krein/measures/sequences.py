@@ -4,25 +4,47 @@ from __future__ import annotations
 
 import string
 import threading
-from dataclasses import dataclass
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
-from .base import Array, Measure, Objects, RefusedObject, as_list, excerpt
+from .base import Array, Measure, Objects, as_list, unframed
+from .errors import RefusedObject, excerpt
+from .letters import (
+    POLICIES,
+    UPPER,
+    Alphabet,
+    LettersWarning,
+    refused,
+    reverse_complement,
+)
+
+PROTEIN_MATRIX, NUCLEOTIDE_MATRIX = "BLOSUM62", "NUC.4.4"
+"""What "auto" takes."""
+
+NUCLEOTIDES = "ACGTUN"
+NUCLEOTIDE_SHARE = 0.95
+"""Of the letters of DNA or RNA so many are among `NUCLEOTIDES`; of proteins, about a quarter."""
 
 
 class _Scoring(NamedTuple):
     """A scoring matrix and what the sums over it need."""
 
     matrix: Any  # ScoringMatrix
-    letters: str  # those of its alphabet that the aligner takes
+    alphabet: Alphabet  # the letters that the aligner takes
+    spelling: dict[int, int]  # how they are written, for `str.translate`
+    scored: frozenset[str]
     self_score: Array  # (256,) by byte: score of a letter with itself
     dominant: NDArray[np.bool_]  # (256,) by byte: no other letter scores more with it
+    strands: bool  # whether complements score as the letters do
 
 
 @lru_cache(maxsize=32)
@@ -47,13 +69,25 @@ def _scoring(name: str) -> _Scoring:
     dominant[letters] = (np.diag(M) > 0) & (np.diag(M) >= M.max(axis=1))
     # Opal encodes letters alone: "*", which stands in most matrices, it cannot align
     usable = "".join(letter for letter in matrix.alphabet if letter.isalpha())
-    return _Scoring(matrix, usable, self_score, dominant)
+    nucleotides = "L" not in usable and set("ACGT") <= set(usable)
+    amino_acids = "L" in usable and name != "3DI"  # whose letters are shapes of the backbone
+    alphabet = Alphabet(name, usable, nucleotides, amino_acids)
+    strands = False
+    if nucleotides:
+        bases = usable.replace("U", "")
+        own = [matrix.alphabet.index(letter) for letter in bases]
+        other = [matrix.alphabet.index(reverse_complement(letter)) for letter in bases]
+        strands = bool((M[np.ix_(own, own)] == M[np.ix_(other, other)]).all())
+    spelling, scored = alphabet.spelling, frozenset(usable)
+    return _Scoring(matrix, alphabet, spelling, scored, self_score, dominant, strands)
 
 
 _aligners = threading.local()
 
-# letters of other alphabets are not scored, and some become two in upper case
-_UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+
+def scoring_alphabet(matrix: str) -> Alphabet:
+    """Return the letters that a scoring matrix knows."""
+    return _scoring(matrix).alphabet
 
 
 @dataclass(frozen=True)
@@ -63,11 +97,12 @@ class _Alignment(Measure):
     A gap of k letters costs `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) a pair.
     """
 
-    matrix: str = "BLOSUM62"
+    matrix: str = "auto"
     gap_open: int = 11
     gap_extend: int = 1
     normalize: bool = True
-    unknown: str | None = None
+    unknown_letters: str = "map"
+    both_strands: bool = False
 
     kind = "similarity"
     psd = False  # Saigo et al. 2004; normalised, small samples look as if it were
@@ -82,37 +117,64 @@ class _Alignment(Measure):
                 raise ValueError(f"gap costs are whole numbers, 0 or more; got {cost}")
         object.__setattr__(self, "gap_open", int(self.gap_open))
         object.__setattr__(self, "gap_extend", int(self.gap_extend))
-        letters = _scoring(self.matrix).letters
-        if self.unknown is not None and (len(self.unknown) != 1 or self.unknown not in letters):
-            raise ValueError(f"unknown={self.unknown!r} is not a letter of {self.matrix}")
+        if self.unknown_letters not in POLICIES:
+            raise ValueError(
+                f"unknown_letters is one of {', '.join(map(repr, POLICIES))}; "
+                f"got {self.unknown_letters!r}"
+            )
+        if self.undecided():
+            return
+        if not _scoring(self.matrix).strands and self.both_strands:
+            raise ValueError(
+                f"both_strands is for DNA and RNA, as {NUCLEOTIDE_MATRIX} scores them; the matrix "
+                f"is {self.matrix}"
+            )
+
+    def undecided(self) -> bool:
+        """Whether the matrix is left to the letters."""
+        return self.matrix == "auto"
+
+    def decide(self, objects: Any) -> Self:
+        """Return the measure with a matrix for these letters: of nucleotides or amino acids."""
+        if not self.undecided():
+            return self
+        given = unframed(objects)
+        sequences = given.ravel().tolist() if isinstance(given, np.ndarray) else list(given)
+        nucleotides = are_nucleotides(sequences)
+        return replace(self, matrix=NUCLEOTIDE_MATRIX if nucleotides else PROTEIN_MATRIX)
 
     def check(self, objects: Any) -> Objects:
-        """Return the sequences in upper case, letters the matrix does not score replaced.
+        """Return the sequences in upper case, in letters that the matrix scores.
 
-        An empty sequence is refused: it aligns with nothing.
+        A `LettersWarning` says once how many letters were read as others. An empty sequence is
+        refused: it aligns with nothing.
         """
+        checked, read = self._read(objects)
+        if read is not None:
+            warnings.warn(read, stacklevel=2)
+        return checked
+
+    def _check_with(self, objects: Any, others: Objects | None) -> Objects:
+        return self._read(objects)[0]
+
+    def _read(self, objects: Any) -> tuple[list[str], LettersWarning | None]:
+        """Return the sequences, and what was done to unknown letters if there were any."""
+        if self.undecided():
+            return self.decide(objects)._read(objects)
         sequences = as_list(objects, "sequence")
-        letters = _scoring(self.matrix).letters
-        fold = letters == letters.upper()
-        scored = set(letters)
-        checked = []
+        scoring, done = _scoring(self.matrix), Counter[str]()
+        checked, touched = [], 0
         for row, given in enumerate(sequences):
-            sequence = given.translate(_UPPER) if fold else given
-            if not sequence:
-                raise RefusedObject("sequence", row, "is empty")
-            foreign = set(sequence) - scored
-            if foreign:
-                if self.unknown is None:
-                    place = min(sequence.index(letter) for letter in foreign)
-                    raise RefusedObject(
-                        "sequence",
-                        row,
-                        f"({excerpt(given)}) contains {given[place]!r} at position {place + 1}, "
-                        f"which is not scored with {self.matrix}; take it out, or take X for it: "
-                        "measure_params={'unknown': 'X'}",
-                    )
-                sequence = sequence.translate({ord(letter): self.unknown for letter in foreign})
-            checked.append(sequence)
+            sequence = given.translate(scoring.spelling)
+            if sequence and scoring.scored.issuperset(sequence):
+                checked.append(sequence)
+                continue
+            before = done.total() if done else 0
+            try:
+                checked.append(scoring.alphabet.read(given, self.unknown_letters, done))
+            except ValueError as error:
+                raise refused(row, given, str(error)) from None
+            touched += bool(done) and done.total() > before
         if self.normalize:
             selves = self._self_scores(checked)
             if (selves <= 0).any():
@@ -123,12 +185,14 @@ class _Alignment(Measure):
                     f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
                     "normalised; normalize=False takes raw scores",
                 )
-        return checked
+        return checked, LettersWarning(done, touched, len(sequences)) if done else None
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the scores. Opal compares a query with a whole database, and is the faster
         the larger the database: the larger side makes it.
         """
+        if self.undecided():
+            return self.decide([*A, *B]).block(A, B)
         scores = self._align(B, A).T if len(A) > len(B) else self._align(A, B)
         if self.normalize:
             scores /= np.sqrt(self._self_scores(A))[:, None]
@@ -137,19 +201,19 @@ class _Alignment(Measure):
 
     def diagonal(self, A: Objects) -> Array:
         """Return the score of each sequence with itself; 1 where scores are normalised."""
-        return np.ones(len(A)) if self.normalize else self._self_scores(A)
+        if self.normalize:
+            return np.ones(len(A))
+        return self.decide(A)._self_scores(A)
 
     def _align(self, queries: Objects, targets: Objects) -> Array:
         aligner = self._aligner()
         database = pyopal.Database(targets, alphabet=aligner.alphabet)
         scores = np.empty((len(queries), len(targets)))
         for row, query in zip(scores, queries, strict=True):
-            # "buckets", its default, loses some 50 bytes a pair; it is faster below a few hundred
-            # targets only, by up to a fifth
-            hits = aligner.align(
-                query, database, mode="score", algorithm=self.algorithm, overflow="simple"
-            )
-            row[:] = [hit.score for hit in hits]
+            row[:] = _scores(aligner, query, database, self.algorithm)
+            if self.both_strands:
+                other = _scores(aligner, reverse_complement(query), database, self.algorithm)
+                np.maximum(row, other, out=row)
         return scores
 
     def _aligner(self) -> Any:
@@ -166,8 +230,8 @@ class _Alignment(Measure):
         """Return k(x, x), by adding up the matrix's diagonal wherever that is the answer.
 
         Where every letter of x scores more than zero with itself and no more with any other,
-        no alignment of x with itself beats the identity: each letter is paired once at most,
-        with at most its own self-score.
+        no alignment of x with itself, or with its other strand, beats the identity: each letter
+        is paired once at most, with at most its own self-score.
         """
         scoring = _scoring(self.matrix)
         scores = np.empty(len(sequences))
@@ -178,6 +242,32 @@ class _Alignment(Measure):
             else:
                 scores[i] = _aligned_self_score(self, sequence)
         return scores
+
+
+def are_nucleotides(sequences: Sequence[Any]) -> bool:
+    """Whether the letters of all sequences together are those of DNA or RNA. Linear in them.
+
+    Examples
+    --------
+    >>> from krein.measures.sequences import are_nucleotides
+    >>> are_nucleotides(["ACGUU", "acgn"]), are_nucleotides(["ACGT", "MKVLAW"])
+    (True, False)
+    """
+    counts = np.zeros(256, dtype=np.int64)
+    for start in range(0, len(sequences), 4096):
+        part = "".join(s for s in sequences[start : start + 4096] if isinstance(s, str))
+        letters = part.translate(UPPER).encode("ascii", errors="replace")
+        counts += np.bincount(np.frombuffer(letters, dtype=np.uint8), minlength=256)
+    total = sum(int(counts[ord(letter)]) for letter in string.ascii_uppercase)
+    nucleotides = sum(int(counts[ord(letter)]) for letter in NUCLEOTIDES)
+    return total > 0 and nucleotides >= NUCLEOTIDE_SHARE * total
+
+
+def _scores(aligner: Any, query: str, database: Any, algorithm: str) -> list[int]:
+    # "buckets", the default for overflow, loses some 50 bytes a pair; it is faster below a few
+    # hundred targets only, by up to a fifth
+    hits = aligner.align(query, database, mode="score", algorithm=algorithm, overflow="simple")
+    return [hit.score for hit in hits]
 
 
 @lru_cache(maxsize=2**14)
@@ -192,10 +282,20 @@ class SmithWaterman(_Alignment):
 
     By default normalised, k(a, b) / √(k(a, a)·k(b, b)): raw scores grow with the length of
     the sequences, and a classifier would see length before likeness. `normalize=False` gives
-    the raw scores. Lower case is read as upper case; a letter that `matrix` does not score is
-    an error unless `unknown` names the letter to take for it. A gap of k letters costs
-    `gap_open` + (k − 1)·`gap_extend`. For DNA name a matrix of nucleotides, "NUC.4.4": A, C, G and
-    T are amino acids too. O(|a|·|b|) a pair, by Opal's SIMD kernels.
+    the raw scores. A gap of k letters costs `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) a pair,
+    by Opal's SIMD kernels.
+
+    `matrix="auto"` chooses by the letters of the training sequences: NUC.4.4 for DNA and RNA,
+    BLOSUM62 for proteins. A fitted model keeps the choice. With NUC.4.4, U is read as T.
+
+    Lower case is read as upper case. `unknown_letters` says what becomes of letters that the
+    matrix does not score: "map" reads them as the field does (U as C, O as K, a stop at the end
+    and the gaps - and . left out, any other letter as X, or N in DNA), "X" takes X or N for
+    all of them, "skip" leaves them out, "fail" refuses the sequence. A `LettersWarning` says how
+    many there were.
+
+    `both_strands=True`, for DNA, takes the larger of the scores with a sequence and with its
+    reverse complement, at twice the cost.
 
     Examples
     --------

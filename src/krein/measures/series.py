@@ -4,65 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import InitVar, dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
+from .base import Array, Measure, Objects, unframed
 from .elastic import LANES, dtw_lanes, erp_lanes, msm_lanes
-
-
-def _series(objects: Any) -> Objects:
-    """Return (N, T, channels) float64 where all lengths agree, else a list of (T, channels)."""
-    objects = unframed(objects)
-    if isinstance(objects, np.ndarray) and objects.dtype != object:
-        if objects.ndim not in (2, 3):
-            raise ValueError(
-                "series come as an array (N, times) or (N, times, channels) or as a list; "
-                f"got an array of shape {objects.shape}"
-            )
-        stack = np.ascontiguousarray(objects, dtype=np.float64)
-        stack = stack[:, :, None] if stack.ndim == 2 else stack
-        if stack.shape[1] == 0 or stack.shape[2] == 0:
-            raise ValueError(f"the series are empty: an array of shape {objects.shape}")
-        if not np.isfinite(stack).all():
-            row, time, _ = (int(k) for k in np.argwhere(~np.isfinite(stack))[0])
-            _refuse(stack[row], row, time)
-        return stack
-    series: list[Array] = []
-    for row, item in enumerate(objects):
-        if np.ndim(item) == 0 and not isinstance(item, str):
-            raise RefusedObject(
-                "series", row, f"is the single value {item!r}; give a list of series"
-            )
-        try:
-            one = np.ascontiguousarray(item, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise RefusedType("series", row, f"is not made of numbers: {error}") from None
-        if one.ndim == 1:
-            one = one[:, None]
-        if one.ndim != 2:
-            raise RefusedObject("series", row, f"has {one.ndim} axes; times and channels are two")
-        if one.size == 0:
-            raise RefusedObject("series", row, "is empty")
-        if series and one.shape[1] != series[0].shape[1]:
-            raise ValueError(
-                f"series {row} has {one.shape[1]} channels where series 0 has {series[0].shape[1]}"
-            )
-        if not np.isfinite(one).all():
-            _refuse(one, row, int(np.argwhere(~np.isfinite(one))[0, 0]))
-        series.append(one)
-    if series and len({len(one) for one in series}) == 1:
-        return np.stack(series)
-    return series
-
-
-def _refuse(one: Array, row: int, time: int) -> None:
-    channel = int(np.argmin(np.isfinite(one[time])))
-    where = f"time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
-    raise RefusedObject("series", row, f"holds {one[time, channel]} at {where}")
+from .layout import CHANNELS_FIRST, LAYOUTS, guess_layout, read_series
 
 
 @dataclass(frozen=True)
@@ -74,18 +24,46 @@ class _Elastic(Measure):
     a cell depends on earlier cells alone, and each lane is read off at its own length.
     """
 
+    layout: str = field(default="auto", kw_only=True)
+
     kind = "dissimilarity"
     releases_gil = True
     block_pairs = 2**15
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.layout not in LAYOUTS:
+            names = ", ".join(map(repr, LAYOUTS[:-1]))
+            raise ValueError(f"layout is {names} or {LAYOUTS[-1]!r}; got {self.layout!r}")
+
+    def undecided(self) -> bool:
+        """Whether the layout is still to be guessed."""
+        return self.layout == "auto"
+
+    def decide(self, objects: Any) -> Self:
+        """Return the measure with the layout of these series."""
+        if self.layout != "auto":
+            return self
+        return replace(self, layout=guess_layout(unframed(objects)))
+
     def check(self, objects: Any) -> Objects:
-        """Return an array (N, times, channels), or a list where lengths differ."""
-        return _series(objects)
+        """Return an array (N, times, channels), or a list where lengths differ.
+
+        Where `layout` says "channels-times" they stay in that order.
+        """
+        series = read_series(unframed(objects), self.layout)
+        if self.layout != CHANNELS_FIRST:
+            return series
+        if isinstance(series, np.ndarray):
+            return np.ascontiguousarray(series.swapaxes(1, 2))
+        return [np.ascontiguousarray(one.T) for one in series]
 
     def check_alike(self, A: Objects, B: Objects) -> None:
         """Raise where the numbers of channels differ."""
-        if len(A) and len(B) and A[0].shape[1] != B[0].shape[1]:
-            raise ValueError(f"series of {A[0].shape[1]} and of {B[0].shape[1]} channels")
+        channels = 0 if self.layout == CHANNELS_FIRST else 1
+        if len(A) and len(B) and A[0].shape[channels] != B[0].shape[channels]:
+            a, b = (X[0].shape[channels] for X in (A, B))
+            raise ValueError(f"series of {a} and of {b} channels")
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances; the side that leaves fewer lanes empty fills them."""
@@ -94,6 +72,8 @@ class _Elastic(Measure):
         values = np.empty((len(A), len(B)))
         if values.size == 0:
             return values
+        if self.layout == CHANNELS_FIRST:
+            A, B = ([np.asarray(one).T for one in X] for X in (A, B))
         flat = np.concatenate([np.asarray(a) for a in A])
         starts = np.concatenate([[0], np.cumsum([len(a) for a in A])])
         lengths = np.array([len(b) for b in B])
@@ -140,8 +120,12 @@ class DTW(_Elastic):
     Several channels are warped together (the squared Euclidean distance of two samples is the
     local cost). `band` keeps the warping near the diagonal, |i − j| ≤ band: a whole number of
     samples, or a share of the longer series (0.1 is a tenth; 1 is one sample, 1.0 no limit);
-    it is widened to the difference in length where two series need that. O(T²) a pair, O(T·band)
-    with a band. Neither a metric nor Euclidean.
+    it is widened to the difference in length where two series need that. `window` is another name
+    for `band`. O(T²) a pair, O(T·band) with a band. Neither a metric nor Euclidean.
+
+    `layout` says what the axes of a series are: "times-channels", "channels-times", or "auto",
+    which looks at the shapes of the training series and refuses where they leave it open. NaN at
+    the end of a series is padding and stripped.
 
     Examples
     --------
@@ -153,23 +137,20 @@ class DTW(_Elastic):
     """
 
     band: float | None = None
+    window: InitVar[float | None] = None
 
     name = "dtw"
     psd = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, window: float | None) -> None:
+        if window is not None:
+            if self.band is not None:
+                raise ValueError(
+                    f"window is another name for band; got band={self.band!r} and window={window!r}"
+                )
+            object.__setattr__(self, "band", window)
         super().__post_init__()
         _check_band(self.band)
-
-    def _batches(self, lengths: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-        """Yield batches of one length where there is a band, which hangs on the length."""
-        if self.band is None:
-            yield from super()._batches(lengths)
-        else:
-            for length in np.unique(lengths):
-                same = np.flatnonzero(lengths == length)
-                for batch in super()._batches(lengths[same]):
-                    yield same[batch]
 
     def _lanes(
         self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
@@ -183,6 +164,7 @@ class ERP(_Elastic):
 
     Least sum of the distances of matched samples and, for the unmatched, of their distances
     from `gap`; the distance of two samples of several channels is Euclidean. O(T²) a pair.
+    `layout` and padding as for `DTW`.
 
     Examples
     --------
@@ -208,7 +190,8 @@ class MSM(_Elastic):
     """Move-split-merge (Stefan, Athitsos & Das 2013): a metric for series of one channel.
 
     Least cost of turning one series into the other by moving a value (its change), splitting
-    one in two or merging two equal ones (`cost` each). O(T²) a pair.
+    one in two or merging two equal ones (`cost` each). O(T²) a pair. `layout` and padding as for
+    `DTW`.
 
     Examples
     --------
@@ -230,9 +213,12 @@ class MSM(_Elastic):
 
     def check(self, objects: Any) -> Objects:
         """Return the series, which have to be of one channel."""
-        series = _series(objects)
-        if len(series) and series[0].shape[1] != 1:
-            raise ValueError(f"msm compares series of one channel; these have {series[0].shape[1]}")
+        series = super().check(objects)
+        channels = 0 if self.layout == CHANNELS_FIRST else 1
+        if len(series) and series[0].shape[channels] != 1:
+            raise ValueError(
+                f"msm compares series of one channel; these have {series[0].shape[channels]}"
+            )
         return series
 
     def _lanes(

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
+from .base import Array, Measure, Objects, unframed
+from .errors import RefusedObject
+from .frames import as_numbers
 
 _DISTANCES = 2**20
 """Distances of points held at a time: 8 MB."""
@@ -52,10 +54,7 @@ class _PointSets(Measure):
         """Return a list of finite arrays (points, d), all of the same d."""
         sets: list[Array] = []
         for row, item in enumerate(unframed(objects)):
-            try:
-                points = np.ascontiguousarray(item, dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise RefusedType("set", row, f"is not an array of points: {error}") from None
+            points = as_numbers(item, "set", row)
             if points.ndim == 1:
                 points = points[:, None]
             if points.ndim != 2:

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, RefusedObject
+from .base import Array, Measure, Objects, unframed
+from .errors import RefusedObject
 
 _ROWS = 2**14  # looked at together, so that a check of a memory map needs little memory
 
 
 def as_matrix(objects: Any, what: str = "vector") -> Array:
     """Return `objects` as a float matrix, or say what is wrong with it."""
+    objects = unframed(objects)
     if getattr(getattr(objects, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {what}s are rows of real numbers")
     try:

@@ -16,6 +16,7 @@ from .charts import (
     reliability_chart,
     spectrum_chart,
 )
+from .headline import headline, piled_errors
 from .objectmap import draw_map
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def report_content(
         "n": len(evaluation.names),
         "what": what,
         "best": best,
-        "cheaper": _cheaper(models, evaluation.best),
+        "headline": headline(models, evaluation.best),
+        "ranks": None if evaluation.ranks is None else evaluation.best.by_rank(*evaluation.ranks),
+        "rank_above": None if evaluation.ranks is None else evaluation.ranks[1],
+        "near_copies": summary["near_copies"],
         "models": [
             _model(evaluation, model, point) for model, point in zip(models, chosen, strict=True)
         ],
@@ -106,6 +110,7 @@ def _model(evaluation: Evaluation, model: ModelResult, point: Chosen | None) -> 
         "point": point,
         "confusion": _confusion(model),
         "confusions": _confusions(model),
+        "piled": piled_errors(model),
         "doubtful": _doubtful(evaluation, model),
         "surprising": _surprising(evaluation, model),
         "bins": [
@@ -126,6 +131,7 @@ def _model(evaluation: Evaluation, model: ModelResult, point: Chosen | None) -> 
 def _confusion(model: ModelResult) -> list[dict[str, Any]]:
     """Rows of the matrix: counts, and how strong each cell is to be drawn."""
     rows = []
+    answered = model.confusion.sum(axis=0).tolist()
     for k, counts in enumerate(model.confusion.tolist()):
         size = sum(counts)
         cells = []
@@ -134,7 +140,14 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
             # errors are few: the square root lets one in a hundred be seen
             strength = round(92 * (share if j == k else math.sqrt(share)))
             cells.append({"count": count, "strength": strength, "right": j == k})
-        rows.append({"size": size, "cells": cells, "recall": counts[k] / size if size else 0.0})
+        rows.append(
+            {
+                "size": size,
+                "cells": cells,
+                "recall": counts[k] / size if size else 0.0,
+                "precision": counts[k] / answered[k] if answered[k] else None,
+            }
+        )
     return rows
 
 
@@ -188,12 +201,6 @@ def _object(evaluation: Evaluation, model: ModelResult, i: int) -> dict[str, Any
         "own": float(P[np.searchsorted(model.classes, model.labels[i])]),
         "right": bool(model.right[i]),
     }
-
-
-def _cheaper(models: list[ModelResult], best: ModelResult) -> dict[str, Any] | None:
-    """The best model that compares a new object half as often as the best of all, or less."""
-    found = [model for model in models if model.comparisons <= best.comparisons / 2]
-    return min((m.summary() for m in found), key=lambda m: m["log_loss"]["mean"], default=None)
 
 
 def _guessing(sizes: list[int]) -> float:
@@ -264,13 +271,20 @@ def _data(evaluation: Evaluation, models: list[ModelResult], xy: Any, codes: Any
     }
 
 
+def _grouped(evaluation: Evaluation) -> str:
+    if evaluation.groups is None:
+        return ""
+    how = evaluation.settings["groups"]
+    return f", {int(evaluation.groups.max()) + 1:,} groups kept together ({how})"
+
+
 def _settings(evaluation: Evaluation) -> list[tuple[str, str]]:
     s = evaluation.settings
     rows = [("measure", s["measure"])]
     rows += [(f"measure, {name}", value) for name, value in s["measure_params"].items()]
     rows += [
         ("landmarks", s["landmarks"] + (f", {s['n_landmarks']}" if s["n_landmarks"] else "")),
-        ("folds", f"{s['folds']}, stratified and shuffled"),
+        ("folds", f"{s['folds']}, stratified and shuffled" + _grouped(evaluation)),
         ("seed (random_state)", str(s["random_state"])),
         ("both directions averaged (symmetrize)", "yes" if s["symmetrize"] else "no"),
     ]

@@ -1,4 +1,8 @@
-"""The map of the objects: points, colours that neighbours do not share, names side by side."""
+"""The map of the objects: points, colours that neighbours do not share, names side by side.
+
+Names are placed twice: for a screen, and larger and shorter for a telephone, where the same map is
+about a third as wide.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,14 @@ FEW_CLASSES = 12
 """Up to so many the names are written larger."""
 
 LONGEST = 22
+"""Letters of a name at most."""
+
+SMALL = ((30, 14), (28, 11), (25, 10))
+"""Size and letters of names on a telephone, where 28 units of the map are about ten pixels: the
+first in which all names find room."""
+
+SWEEPS = 20
+"""How often colours are looked over again at most."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +59,11 @@ class Drawn:
     xy: Array  # (n, 2)
     colours: list[int]  # one a class
     labels: list[Label]
+    small_labels: list[Label]
+    """Names for a telephone; one that finds no room is left out."""
     letter: int
     """Size of the names."""
+    small_letter: int
     dot: float
     """Radius of a point: many are drawn smaller."""
 
@@ -59,11 +74,16 @@ def draw_map(found: ObjectMap, codes: Indices, classes: list[str]) -> Drawn:
     present = np.unique(codes)
     most = 1 if len(classes) <= COLOURS else GROUPS
     anchors = {int(c): _anchors(xy[codes == c], most) for c in present}
-    colours = _colours({c: places[0] for c, places in anchors.items()}, len(classes))
+    colours = class_colours(anchors, len(classes))
     dot = 5.0 if len(xy) <= 300 else 3.6 if len(xy) <= 1500 else 2.6
     letter = 17 if len(classes) <= FEW_CLASSES else 13
-    labels = _labels(anchors, classes, height, letter)
-    return Drawn(WIDTH, height, xy.round(1), colours, labels, letter, dot)
+    labels = place_labels(anchors, classes, height, letter, LONGEST)
+    once = {c: places[:1] for c, places in anchors.items()}
+    for small_letter, longest in SMALL:
+        small = place_labels(once, classes, height, small_letter, longest)
+        if len(small) == len(once):
+            break
+    return Drawn(WIDTH, height, xy.round(1), colours, labels, small, letter, small_letter, dot)
 
 
 def _placed(xy: Array, *, turn: bool) -> tuple[Array, int]:
@@ -102,55 +122,130 @@ def _anchors(points: Array, most: int) -> list[tuple[float, float]]:
     return places
 
 
-def _colours(anchors: dict[int, tuple[float, float]], n: int) -> list[int]:
-    """Colour the classes so that near ones differ; up to eight have a colour of their own."""
-    if n <= COLOURS:
-        return list(range(n))
+def neighbours(anchors: dict[int, list[tuple[float, float]]]) -> Array:
+    """Return which classes are named side by side (C', C'), in the order of `anchors`.
+
+    Two are neighbours where an edge of the Delaunay triangulation joins two of their names: no
+    third name lies between.
+    """
+    owner = np.array([k for k, places in enumerate(anchors.values()) for _ in places])
+    beside = np.zeros((len(anchors), len(anchors)), dtype=bool)
+    for a, b in _edges(np.array([place for places in anchors.values() for place in places])):
+        beside[owner[a], owner[b]] = beside[owner[b], owner[a]] = True
+    np.fill_diagonal(beside, False)
+    return beside
+
+
+def _edges(points: Array) -> Indices:
+    """Return the edges (n, 2) of the Delaunay triangulation; of few or collinear points a chain."""
+    from scipy.spatial import Delaunay, QhullError
+
+    order = np.lexsort(points.T)
+    chain = np.column_stack([order[:-1], order[1:]])
+    if len(points) < 4:
+        return chain
+    try:
+        found = Delaunay(points)
+    except QhullError:
+        return chain
+    corners, left_out = found.simplices, found.coplanar[:, [0, 2]]  # with what lies there too
+    return np.vstack([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]], left_out])
+
+
+def class_colours(anchors: dict[int, list[tuple[float, float]]], n: int) -> list[int]:
+    """Colour the classes so that neighbours differ; up to eight have a colour of their own.
+
+    The class with the fewest colours left is next (DSATUR; Brélaz 1979) and takes the colour with
+    the fewest neighbours, then the one that is farthest away. Some sweeps mend what is left.
+    """
     colours = [c % COLOURS for c in range(n)]
-    done: list[int] = []
-    for c, (x, y) in sorted(anchors.items(), key=lambda item: item[1]):
-        nearest = [np.inf] * COLOURS
-        for other in done:
-            ox, oy = anchors[other]
-            k = colours[other]
-            nearest[k] = min(nearest[k], (x - ox) ** 2 + (y - oy) ** 2)
-        used = [sum(colours[o] == k for o in done) for k in range(COLOURS)]
-        colours[c] = max(range(COLOURS), key=lambda k: (nearest[k], -used[k], -k))
-        done.append(c)
+    if n <= COLOURS:
+        return colours
+    codes = list(anchors)
+    beside = neighbours(anchors)
+    apart = np.array(
+        [
+            [min((x - u) ** 2 + (y - v) ** 2 for x, y in anchors[a] for u, v in anchors[b])
+             for b in codes]
+            for a in codes
+        ]
+    )  # fmt: skip
+    chosen = np.full(len(codes), -1)
+
+    def best(k: int) -> int:
+        def cost(colour: int) -> tuple[int, float, int]:
+            same = (chosen == colour) & (np.arange(len(codes)) != k)
+            nearest = float(apart[k][same].min()) if same.any() else np.inf
+            return int((same & beside[k]).sum()), -nearest, colour
+
+        return min(range(COLOURS), key=cost)
+
+    while (chosen < 0).any():
+        left = np.flatnonzero(chosen < 0)
+        taken = [len(set(chosen[beside[k] & (chosen >= 0)].tolist())) for k in left]
+        k = int(max(zip(taken, beside[left].sum(axis=1), -left, strict=True))[2])
+        chosen[-k] = best(-k)
+    for _ in range(SWEEPS):
+        wrong = [k for k in range(len(codes)) if (beside[k] & (chosen == chosen[k])).any()]
+        if not wrong:
+            break
+        for k in wrong:
+            for other in [*np.flatnonzero(beside[k]).tolist(), k]:
+                chosen[other] = best(other)
+    for k, c in enumerate(codes):
+        colours[c] = int(chosen[k])
     return colours
 
 
-def _labels(
-    anchors: dict[int, list[tuple[float, float]]], classes: list[str], height: int, letter: int
+def text_width(text: str, letter: int) -> float:
+    """Return about how wide a name is: a little more than in the widest of the usual fonts.
+
+    >>> text_width("il", 10) < text_width("ab", 10) < text_width("MW", 10)
+    True
+    """
+    narrow, wide = set("iIljtfr.,:;'|!()[]/ "), set("mwMW@%…—")
+    em = sum(0.4 if c in narrow else 1.0 if c in wide else 0.76 if c.isupper() else 0.64
+             for c in text)  # fmt: skip
+    return letter * em
+
+
+def place_labels(
+    anchors: dict[int, list[tuple[float, float]]],
+    classes: list[str],
+    height: int,
+    letter: int,
+    longest: int,
 ) -> list[Label]:
-    """Put each name as near to its objects as the names before it leave room."""
+    """Put each name as near to its objects as there is room; one without room is left out.
+
+    First the first name of each class, then the names of its other groups.
+    """
     boxes: list[tuple[float, float, float, float]] = []
     labels = []
     turns = np.linspace(0, 2 * np.pi, 16, endpoint=False) - np.pi / 2
+    step = max(10, letter // 2)
     # above or below, since on top of its densest spot a name would hide what it names
     tries = [(0.0, -1.1 * letter), (0.0, 1.2 * letter)] + [
-        (r * 1.5 * np.cos(t), r * np.sin(t)) for r in range(10, 150, 10) for t in turns
+        (r * 1.5 * np.cos(t), r * np.sin(t)) for r in range(step, 420, step) for t in turns
     ]
-    named = [(code, *place) for code, places in anchors.items() for place in places]
-    for code, ax, ay in sorted(named, key=lambda item: item[2]):
+    named = [(k, place[1], code, place) for code, places in anchors.items()
+             for k, place in enumerate(places)]  # fmt: skip
+    for k, _, code, (ax, ay) in sorted(named):
         text = classes[code]
-        text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-        w, h = 0.6 * letter * len(text) + 6, 1.3 * letter
-        best = None
-        for dx, dy in tries:
-            x = float(np.clip(ax + dx, w / 2 + 2, WIDTH - w / 2 - 2))
+        text = text if len(text) <= longest else text[: longest - 1] + "…"
+        w, h = text_width(text, letter) + 6, 1.3 * letter
+        for dx, dy in tries if k == 0 else tries[: 16 * 14]:
+            x = float(np.clip(ax + dx, w / 2 + 2, max(WIDTH - w / 2 - 2, w / 2 + 2)))
             y = float(np.clip(ay + dy, h / 2 + 2, height - h / 2 - 2))
             box = (x - w / 2, y - h / 2, x + w / 2, y + h / 2)
-            overlap = sum(_overlap(box, other) for other in boxes)
-            if best is None or overlap < best[0]:
-                best = (overlap, x, y, box)
-            if overlap == 0:
-                break
-        assert best is not None
-        _, x, y, box = best
-        boxes.append(box)
-        far = bool(np.hypot(x - ax, y - ay) > 2.2 * letter)
-        labels.append(Label(code, text, round(x, 1), round(y, 1), round(ax, 1), round(ay, 1), far))
+            if any(_overlap(box, other) for other in boxes):
+                continue
+            boxes.append(box)
+            led = bool(np.hypot(x - ax, y - ay) > 2.2 * letter)
+            labels.append(
+                Label(code, text, round(x, 1), round(y, 1), round(ax, 1), round(ay, 1), led)
+            )
+            break
     return labels
 
 

@@ -50,7 +50,8 @@ def write_report(
     Examples
     --------
     >>> from krein.evaluation import evaluate
-    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"] * 4
+    >>> stems = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> words = [stem + end for end in ("", "s", "ly", "ing") for stem in stems]
     >>> found = evaluate(words, ["en", "en", "en", "de", "de", "de"] * 4, ["ikfd"],
     ...                  measure="levenshtein", folds=4)
     >>> write_report(found, "report.html", title="Words")  # doctest: +SKIP
@@ -75,7 +76,8 @@ def render_report(
     --------
     >>> from krein.evaluation import evaluate
     >>> from krein.report import render_report
-    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"] * 4
+    >>> stems = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> words = [stem + end for end in ("", "s", "ly", "ing") for stem in stems]
     >>> languages = ["en", "en", "en", "de", "de", "de"] * 4
     >>> found = evaluate(words, languages, ["ikfd"], measure="levenshtein", folds=4)
     >>> "<h1>Words</h1>" in render_report(found, title="Words")

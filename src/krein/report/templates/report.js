@@ -85,7 +85,7 @@
     only = code;
     for (let i = 0; i < n; i++) points[i].classList.toggle("off", !open(i));
     for (const ring of $("landmarks").children) ring.classList.toggle("off", !open(Number(ring.dataset.i)));
-    for (const label of $("labels").children) {
+    for (const label of document.querySelectorAll(".labels > g")) {
       label.classList.toggle("off", code >= 0 && Number(label.dataset.code) !== code);
     }
     drawErrors();

@@ -1,0 +1,108 @@
+"""A model file in words: what it was fitted to, how it compares, what it holds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..io.modelfile import ModelFileError, read_model, read_versions
+from ..measures import get_measure
+from ..measures.base import plain
+from .output import printable, say
+
+
+def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
+    """Return what a model file says of itself; what it does not hold is None."""
+    tree = read_model(path, max_size)
+    version, written = read_versions(path, max_size)
+    try:
+        return _described(path, tree, version, written)
+    # sealed, and yet not what krein writes
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise ModelFileError(f"{path} is not a krein model, or not of this version") from error
+
+
+def _described(path: str, tree: dict[str, Any], version: str, written: int) -> dict[str, Any]:
+    params, fitted = tree["params"], tree["fitted"]
+    measure, measure_params = _measure(params)
+    labels, landmarks = fitted.get("classes_"), fitted.get("landmarks_")
+    columns = fitted.get("feature_names_in_")
+    signature = fitted.get("signature_")
+    rule = params.get("landmarks")
+    return {
+        "model": str(path),
+        "estimator": tree["estimator"],
+        "classes": None if labels is None else plain(labels),
+        "class_sizes": _class_sizes(fitted),
+        "objects": fitted.get("n_samples_seen_"),
+        "measure": measure,
+        "measure_params": measure_params,
+        "columns": None if columns is None else columns.tolist(),
+        "landmarks": None if landmarks is None else len(landmarks),
+        "landmark_rows": None if landmarks is None else plain(landmarks),
+        "landmark_rule": rule if isinstance(rule, str) else None,
+        "signature": None if signature is None else signature["signature"],
+        "calibrated": params.get("calibrate"),
+        "compared": fitted.get("kernel_evaluations_"),
+        "bytes": os.path.getsize(path),
+        "version": version,
+        "format": written,
+    }
+
+
+def _measure(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name of the measure and all its parameters, those left at their defaults too."""
+    named = params["measure"]
+    if isinstance(named, dict) and "function" in named:
+        return f"the function {named['function']}", {}
+    if isinstance(named, dict):
+        return named["measure"], dict(named["params"])
+    given = params.get("measure_params")
+    pairs = given["mapping"] if isinstance(given, dict) else []
+    found = get_measure(named, dict(pairs) or None)
+    return named, {} if found.accepts == "values" else found.params()
+
+
+def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
+    """Return how many objects each class had, where the moments of a stream are kept."""
+    stream = fitted.get("stream_")
+    if stream is None:
+        return None
+    sizes = stream["fields"]["moments"]["fields"]["weights"]
+    return [int(n) if n == int(n) else float(n) for n in sizes.tolist()]
+
+
+def show_model(about: dict[str, Any]) -> None:
+    """Print what a model file says of itself."""
+
+    def row(what: str, value: str | None) -> None:
+        if value is not None:
+            say(what, printable(value, 2000))
+
+    row("model", f"{about['model']}: {about['estimator']}")
+    row("classes", _classes(about))
+    row("objects", None if about["objects"] is None else f"{about['objects']:,} were fitted to")
+    params = ", ".join(f"{key}={value}" for key, value in about["measure_params"].items())
+    row("measure", about["measure"] + (f" ({params})" if params else ""))
+    row("columns", None if about["columns"] is None else ", ".join(about["columns"]))
+    rule = f", chosen by {about['landmark_rule']}" if about["landmark_rule"] else ""
+    row("landmarks", f"{about['landmarks']:,}, one comparison each for a new object{rule}")
+    if about["signature"] is not None:
+        p, q, _ = about["signature"]
+        row("signature", f"{p} positive and {q} negative dimensions")
+    if about["calibrated"] is not None:
+        row("calibrated", "yes" if about["calibrated"] else "no")
+    if about["compared"] is not None:
+        row("compared", f"{about['compared']:,} pairs to fit")
+    row("size", f"{about['bytes']:,} bytes")
+    row("written by", f"krein {about['version']}, format {about['format']}")
+
+
+def _classes(about: dict[str, Any]) -> str | None:
+    if about["classes"] is None:
+        return None
+    names = [printable(str(name), 30) for name in about["classes"]]
+    if about["class_sizes"] is not None:
+        names = [f"{a} ({n:,})" for a, n in zip(names, about["class_sizes"], strict=True)]
+    shown = names if len(names) <= 12 else [*names[:10], "…", names[-1]]
+    return f"{len(names)}: {', '.join(shown)}"

@@ -1,0 +1,65 @@
+"""Letters of new sequences that the scoring matrix of a model does not know, counted over a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ..io import Chunk
+from .output import printable
+
+POLICIES = ("X", "skip", "fail")
+"""Take X for each, skip such a sequence, or end the run."""
+
+
+class Letters:
+    """How letters that are not scored are read; counts the sequences that held some.
+
+    `policy` is one of `POLICIES`, or None for the usual reading (`krein.measures.letters`).
+    """
+
+    def __init__(self, matrix: str, policy: str | None) -> None:
+        from ..measures.sequences import scoring_alphabet
+
+        self.alphabet = scoring_alphabet(matrix)
+        self.policy = {None: "map", "X": "X"}.get(policy, "fail")
+        self.done: Counter[str] = Counter()
+        self.n_mapped = 0
+
+    def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
+        """Return the sequences with their letters as they are scored, and why some are not read."""
+        objects, reasons = list(chunk.objects), dict[int, str]()
+        for i, given in enumerate(objects):
+            done: Counter[str] = Counter()
+            if isinstance(given, str):
+                try:
+                    objects[i] = self.alphabet.read(given, self.policy, done)
+                except ValueError as error:
+                    told = str(error).split("; take it out")[0]
+                    reasons[i] = f"{chunk.where(i)}: {told}"
+            if done:
+                self.n_mapped += 1
+                self.done += done
+        return objects, reasons
+
+    def told(self) -> str:
+        """Return in words what was read as what."""
+        how = ", ".join(f"{what} ({n:,})" for what, n in self.done.most_common())
+        sequences = "1 sequence" if self.n_mapped == 1 else f"{self.n_mapped:,} sequences"
+        return printable(
+            f"{sequences} held letters that {self.alphabet.name} does not score: {how} "
+            "(--unknown-letters)",
+            300,
+        )
+
+
+def letters_of(measure: Any, policy: str | None) -> Letters | None:
+    """Return how letters are read for a measure that aligns sequences; None for any other.
+
+    A model that was fitted with a rule of its own for unknown letters keeps it, unless another is
+    asked for.
+    """
+    rule = getattr(measure, "unknown_letters", None)
+    if rule is None or (policy is None and rule != "map"):
+        return None
+    return Letters(measure.matrix, policy)

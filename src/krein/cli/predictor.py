@@ -1,0 +1,188 @@
+"""A loaded model, and the rows that it gives."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from ..io import Chunk, DataError, Source, open_source
+from ..measures import take
+from .columns import Batch, columns_of
+from .errors import told
+from .letters import letters_of
+from .novelty import UNREADABLE, Asked, Sorted
+from .reading import match_columns
+
+CHUNK = 2048
+"""Objects in memory at a time."""
+
+Row = list[Any]
+
+
+class Predictor:
+    """A loaded model, and the rows it gives."""
+
+    def __init__(
+        self,
+        path: str,
+        top: int | None = None,
+        jobs: int | None = None,
+        threshold: float | None = None,
+        unknown_letters: str | None = None,
+        ranks: tuple[str, float] | None = None,
+        *,
+        every: bool = False,
+        max_size: int | None = None,
+        asked: Asked | None = None,
+    ) -> None:
+        from .. import load
+
+        if not os.path.exists(path):
+            raise DataError(f"{path}: there is no such model; krein fit makes one")
+        self.model = load(path, max_size=max_size)
+        if not hasattr(self.model, "predict_proba"):
+            raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
+        self.model.n_jobs = jobs
+        self.asked = Asked() if asked is None else asked
+        self.asked.check(self.model)
+        self.columns = columns_of(
+            self.model,
+            top=top or 0,
+            threshold=threshold,
+            ranks=ranks,
+            every=every,
+            asked=self.asked,
+        )
+        self.names = ["name", *(name for group in self.columns for name in group.names), "reason"]
+        self.unknown_letters = unknown_letters
+        self.letters = letters_of(self.model.measure_, unknown_letters)
+        if unknown_letters is not None and self.letters is None:
+            raise click.UsageError(
+                f"--unknown-letters goes with sequences; the model compares by {self.model.measure}"
+            )
+
+    def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
+        """Open new objects, as the kind that the model was fitted to."""
+        from ..measures import get_measure
+
+        given = get_measure(self.model.measure, self.model.measure_params).accepts == "values"
+        header = False if no_header else None
+        if given and input_format is None:
+            return open_source(path, format="matrix", header=header, **named)
+        source = open_source(path, format=input_format, header=header, **named)
+        if source.kind == "matrix" and not given:
+            source = open_source(path, format="vectors", header=header, **named)
+        wanted = getattr(self.model, "feature_names_in_", None)
+        if wanted is not None:
+            match_columns(source, wanted.tolist(), named.get("objects") is not None)
+        return source
+
+    def rows(self, source: Source, sort: Sorted | None = None) -> Iterator[list[Row]]:
+        """Yield the rows of each chunk."""
+        at = {name: i for i, name in enumerate(self.names)}
+        with _counting() as count, warnings.catch_warnings():
+            # the columns have been matched by their names already
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            for chunk in source.arriving(CHUNK):
+                rows = self.rows_of(chunk)
+                if sort is not None:
+                    sort.write(chunk, rows, at)
+                yield rows
+                count(len(chunk))
+
+    def rows_of(self, chunk: Chunk) -> list[Row]:
+        """Return the row of each object of a chunk."""
+        import numpy as np
+
+        objects, reasons = chunk.objects, dict[int, str]()
+        if self.letters is not None:
+            objects, reasons = self.letters.read(chunk)
+        places = [i for i in range(len(chunk)) if i not in reasons]
+        found = dict(self._answered(take(objects, np.array(places, dtype=np.intp)), chunk, places))
+        reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
+        if self.unknown_letters == "fail" and reasons:
+            raise DataError(reasons[min(reasons)])
+        good = np.array([i for i in range(len(chunk)) if i not in reasons], dtype=np.intp)
+        cells: list[Row] = [[] for _ in good]
+        if len(good):
+            answers: list[Any] = [found[i] for i in good]
+            assessed = np.array(answers, dtype=answers[0].dtype)
+            batch = Batch.of(self.model, take(objects, good), assessed)
+            for group in self.columns:
+                for row, part in zip(cells, group.cells(batch), strict=True):
+                    row += part
+        answered = dict(zip(good.tolist(), cells, strict=True))
+        width, status = len(self.names) - 2, self.names.index("status") - 1
+        nothing: Row = [None] * width
+        nothing[status] = UNREADABLE
+        return [
+            [name, *answered.get(i, nothing), reasons.get(i)] for i, name in enumerate(chunk.names)
+        ]
+
+    def _answered(
+        self, objects: Any, chunk: Chunk, places: list[int]
+    ) -> Iterator[tuple[int, Any | str]]:
+        """Yield the place of each object and what the model says of it, or why it has nothing.
+
+        Where some cannot be compared the objects are halved, until those stand alone: k of n take
+        about k·log₂ n calls. The width of vectors and of given values is that of the file: none of
+        it can be compared then, and that is an error.
+        """
+        import numpy as np
+
+        if not places:
+            return
+        try:
+            assessed = self.asked.of(self.model, objects)
+        except (ValueError, TypeError) as error:
+            if chunk.kind in ("vectors", "matrix"):
+                raise chunk.located(error) from error
+            half = len(places) // 2
+            if half:
+                yield from self._answered(objects[:half], chunk, places[:half])
+                yield from self._answered(objects[half:], chunk, places[half:])
+            else:
+                located = str(chunk.alone(places[0]).located(error))
+                # the measure is part of the model
+                located = located.replace("measure_params", "krein fit measure_params")
+                yield places[0], told(DataError(located))
+            return
+        for i, found in zip(places, assessed, strict=True):
+            reason = (
+                f"{chunk.where(i)}: its probabilities are not numbers; its values are too large or "
+                "too small to compute with: are they on the scale of those that the model was "
+                "fitted to?"
+            )
+            yield i, found if np.isfinite(found["probabilities"]).all() else reason
+
+    def say_what_was_read(self) -> None:
+        """Say once how many sequences held letters that are not scored."""
+        if self.letters is not None and self.letters.n_mapped:
+            click.echo(f"krein: warning: {self.letters.told()}", err=True)
+
+
+@contextmanager
+def _counting() -> Iterator[Any]:
+    """Count objects on standard error, where a person watches."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda n: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.completed:,} objects"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=None)
+        yield lambda n: bar.advance(task, n)

@@ -1,0 +1,227 @@
+"""The web application of `krein serve`: requests to chunks, rows to JSON, within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from ..io import Chunk, DataError
+from ..measures import get_measure
+from .describe import describe_model
+from .errors import told
+from .openapi import document
+from .predictor import Predictor
+
+STEP = 32
+"""Objects that are answered between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a request may cost."""
+
+    bytes: int = 1_000_000
+    objects: int = 1000
+    seconds: float = 30.0
+    threads: int = 2
+
+
+class RequestError(Exception):
+    """A request that is not answered: `status` is that of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def make_app(
+    predictor: Predictor, path: str, limits: Limits | None = None, *, local: bool = True
+) -> Starlette:
+    """Return the application. A local one answers requests to this machine's own names alone."""
+    service = Service(predictor, path, limits or Limits())
+    # a page of somebody else's may have its name lead here: it does not get an answer
+    hosts = ["127.0.0.1", "localhost", "[::1]", "::1"] if local else ["*"]
+    return Starlette(
+        routes=[
+            Route("/", service.page),
+            Route("/health", service.health),
+            Route("/model", service.model),
+            Route("/openapi.json", service.openapi),
+            Route("/predict", service.predict, methods=["POST"]),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+    )
+
+
+class Service:
+    """A model and its limits, and what each address answers."""
+
+    def __init__(self, predictor: Predictor, path: str, limits: Limits) -> None:
+        self.predictor, self.limits = predictor, limits
+        about = describe_model(path)
+        measure = get_measure(predictor.model.measure, predictor.model.measure_params)
+        self.accepts = measure.accepts
+        self.about = {
+            **about,
+            "model": os.path.basename(path),
+            "takes": _takes(predictor.model.landmark_objects_, measure.accepts),
+            "limits": {"bytes": limits.bytes, "objects": limits.objects, "seconds": limits.seconds},
+        }
+        self.document = document(self.about)
+        self._pool = ThreadPoolExecutor(limits.threads, thread_name_prefix="krein-serve")
+        self._html = (Path(__file__).parent / "page.html").read_text("utf-8")
+        self._policy = _content_policy(self._html)
+
+    async def page(self, request: Request) -> Response:
+        """The page to paste an object into."""
+        return HTMLResponse(self._html, headers={"Content-Security-Policy": self._policy})
+
+    async def health(self, request: Request) -> Response:
+        """Say that the service is there."""
+        return JSONResponse({"status": "ok"})
+
+    async def model(self, request: Request) -> Response:
+        """Describe the model."""
+        return JSONResponse(self.about)
+
+    async def openapi(self, request: Request) -> Response:
+        """Document the service."""
+        return JSONResponse(self.document)
+
+    async def predict(self, request: Request) -> Response:
+        """Label one object or many."""
+        until = time.monotonic() + self.limits.seconds
+        try:
+            body = await _in_time(self._body(request), self.limits.seconds)
+            objects, names, single = self._asked(body)
+            work = asyncio.get_running_loop().run_in_executor(
+                self._pool, self._answers, objects, names, until
+            )
+            # the thread looks at the clock itself, and then makes room for others
+            answers = await _in_time(work, until - time.monotonic())
+        except RequestError as error:
+            return JSONResponse({"error": str(error)}, status_code=error.status)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        return JSONResponse(answers[0] if single else {"predictions": answers})
+
+    async def _body(self, request: Request) -> bytes:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":  # which a form on another site cannot send
+            raise RequestError(415, "send JSON, with the header Content-Type: application/json")
+        parts, size = [], 0
+        async for part in request.stream():
+            size += len(part)
+            if size > self.limits.bytes:
+                raise RequestError(413, f"a request holds at most {self.limits.bytes:,} bytes")
+            parts.append(part)
+        return b"".join(parts)
+
+    def _asked(self, body: bytes) -> tuple[list[Any], list[str], bool]:
+        """Return the objects of a request, their names, and whether it holds one by itself."""
+        try:
+            asked = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise RequestError(400, "the request is not JSON") from error
+        if not isinstance(asked, dict) or ("object" in asked) == ("objects" in asked):
+            raise RequestError(400, 'send {"object": …} or {"objects": […]}')
+        if unknown := set(asked) - {"object", "objects", "names"}:
+            raise RequestError(400, f"there is no field {min(unknown)[:60]!r}")
+        single = "object" in asked
+        objects = [asked["object"]] if single else asked["objects"]
+        if not isinstance(objects, list) or not objects:
+            raise RequestError(400, "objects is a list of at least one object")
+        if len(objects) > self.limits.objects:
+            raise RequestError(413, f"a request holds at most {self.limits.objects:,} objects")
+        names = asked.get("names", [str(i) for i in range(len(objects))])
+        if (
+            not isinstance(names, list)
+            or len(names) != len(objects)
+            or not all(isinstance(name, str) for name in names)
+        ):
+            raise RequestError(400, "names is a list of strings, one for each object")
+        return [self._object(item, i) for i, item in enumerate(objects)], names, single
+
+    def _object(self, item: Any, i: int) -> Any:
+        """Return an object of a request as the readers of files give it."""
+        if self.about["takes"] == "text":
+            if not isinstance(item, str):
+                raise RequestError(422, f"object {i} is not a string, as the model compares them")
+            return item
+        try:
+            array = np.array(item, dtype=np.float64)
+        except (TypeError, ValueError, RecursionError):
+            array = np.empty(0)
+        if array.ndim == 0 or array.size == 0 or not np.isfinite(array).all():
+            raise RequestError(422, f"object {i} is not a list of finite numbers")
+        return array[:, None] if self.accepts == "objects" and array.ndim == 1 else array
+
+    def _answers(self, objects: list[Any], names: list[str], until: float) -> list[dict[str, Any]]:
+        kind: Any = "strings"
+        if self.about["takes"] != "text":
+            kind = "vectors" if self.accepts != "objects" else "series"
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(objects), STEP):
+            if time.monotonic() > until:
+                raise _too_late()
+            part: Any = objects[start : start + STEP]
+            if kind == "vectors":
+                if len({item.shape for item in objects}) > 1:
+                    raise RequestError(422, "all objects of a request have the same length")
+                part = np.stack(part)
+            chunk = Chunk(names[start : start + STEP], part, None, start, "the request", kind)
+            try:
+                rows = self.predictor.rows_of(chunk)
+            except DataError as error:
+                raise RequestError(422, told(error)) from error
+            found += [dict(zip(self.predictor.names, row, strict=True)) for row in rows]
+        return found
+
+
+async def _in_time(work: Awaitable[Any], seconds: float) -> Any:
+    try:
+        return await asyncio.wait_for(work, max(seconds, 0.0))
+    except TimeoutError:
+        raise _too_late() from None
+
+
+def _too_late() -> RequestError:
+    return RequestError(503, "the request took too long: send fewer or shorter objects, or later")
+
+
+def _takes(landmarks: Any, accepts: str) -> str:
+    """Return what an object is in JSON, by the landmarks: "text" or "numbers"."""
+    if accepts != "objects":
+        return "numbers"
+    return "text" if isinstance(landmarks[0], str) else "numbers"
+
+
+def _content_policy(html: str) -> str:
+    """Return what the page may load: itself. Its script and style are known by their hashes."""
+    listed = {}
+    for tag in ("script", "style"):
+        texts = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+        digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in texts]
+        listed[tag] = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; img-src data:; connect-src 'self'; script-src {listed['script']}; "
+        f"style-src {listed['style']}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    )

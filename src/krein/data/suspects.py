@@ -1,0 +1,60 @@
+"""Which object ends the process that compares it: tried one by one, in a process of its own.
+
+After several workers have died with the same task, the cluster gives it up and knows no more than
+the task. Its objects are compared here again, each announced before it is; the last one announced
+before the process ended is the one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .chunk import Chunk
+
+SECONDS = 60.0
+"""How long one may look."""
+MEMORY = 4 * 2**30
+"""Bytes that the process may take: an object may have been fatal by its size."""
+
+_PROGRAM = "from krein.data.suspects import announce; announce()"
+
+
+def find_fatal(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
+    """Return which object of a chunk `function` does not survive; None where none shows here."""
+    import cloudpickle
+
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _PROGRAM],
+            input=cloudpickle.dumps((function, chunk)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return None
+    announced = child.stdout.split()
+    if child.returncode == 0 or not announced or not announced[-1].isdigit():
+        return None
+    return int(announced[-1])
+
+
+def announce() -> None:
+    """Compare the objects of a chunk out of standard input, and say of each that it is next."""
+    import pickle
+
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    except (ImportError, ValueError, OSError):
+        pass  # a system without such limits
+    # what this process's own parent has written a moment ago
+    function, chunk = pickle.loads(sys.stdin.buffer.read())
+    for i in range(len(chunk)):
+        print(i, flush=True)
+        function(chunk.cut(i, i + 1))

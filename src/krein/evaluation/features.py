@@ -1,0 +1,214 @@
+"""A baseline that compares nothing: what the objects' own features give, done well.
+
+It says whether a measure is worth its comparisons. By the kind of object:
+
+    strings, sequences   counts of character n-grams (TF-IDF), logistic regression
+    vectors, images      gradient boosting on histograms of the numbers
+    series               random convolutions (Dempster et al. 2020), logistic regression
+
+Sets, values that were given, and other objects have no features to begin with.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare import Pairs
+from ..core.checks import Array, Indices
+from ..measures import Measure, take
+from .baselines import Baseline
+from .scores import log_losses
+
+Kind = Literal["strings", "vectors", "series"]
+
+SERIES = ("dtw", "erp", "msm")
+"""Measures whose objects are series."""
+
+SHORT = 50
+"""Mean length up to which strings are cut into n-grams of up to four characters, then three."""
+
+VOCABULARY = 100_000
+STRENGTHS = (1.0, 10.0, 100.0)
+"""Inverse strengths C of the penalty that logistic regression chooses from."""
+
+KERNELS, WIDTH = 500, 9
+"""Random convolutions, and the values that each looks at."""
+
+
+def feature_kind(pairs: Pairs) -> Kind | None:
+    """Return what the objects are to a method that sees their contents; None for nothing."""
+    objects = pairs.objects
+    if pairs.measure.accepts == "values":
+        return None
+    if pairs.measure.name in SERIES:
+        return "series"
+    if isinstance(objects, np.ndarray) and objects.dtype.kind in "biuf" and objects.ndim > 1:
+        return "vectors"
+    if len(objects) and all(isinstance(item, str) for item in objects):
+        return "strings"
+    return None
+
+
+class Features(Baseline):
+    """A classifier on the contents of the objects. No comparisons."""
+
+    needs_all = False
+    kernel_evaluations_ = 0
+    comparisons_ = 0.0
+    titles: dict[Kind, str] = {  # noqa: RUF012 - read only
+        "strings": "character n-grams with logistic regression, no comparisons",
+        "vectors": "gradient boosting on the vectors, no comparisons",
+        "series": "random convolutions with logistic regression, no comparisons",
+    }
+
+    def __init__(self, measure: Measure, objects: Any, kind: Kind, random_state: int) -> None:
+        super().__init__(measure)
+        self.kind, self.random_state = kind, random_state
+        self.contents = Contents(_as_features(objects, kind, random_state))
+        self.landmarks_: Indices = np.empty(0, dtype=np.intp)
+
+    @property
+    def title(self) -> str:
+        """What it is, in some words."""
+        return self.titles[self.kind]
+
+    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
+        """Fit to the contents of training objects."""
+        self.model_ = (
+            _boosting(y, self.random_state)
+            if self.kind == "vectors"
+            else _chosen_logistic(self.contents.of(X), y, self.kind, self.random_state)
+        )
+        _fit(self.model_, self.contents.of(X), y)
+        return self
+
+    def predict_proba(self, X: Indices) -> Array:
+        """Return probabilities."""
+        return np.asarray(self.model_.predict_proba(self.contents.of(X)))
+
+
+class Contents:
+    """What is seen of the objects; a copy of a model shares it."""
+
+    def __init__(self, objects: Any) -> None:
+        self.objects = objects
+
+    def of(self, rows: Indices) -> Any:
+        """Return that of some objects."""
+        return take(self.objects, rows)
+
+    def __deepcopy__(self, memo: Any) -> Contents:
+        return self
+
+
+def _as_features(objects: Any, kind: Kind, seed: int) -> Any:
+    """Return strings as they are, numbers as rows; what is learned is learned in each fold."""
+    if kind == "strings":
+        return list(objects)
+    if kind == "vectors":
+        return np.asarray(objects, dtype=np.float64).reshape(len(objects), -1)
+    return convolutions(objects, np.random.default_rng(seed))
+
+
+def convolutions(objects: Any, rng: np.random.Generator) -> Array:
+    """Return features (N, 2·KERNELS) of series: of each random convolution, its share above 0
+    and its maximum (ROCKET; Dempster, Petitjean & Webb 2020).
+
+    Kernels have nine centred normal weights, a random dilation and a random channel; the threshold
+    is a random value of the convolution of one series, as in MiniRocket. Series of different
+    lengths are first stretched to their median length. O(N·T·KERNELS).
+    """
+    length = int(np.median([len(one) for one in objects]))
+    stack = np.stack([_stretched(np.asarray(one), length) for one in objects])  # (N, T, channels)
+    spread = stack.std(axis=(0, 1))
+    stack = ((stack - stack.mean(axis=(0, 1))) / np.where(spread > 0, spread, 1)).astype(np.float32)
+    n, T, channels = stack.shape
+    found = np.empty((n, 2 * KERNELS))
+    for k in range(KERNELS):
+        most = np.log2(max((T - 1) / (WIDTH - 1), 1.0))
+        dilation = int(2 ** rng.uniform(0, most))
+        weights = rng.normal(size=WIDTH)
+        weights -= weights.mean()
+        half = dilation * (WIDTH // 2)
+        signal = np.pad(stack[:, :, rng.integers(channels)], ((0, 0), (half, half)))
+        value = np.zeros((n, T), dtype=np.float32)
+        for j, w in enumerate(weights.astype(np.float32)):
+            value += w * signal[:, j * dilation : j * dilation + T]
+        value -= value[rng.integers(n), rng.integers(T)]
+        found[:, 2 * k] = (value > 0).mean(axis=1)
+        found[:, 2 * k + 1] = value.max(axis=1)
+    return found
+
+
+def _stretched(one: Array, length: int) -> Array:
+    one = one.reshape(len(one), -1)
+    if len(one) == length:
+        return one
+    at = np.linspace(0, len(one) - 1, length)
+    return np.column_stack([np.interp(at, np.arange(len(one)), c) for c in one.T])
+
+
+def _boosting(y: NDArray[Any], seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # a tenth is held out to stop by, where every class can spare one
+    enough = np.unique(y, return_counts=True)[1].min() >= 10
+    return HistGradientBoostingClassifier(
+        max_iter=300 if enough else 100, early_stopping=bool(enough), random_state=seed
+    )
+
+
+def _logistic(kind: Kind, longest: int, C: float) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if kind == "series":
+        # C counts for 1,000 standardised columns what it does for rows of length 1
+        model = LogisticRegression(C=C / 1000, max_iter=300, tol=1e-3)
+        return make_pipeline(StandardScaler(), model)
+    grams = TfidfVectorizer(
+        analyzer="char", ngram_range=(1, longest), lowercase=False, preprocessor=_bounded,
+        sublinear_tf=True, max_features=VOCABULARY,
+    )  # fmt: skip
+    return make_pipeline(grams, LogisticRegression(C=C, max_iter=300, tol=1e-3))
+
+
+def _bounded(text: str) -> str:
+    """Return the text between signs for its ends, so that n-grams tell where they stand."""
+    return f"\x02{text}\x03"
+
+
+def _chosen_logistic(objects: Any, y: NDArray[Any], kind: Kind, seed: int) -> Any:
+    """Return logistic regression with the C of the least log-loss on a held-out fifth."""
+    from sklearn.model_selection import StratifiedShuffleSplit
+
+    longest = 0
+    if kind == "strings":
+        longest = 4 if np.mean([len(text) for text in objects]) <= SHORT else 3
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if counts.min() < 2 or 0.2 * len(y) < len(classes):
+        return _logistic(kind, longest, 10.0)
+    cut = StratifiedShuffleSplit(1, test_size=0.2, random_state=seed)
+    train, test = next(cut.split(codes, codes))
+    losses = []
+    for C in STRENGTHS:
+        model = _fit(_logistic(kind, longest, C), take(objects, train), y[train])
+        losses.append(log_losses(model.predict_proba(take(objects, test)), codes[test]).mean())
+    return _logistic(kind, longest, STRENGTHS[int(np.argmin(losses))])
+
+
+def _fit(model: Any, objects: Any, y: NDArray[Any]) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    # one thread: on a busy machine those of OpenMP wait for each other
+    with warnings.catch_warnings(), threadpool_limits(1):
+        # a few more steps change no figure
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(objects, y)

@@ -1,0 +1,202 @@
+"""How much of two objects is the same, by the measure itself; groups of relatives; near copies.
+
+The identity of two objects is 1 where they are equal and falls with their likeness:
+
+    similarity      s(x, y) / √(s(x, x)·s(y, y))
+    dissimilarity   1 − d(x, y) / median d
+
+where the median is taken over the pairs of all objects with some random ones. Neither depends on
+the unit of the measure. For alignment scores the first is the normalised score. It is not the share
+of identical letters, which would need every alignment to be traced back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..compare import Pairs
+from ..core.checks import Array, Indices
+
+LANDMARKS, PER_CLASS = 50, 3
+"""Objects that all are compared with to find candidates: at least 50, and three per class."""
+
+NEARBY = 10
+"""Candidates that an object is compared with exactly."""
+
+COPY = 0.9
+"""Identity from which on two objects count as near copies."""
+
+CHECKED = 1000
+"""Objects whose near copies are looked for: a share needs no more."""
+
+ROWS = 256
+"""Objects that are looked at together where all values are known."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Values of a measure as identities."""
+
+    roots: Array | None  # (N,), √s(x, x) for a similarity
+    scale: float  # the median of a dissimilarity
+
+    @classmethod
+    def of(cls, pairs: Pairs, values: Array, landmarks: Indices) -> Identity:
+        """Learn the scale from the values (N, m) of all objects to landmarks. N comparisons."""
+        if pairs.kind == "similarity":
+            selves = pairs.diagonal(np.arange(len(pairs)))
+            if not (selves > 0).all():
+                row = int(np.argmin(selves > 0))
+                raise ValueError(
+                    f"object {row} has the similarity {selves[row]:g} with itself; identity needs "
+                    "values above 0 there: give the groups themselves"
+                )
+            return cls(np.sqrt(selves), 1.0)
+        others = np.ones(values.shape, dtype=bool)
+        others[landmarks, np.arange(len(landmarks))] = False
+        scale = float(np.median(values[others]))
+        if not scale > 0:
+            raise ValueError(
+                "more than half of the distances are 0, so that identity has no scale: give the "
+                "groups themselves"
+            )
+        return cls(None, scale)
+
+    def __call__(self, values: Array, rows: Indices, cols: Indices) -> Array:
+        """Return the identities of the values of `rows` × `cols`."""
+        if self.roots is None:
+            return 1.0 - values / self.scale
+        identities: Array = values / self.roots[rows][:, None] / self.roots[cols]
+        return identities
+
+
+def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -> Indices:
+    """Return the group (N,) of each object: all have `threshold` identity with the group's first.
+
+    Greedy, as CD-HIT does (Li & Godzik 2006): one object after the other joins the representative
+    that it has most in common with, or becomes one itself. Objects near many landmarks come first.
+    Each is compared with the landmarks (50, or three per class) and with the ten representatives
+    whose values to the landmarks are nearest to its own, not with all: (m + 11)·N comparisons and
+    O(N·R·m) arithmetic for R groups. A relative whose values to the landmarks differ is missed.
+    """
+    n = len(pairs)
+    rng = np.random.default_rng(seed)
+    landmarks = _landmarks(codes, rng)
+    values = np.concatenate(list(pairs.map_columns(lambda _, block: block, landmarks)))
+    alone = _uncached(pairs)
+    identity = Identity.of(alone, values, landmarks)
+    V = identity(values, np.arange(n), landmarks).astype(np.float32)  # (N, m)
+    lengths = np.einsum("ij,ij->i", V, V)
+    group = np.empty(n, dtype=np.intp)
+    first: list[int] = []  # the representatives
+    R, r = np.empty_like(V), np.empty_like(lengths)  # their rows of V and lengths
+    for i in np.argsort(-V.mean(axis=1), kind="stable").tolist():
+        k = len(first)
+        near = np.arange(k)
+        if k > NEARBY:
+            near = np.argpartition(r[:k] - 2 * (R[:k] @ V[i]), NEARBY)[:NEARBY]
+        if k:
+            row, cols = np.array([i]), np.array(first)[near]
+            found = identity(alone.values(row, cols), row, cols)[0]
+            if found.max() >= threshold:
+                group[i] = near[found.argmax()]
+                continue
+        R[k], r[k] = V[i], lengths[i]
+        group[i] = k
+        first.append(i)
+    return group
+
+
+@dataclass(frozen=True)
+class NearCopies:
+    """Objects that have a near copy on the other side of a fold."""
+
+    share: float
+    """Of the objects that were looked at, how many have one."""
+    looked_at: int
+    threshold: float = COPY
+
+
+def near_copies(
+    pairs: Pairs, known: Pairs, split: Indices, landmarks: Indices, everything: bool, seed: int
+) -> NearCopies | None:
+    """Look for objects that have at least 0.9 identity with one of another fold.
+
+    Of up to 1,000 objects. `known` are the same pairs, of which those with the landmarks have been
+    compared already, or `everything`. Where not, the ten objects of other folds whose values to the
+    landmarks are nearest are compared, so that the share is a lower bound. None where identity says
+    nothing: for vectors, whose neighbours are close wherever there are many, and where the measure
+    has no scale for it.
+    """
+    if pairs.measure.accepts == "vectors":
+        return None
+    everyone = np.arange(len(pairs))
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(len(pairs), min(len(pairs), CHECKED), replace=False))
+    values = np.concatenate(list(known.map_columns(lambda _, block: block, landmarks)))
+    try:
+        identity = Identity.of(known, values, landmarks)
+    except ValueError:
+        return None
+    if everything:
+        copied = 0
+        for rows in np.array_split(chosen, -(-len(chosen) // ROWS)):
+            found = identity(known.values(rows, everyone), rows, everyone)
+            copied += int(((found >= COPY) & (split[rows][:, None] != split)).any(axis=1).sum())
+        return NearCopies(copied / len(chosen), len(chosen))
+    V = identity(values, everyone, landmarks)  # (N, m)
+    lengths = np.einsum("ij,ij->i", V, V)
+    candidates = []
+    for i in chosen.tolist():
+        others = np.flatnonzero(split != split[i])
+        if len(others) > NEARBY:
+            apart = lengths[others] - 2 * (V[others] @ V[i])
+            others = others[np.argpartition(apart, NEARBY)[:NEARBY]]
+        candidates.append(others)
+    copied = sum(
+        bool(identity(values[None], chosen[[k]], candidates[k]).max() >= COPY)
+        for k, values in enumerate(_compared(pairs, chosen, candidates))
+    )
+    return NearCopies(copied / len(chosen), len(chosen))
+
+
+def _compared(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Array]:
+    """Return the values of each row to candidates of its own, kept in the cache as one block."""
+    sizes = [len(others) for others in candidates]
+    key = None
+    if pairs.cache is not None:
+        digests, cols = pairs.stored.rows, np.concatenate(candidates)
+        key = pairs.cache.key("listed", digests[np.repeat(rows, sizes)], digests[cols])
+        values = pairs.cache.load(key, (sum(sizes),))
+        if values is not None:
+            pairs.counter.add(reused=len(values))
+            return np.split(values, np.cumsum(sizes)[:-1])
+    alone = _uncached(pairs)
+    found = [alone.values(rows[[k]], others)[0] for k, others in enumerate(candidates)]
+    if pairs.cache is not None and key is not None:
+        pairs.cache.store(key, np.concatenate(found))
+    return found
+
+
+def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
+    """Some objects of every class, and others up to the number wanted."""
+    order = rng.permutation(len(codes))
+    by_class = order[np.argsort(codes[order], kind="stable")]
+    starts = np.searchsorted(codes[by_class], codes[by_class])
+    some = by_class[np.arange(len(codes)) - starts < PER_CLASS]
+    rest = np.setdiff1d(order, some)
+    wanted = max(0, LANDMARKS - len(some))
+    return np.sort(np.concatenate([some, rng.permutation(rest)[:wanted]]))
+
+
+def _uncached(pairs: Pairs) -> Pairs:
+    """Return the same pairs for single comparisons, without a file or a process for each."""
+    return Pairs(
+        pairs.measure,
+        pairs.objects,
+        n_jobs=1,
+        symmetrize=pairs.symmetrize,
+        counter=pairs.counter,
+    )

@@ -1,0 +1,85 @@
+"""How much one thing out of a file may take: known before the memory is.
+
+A few bytes of a packed file can stand for gigabytes, and a line need never end. What a file claims
+is compared with these limits first; whoever has larger objects raises them with `max_size`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .errors import DataError
+
+MIB = 2**20
+RECORD = 32 * MIB
+"""Bytes of one line, one record or one cell."""
+CELL = 128
+"""A record has at most one cell for so many bytes of its limit: each becomes an object."""
+ARRAY = 256 * MIB
+"""Bytes that the arrays of a packed file may always take together."""
+ARRAY_RATIO = 20
+"""Times its own size that a packed file of arrays may take where that is more."""
+TEXT_RATIO = 100
+"""Times its own size that a packed text may hold where that is more; it is read in pieces."""
+
+
+def parse_size(text: str) -> int:
+    """Return a size in bytes: a number, with K, M or G for multiples of 1024.
+
+    >>> parse_size("2G") == 2 * 1024**3
+    True
+    """
+    found = re.fullmatch(r"(\d{1,18})([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE | re.ASCII)
+    if found is None or int(found[1]) == 0:
+        raise ValueError(f"a size is a number of bytes, as in 500M or 2G; got {text!r}")
+    return int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ")
+
+
+def size_of(n: int) -> str:
+    """Return a number of bytes in words.
+
+    >>> size_of(3 * 2**30), size_of(64 * 2**20), size_of(1000)
+    ('3 GiB', '64 MiB', '1,000 bytes')
+    """
+    for unit, name in ((2**30, "GiB"), (MIB, "MiB")):
+        if n >= unit:
+            return f"{n / unit:,.3g} {name}" if n < 1000 * unit else f"{n // unit:,} {name}"
+    return f"{n:,} bytes"
+
+
+def record_limit(max_size: int | None) -> int:
+    """Return how many bytes a line, a record or a cell may take."""
+    return RECORD if max_size is None else max_size
+
+
+def cell_limit(max_size: int | None) -> int:
+    """Return how many cells a record may have."""
+    return max(record_limit(max_size) // CELL, 1)
+
+
+def array_limit(path: str, max_size: int | None) -> int:
+    """Return how many bytes the arrays of a packed file may take."""
+    return _packed_limit(path, max_size, ARRAY_RATIO)
+
+
+def text_limit(path: str, max_size: int | None) -> int:
+    """Return how many bytes of text a packed file may hold."""
+    return _packed_limit(path, max_size, TEXT_RATIO)
+
+
+def _packed_limit(path: str, max_size: int | None, ratio: int) -> int:
+    return max(ARRAY if max_size is None else max_size, ratio * os.path.getsize(path))
+
+
+def too_many(where: str, cells: int, limit: int) -> DataError:
+    """Return the error of a record of too many cells."""
+    return DataError(
+        f"{where}: has {cells:,} values or more, above {limit:,}; if that is meant, raise max_size="
+    )
+
+
+def too_large(where: str, size: int | None, limit: int) -> DataError:
+    """Return the error of something beyond its limit; `size` is None where nobody knows it."""
+    what = "is longer than" if size is None else f"would take {size_of(size)}, more than"
+    return DataError(f"{where}: {what} {size_of(limit)}; if that is meant, raise max_size=")

@@ -1,0 +1,118 @@
+"""One array in NumPy's format out of any stream: its size is known before its memory is taken.
+
+Nothing is unpickled. NumPy's own reader evaluates the header as an expression of Python and reports
+damage with a dozen kinds of errors; here there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import warnings
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import DataError
+
+_MAGIC = b"\x93NUMPY"
+_LONGEST = 10_000
+"""Characters of a header: it names a type and a shape."""
+_PIECE = 2**22
+
+
+class ArrayFormatError(ValueError):
+    """Bytes that are not an array in NumPy's format."""
+
+
+@dataclass(frozen=True)
+class ArrayHeader:
+    """What is said of an array before its values come."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+    length: int  # of the header itself, in bytes
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many values."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the values take."""
+        return self.size * self.dtype.itemsize
+
+
+def read_header(file: IO[bytes]) -> ArrayHeader:
+    """Return the header of an array, and leave the stream at its first value."""
+    start = _exactly(file, 8)
+    if start[:6] != _MAGIC:
+        raise ArrayFormatError("it does not begin as such a file does")
+    version = start[6]
+    if version not in (1, 2, 3):
+        raise ArrayFormatError(f"its format has the version {version}, which nobody knows")
+    width = 2 if version == 1 else 4
+    n = int.from_bytes(_exactly(file, width), "little")
+    if n > _LONGEST:
+        raise ArrayFormatError(f"its header has {n:,} bytes")
+    text = _exactly(file, n)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in a damaged header
+            found = ast.literal_eval(text.decode("utf-8" if version == 3 else "latin-1").strip())
+        shape, fortran = found["shape"], found["fortran_order"]
+        dtype = np.lib.format.descr_to_dtype(found["descr"])
+    # damaged bytes make literal_eval and NumPy raise nearly anything
+    except Exception as error:
+        raise ArrayFormatError("its header is damaged") from error
+    if dtype.hasobject:
+        raise ArrayFormatError("it holds pickled objects, which may run code")
+    sound = isinstance(shape, tuple) and len(shape) <= 32 and isinstance(fortran, bool)
+    if not sound or not all(type(k) is int and 0 <= k < 2**48 for k in shape):
+        raise ArrayFormatError("its header is damaged")
+    return ArrayHeader(shape, dtype, fortran, 8 + width + n)
+
+
+def read_values(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
+    """Return the array behind a header: as many bytes as that says, in one piece of memory."""
+    values: NDArray[Any] = np.empty(header.size, dtype=header.dtype)
+    if header.nbytes:
+        target = values.view(np.uint8)
+        filled = 0
+        while filled < len(target):
+            part = file.read(min(_PIECE, len(target) - filled))
+            if not part:
+                raise ArrayFormatError(
+                    f"it ends after {filled:,} of {len(target):,} bytes; it was cut off"
+                )
+            target[filled : filled + len(part)] = np.frombuffer(part, dtype=np.uint8)
+            filled += len(part)
+    if header.fortran:
+        return values.reshape(header.shape[::-1]).transpose()
+    return values.reshape(header.shape)
+
+
+def check_characters(array: NDArray[Any], where: str) -> None:
+    """Raise where an array of strings holds numbers that stand for no character."""
+    if array.dtype.kind != "U" or array.size == 0 or array.dtype.itemsize == 0:
+        return
+    flat = np.ascontiguousarray(array).reshape(-1)
+    codes = flat.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    if bool(((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()):
+        raise DataError(f"{where}: holds a string with something that is not a character")
+
+
+def _exactly(file: IO[bytes], n: int) -> bytes:
+    found = file.read(n)
+    if len(found) < n:
+        raise ArrayFormatError("it ends within its header; it was cut off")
+    return found

@@ -1,0 +1,225 @@
+"""Give damaged files to the command, each in a process of its own, and count what becomes of them.
+
+    python -m tests.attack.fuzz --cases 10000
+
+A file may be refused: exit 1 or 2 and short lines without control characters. It may be read,
+where the damage did no harm. All else is a failure, and the file is kept: a traceback, a signal,
+more than 1 GB, more than 20 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from .damage import Case, cases
+from .seeds import make_seeds
+
+SECONDS = 20
+MEGABYTES = 1000
+LONGEST = 300
+ALLOWED = ("read", "refused")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case."""
+
+    kind: str
+    seconds: float
+    megabytes: float
+    message: str
+
+
+def warm_up() -> None:
+    """Import what commands import, and compile what they compile: children are forked from here."""
+    import numpy as np
+    import sklearn.utils.estimator_checks  # noqa: F401
+
+    import krein.cli.fit
+    import krein.cli.inspect
+    import krein.cli.predict
+    import krein.cli.survey
+    import krein.estimators.persist  # noqa: F401
+    from krein.measures import available, get_measure
+
+    for name in available():
+        measure = get_measure(name)
+        if name in ("dtw", "msm"):
+            measure.block(measure.check([[1.0, 2.0]]), measure.check([[1.0]]))
+    with contextlib.suppress(ModuleNotFoundError):
+        import pyarrow.parquet  # noqa: F401
+    np.linalg.eigh(np.eye(3))
+
+
+def run(case: Case, folder: Path) -> Outcome:
+    """Run the command on a damaged file, in a child of this process."""
+    path, out, said = folder / case.name, folder / "out", folder / "said"
+    path.write_bytes(case.content)
+    out.unlink(missing_ok=True)
+    words = {"FILE": str(path), "OUT": str(out)}
+    command = [words.get(word, word) for word in case.command]
+    start = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        _child(command, said, folder / "printed")
+    status, usage, late = _waited(child, start)
+    text = said.read_text("utf-8", "replace")
+    megabytes = usage.ru_maxrss / 1024
+    kind = "too slow" if late else _kind(status, text, (folder / "printed").read_bytes())
+    if kind in ALLOWED and megabytes > MEGABYTES:
+        kind = "too much memory"
+    if kind in ALLOWED and sorted(folder.glob(".krein-*")):
+        kind = "left something behind"
+    return Outcome(kind, time.perf_counter() - start, megabytes, text[-500:])
+
+
+def _child(command: list[str], said: Path, printed: Path) -> None:
+    """Never returns."""
+    code = 99
+    try:
+        os.setsid()
+        limit = 8 * 2**30  # far above what may be used, and below what would harm the machine
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for descriptor, target in ((1, printed), (2, said)):
+            opened = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(opened, descriptor)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        from krein.cli import krein
+
+        warnings.resetwarnings()  # whoever runs this may have made them errors
+        try:
+            krein.main(command, prog_name="krein")
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _waited(child: int, start: float) -> tuple[int, resource.struct_rusage, bool]:
+    pause = 0.002
+    while True:
+        found, status, usage = os.wait4(child, os.WNOHANG)
+        if found:
+            return status, usage, False
+        if time.perf_counter() - start > SECONDS:
+            os.kill(child, signal.SIGKILL)
+            _, status, usage = os.wait4(child, 0)
+            return status, usage, True
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.05)
+
+
+def _kind(status: int, said: str, printed: bytes) -> str:
+    if os.WIFSIGNALED(status):
+        return f"signal {os.WTERMSIG(status)}"
+    code, lines = os.waitstatus_to_exitcode(status), said.splitlines()
+    if "Traceback" in said or "(--debug" in said:
+        return "traceback"
+    if code not in (0, 1, 2):
+        return f"exit {code}"
+    if any(len(line) > LONGEST for line in lines):
+        return "overlong line"
+    if any(not line.isprintable() for line in lines) or b"\x1b" in printed:
+        return "control characters"
+    errors = [line for line in lines if line.startswith("krein: error: ")]
+    if code and (len(errors) != 1 or any(not line.startswith("krein") for line in lines)):
+        return "not one line"
+    return "refused" if code else "read"
+
+
+def fuzz(count: int, seed: int = 0, keep: Path | None = None, jobs: int = 1) -> Counter[str]:
+    """Run cases and return how often each outcome was met; failures are kept in a folder."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        seeds = make_seeds(folder / "good")
+        warm_up()
+        children, reports = [], []
+        for job in range(jobs):
+            first, last = count * job // jobs, count * (job + 1) // jobs
+            reports.append(folder / f"report-{job}.json")
+            if jobs == 1:
+                _share(seeds, seed, first, last - first, folder, reports[-1], keep)
+            elif (child := os.fork()) == 0:
+                _share(seeds, seed, first, last - first, folder, reports[-1], keep)
+                os._exit(0)
+            else:
+                children.append(child)
+        for child in children:
+            os.waitpid(child, 0)
+        total: Counter[str] = Counter()
+        for report in reports:
+            total.update(json.loads(report.read_text()))
+        return total
+
+
+def _share(seeds, seed, first, count, folder, report, keep):  # type: ignore[no-untyped-def]
+    place = folder / f"cases-{first}"
+    place.mkdir()
+    counts: Counter[str] = Counter()
+    for case in cases(seeds, seed, first, count):
+        outcome = run(case, place)
+        counts[f"{outcome.kind}|{case.name}"] += 1
+        (place / case.name).unlink()
+        if outcome.kind not in ALLOWED and keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            (keep / f"{case.number}-{case.name}").write_bytes(case.content)
+            (keep / f"{case.number}.txt").write_text(
+                f"{outcome.kind}\n{case.how}\n{' '.join(case.command)}\n"
+                f"{outcome.seconds:.1f} s, {outcome.megabytes:.0f} MB\n{outcome.message}\n"
+            )
+    report.write_text(json.dumps(counts))
+
+
+def table(counts: Counter[str]) -> str:
+    """Return the counts by file and outcome, as text."""
+    outcomes = sorted({key.partition("|")[0] for key in counts})
+    names = sorted({key.partition("|")[2] for key in counts})
+    rows = [("", *outcomes)]
+    rows += [(name, *(str(counts[f"{kind}|{name}"]) for kind in outcomes)) for name in names]
+    sums = [sum(counts[f"{kind}|{name}"] for name in names) for kind in outcomes]
+    rows.append(("all", *map(str, sums)))
+    width = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(c.rjust(w) for c, w in zip(r, width, strict=True)) for r in rows)
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.attack.fuzz")
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
+    options = parser.parse_args()
+    start = time.perf_counter()
+    counts = fuzz(options.cases, options.seed, options.keep, options.jobs)
+    print(table(counts))
+    failed = sum(n for key, n in counts.items() if key.partition("|")[0] not in ALLOWED)
+    print(f"{sum(counts.values()):,} damaged files in {time.perf_counter() - start:.0f} s, "
+          f"seed {options.seed}: {failed} failures")  # fmt: skip
+    if failed:
+        print(f"they are kept in {options.keep}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

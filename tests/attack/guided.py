@@ -1,0 +1,91 @@
+"""A search for bad files that is guided by coverage: Atheris, where it is installed.
+
+    pip install atheris
+    python -m tests.attack.guided --seconds 1800
+
+The readers run in this process. What they may raise is `DataError` and `ModelFileError`; everything
+else, and everything slow or large, is a finding that Atheris writes down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from pathlib import Path
+
+SECONDS_EACH = 20
+MEGABYTES = 1500
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.attack.guided")
+    parser.add_argument("--seconds", type=int, default=1800)
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
+    options = parser.parse_args()
+    try:
+        import atheris
+    except ModuleNotFoundError:
+        print("no guided search: Atheris is not installed (pip install atheris)")
+        return 0
+    options.keep.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        import krein.landmarks  # what lies below the readers is imported as it is
+
+        with atheris.instrument_imports(include=["krein.io"]):
+            from krein.io import (  # noqa: F401
+                DataError,
+                fasta,
+                lines,
+                matrix,
+                modelfile,
+                open_source,
+                parquet,
+                series,
+                table,
+            )
+        import krein.estimators.persist
+
+        from .seeds import make_seeds
+
+        seeds = make_seeds(folder / "good")
+        corpus = folder / "corpus"
+        corpus.mkdir()
+        for i, seed in enumerate(seeds):
+            (corpus / seed.name).write_bytes(bytes([i]) + seed.content)
+
+        def one(data: bytes) -> None:
+            """Read a file; its first byte says under which name."""
+            if not data:
+                return
+            path = folder / seeds[data[0] % len(seeds)].name
+            path.write_bytes(data[1:])
+            with contextlib.suppress(DataError, modelfile.ModelFileError):
+                if path.suffix == ".krein":
+                    krein.load(path)
+                else:
+                    for _ in open_source(path).chunks(4096):
+                        pass
+
+        atheris.Setup(
+            [
+                sys.argv[0],
+                str(corpus),
+                f"-max_total_time={options.seconds}",
+                f"-timeout={SECONDS_EACH}",
+                f"-rss_limit_mb={MEGABYTES}",
+                f"-artifact_prefix={options.keep}/",
+                "-max_len=8192",
+                "-print_final_stats=1",
+            ],
+            one,
+        )
+        atheris.Fuzz()  # ends the process: 0 where nothing was found
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

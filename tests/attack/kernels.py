@@ -1,0 +1,29 @@
+"""Run every compiled kernel on series of length 0 and 1 beside longer ones, and print a line each.
+
+With NUMBA_BOUNDSCHECK=1 an index out of bounds is an error instead of somebody else's memory.
+"""
+
+import numpy as np
+
+from krein.measures.elastic import LANES
+from krein.measures.series import DTW, ERP, MSM
+
+
+def run() -> None:
+    rng = np.random.default_rng(0)
+    for measure, channels in ((DTW(), 1), (DTW(band=0.1), 2), (ERP(), 2), (MSM(), 1)):
+        for lengths in ([0], [1], [0, 1, 2, 9], [1] * (LANES + 1), [9, 0, 1, 30] * 17):
+            A = [rng.normal(size=(n, channels)) for n in lengths]
+            for B in (A, A[:1], A[1:2] or A):
+                values = measure.block(A, B)
+                again = measure.block(B, A)
+                assert values.shape == (len(A), len(B))
+                assert np.allclose(values, again.T), (measure, lengths)
+                assert not np.isnan(values).any(), (measure, lengths)
+                same = [values[i, i] for i in range(len(B)) if A[i] is B[i]]
+                assert not np.any(same), (measure, lengths)
+        print(measure.name, "keeps within its bounds")
+
+
+if __name__ == "__main__":
+    run()

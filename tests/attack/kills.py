@@ -1,0 +1,190 @@
+"""Kill a cached fit, and predictions, at random moments, and look at what the next run makes of it.
+
+    python -m tests.attack.kills --kills 100
+
+After each few kills the same command runs to its end. The model has to be the one of a run that
+nobody stopped, array for array; every value that was kept is used and none is compared again; and
+nothing half-written is left in any folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .fuzz import _child, warm_up
+
+IN_A_ROW = 3
+"""Kills before a run is left to end."""
+COUNTED = {"kernel_evaluations_", "kernel_reused_"}
+"""What differs after a resumed run, and is meant to."""
+
+
+def run(command: list[str], folder: Path, kill_after: float | None = None) -> bool:
+    """Run a command in a child; return whether it was killed before its end."""
+    child = os.fork()
+    if child == 0:
+        _child(command, folder / "said", folder / "printed")
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)  # not waited for yet, so the number is still its own
+    _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status):
+        return True
+    if os.waitstatus_to_exitcode(status) != 0:
+        raise AssertionError((folder / "said").read_text("utf-8", "replace"))
+    return False
+
+
+def kept_values(cache: Path) -> int:
+    """Return how many values the finished blocks of a cache hold."""
+    total = 0
+    for block in cache.glob("blocks/*.npy"):
+        with open(block, "rb") as file:
+            total += int(np.load(file).size)
+    return total
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Return the names of half-written files, wherever they are."""
+    return [p.name for p in folder.rglob(".*") if p.name.startswith((".krein-", ".writing-"))]
+
+
+def same_model(path: Path, truth: Path) -> bool:
+    """Whether two model files hold the same, but for how many pairs were compared."""
+    from krein.io.modelfile import read_model
+
+    a, b = read_model(path), read_model(truth)
+    for tree in (a, b):
+        for name in COUNTED:
+            tree["fitted"].pop(name)
+    return equal(a, b)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two trees are the same, bit for bit."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return bool(a == b)
+
+
+def write_texts(path: Path, n: int, seed: int, labels: bool) -> None:
+    """Write strings in two languages that nobody speaks."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        letters = list("abcdefgh" if i % 2 else "efghijkl")
+        text = "".join(rng.choice(letters, int(rng.integers(60, 200))))
+        rows.append(f"{text},{'first' if i % 2 else 'second'}" if labels else text)
+    path.write_text("text,language\n" * labels + "".join(f"{row}\n" for row in rows))
+
+
+def kill(kills: int, seed: int = 0, n: int = 240) -> Counter[str]:
+    """Kill each command so often; return the counts, and raise where a promise is broken."""
+    rng, counts = np.random.default_rng(seed), Counter[str]()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_texts(folder / "texts.csv", n, 0, labels=True)
+        write_texts(folder / "new.txt", n, 1, labels=False)
+        warm_up()
+        truth, cache, model = folder / "truth.krein", folder / "cache", folder / "model.krein"
+        fit = ["fit", str(folder / "texts.csv"), "--objects", "text", "--labels", "language",
+               "--measure", "compression", "--measure-param", "compressor=zlib", "--landmarks",
+               "all", "--jobs", "2", "--force", "--cache", str(cache), "-o"]  # fmt: skip
+        start = time.perf_counter()
+        run([*fit, str(truth)], folder)
+        seconds = time.perf_counter() - start
+        _killed_fits(kills, rng, seconds, [*fit, str(model)], folder, counts)
+        predict = ["predict", str(truth), str(folder / "new.txt"), "--jobs", "2", "-o"]
+        start = time.perf_counter()
+        run([*predict, str(folder / "truth.csv")], folder)
+        seconds = time.perf_counter() - start
+        _killed_predictions(kills, rng, seconds, predict, folder, counts)
+    return counts
+
+
+def _killed_fits(
+    kills: int,
+    rng: np.random.Generator,
+    seconds: float,
+    command: list[str],
+    folder: Path,
+    counts: Counter[str],
+) -> None:
+    import krein
+
+    truth, cache, model = folder / "truth.krein", folder / "cache", folder / "model.krein"
+    reference = krein.load(truth)
+    total = reference.kernel_evaluations_ + reference.kernel_reused_
+    while counts["fits killed"] < kills:
+        shutil.rmtree(cache, ignore_errors=True)
+        model.unlink(missing_ok=True)
+        for _ in range(IN_A_ROW):
+            if run(command, folder, float(rng.uniform(0.05, 1.05)) * seconds):
+                counts["fits killed"] += 1
+                counts["half-written files after a kill"] += len(left_behind(folder))
+                assert not model.exists() or same_model(model, truth), "half a model"
+            else:
+                counts["fits that ended before their kill"] += 1
+        kept = kept_values(cache)
+        run(command, folder)
+        again = krein.load(model)
+        assert same_model(model, truth), "the model differs"
+        assert again.kernel_reused_ >= kept, "a value that was kept was compared again"
+        # the first run of a folder tries both directions of a few pairs
+        assert again.kernel_reused_ + again.kernel_evaluations_ <= total, "compared too much"
+        assert not left_behind(folder), f"left behind: {left_behind(folder)}"
+        counts["fits resumed to the same arrays"] += 1
+
+
+def _killed_predictions(
+    kills: int,
+    rng: np.random.Generator,
+    seconds: float,
+    command: list[str],
+    folder: Path,
+    counts: Counter[str],
+) -> None:
+    truth, out = (folder / "truth.csv").read_bytes(), folder / "out.csv"
+    while counts["predictions killed"] < kills:
+        out.unlink(missing_ok=True)
+        for _ in range(IN_A_ROW):
+            if run([*command, str(out)], folder, float(rng.uniform(0.05, 1.05)) * seconds):
+                counts["predictions killed"] += 1
+                counts["half-written files after a kill"] += len(left_behind(folder))
+                assert not out.exists() or out.read_bytes() == truth, "half a table"
+            else:
+                counts["predictions that ended before their kill"] += 1
+        run([*command, str(out)], folder)
+        assert out.read_bytes() == truth, "the predictions differ"
+        assert not left_behind(folder), f"left behind: {left_behind(folder)}"
+        counts["predictions repeated to the same rows"] += 1
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.attack.kills")
+    parser.add_argument("--kills", type=int, default=100, help="of fits, and of predictions")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    for what, number in kill(options.kills, options.seed).items():
+        print(f"{number:6,} {what}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

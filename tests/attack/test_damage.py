@@ -1,0 +1,75 @@
+"""Some hundred damaged files, each given to the command; `make fuzz` tries many more."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from . import damage, fuzz, kills
+from .seeds import make_seeds
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory):
+    return make_seeds(tmp_path_factory.mktemp("good"))
+
+
+def test_the_good_files_are_read(seeds, tmp_path):
+    fuzz.warm_up()
+    for seed in seeds:
+        for command in seed.commands:
+            case = damage.Case(0, seed.name, seed.content, command, "nothing")
+            outcome = fuzz.run(case, tmp_path)
+            assert outcome.kind == "read", (seed.name, command, outcome)
+
+
+def test_damage_depends_on_seed_and_number_alone(seeds):
+    some = list(damage.cases(seeds, 1, 40, 5))
+    assert some == list(damage.cases(seeds, 1, 0, 45))[40:]
+    assert some != list(damage.cases(seeds, 2, 40, 5))
+
+
+def test_damaged_files_are_refused_in_one_line_or_read(tmp_path):
+    counts = fuzz.fuzz(300, seed=1, keep=tmp_path)
+    kept = "\n".join(path.read_text() for path in tmp_path.glob("*.txt"))
+    outcomes = Counter()
+    for key, number in counts.items():
+        outcomes[key.partition("|")[0]] += number
+    assert set(outcomes) <= set(fuzz.ALLOWED), f"{outcomes}\n{kept}"
+    assert outcomes["refused"] > 150
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (0, "", "read"),
+        (1 << 8, "krein: error: no\n", "refused"),
+        (1 << 8, "", "not one line"),
+        (1 << 8, "krein: error: a\nkrein: error: b\n", "not one line"),
+        (1 << 8, f"krein: error: {'x' * 300}\n", "overlong line"),
+        (1 << 8, "krein: error: \x1b[31m\n", "control characters"),
+        (1 << 8, "Traceback (most recent call last):\n", "traceback"),
+        (1 << 8, "krein: error: E: (--debug shows where)\n", "traceback"),
+        (99 << 8, "", "exit 99"),
+        (11, "", "signal 11"),
+    ],
+)
+def test_outcomes_are_told_apart(status, said, kind):
+    assert fuzz._kind(status, said, b"") == kind
+
+
+def test_killed_runs_are_resumed_to_the_same_arrays():
+    counts = kills.kill(3, n=120)
+    assert counts["fits killed"] >= 3
+    assert counts["predictions killed"] >= 3
+    assert counts["fits resumed to the same arrays"] >= 1
+
+
+def test_what_is_left_behind_would_be_seen(tmp_path):
+    (tmp_path / ".krein-here-1-0.part").touch()
+    (Path(tmp_path) / "cache").mkdir()
+    (tmp_path / "cache" / ".writing-here-1-0").touch()
+    assert len(kills.left_behind(tmp_path)) == 2

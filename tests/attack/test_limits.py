@@ -1,0 +1,223 @@
+"""Bombs, endless lines, masked arrays, and messages that a file would like to send a terminal."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.io import loadmat, savemat
+
+from krein import IKFD
+from krein.cli import krein
+from krein.cli.errors import one_line, told
+from krein.compare import open_pairs
+from krein.io import DataError, open_source
+from krein.io.atomic import written_whole
+from krein.io.mat import open_mat
+from krein.measures import get_measure
+
+MIB = 2**20
+
+
+def long_line(folder):
+    (folder / "a.csv").write_bytes(b"name,word\nx," + b"a" * 3000)
+    return folder / "a.csv"
+
+
+def long_record(folder):
+    (folder / "a.fasta").write_bytes(b">x\n" + b"ACGT\n" * 800)
+    return folder / "a.fasta"
+
+
+def long_cell(folder):
+    (folder / "b.csv").write_bytes(b'name,word\nx,"' + b"a\n" * 2000 + b'"\n')
+    return folder / "b.csv"
+
+
+def many_cells(folder):
+    (folder / "c.csv").write_bytes(b"a,b\n" + b"1," * 900 + b"\n")
+    return folder / "c.csv"
+
+
+def many_values(folder):
+    (folder / "a.ts").write_bytes(b"@univariate true\n@data\n" + b"1," * 900 + b"1\n")
+    return folder / "a.ts"
+
+
+@pytest.mark.parametrize(
+    "make", [long_line, long_record, long_cell, many_cells, many_values], ids=lambda f: f.__name__
+)
+def test_what_never_ends_is_refused_and_the_limit_can_be_raised(make, tmp_path):
+    path = make(tmp_path)
+    with pytest.raises(DataError, match=r"if that is meant, raise max_size="):
+        open_source(path, max_size=2000).read()
+    found = CliRunner().invoke(krein, ["inspect", str(path), "--max-size", "2000"])
+    assert found.exit_code == 1
+    assert found.stderr.count("\n") == 1
+    assert "raise --max-size" in found.stderr
+    try:
+        open_source(path).read()
+    except DataError as error:
+        assert "max_size" not in str(error)  # noqa: PT017 - some are odd in another way
+
+
+def memory_of(code):
+    """Return the megabytes that a program takes above its imports."""
+    program = f"""
+import resource, sys
+from krein.io import open_source, DataError
+import krein.io.matrix, krein.io.table, krein.io.fasta
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    {code}
+except DataError as error:
+    print(error, file=sys.stderr)
+else:
+    sys.exit("it was read")
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
+def test_packed_arrays_and_texts_do_not_take_what_they_claim(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (2**16, 2**10)}
+    )
+    packed = gzip.compress(header.getvalue() + bytes(2**20))
+    (tmp_path / "a.npy.gz").write_bytes(packed)  # claims 512 MiB
+    np.savez_compressed(tmp_path / "a.npz", X=np.zeros((40, 2**10, 2**10), dtype=np.uint8))
+    (tmp_path / "a.fasta.gz").write_bytes(gzip.compress(b">x\n" + b"A" * (48 * MIB), 1))
+    for name, options in (("a.npy.gz", ""), ("a.npz", ", max_size=2**20"), ("a.fasta.gz", "")):
+        assert memory_of(f"open_source({str(tmp_path / name)!r}{options}).read()") < 250
+
+
+@pytest.mark.parametrize(
+    "how", [{"do_compression": True}, {"do_compression": False}, {"format": "4"}], ids=str
+)
+def test_matlab_files_are_read_as_scipy_reads_them(how, tmp_path):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "X": rng.normal(size=(5, 3)), "whole": np.arange(12, dtype=np.int16).reshape(3, 4),
+        "one": np.array([[2.5]]), "text": "hällo" if "format" not in how else "hello",
+    }  # fmt: skip
+    if "format" not in how:
+        arrays |= {
+            "cube": rng.normal(size=(2, 3, 4)), "flags": np.array([[True, False]]),
+            "cells": np.array(["a", "bc", "ä"], dtype=object), "struct": {"a": 1},
+            "single": rng.normal(size=(2, 2)).astype(np.float32), "empty": np.empty((0, 3)),
+        }  # fmt: skip
+    savemat(tmp_path / "a.mat", arrays, **how)
+    truth = loadmat(tmp_path / "a.mat")
+    with open(tmp_path / "a.mat", "rb") as file:
+        found = {name: array.read() for name, array in open_mat(file, MIB).items()}
+    assert set(found) == set(arrays) - {"struct"}
+    for name, array in found.items():
+        if name == "cells":
+            assert array.tolist() == ["a", "bc", "ä"]
+        else:
+            np.testing.assert_array_equal(array, truth[name])
+            assert array.dtype.kind == truth[name].dtype.kind
+
+
+@pytest.mark.parametrize("measure", ["elm", "dtw", "levenshtein", "precomputed"])
+def test_masked_arrays_are_refused(measure):
+    X = np.ma.masked_less(np.random.default_rng(0).normal(size=(6, 6)), 0)
+    with pytest.raises(ValueError, match="object 0 is masked in part: fill what is missing"):
+        IKFD(measure).fit(X, [0, 1] * 3)
+    with pytest.raises(ValueError, match="0 is masked in part"):
+        open_pairs(measure, X)
+
+
+def test_masked_parts_are_refused():
+    X = np.random.default_rng(0).normal(size=(6, 4))
+    with pytest.raises(ValueError, match="label 0 is masked in part"):
+        IKFD("elm").fit(X, np.ma.masked_equal([0, 1] * 3, 0))
+    with pytest.raises(ValueError, match="series 1 is masked in part"):
+        IKFD("dtw").fit([X[0], np.ma.masked_less(X[1], 0), *X[2:]], [0, 1] * 3)
+
+
+def test_half_a_character_is_named():
+    with pytest.raises(ValueError, match=r"text 1 holds '\\udce4' at position 2, half a character"):
+        get_measure("compression").check(["abc", "h\udce4us"])
+
+
+def test_messages_are_one_printable_line():
+    assert one_line("a\x1b[31m\nb\x07") == "a\\x1b[31m b\\x07"
+    assert len(one_line("x" * 5000 + " the way out")) < 300
+    assert one_line("x" * 5000 + " the way out").endswith("the way out")
+
+
+def test_a_file_may_be_called_as_a_parameter():
+    error = DataError("labels=None.fasta: holds no objects; say labels=COLUMN")
+    typed = ["fit", "labels=None.fasta"]
+    assert told(error, typed) == "labels=None.fasta: holds no objects; say --labels COLUMN"
+
+
+def test_labels_and_versions_do_not_reach_the_terminal(tmp_path):
+    (tmp_path / "a.ts").write_text("@classLabel true a\n@data\n1,2:\x1b]0;title\x07\n")
+    found = CliRunner().invoke(krein, ["inspect", str(tmp_path / "a.ts")])
+    assert found.exit_code == 1
+    assert found.stderr.strip().isprintable()
+    missing = CliRunner().invoke(krein, ["inspect", "no\x1b[31msuch.csv"])
+    assert missing.stderr.strip().isprintable()
+
+
+def test_a_damaged_block_of_a_cache_is_replaced(tmp_path):
+    import hashlib
+
+    words = [f"{w}{i}" for i in range(20) for w in ("haus", "house")]
+    first = IKFD("levenshtein", landmarks="all", cache=tmp_path).fit(words, [0, 1] * 20)
+    blocks = list(tmp_path.glob("blocks/*.npy"))
+    forged = io.BytesIO()
+    np.save(forged, np.array([{}], dtype=object), allow_pickle=True)
+    body = forged.getvalue()
+    for block in blocks:
+        block.write_bytes(body + hashlib.blake2b(body, digest_size=16).digest())
+    again = IKFD("levenshtein", landmarks="all", cache=tmp_path).fit(words, [0, 1] * 20)
+    np.testing.assert_array_equal(again.dual_coef_, first.dual_coef_)
+    assert again.kernel_reused_ == 0
+    third = IKFD("levenshtein", landmarks="all", cache=tmp_path).fit(words, [0, 1] * 20)
+    assert third.kernel_evaluations_ == 0
+
+
+def test_errors_of_a_cache_do_not_blame_the_data(tmp_path):
+    (tmp_path / "words.csv").write_text("word,language\nhaus,de\nmaus,de\nhouse,en\nmouse,en\n")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "manifest.json").write_text("{")
+    command = ["fit", str(tmp_path / "words.csv"), "--objects", "word", "--labels", "language",
+               "--cache", str(tmp_path / "cache"), "-o", str(tmp_path / "m")]  # fmt: skip
+    found = CliRunner().invoke(krein, command)
+    assert found.exit_code == 1
+    assert "words.csv" not in found.stderr
+    assert "manifest.json cannot be read" in found.stderr
+
+
+def test_what_a_dead_process_left_is_removed(tmp_path):
+    import socket
+
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    host = socket.gethostname()
+    stale = tmp_path / f".krein-{host}-{ended.pid}-0.part"
+    others = [
+        tmp_path / f".krein-{host}-{os.getppid()}-0.part",  # still at work
+        tmp_path / f".krein-elsewhere-{ended.pid}-0.part",
+        tmp_path / ".krein-notes.part",
+    ]
+    for path in (stale, *others):
+        path.touch()
+    with written_whole(tmp_path / "file") as file:
+        file.write(b"x")
+    assert not stale.exists()
+    assert all(path.exists() for path in others)
+    assert Path(tmp_path / "file").read_bytes() == b"x"

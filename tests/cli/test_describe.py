@@ -1,0 +1,79 @@
+"""`krein inspect` of a model; and its advice, which is what `krein fit` does."""
+
+import json
+import os
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+import krein as library
+
+PATTERN = ("--label-pattern", r"family=(\w+)")
+
+
+@pytest.mark.parametrize("name", ["ikfd", "ikqd", "pcvm"])
+def test_a_model_says_what_it_is(files, run, name):
+    run("fit", "families.fasta", *PATTERN, "--model", name, "-o", "any.name")
+    clf = library.load("any.name")
+    code, out, err = run("inspect", "any.name", "--json")
+    assert (code, err) == (0, "")
+    about = json.loads(out)
+    assert about["estimator"] == type(clf).__name__
+    assert about["classes"] == clf.classes_.tolist() == ["actin", "globin", "kinase"]
+    assert about["landmark_rows"] == clf.landmarks_.tolist()
+    assert about["landmarks"] == len(clf.landmarks_)
+    assert about["landmark_rule"] == "meb"
+    assert about["measure"] == "smith-waterman"
+    assert about["measure_params"] == clf._measure().params()
+    assert about["objects"] == 70
+    assert tuple(about["signature"]) == clf.signature_
+    assert about["compared"] == clf.kernel_evaluations_
+    assert about["bytes"] == os.path.getsize("any.name")
+    assert about["version"] == library.__version__
+    assert about["class_sizes"] == (None if name == "pcvm" else [24, 22, 24])
+    code, out, err = run("inspect", "any.name")
+    assert (code, err) == (0, "")
+    assert f"{len(clf.landmarks_)}, one comparison each for a new object, chosen by meb" in out
+    assert "matrix=BLOSUM62" in out
+    assert f"krein {library.__version__}, format 1" in out
+
+
+def test_any_model_file_is_described(files, run, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    library.NystromMap("rbf").fit(X).save("map.krein")
+    library.IKFD(lambda a, b: float(a @ b)).fit(X, y).save("own.krein")
+    D = np.abs(X[:, None] - X[None]).sum(axis=2)
+    library.PCVM("precomputed-distance").fit(D, y).save("given.krein")
+    for path in ("map.krein", "own.krein", "given.krein"):
+        code, _, err = run("inspect", path)
+        assert (code, err) == (0, ""), path
+        assert json.loads(run("inspect", path, "--json")[1])["model"] == path
+    with open("own.krein", "r+b") as file:
+        file.truncate(3000)
+    assert run("inspect", "own.krein")[0] == 1
+
+
+def test_the_advice_compares_as_fit_does(files, run):
+    rng = np.random.default_rng(0)
+    lines = []
+    for c in "ab":
+        ancestor = rng.choice(list("ACGT"), 40)
+        for i in range(12):
+            changed = ancestor.copy()
+            changed[rng.integers(0, 40, 5)] = "A"
+            lines.append(f">{c}{i} family={c}\n{''.join(changed)}\n")
+    (files / "dna.fasta").write_text("".join(lines))
+    about = json.loads(run("inspect", "dna.fasta", *PATTERN, "--json")[1])
+    found = re.search(r"take (--.*) and the default model", about["advice"])
+    advised = shlex.split(found[1])
+    assert run("fit", "dna.fasta", *PATTERN, *advised, "-o", "advised.krein")[0] == 0
+    assert run("fit", "dna.fasta", *PATTERN, "-o", "default.krein")[0] == 0
+    measures = [
+        json.loads(run("inspect", path, "--json")[1])["measure_params"]
+        for path in ("advised.krein", "default.krein")
+    ]
+    assert measures[0] == measures[1]
+    assert measures[0]["matrix"] == "NUC.4.4"

@@ -1,0 +1,275 @@
+"""`krein serve`: what it answers over HTTP, and within which limits."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import krein as library
+from krein.cli.predictor import Predictor
+from krein.io import open_source
+
+uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("starlette")
+
+from krein.cli.service import Limits, make_app  # noqa: E402 - it needs the packages above
+
+CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
+PATTERN = ("--label-pattern", r"family=(\w+)")
+JSON = {"Content-Type": "application/json"}
+
+
+@contextlib.contextmanager
+def served(path, limits=None, **options):
+    """Serve a model at a free port, in a thread; give the port."""
+    app = make_app(Predictor(path, jobs=1, every=True), path, limits, **options)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        # outside the main thread uvicorn leaves signals alone
+        thread = threading.Thread(
+            target=lambda: asyncio.run(server.serve(sockets=[listening])), daemon=True
+        )
+        thread.start()
+        until = time.monotonic() + 60
+        while not server.started:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        thread.join(60)
+
+
+def call(port, method, path, body=None, headers=JSON):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, body, headers)
+        response = connection.getresponse()
+        return response.status, response.read(), response.headers
+    finally:
+        connection.close()
+
+
+def ask(port, asked):
+    body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
+    status, content, _ = call(port, "POST", "/predict", body)
+    return status, json.loads(content)
+
+
+@pytest.fixture
+def model(files, run):
+    code, _, err = run("fit", "families.fasta", *PATTERN, "-o", "model.krein")
+    assert code == 0, err
+    return "model.krein"
+
+
+def test_answers_are_what_the_library_says(files, model):
+    chunk = open_source("new.fasta").read()
+    clf = library.load(model)
+    P = clf.predict_proba(chunk.objects)
+    with served(model) as port:
+        status, found = ask(port, {"objects": chunk.objects, "names": chunk.names})
+        assert status == 200
+        one = ask(port, {"object": chunk.objects[3]})[1]
+    rows = found["predictions"]
+    assert [row["name"] for row in rows] == chunk.names
+    assert [row["label"] for row in rows] == clf.predict(chunk.objects).tolist()
+    assert {row["status"] for row in rows} == {"known"}
+    given = [[row["probabilities"][c] for c in clf.classes_.tolist()] for row in rows]
+    np.testing.assert_allclose(given, P, rtol=1e-12)
+    assert one["label"] == rows[3]["label"]
+    assert one["probability"] == pytest.approx(rows[3]["probability"], rel=1e-12)
+
+
+def test_an_unreadable_object_costs_the_others_nothing(files, model):
+    good = open_source("new.fasta").read().objects[:40]
+    with served(model) as port:
+        status, found = ask(port, {"objects": [*good, "MK1", *good, ""]})
+    assert status == 200
+    rows = found["predictions"]
+    bad = [i for i, row in enumerate(rows) if row["status"] == "unreadable"]
+    assert bad == [len(good), 2 * len(good) + 1]
+    assert "contains '1' at position 3" in rows[bad[0]]["reason"]
+    assert rows[bad[0]]["label"] is None
+    assert rows[bad[0]]["probabilities"] is None
+
+
+@pytest.mark.parametrize("measure", ["rbf", "dtw"])
+def test_numbers(tmp_path, measure):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6)) + np.repeat([0, 3], 20)[:, None]
+    clf = library.IKFD(measure, random_state=0).fit(
+        X if measure == "rbf" else list(X), np.repeat(["low", "high"], 20)
+    )
+    path = str(tmp_path / "m.krein")
+    clf.save(path)
+    with served(path) as port:
+        status, found = ask(port, {"objects": X[:3].tolist()})
+        assert status == 200
+        expected = clf.predict(X[:3] if measure == "rbf" else list(X[:3])).tolist()
+        assert [row["label"] for row in found["predictions"]] == expected
+        for wrong in ("text", [1, None], [[1], [2, 3]], [float("nan")], 5, []):
+            assert ask(port, {"object": wrong})[0] == 422, wrong
+        if measure == "rbf":
+            status, found = ask(port, {"object": [1.0, 2.0]})
+            assert status == 422
+            assert ask(port, {"objects": [[1.0] * 6, [2.0]]})[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        (b"[1]", 400),
+        (b"{}", 400),
+        (b'{"object": "MK", "objects": ["MK"]}', 400),
+        (b'{"objects": []}', 400),
+        (b'{"objects": "MK"}', 400),
+        (b'{"objects": ["MK"], "names": []}', 400),
+        (b'{"object": "MK", "other": 1}', 400),
+        (b'{"object": 5}', 422),
+        (json.dumps({"objects": ["MK"] * 6}).encode(), 413),
+        (json.dumps({"object": "M" * 300_000}).encode(), 413),
+    ],
+)
+def test_what_is_refused(files, model, body, status):
+    with served(model, Limits(bytes=200_000, objects=5)) as port:
+        found, answer = ask(port, body)
+        assert (found, set(answer)) == (status, {"error"})
+        assert ask(port, {"object": "MKVLA"})[0] == 200  # and the service goes on
+
+
+def test_only_json_from_a_name_of_this_machine(files, model):
+    body = b'{"object": "MKVLA"}'
+    with served(model) as port:
+        for kind in ({}, {"Content-Type": "text/plain"}):
+            assert call(port, "POST", "/predict", body, kind)[0] == 415
+        assert call(port, "GET", "/model", headers={"Host": "evil.example"})[0] == 400
+        assert call(port, "GET", "/model", headers={"Host": f"localhost:{port}"})[0] == 200
+        assert call(port, "GET", "/predict")[0] == 405
+        assert call(port, "GET", "/nowhere")[0] == 404
+    with served(model, local=False) as port:
+        assert call(port, "GET", "/model", headers={"Host": "models.example"})[0] == 200
+
+
+def test_a_request_has_its_time(files, model, monkeypatch):
+    go_on, begun = threading.Event(), []
+    plain = Predictor.rows_of
+
+    def slow(self, chunk):
+        begun.append(len(chunk))
+        go_on.wait(60)
+        return plain(self, chunk)
+
+    monkeypatch.setattr(Predictor, "rows_of", slow)
+    with served(model, Limits(seconds=0.5, threads=1)) as port:
+        # the first keeps the only thread, the second waits for its turn
+        for _ in range(2):
+            status, answer = ask(port, {"objects": ["MKVLA"] * 100})
+            assert status == 503
+            assert "took too long" in answer["error"]
+        assert call(port, "GET", "/health")[0] == 200
+        go_on.set()
+        until = time.monotonic() + 60
+        while (status := ask(port, {"object": "MKVLA"})[0]) != 200:
+            assert time.monotonic() < until, status
+    assert begun == [32, 1]  # what is too late is not worked on any further
+
+
+def test_the_service_describes_itself(files, model):
+    with served(model) as port:
+        status, health, _ = call(port, "GET", "/health")
+        assert (status, json.loads(health)) == (200, {"status": "ok"})
+        about = json.loads(call(port, "GET", "/model")[1])
+        assert about["classes"] == ["actin", "globin", "kinase"]
+        assert about["model"] == "model.krein"
+        assert about["takes"] == "text"
+        document = json.loads(call(port, "GET", "/openapi.json")[1])
+        assert document["openapi"].startswith("3.1")
+        for path, methods in document["paths"].items():
+            for method in methods:
+                body = b'{"object": "MKVLA"}' if method == "post" else None
+                assert call(port, method.upper(), path, body)[0] == 200
+        answers = document["paths"]["/predict"]["post"]["responses"]
+        one = answers["200"]["content"]["application/json"]["schema"]["oneOf"][0]
+        assert set(ask(port, {"object": "MKVLA"})[1]) == set(one["properties"])
+
+
+def test_the_command_serves_until_it_is_stopped(files, model, environment):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "krein", "serve", model, "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=files,
+    )  # fmt: skip
+    try:
+        line = process.stdout.readline()
+        port = int(re.fullmatch(r"serving +http://127\.0\.0\.1:(\d+)\n", line)[1])
+        assert ask(port, {"object": "MKVLA"})[0] == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert "Traceback" not in process.stderr.read()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def test_a_port_that_is_taken_is_told(files, model, run):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = run("serve", model, "--port", port)
+    assert code == 1
+    assert err.startswith(f"krein: error: cannot listen at 127.0.0.1, port {port}")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_the_page_in_a_browser(files, model):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    wrong = []
+    hostile = "<img src=x onerror=alert(1)>"
+    with served(model) as port, sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 400, "height": 800})
+        page.on("console", lambda m: wrong.append(m.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        home = f"http://127.0.0.1:{port}/"
+        page.on("request", lambda r: None if r.url.startswith(home) else wrong.append(r.url))
+        page.goto(home)
+        page.get_by_text("KreinClassifier of 3 classes, smith-waterman").wait_for()
+        chunk = open_source("new.fasta").read()
+        expected = library.load(model).predict(chunk.objects).tolist()
+
+        def answered(text):
+            page.get_by_label("An object").fill(text)
+            with page.expect_response("**/predict"):
+                page.get_by_role("button").click()
+            page.locator("#answer h2").first.wait_for()
+            return page.locator("#answer h2").all_inner_texts()
+
+        assert answered(chunk.objects[0]) == expected[:1]
+        assert len(page.locator("#answer tr").all()) == 3
+        assert page.locator("#answer .number").first.inner_text().endswith(" %")
+        fasta = (
+            f">{chunk.names[1]} more\n{chunk.objects[1][:30]}\n{chunk.objects[1][30:]}\n>b\nM1\n"
+        )
+        assert answered(fasta) == [f"{chunk.names[1]}: {expected[1]}", "b"]
+        assert answered(hostile) == ["Unreadable"]
+        assert page.locator("#answer img").count() == 0
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= 400
+        browser.close()
+    assert wrong == []

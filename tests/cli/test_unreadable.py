@@ -1,0 +1,187 @@
+"""One record that cannot be compared costs nobody else a row; letters are read as usual."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from krein.cli import columns as columns_module
+from krein.cli import predictor as predict_module
+from krein.cli.columns import Columns
+from krein.cli.letters import Letters
+from krein.io import Chunk
+
+PATTERN = ("--label-pattern", r"family=(\w+)")
+
+
+def table(text, delimiter=","):
+    return list(csv.DictReader(io.StringIO(text), delimiter=delimiter))
+
+
+@pytest.fixture
+def model(files, run):
+    code, _, err = run("fit", "families.fasta", *PATTERN, "-o", "model.krein")
+    assert code == 0, err
+
+
+def put_between(files, bad):
+    """Write the new sequences with a bad one in the midst of them; return the names."""
+    records = (files / "new.fasta").read_text().split(">")[1:]
+    records.insert(7, f"bad\n{bad}\n")
+    (files / "mixed.fasta").write_text("".join(f">{record}" for record in records))
+    return [record.split()[0] for record in records]
+
+
+@pytest.mark.parametrize("size", [1, 3, 2048])
+def test_the_other_rows_are_not_lost(files, model, run, monkeypatch, size):
+    monkeypatch.setattr(predict_module, "CHUNK", size)
+    names = put_between(files, "MKV1LA")
+    _, whole, _ = run("predict", "model.krein", "new.fasta")
+    code, out, err = run("predict", "model.krein", "mixed.fasta")
+    assert code == 0
+    rows = table(out)
+    assert [row["name"] for row in rows] == names
+    bad = rows.pop(7)
+    assert rows == table(whole)
+    assert {row["status"] for row in rows} == {"known"}
+    assert {row["reason"] for row in rows} == {""}
+    assert bad["status"] == "unreadable"
+    assert "mixed.fasta, line 15, sequence 'bad': contains '1' at position 4" in bad["reason"]
+    assert bad["label"] == bad["probability"] == bad["rejected"] == ""
+    assert err.startswith("krein: warning: 1 of 21 objects are unreadable, the first: mixed.fasta")
+    assert err.count("\n") == 1
+    code, out, _ = run("predict", "model.krein", "mixed.fasta", "--format", "jsonl")
+    record = json.loads(out.splitlines()[7])
+    assert record["label"] is None
+    assert record["status"] == "unreadable"
+
+
+def test_where_nothing_can_be_read_the_command_fails_and_says_why(files, model, run):
+    code, out, err = run("predict", "model.krein", input=">a\n12\n>b\n3\n")
+    assert code == 1
+    assert [row["status"] for row in table(out)] == ["unreadable"] * 2
+    assert err.startswith("krein: error: standard input, line 1, sequence 'a': contains '1'")
+
+
+def test_a_coverage_is_one_of_what_can_be_read(files, model, run):
+    put_between(files, "12")
+    code, out, _ = run("predict", "model.krein", "mixed.fasta", "--coverage", "0.5")
+    assert code == 0
+    assert [row["rejected"] for row in table(out)].count("false") >= 10
+    assert table(out)[7]["rejected"] == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("MUK*", "MCK"),
+        ("MO-K..A", "MKKA"),
+        ("mjk", "MXK"),
+        ("M*K**", "MXK"),
+        ("MKV1", "MKV1"),  # a digit is no letter: it is not explained away
+        ("MBZX", "MBZX"),  # scored as they are
+    ],
+)
+def test_the_usual_reading(given, read):
+    assert Letters("BLOSUM62", None).read(Chunk(["a"], [given], None, 0))[0] == [read]
+
+
+def test_rna_is_read_as_dna():
+    given = ["ACGU", "AC-GE", "ACGN"]
+    found, _ = Letters("NUC.4.4", None).read(Chunk(["a", "b", "c"], given, None, 0))
+    assert found == ["ACGT", "ACGN", "ACGN"]
+
+
+@pytest.mark.parametrize("odd", ["U", "O", "*", "-", ".", "J"])
+def test_sequences_with_such_letters_are_labelled_as_without(files, model, run, odd):
+    _, expected, _ = run("predict", "model.krein", "new.fasta")
+    records = (files / "new.fasta").read_text().split(">")[1:]
+    header, sequence = records[2].splitlines()
+    records[2] = f"{header}\n{sequence}{odd}\n"
+    (files / "odd.fasta").write_text("".join(f">{record}" for record in records))
+    code, out, err = run("predict", "model.krein", "odd.fasta")
+    assert code == 0
+    assert [(row["label"], row["status"]) for row in table(out)] == [
+        (row["label"], row["status"]) for row in table(expected)
+    ]
+    assert err.startswith("krein: warning: 1 sequence held letters that BLOSUM62 does not score")
+    assert err.count("\n") == 1
+    code, out, err = run("predict", "model.krein", "odd.fasta", "--unknown-letters", "skip")
+    assert code == 0
+    assert [row["status"] for row in table(out)].count("unreadable") == 1
+    assert table(out)[2]["status"] == "unreadable"
+    code, out, err = run("predict", "model.krein", "odd.fasta", "--unknown-letters", "fail")
+    assert (code, out) == (1, "")
+    assert f"contains {odd!r} at position 61" in err
+    code, out, err = run("predict", "model.krein", "odd.fasta", "--unknown-letters", "X")
+    assert code == 0
+    assert {row["status"] for row in table(out)} == {"known"}
+
+
+def test_the_rule_of_the_model_is_kept_unless_another_is_asked_for(files, run):
+    fitted = run(
+        "fit", "families.fasta", *PATTERN, "-o", "m.krein", "--measure", "smith-waterman",
+        "--measure-param", "unknown_letters=X",
+    )  # fmt: skip
+    assert fitted[0] == 0
+    new = ">a\n" + "MKVUAW" * 5 + "\n"
+    code, out, err = run("predict", "m.krein", input=new)
+    assert code == 0
+    assert err.startswith("krein: warning: 5 letters in 1 of 1 sequences are not scored")
+    code, out, _ = run("predict", "m.krein", "--unknown-letters", "skip", input=new)
+    assert code == 1
+    assert table(out)[0]["status"] == "unreadable"
+
+
+def test_letters_are_those_of_sequences(files, run):
+    run("fit", "words.csv", "--objects", "word", "--labels", "language", "-o", "m.krein")
+    code, _, err = run("predict", "m.krein", "--unknown-letters", "X", input="house\n")
+    assert code == 2
+    assert "--unknown-letters goes with sequences; the model compares by levenshtein" in err
+
+
+def test_a_column_is_added_by_one_function(files, model, run, monkeypatch):
+    plain = columns_module.columns_of
+
+    def longer(found, **options):
+        lengths = Columns(("length",), lambda batch: [[len(s)] for s in batch.objects])
+        return [*plain(found, **options), lengths]
+
+    monkeypatch.setattr(predict_module, "columns_of", longer)
+    put_between(files, "12")
+    code, out, _ = run("predict", "model.krein", "mixed.fasta")
+    assert code == 0
+    lengths = [row["length"] for row in table(out)]
+    assert lengths == ["60"] * 7 + [""] + ["60"] * 13
+
+
+def test_tsv_has_a_header_and_is_known_by_the_suffix(files, model, run):
+    _, out, _ = run("predict", "model.krein", "new.fasta")
+    run("predict", "model.krein", "new.fasta", "-o", "out.tsv.gz")
+    _, shown, _ = run("predict", "model.krein", "new.fasta", "--format", "tsv")
+    assert table(shown, "\t") == table(out)
+    assert shown.splitlines()[0].split("\t")[:3] == ["name", "label", "probability"]
+    run("predict", "model.krein", "new.fasta", "-o", "out.tsv")
+    assert (files / "out.tsv").read_text() == shown
+
+
+def test_a_report_as_kraken_writes_it(files, model, run):
+    put_between(files, "12")
+    code, out, _ = run(
+        "predict", "model.krein", "mixed.fasta", "--reject-below", "0.6",
+        "--kraken-report", "report.txt",
+    )  # fmt: skip
+    assert code == 0
+    lines = [line.split("\t") for line in (files / "report.txt").read_text().splitlines()]
+    labels = [row["label"] for row in table(out) if row["rejected"] == "false"]
+    unclassified, root, *others = lines
+    assert unclassified[1:] == [str(21 - len(labels))] * 2 + ["U", "0", "unclassified"]
+    assert root[1:] == [str(len(labels)), "0", "R", "0", "root"]
+    assert float(unclassified[0]) + float(root[0]) == pytest.approx(100, abs=0.02)
+    counted = {line[5].strip(): (int(line[1]), int(line[2])) for line in others}
+    assert counted == {label: (labels.count(label),) * 2 for label in set(labels)}
+    assert all(line[3:5] == ["R1", "0"] and line[5].startswith("  ") for line in others)
+    code, _, err = run("predict", "model.krein", "mixed.fasta", "--kraken-report", "model.krein")
+    assert code == 2
+    assert "is read and would be written over" in err

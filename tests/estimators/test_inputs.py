@@ -1,0 +1,386 @@
+"""What people hand to an estimator: frames, grids, nothing, one string, labels with holes."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import krein
+from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap, PseudoEuclideanEmbedding
+from krein.compare import open_pairs
+from krein.evaluation import evaluate
+from krein.measures import RefusedObject, get_measure
+from krein.measures.base import checked_objects
+from krein.measures.function import FunctionMeasure
+from krein.measures.kinds import KindWarning
+from krein.measures.letters import LettersWarning
+from krein.measures.strings import Levenshtein
+
+WORDS = ["house", "mouse", "louse", "horse", "haus", "maus", "laus", "ross"] * 3
+LANGUAGES = (["en"] * 4 + ["de"] * 4) * 3
+NUMBERS = np.random.default_rng(0).normal(size=(24, 3))
+
+
+def series(n=24, channels=2, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=(rng.integers(5, 20), channels)).cumsum(axis=0) for _ in range(n)]
+
+
+# -- parameters of the measure in grids ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda clf: (clf, ""), lambda clf: (make_pipeline(clf), "ikfd__")]
+)
+def test_a_grid_over_parameters_of_the_measure(wrap):
+    clf, prefix = wrap(IKFD("levenshtein", landmarks="random", n_landmarks=4, random_state=0))
+    grid = GridSearchCV(clf, {f"{prefix}measure_params__normalize": [False, True]}, cv=3)
+    grid.fit(WORDS, LANGUAGES)
+    assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
+    best = grid.best_estimator_.get_params()
+    assert best[f"{prefix}measure_params"] == {
+        "normalize": grid.best_params_[f"{prefix}measure_params__normalize"]
+    }
+    assert best[f"{prefix}measure_params__normalize"] in (False, True)
+
+
+@pytest.mark.parametrize("make", [IKFD, KreinClassifier])
+def test_parameters_of_the_measure_are_set_one_by_one(make):
+    given = {"gap_open": 5}
+    clf = make("smith-waterman", measure_params=given)
+    copy = clone(clf).set_params(measure_params__normalize=False, n_landmarks=3)
+    assert copy.measure_params == {"gap_open": 5, "normalize": False}
+    assert copy.n_landmarks == 3
+    assert given == {"gap_open": 5}
+    assert clf.measure_params == given
+    both = clone(clf).set_params(measure="levenshtein", measure_params=None)
+    assert both.set_params(measure_params__normalize=True).measure_params == {"normalize": True}
+    own = make(Levenshtein()).set_params(measure__normalize=True)
+    assert own.measure == Levenshtein(normalize=True)
+    assert own.get_params()["measure__normalize"] is True
+    with pytest.raises(ValueError, match="no parameter 'nonsense'"):
+        clf.set_params(measure_params__nonsense=1).fit(WORDS, LANGUAGES)
+    with pytest.raises(ValueError, match="Invalid parameter 'measure_para'"):
+        clf.set_params(measure_para__normalize=1)
+
+
+# -- frames, columns and tables ------------------------------------------------------------------
+
+
+class PolarsSeries:
+    """What Polars offers of a column."""
+
+    def __init__(self, values):
+        self.values = np.empty(len(values), dtype=object)
+        self.values[:] = values
+
+    def __len__(self):
+        return len(self.values)
+
+    def to_numpy(self):
+        return self.values
+
+
+class PolarsFrame:
+    """What Polars offers of a frame: columns by `get_columns`, and no `iloc`."""
+
+    def __init__(self, columns):
+        self.parts = {name: PolarsSeries(column) for name, column in columns.items()}
+        self.columns = list(self.parts)
+        self.shape = (len(next(iter(self.parts.values()))), len(self.parts))
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, dtype=None, copy=None):
+        return self.to_numpy().astype(dtype)
+
+    def get_columns(self):
+        return list(self.parts.values())
+
+    def to_numpy(self):
+        return np.column_stack([part.to_numpy() for part in self.parts.values()])
+
+
+def frames(columns):
+    """The same columns as each library has them, where it is installed."""
+    yield pd.DataFrame({name: pd.Series(column) for name, column in columns.items()})
+    yield PolarsFrame(columns)
+    pa = pytest.importorskip("pyarrow")
+    yield pa.table({name: pa.array(list(column)) for name, column in columns.items()})
+    yield pa.RecordBatch.from_pydict({name: list(column) for name, column in columns.items()})
+    try:
+        import polars as pl
+    except ImportError:
+        return
+    yield pl.DataFrame({name: list(column) for name, column in columns.items()})
+
+
+def test_words_in_frames_and_columns():
+    clf = IKFD("levenshtein", landmarks=[0, 3, 5, 7]).fit(WORDS, LANGUAGES)
+    expected = clf.predict_proba(WORDS)
+    for frame in frames({"word": WORDS}):
+        fitted = IKFD("levenshtein", landmarks=[0, 3, 5, 7]).fit(frame, LANGUAGES)
+        assert_array_equal(fitted.predict_proba(frame), expected)
+    pa = pytest.importorskip("pyarrow")
+    for column in (
+        pd.Series(WORDS),
+        PolarsSeries(WORDS),
+        pa.array(WORDS),
+        pa.chunked_array([WORDS]),
+    ):
+        fitted = IKFD("levenshtein", landmarks=[0, 3, 5, 7]).fit(column, pa.array(LANGUAGES))
+        assert_array_equal(fitted.predict_proba(column), expected)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_nested_frames_are_series_of_as_many_channels_as_columns(turned):
+    X = series(channels=3)
+    y = np.arange(24) % 2
+    layout = {"layout": "channels-times" if turned else "times-channels"}
+    given = [x.T for x in X] if turned else X
+    expected = IKFD("dtw", measure_params=layout, landmarks=[0, 5, 9]).fit(given, y)
+    probabilities = expected.predict_proba(given)
+    for frame in frames({f"c{c}": [x[:, c].tolist() for x in X] for c in range(3)}):
+        # the columns are channels, whatever else is said of arrays
+        clf = IKFD("dtw", measure_params=layout, landmarks=[0, 5, 9]).fit(frame, y)
+        assert_array_equal(clf.predict_proba(frame), probabilities)
+        assert IKFD("dtw", landmarks=[0, 5]).fit(frame, y).measure_.layout == "times-channels"
+    nested = pd.DataFrame({f"c{c}": [pd.Series(x[:, c]) for x in X] for c in range(3)})
+    clf = IKFD("dtw", measure_params=layout, landmarks=[0, 5, 9]).fit(nested, y)
+    assert_array_equal(clf.predict_proba(nested), probabilities)
+
+
+def test_one_nested_column_is_series_of_one_channel():
+    X = [x[:, 0] for x in series()]
+    y = np.arange(24) % 2
+    expected = IKFD("msm", landmarks=[0, 5, 9]).fit(X, y).predict_proba(X)
+    for frame in frames({"series": [x.tolist() for x in X]}):
+        clf = IKFD("msm", landmarks=[0, 5, 9]).fit(frame, y)
+        assert_array_equal(clf.predict_proba(frame), expected)
+    column = pd.Series([pd.Series(x) for x in X])
+    assert_array_equal(IKFD("msm", landmarks=[0, 5, 9]).fit(column, y).predict_proba(X), expected)
+
+
+def test_odd_nested_frames_are_refused_by_name():
+    two = [[1.0, 2.0], [1.0, 2.0]]
+    with pytest.raises(ValueError, match="series 1 has channels of 2 and of 3 values"):
+        open_pairs("dtw", pd.DataFrame({"a": two, "b": [[1.0, 2.0], [1.0, 2.0, 3.0]]}))
+    with pytest.raises(
+        ValueError, match="column 1 holds single values where column 0 holds series"
+    ):
+        open_pairs("dtw", pd.DataFrame({"a": two, "b": [1.0, 2.0]}))
+
+
+def test_vectors_in_frames():
+    columns = {f"x{c}": NUMBERS[:, c] for c in range(3)}
+    y = np.arange(24) % 2
+    expected = IKFD(landmarks=[0, 1, 2]).fit(NUMBERS, y).predict_proba(NUMBERS)
+    for frame in frames({name: column.tolist() for name, column in columns.items()}):
+        clf = IKFD(landmarks=[0, 1, 2]).fit(frame, y)
+        assert_array_equal(clf.predict_proba(frame), expected)
+
+
+def test_cross_validation_over_arrow_and_pandas():
+    pa = pytest.importorskip("pyarrow")
+    clf = IKFD("levenshtein", landmarks="random", n_landmarks=4, random_state=0)
+    expected = cross_val_score(clf, WORDS, LANGUAGES, cv=3)
+    for column in (pd.Series(WORDS), pd.DataFrame({"w": WORDS}), pa.table({"w": WORDS})):
+        assert_array_equal(cross_val_score(clf, column, LANGUAGES, cv=3), expected)
+
+
+# -- nothing, and one string ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM, KreinClassifier])
+def test_predictions_of_no_objects_are_empty(make):
+    clf = make("levenshtein", landmarks=[0, 1, 4, 5]).fit(WORDS, LANGUAGES)
+    for nothing in ([], (), np.array([], dtype=object), pd.Series([], dtype=object)):
+        found = clf.predict(nothing)
+        assert found.shape == (0,)
+        assert found.dtype == clf.predict(WORDS[:1]).dtype
+        assert clf.predict_proba(nothing).shape == (0, 2)
+        assert clf.decision_function(nothing).shape == (0,)
+        assert clf.rank_labels(nothing).shape == (0, 2)
+    vectors = make(landmarks=[0, 1, 4, 5]).fit(NUMBERS, LANGUAGES)
+    assert vectors.predict_proba([]).shape == (0, 2)
+    assert vectors.predict(np.empty((0, 3))).shape == (0,)
+
+
+def test_a_transform_of_no_objects_is_empty():
+    assert NystromMap("levenshtein", landmarks=[0, 4]).fit(WORDS).transform([]).shape[0] == 0
+    embedding = PseudoEuclideanEmbedding(1, measure="levenshtein", landmarks=[0, 4]).fit(WORDS)
+    assert embedding.transform([]).shape == (0, 1)
+
+
+def test_one_string_is_not_a_list_of_objects(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    clf = IKFD("levenshtein", landmarks=[0, 4]).fit(WORDS, LANGUAGES)
+    for call in (clf.predict, clf.predict_proba, lambda X: clf.fit(X, LANGUAGES)):
+        with pytest.raises(ValueError, match=r"a list of objects is wanted.*'house' is one string"):
+            call("house")
+    (tmp_path / "house").write_text("louse\nlaus\n")
+    assert np.concatenate(list(clf.predict("house"))).tolist() == ["en", "de"]
+
+
+# -- distances that pass for similarities ---------------------------------------------------------
+
+
+def test_distances_given_as_similarities_are_doubted():
+    D = open_pairs("levenshtein", WORDS).block(np.arange(24), np.arange(24))
+    S = np.exp(-D)
+    with pytest.warns(
+        KindWarning,
+        match=r"This looks like a matrix of distances \(its diagonal is 0 and nothing is "
+        r"negative\): say measure='precomputed-distance'\.",
+    ):
+        IKFD("precomputed").fit(D, LANGUAGES)
+    with pytest.warns(KindWarning, match="a matrix of similarities .*: say measure='precomputed'"):
+        PCVM("precomputed-distance").fit(S, LANGUAGES)
+    with pytest.warns(KindWarning, match="matrix of distances"):
+        evaluate(D, LANGUAGES, ["ikfd"], measure="precomputed", folds=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        IKFD("precomputed").fit(S, LANGUAGES).predict(S)
+        IKFD("precomputed-distance").fit(D, LANGUAGES).predict(D)
+
+
+def test_a_distance_function_without_a_kind_is_doubted():
+    def edits(a, b):
+        return float(sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b)))
+
+    with pytest.warns(
+        KindWarning, match=r"The function .*edits looks like one of distances .*'kind': 'dissimil"
+    ):
+        IKFD(edits, landmarks=[0, 4]).fit(WORDS, LANGUAGES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in ("similarity", "dissimilarity"):
+            IKFD(edits, measure_params={"kind": kind}, landmarks=[0, 4]).fit(WORDS, LANGUAGES)
+        shared = IKFD(lambda a, b: len(set(a) & set(b)), landmarks=[0, 4]).fit(WORDS, LANGUAGES)
+    assert FunctionMeasure(edits).kind == "similarity"
+    assert shared.kernel_evaluations_ == 10 + 1 + 24 * 2  # both directions of 5 pairs, one self
+
+
+# -- labels with holes, classes by name -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("hole", [None, pd.NA, "", "  ", float("nan"), np.nan, pd.NaT])
+@pytest.mark.parametrize("make", [list, pd.Series, lambda y: np.array(y, dtype=object)])
+def test_a_missing_label_is_named(hole, make):
+    labels = list(LANGUAGES)
+    labels[5] = labels[9] = hole
+    for clf in (IKFD("levenshtein"), PCVM("levenshtein")):
+        with pytest.raises(ValueError, match=r"y has no label for object 5: it holds .* leave out"):
+            clf.fit(WORDS, make(labels))
+    with pytest.raises(ValueError, match="no label for object 5"):
+        IKFD("levenshtein").partial_fit(WORDS, make(labels), classes=["de", "en"])
+
+
+def test_other_labels_with_holes():
+    numbers = np.arange(24) % 2.0
+    numbers[3] = np.nan
+    for labels in (numbers, numbers.tolist(), pd.array([0, 1, 0, None] * 6, dtype="Int64")):
+        with pytest.raises(ValueError, match="y has no label for object 3"):
+            IKFD("levenshtein").fit(WORDS, labels)
+    mixed = np.array([1, "a"] * 12, dtype=object)
+    with pytest.raises(ValueError, match=r"labels are all of one kind; y holds 1 \(int\) and 'a'"):
+        IKFD("levenshtein").fit(WORDS, mixed)
+    masked = np.ma.masked_equal(np.arange(24) % 3, 2)
+    with pytest.raises(ValueError, match="label 2 is masked"):
+        IKFD("levenshtein").fit(WORDS, masked)
+
+
+def test_a_file_with_a_missing_label_names_the_line(tmp_path):
+    rows = [f"{word},{label}" for word, label in zip(WORDS, LANGUAGES, strict=True)]
+    rows[4] = "haus,"
+    (tmp_path / "w.csv").write_text("word,language\n" + "\n".join(rows) + "\n")
+    source = krein.io.open_source(tmp_path / "w.csv", objects="word", labels="language")
+    with pytest.raises(ValueError, match=r"w\.csv, line 6"):
+        IKFD("levenshtein").fit(source)
+
+
+def test_a_class_without_weight_is_named_by_its_label():
+    y = np.array(["ant", "bee", "cat"] * 8)
+    with pytest.raises(ValueError, match="no object of class 'bee' has a sample_weight above 0"):
+        PCVM("levenshtein").fit(WORDS, y, sample_weight=(y != "bee").astype(float))
+
+
+# -- what is not whole ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["elm", "dtw", "tangent", "jensen-shannon", "precomputed"])
+def test_masked_arrays_are_refused(measure):
+    X = np.abs(np.random.default_rng(0).normal(size=(24, 24))) + 0.1
+    X += X.T
+    whole, masked = np.ma.masked_array(X), np.ma.masked_array(X, mask=X.max() == X)
+    row = int(np.argwhere(masked.mask)[0, 0])
+    clf = IKFD(measure, landmarks=[0, 1, 2])
+    params = {"shape": (4, 6)} if measure == "tangent" else None
+    clf.set_params(measure_params=params).fit(whole, LANGUAGES)
+    for call in (lambda: clf.fit(masked, LANGUAGES), lambda: clf.predict(masked)):
+        with pytest.raises(
+            ValueError, match=f"object {row} is masked in part: fill what is missing"
+        ):
+            call()
+
+
+def test_half_a_character_names_its_text():
+    clf = IKFD("compression", landmarks=[0, 4]).fit(WORDS, LANGUAGES)
+    with pytest.raises(ValueError, match=r"text 1 holds '\\ud800' at position 3, half a character"):
+        clf.predict(["house", "ha\ud800s"])
+
+
+# -- sequences ---------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [IKFD, PCVM, KreinClassifier])
+def test_the_matrix_that_was_chosen_is_kept_with_the_model(make, tmp_path):
+    rng = np.random.default_rng(0)
+    parts = {"a": "GATTACAGAT", "b": "CCGGTTCCGA"}
+    y = np.array(["a", "b"] * 12)
+    dna = [parts[c] + "".join(rng.choice(list("ACGT"), 8)) for c in y]
+    clf = make("smith-waterman", landmarks=[0, 1, 2, 3]).fit(dna, y)
+    assert clf.measure_.matrix == "NUC.4.4"
+    clf.save(tmp_path / "m.krein")
+    loaded = krein.load(tmp_path / "m.krein")
+    assert loaded.measure_params == {"matrix": "NUC.4.4"}
+    rna = [s.replace("T", "u") for s in dna]
+    assert_array_equal(loaded.predict_proba(rna), clf.predict_proba(dna))
+    # letters that would pass for a protein's by themselves
+    with pytest.warns(LettersWarning, match="L as N"):
+        assert loaded.predict(["GATTACAGATLLLL"]).tolist() == ["a"]
+    (tmp_path / "s.fasta").write_text(
+        "".join(f">{i} {c}\n{s}\n" for i, (c, s) in enumerate(zip(y, dna, strict=True)))
+    )
+    source = krein.io.open_source(tmp_path / "s.fasta", label_pattern=r" (\w)")
+    again = make("smith-waterman", landmarks=[0, 1, 2, 3]).fit(source)
+    assert again.measure_ == clf.measure_
+    assert_array_equal(again.predict_proba(dna), clf.predict_proba(dna))
+
+
+# -- refused objects -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measure", "objects", "row"),
+    [
+        ("dtw", [[0.0, 1.0], [0.0, np.nan, 1.0]], 1),
+        ("dtw", [[0.0, 1.0], [0.0], ["a"]], 2),
+        ("smith-waterman", ["MKV", "M1V"], 1),
+        ("hausdorff", [[[0.0]], [["a"]]], 1),
+        ("compression", ["abc", "\ud800"], 1),
+        ("manhattan", np.ma.masked_equal([[1.0], [2.0]], 2.0), 1),
+    ],
+)
+def test_a_refused_object_is_told_by_kind_row_and_reason(measure, objects, row):
+    with pytest.raises(RefusedObject) as caught:
+        checked_objects(get_measure(measure), objects)
+    error = caught.value
+    assert error.row == row
+    assert str(error) == f"{error.kind} {row} {error.reason}"

@@ -1,0 +1,120 @@
+"""The baseline that compares nothing, and what a prediction costs each model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from krein import IKFD
+from krein.compare import open_pairs
+from krein.estimators.registry import MODELS, ModelFamily
+from krein.evaluation import evaluate, models
+from krein.evaluation.features import convolutions, feature_kind
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*have a near copy")
+
+RNG = np.random.default_rng(2)
+WORDS = ["".join(RNG.choice(list("abcd" if i % 2 else "cdef"), 7)) for i in range(120)]
+LABELS = np.array(["even", "odd"])[np.arange(120) % 2]
+
+
+def waves(n, rng=RNG, lengths=(60, 60)):
+    """Series of two frequencies at random phases."""
+    found = []
+    for i in range(n):
+        t = np.linspace(0, 1, rng.integers(lengths[0], lengths[1] + 1))
+        wave = np.sin(2 * np.pi * ((3 + 4 * (i % 2)) * t + rng.uniform()))
+        found.append(wave + 0.3 * rng.normal(size=len(t)))
+    return found
+
+
+def test_it_is_chosen_by_the_kind_of_object():
+    images = RNG.normal(size=(6, 8, 8))
+    for measure, objects, kind in (
+        ("levenshtein", WORDS, "strings"),
+        ("smith-waterman", ["ACD", "MKV"], "strings"),
+        ("rbf", images[:, 0], "vectors"),
+        ("tangent", images, "vectors"),
+        ("dtw", waves(4), "series"),
+        ("hausdorff", [images[0], images[1][:5]], None),
+        ("precomputed", np.eye(4), None),
+        (lambda a, b: float(len(a & b)), [{1}, {2}, {3}], None),
+    ):
+        assert feature_kind(open_pairs(measure, objects)) == kind, measure
+
+
+def test_strings_are_told_apart_without_a_comparison():
+    found = evaluate(WORDS, LABELS, measure="levenshtein", folds=3)
+    assert list(found.models) == ["auto", "knn", "features"]
+    told = found.summary()["models"]["features"]
+    assert (told["comparisons"], told["evaluations"], told["n_landmarks"]) == (0, 0, 0)
+    assert told["accuracy"]["mean"] > 0.95
+    assert told["log_loss"]["mean"] < 0.3
+    assert "no comparisons" in told["title"]
+    assert found.map.whose in ("ikfd", "pcvm")  # a map needs landmarks
+
+
+def test_vectors_and_series_are_told_apart_without_a_comparison():
+    X, y = load_iris(return_X_y=True)
+    found = evaluate(X, y, ["features", "ikfd"], measure="rbf", folds=3)
+    assert found.models["features"].fold_accuracy.mean() > 0.9
+    for lengths in ((60, 60), (50, 70)):
+        series = waves(80, lengths=lengths)
+        found = evaluate(series, LABELS[:80], ["features"], measure="dtw", folds=3)
+        assert found.models["features"].fold_accuracy.mean() > 0.9
+
+
+def test_convolutions_are_the_same_for_the_same_seed_and_any_unit():
+    series = waves(10)
+    one = convolutions(series, np.random.default_rng(0))
+    two = convolutions([1000 * s + 7 for s in series], np.random.default_rng(0))
+    np.testing.assert_allclose(one, two, atol=2e-2)
+    np.testing.assert_array_equal(one, convolutions(series, np.random.default_rng(0)))
+
+
+def test_a_class_too_small_to_hold_out_is_learned():
+    labels = np.where(np.arange(120) < 3, "rare", LABELS)
+    for X, measure in ((WORDS, "levenshtein"), (RNG.normal(size=(120, 3)), "rbf")):
+        P = evaluate(X, labels, ["features", "ikfd"], measure=measure, folds=3).models["features"]
+        np.testing.assert_allclose(P.probabilities.sum(axis=1), 1)
+
+
+def test_without_features_it_is_left_out_or_refused():
+    S = RNG.normal(size=(40, 40))
+    y = np.arange(40) % 2
+    found = evaluate(S + S.T, y, measure="precomputed", folds=2)
+    assert list(found.models) == ["auto", "knn"]
+    with pytest.raises(ValueError, match="'features' needs strings, vectors or series"):
+        evaluate(S + S.T, y, ["features"], measure="precomputed", folds=2)
+
+
+class TwoLooks(IKFD):
+    """A classifier that looks again at some objects, and says what that cost."""
+
+    def predict_proba(self, X):
+        self.comparisons_ = len(self.landmarks_) + 2.5
+        return super().predict_proba(X)
+
+
+class Bare(IKFD):
+    """A classifier that has none of the parameters that the others share."""
+
+    def __init__(self, measure="elm", measure_params=None):
+        super().__init__(measure=measure, measure_params=measure_params)
+
+
+def test_comparisons_are_told_for_every_model():
+    mine = {"mine": TwoLooks(landmarks="random", n_landmarks=6, random_state=0), "knn": "knn"}
+    found = evaluate(WORDS, LABELS, mine, measure="levenshtein", folds=4)
+    told = {name: model["comparisons"] for name, model in found.summary()["models"].items()}
+    assert told == {"mine": 8.5, "knn": 90}
+
+
+def test_any_registered_model_is_evaluated(monkeypatch):
+    family = ModelFamily("ikfd:Bare", "has few parameters")
+    monkeypatch.setattr("krein.estimators.ikfd.Bare", Bare, raising=False)
+    monkeypatch.setitem(MODELS, "bare", family)
+    monkeypatch.setattr(models, "AVAILABLE", (*models.AVAILABLE, "bare"))
+    found = evaluate(WORDS, LABELS, ["bare"], measure="levenshtein", folds=3, calibrate=True)
+    assert found.models["bare"].fold_accuracy.mean() > 0.8

@@ -1,0 +1,188 @@
+"""Groups stay in one fold; those that the measure finds are what comparing everything finds."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from krein.compare import open_pairs
+from krein.evaluation import evaluate
+from krein.evaluation.identity import LANDMARKS, NEARBY, _landmarks, identity_groups, near_copies
+from krein.evaluation.split import find_groups, split_folds
+
+RNG = np.random.default_rng(5)
+LETTERS = list("ACDEFGHIKLMNPQRSTVWY")
+
+
+def families(n_families, size, rng=RNG, length=60, changes=6):
+    """Sequences that descend from ancestors, and the number of each one's ancestor."""
+    found, of = [], []
+    for k in range(n_families):
+        ancestor = rng.choice(LETTERS, length)
+        for _ in range(size):
+            child = ancestor.copy()
+            places = rng.integers(0, length, changes)
+            child[places] = rng.choice(LETTERS, changes)
+            found.append("".join(child))
+            of.append(k)
+    return found, np.array(of)
+
+
+def same_partition(one, two):
+    pairs = np.unique(np.column_stack([one, two]), axis=0)
+    return len(pairs) == len(np.unique(one)) == len(np.unique(two))
+
+
+def greedy(S, order, threshold):
+    """Groups by comparing each object with every representative: the definition."""
+    first, group = [], np.empty(len(S), dtype=int)
+    for i in order:
+        if first and S[i, first].max() >= threshold:
+            group[i] = int(S[i, first].argmax())
+        else:
+            group[i] = len(first)
+            first.append(i)
+    return group, first
+
+
+@pytest.mark.parametrize("measure", ["smith-waterman", "needleman-wunsch", "levenshtein"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_families_are_found_at_linear_cost(measure, seed):
+    sequences, of = families(40, 8, np.random.default_rng(seed))
+    pairs = open_pairs(measure, sequences)
+    codes = of % 2
+    group = identity_groups(pairs, codes, 0.5, seed)
+    assert same_partition(group, of)
+    n = len(sequences)
+    assert pairs.evaluations <= n * (LANDMARKS + NEARBY + 1)
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.6, 0.75])
+def test_few_landmarks_give_nearly_the_groups_of_all_comparisons(threshold):
+    sequences, of = families(60, 6, changes=15)
+    codes = of // 2  # labels follow descent, as they do in the field
+    pairs = open_pairs("smith-waterman", sequences)
+    group = identity_groups(pairs, codes, threshold, 0)
+    everyone = np.arange(len(sequences))
+    S = pairs.block(everyone, everyone)
+    landmarks = _landmarks(codes, np.random.default_rng(0))
+    order = np.argsort(-S[:, landmarks].astype(np.float32).mean(axis=1), kind="stable")
+    truth, _ = greedy(S, order, threshold)
+    # pairs that belong together, torn apart because a representative was not among the candidates
+    together = truth[:, None] == truth
+    assert np.mean(group[:, None] == group, where=together) > 0.97
+    for k in range(group.max() + 1):  # whoever joined has the identity with the first
+        members = np.flatnonzero(group == k)
+        assert (S[np.ix_(members, members)] >= threshold).all(axis=1).any()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_groups_do_not_depend_on_the_unit(unit):
+    sequences, of = families(12, 6)
+    everyone = np.arange(len(sequences))
+    D = open_pairs("levenshtein", sequences).block(everyone, everyone)
+    for kind, X in (("precomputed-distance", D), ("precomputed", 60 - D)):
+        pairs = open_pairs(kind, unit * X)
+        assert same_partition(identity_groups(pairs, of % 2, 0.5, 0), of)
+
+
+def test_every_class_is_among_the_landmarks():
+    codes = np.repeat(np.arange(90), np.arange(1, 91))
+    chosen = _landmarks(codes, np.random.default_rng(0))
+    counts = np.bincount(codes[chosen], minlength=90)
+    assert counts.tolist() == np.minimum(np.arange(1, 91), 3).tolist()
+    assert len(_landmarks(np.zeros(200, dtype=int), np.random.default_rng(0))) == LANDMARKS
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_folds_keep_groups_together_and_stay_stratified(seed):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, 80, 600)
+    codes = (groups + rng.integers(0, 2, 600)) % 3  # groups of several classes
+    split = split_folds(np.arange(3), codes, 5, seed, groups)
+    assert set(split) == set(range(5))
+    assert all(len(set(split[groups == g])) == 1 for g in range(80))
+    shares = np.array([np.bincount(codes[split == k], minlength=3) / 600 for k in range(5)])
+    assert np.abs(shares - np.bincount(codes) / 600 / 5).max() < 0.04
+
+
+def test_evaluate_takes_groups_and_says_so():
+    sequences, of = families(20, 6)
+    labels = np.array(["even", "odd"])[of % 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given = evaluate(
+            sequences, labels, ["ikfd"], measure="smith-waterman", folds=4,
+            groups=[f"family {k}" for k in of],
+        )  # fmt: skip
+        found = evaluate(
+            sequences, labels, ["ikfd"], measure="smith-waterman", folds=4, groups="identity:0.4"
+        )
+    assert same_partition(found.groups, given.groups)
+    np.testing.assert_array_equal(found.folds, given.folds)
+    assert all(len(set(given.folds[of == k])) == 1 for k in range(20))
+    told = found.summary()
+    assert told["groups"] == 20
+    assert told["settings"]["groups"] == "identity:0.4"
+    assert told["near_copies"]["share"] == 0
+    # whose relatives are all held out with them cannot be known: the classes are arbitrary
+    assert found.models["ikfd"].fold_accuracy.mean() < 0.8
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_near_copies_in_other_folds_are_warned_of_with_their_share(everything):
+    sequences, of = families(150, 1, np.random.default_rng(1))
+    copies = [s[:30] + "A" + s[31:] for s in sequences[:30]]  # one letter differs
+    labels = np.array(["even", "odd"])[np.append(of, of[:30]) % 2]
+    options = {"measure": "smith-waterman", "folds": 6, "n_landmarks": 20, "landmarks": "random"}
+    models = ["ikfd", "knn"] if everything else ["ikfd"]
+    with pytest.warns(UserWarning, match=r"% of the objects have a near copy \(identity 0\.9"):
+        found = evaluate(sequences + copies, labels, models, **options)
+    apart = found.folds[:30] != found.folds[150:]
+    assert found.near_copies.share == pytest.approx(2 * apart.sum() / 180)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grouped = evaluate(sequences + copies, labels, models, groups="identity:0.9", **options)
+    assert grouped.near_copies.share == 0
+    assert grouped.groups.max() + 1 == 150
+
+
+def test_near_copies_are_not_looked_for_among_vectors_or_without_a_scale():
+    X = RNG.normal(size=(40, 2))
+    split = np.arange(40) % 2
+    for measure, objects in (("rbf", X), ("precomputed", np.zeros((40, 40)))):
+        pairs = open_pairs(measure, objects)
+        assert near_copies(pairs, pairs, split, np.arange(5), True, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ("identity:0", "above 0 and at most 1"),
+        ("identity:1.5", "above 0 and at most 1"),
+        ("identity:nan", "above 0 and at most 1"),
+        ("family", "groups='family': give a group for each object"),
+        ([1, 2], r"has the shape \(2,\); it names a group for each of 6"),
+        (["a", "a", None, "b", "b", "b"], "object 2 has no group"),
+        (["a", "a", "b", "b", float("nan"), "b"], "object 4 has no group"),
+    ],
+)
+def test_groups_that_are_none_are_refused(groups, message):
+    pairs = open_pairs("levenshtein", ["a", "b", "c", "d", "e", "f"])
+    with pytest.raises(ValueError, match=message):
+        find_groups(groups, pairs, np.arange(6) % 2, 0)
+
+
+def test_what_cannot_be_held_out_is_refused_by_name():
+    codes = np.repeat([0, 1], 6)
+    classes = np.array(["x", "y"])
+    with pytest.raises(ValueError, match="class 'y' lies in one group"):
+        split_folds(classes, codes, 2, 0, np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2]))
+    with pytest.raises(ValueError, match="folds=5: there are 4 groups"):
+        split_folds(classes, codes, 5, 0, np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]))
+    with pytest.raises(ValueError, match="object 1 has the similarity 0 with itself"):
+        identity_groups(open_pairs("precomputed", np.diag([1.0, 0, 1])), np.arange(3), 0.5, 0)
+    with pytest.raises(ValueError, match="more than half of the distances are 0"):
+        identity_groups(open_pairs("levenshtein", ["a"] * 9 + ["b"]), np.arange(10) % 2, 0.5, 0)

@@ -1,0 +1,62 @@
+"""What is there is used, what is not is not waited for."""
+
+import threading
+
+import pytest
+
+from krein.io.arriving import AHEAD, Arriving
+
+
+def test_everything_comes_in_order_whatever_is_asked_for():
+    items = Arriving(range(3 * AHEAD))
+    found = []
+    for most in [1, 7, AHEAD + 5, 2, 4 * AHEAD, 4 * AHEAD, 4 * AHEAD]:
+        part = items.take(most, wait=0.01)
+        assert len(part) <= most
+        found += part
+    assert [*found, *items] == list(range(3 * AHEAD))
+    assert items.take(1) == []
+
+
+def test_what_has_come_is_given_while_the_rest_is_waited_for():
+    go_on = threading.Event()
+
+    def slow():
+        yield "a"
+        yield "b"
+        go_on.wait()
+        yield "c"
+
+    items = Arriving(slow())
+    assert items.take(10, wait=0.05, least=2) == ["a", "b"]
+    go_on.set()
+    assert items.take(10, wait=60) == ["c"]
+
+
+def test_an_error_comes_after_what_came_before_it():
+    def broken():
+        yield 1
+        yield 2
+        raise ValueError("line 3")
+
+    items = Arriving(broken())
+    assert items.take(10, wait=60) == [1, 2]
+    for _ in range(2):
+        with pytest.raises(ValueError, match="line 3"):
+            items.take(10)
+
+
+def test_nobody_reads_on_after_the_end_is_declared():
+    read = []
+
+    def endless():
+        while True:
+            read.append(None)
+            yield None
+
+    items = Arriving(endless())
+    items.take(5)
+    items.close()
+    items._thread.join(60)
+    assert not items._thread.is_alive()
+    assert len(read) <= AHEAD + 7
