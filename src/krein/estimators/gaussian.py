@@ -26,7 +26,7 @@ from ..data.dataset import Dataset
 from .base import all_or_nothing
 from .calibration import CalibrationSample, PassResult
 from .classifier import LandmarkClassifier, codes_of
-from .compound import Either, ListOf, Optional, Value
+from .compound import Either, ListOf, Value
 from .declared import CLASS_MOMENTS, LANDMARK_SET, PASS_RESULT, POWER
 from .schema import Schema, Text
 from .selection import LandmarkSet
@@ -89,7 +89,6 @@ class GaussianClassifier(LandmarkClassifier):
     priors: Any
 
     stream_: Stream
-    power_: float | None
 
     _fitted: ClassVar[Schema] = {
         **LandmarkClassifier._fitted,
@@ -104,8 +103,13 @@ class GaussianClassifier(LandmarkClassifier):
             },
             scope="stream",
         ),
-        "power_": Optional(POWER),
     }
+
+    @property
+    def power_(self) -> float | None:
+        """The power of a dissimilarity that was chosen; None for a similarity."""
+        space = self.stream_.landmarks.space
+        return space.power if space.kind == "dissimilarity" else None
 
     @abstractmethod
     def _family(self) -> GaussianFamily:
@@ -212,7 +216,6 @@ class GaussianClassifier(LandmarkClassifier):
             losses = [np.inf if np.isnan(choice.loss) else choice.loss for choice in choices]
             best = int(np.argmin(losses))
             least = choices[best].family
-        self.power_ = powers[best] if landmarks.space.kind == "dissimilarity" else None
         landmarks = LandmarkSet(spaces[best], landmarks.indices, landmarks.objects)
         self.stream_ = Stream(landmarks, passed.moments[best], powers, passed)
         self._set_model(least.shrinkage)

@@ -82,7 +82,7 @@ class Auto(Rule):
         """Choose landmarks; details hold the `curve`."""
         codes = self._codes(pairs, codes)
         self._check()
-        model: Family = family or FisherFamily(int(codes.max()) + 1)
+        model: Family = family or FisherFamily(int(codes.max()) + 1, shrinkage="oas")
         everyone = np.arange(len(pairs))
         landmarks = MEB().select(pairs, codes, rng).indices
         held = _held_out(codes, landmarks, self.held_out, rng)
