@@ -8,8 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from krein import IKFD
+from krein import IKFD, KreinClassifier
 from krein.reject import (
+    BOUNDED_THRESHOLDS,
     RejectingClassifier,
     accuracy_reject_curve,
     augrc,
@@ -117,3 +118,68 @@ def test_bad_requests():
         augrc([0, 1], np.eye(3)[:2])
     with pytest.raises(ValueError, match="no objects"):
         augrc([], np.empty((0, 2)))
+
+
+def test_a_bound_on_the_risk_holds_as_often_as_stated():
+    """Calibrated probabilities: the risk of a threshold is known. Observed risk is too low in
+    about half of the draws, a bound with confidence 0.9 in at most a tenth."""
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        p = rng.beta(4, 1, n) / 2 + 0.5
+        return (rng.uniform(size=n) >= p).astype(int), np.column_stack([p, 1 - p])
+
+    _, P_all = draw(200_000)
+    certainty = P_all.max(axis=1)
+
+    def risk_of(threshold):
+        accepted = certainty >= threshold
+        return (1 - certainty[accepted]).mean() if accepted.any() else 0.0
+
+    exceeded = {None: 0, 0.9: 0}
+    coverage = []
+    for _ in range(200):
+        y, P = draw(2000)
+        for confidence in exceeded:
+            t = threshold_for_risk(y, P, 0.05, [0, 1], confidence=confidence)
+            exceeded[confidence] += risk_of(t) > 0.05
+            if confidence is not None:
+                coverage.append((certainty >= t).mean())
+    assert exceeded[0.9] <= 0.1 * 200
+    assert exceeded[None] > 0.3 * 200
+    assert np.mean(coverage) > 0.2
+
+
+def test_the_bound_is_that_of_clopper_and_pearson():
+    from scipy.stats import beta
+
+    y, P = predictions(3, n=2000)
+    y = np.where(np.random.default_rng(0).uniform(size=2000) < 0.97, P.argmax(axis=1), y)
+    t = threshold_for_risk(y, P, 0.06, [0, 1, 2], confidence=0.95)
+    level = 0.05 / len(BOUNDED_THRESHOLDS)
+
+    def bound(threshold):
+        accepted = P.max(axis=1) >= threshold
+        wrong = (P.argmax(axis=1) != y)[accepted].sum()
+        return beta.ppf(1 - level, wrong + 1, accepted.sum() - wrong)
+
+    assert bound(t) <= 0.06
+    assert all(bound(s) > 0.06 for s in BOUNDED_THRESHOLDS[t > BOUNDED_THRESHOLDS])
+
+
+def test_novel_objects_are_rejected_as_such():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(-2, 1, (150, 1)), rng.normal(2, 1, (150, 1))])
+    y = np.repeat(["left", "right"], 150)
+    clf = RejectingClassifier(KreinClassifier("manhattan"), threshold=0.9, novel_below=0.01)
+    clf.fit(X, y)
+    new = [[-2.0], [0.0], [40.0], [2.1]]
+    assert clf.status(new).tolist() == ["known", "ambiguous", "novel", "known"]
+    assert clf.predict(new).tolist() == ["left", "rejected", "rejected", "right"]
+    assert clf.rejects(new).tolist() == [False, True, True, False]
+    plain = RejectingClassifier(KreinClassifier("manhattan"), threshold=0.9).fit(X, y)
+    assert plain.status([[40.0]]).tolist() == ["known"]
+    with pytest.raises(ValueError, match="does not tell novel objects"):
+        RejectingClassifier(IKFD(), threshold=0.9, novel_below=0.01).fit(X, y)
+    with pytest.raises(ValueError, match="confidence goes with risk"):
+        RejectingClassifier(IKFD(), threshold=0.9, confidence=0.9).fit(X, y)

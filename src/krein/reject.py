@@ -1,5 +1,8 @@
 """When to say "I do not know": a reject option over any classifier with probabilities.
 
+An object may be rejected as *ambiguous*, for doubt between classes, and, where the classifier can
+tell, as *novel*: like none of them.
+
 Objects are ranked by confidence, the largest probability of a class. Rejecting the least
 confident gives, for every coverage, the accuracy on what is left: the accuracy–reject curve.
 AUGRC, the area under the generalised risk–coverage curve (Traub et al. 2024), is one number for
@@ -17,6 +20,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
+
+from .core.novelty import status_of
 
 Array = NDArray[np.float64]
 
@@ -100,11 +105,34 @@ def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
     return float(confidence[max(1, int(np.ceil(coverage * len(confidence) - 1e-9))) - 1])
 
 
-def threshold_for_risk(y: Any, probabilities: Any, risk: float, classes: Any = None) -> float:
+BOUNDED_THRESHOLDS = np.array(
+    [0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999]
+)
+"""Thresholds among which a bound on the risk chooses: fixed before the objects are seen."""
+
+
+def threshold_for_risk(
+    y: Any, probabilities: Any, risk: float, classes: Any = None, *, confidence: float | None = None
+) -> float:
     """Return the smallest threshold at which the accepted objects are wrong at most this often.
 
-    The risk is that seen on (y, probabilities): hand over objects that the model was not fitted
-    to. Where no threshold reaches it the result is infinite: everything is rejected.
+    Hand over objects that the model was not fitted to. Where no threshold reaches the risk the
+    result is infinite: everything is rejected.
+
+    Parameters
+    ----------
+    y, probabilities, classes
+        As for `accuracy_reject_curve`.
+    risk : float
+        Share of errors among accepted objects.
+    confidence : float or None, default=None
+        None meets the risk on these objects. That is optimistic for others: the threshold was
+        chosen among many because it did well here. With a confidence, say 0.95, the risk on *new*
+        objects is at most `risk` with that probability, over the draw of independent objects. For
+        each of a fixed list of J thresholds, k errors among n accepted objects bound the risk by
+        the p for which Bin(n, p) ≤ k has probability (1 − confidence)/J (Clopper & Pearson 1934,
+        with Bonferroni's correction for the choice); the smallest threshold with a bound of at most
+        `risk` is returned. About log(J / (1 − confidence)) / risk accepted objects are needed.
 
     Examples
     --------
@@ -114,9 +142,28 @@ def threshold_for_risk(y: Any, probabilities: Any, risk: float, classes: Any = N
     """
     if not 0 <= risk < 1:
         raise ValueError(f"risk is a share from 0 up to 1; got {risk}")
+    if confidence is not None:
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence is a share between 0 and 1; got {confidence}")
+        right, sure = _right(y, probabilities, classes)
+        return _bounded_threshold(right, sure, risk, confidence)
     curve = accuracy_reject_curve(y, probabilities, classes)
     kept = np.flatnonzero(1 - curve.accuracy <= risk + 1e-12)
     return float(curve.threshold[kept[-1]]) if len(kept) else float("inf")
+
+
+def _bounded_threshold(
+    right: NDArray[np.bool_], sure: Array, risk: float, confidence: float
+) -> float:
+    from scipy.stats import binom
+
+    level = (1 - confidence) / len(BOUNDED_THRESHOLDS)
+    for threshold in BOUNDED_THRESHOLDS:
+        accepted = sure >= threshold
+        n, k = int(accepted.sum()), int((accepted & ~right).sum())
+        if n and binom.cdf(k, n, risk) <= level:  # the bound on the risk is at most `risk`
+            return float(threshold)
+    return float("inf")
 
 
 class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -132,6 +179,13 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Or choose the threshold so that at least this share of the objects is accepted.
     risk : float or None, default=None
         Or so that at most this share of the accepted ones is wrong.
+    confidence : float or None, default=None
+        None meets `risk` on the objects at hand, which is optimistic for new ones. With 0.95, say,
+        the risk on new objects is at most `risk` with that probability: exactly where `prefit` and
+        (X, y) are new to the estimator, and approximately with folds.
+    novel_below : float or None, default=None
+        Also reject objects that are like none of the classes, by p-values up to this; the
+        estimator needs `assess`, as `KreinClassifier` has it.
     reject_label : default=None
         What `predict` returns for a rejected object. None takes −1 for numeric labels and
         "rejected" for others; it may not be a class. Where the two are of different kinds the
@@ -165,6 +219,8 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         threshold: float | None = None,
         coverage: float | None = None,
         risk: float | None = None,
+        confidence: float | None = None,
+        novel_below: float | None = None,
         reject_label: Any = None,
         prefit: bool = False,
         cv: int = 5,
@@ -173,6 +229,8 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.threshold = threshold
         self.coverage = coverage
         self.risk = risk
+        self.confidence = confidence
+        self.novel_below = novel_below
         self.reject_label = reject_label
         self.prefit = prefit
         self.cv = cv
@@ -184,6 +242,13 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         given = [self.threshold, self.coverage, self.risk]
         if sum(value is not None for value in given) != 1:
             raise ValueError("give exactly one of threshold, coverage and risk")
+        if self.confidence is not None and self.risk is None:
+            raise ValueError("confidence goes with risk, which it bounds")
+        if self.novel_below is not None and not hasattr(self.estimator, "assess"):
+            raise ValueError(
+                f"a {type(self.estimator).__name__} does not tell novel objects, so novel_below= "
+                "cannot be met; a KreinClassifier does"
+            )
         self.estimator_ = self.estimator if self.prefit else clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
         if self._reject_label() in self.classes_.tolist():
@@ -204,31 +269,50 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             self.threshold_ = threshold_for_coverage(P, self.coverage)
         else:
             assert self.risk is not None
-            self.threshold_ = threshold_for_risk(y, P, self.risk, self.classes_)
+            self.threshold_ = threshold_for_risk(
+                y, P, self.risk, self.classes_, confidence=self.confidence
+            )
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class, or the reject label."""
-        P = self.predict_proba(X)
+        P, status = self._assessed(X)
         labels = self.classes_[np.argmax(P, axis=1)]
-        accepted = P.max(axis=1) >= self.threshold_
         rejected = np.asarray(self._reject_label())
         if (labels.dtype.kind in "US") != (rejected.dtype.kind in "US") or labels.dtype == bool:
             labels = labels.astype(object)  # else NumPy would turn the labels into strings
         elif labels.dtype.kind in "US":
             labels = labels.astype(np.result_type(labels, rejected))
-        labels[~accepted] = self._reject_label()
+        labels[status != "known"] = self._reject_label()
         return labels
 
     def rejects(self, X: Any) -> NDArray[np.bool_]:
         """Return whether each object is rejected."""
-        return self.predict_proba(X).max(axis=1) < self.threshold_
+        return self.status(X) != "known"
+
+    def status(self, X: Any) -> NDArray[np.str_]:
+        """Return "known", "ambiguous" (rejected for doubt between classes) or "novel" (rejected as
+        like none of them) for each object.
+        """
+        return self._assessed(X)[1]
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the estimator, rejected or not."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
+
+    def _assessed(self, X: Any) -> tuple[Array, NDArray[np.str_]]:
+        """Return probabilities and status; one pass, for each comparison costs."""
+        if self.novel_below is None:
+            P = self.predict_proba(X)
+            novelty = np.ones(len(P))
+        else:
+            check_is_fitted(self)
+            found = self.estimator_.assess(X)
+            P, novelty = found["probabilities"], found["novelty"]
+        never = -1.0 if self.novel_below is None else self.novel_below
+        return P, status_of(P.max(axis=1), novelty, self.threshold_, never)
 
     def _reject_label(self) -> Any:
         if self.reject_label is not None:

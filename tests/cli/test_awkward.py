@@ -62,7 +62,7 @@ def test_a_probability_that_is_none_is_not_written(files, model, run, monkeypatc
     assert code == 0
     assert "standard input, line 2, string '1': its probabilities are not numbers" in err
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert [row["status"] for row in rows] == ["ok", "unreadable"]
+    assert [row["status"] for row in rows] == ["known", "unreadable"]
     assert rows[1]["probability"] == ""
 
 

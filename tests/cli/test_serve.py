@@ -84,7 +84,7 @@ def test_answers_are_what_the_library_says(files, model):
     rows = found["predictions"]
     assert [row["name"] for row in rows] == chunk.names
     assert [row["label"] for row in rows] == clf.predict(chunk.objects).tolist()
-    assert {row["status"] for row in rows} == {"ok"}
+    assert {row["status"] for row in rows} == {"known"}
     given = [[row["probabilities"][c] for c in clf.classes_.tolist()] for row in rows]
     np.testing.assert_allclose(given, P, rtol=1e-12)
     assert one["label"] == rows[3]["label"]

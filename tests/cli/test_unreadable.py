@@ -44,7 +44,7 @@ def test_the_other_rows_are_not_lost(files, model, run, monkeypatch, size):
     assert [row["name"] for row in rows] == names
     bad = rows.pop(7)
     assert rows == table(whole)
-    assert {row["status"] for row in rows} == {"ok"}
+    assert {row["status"] for row in rows} == {"known"}
     assert {row["reason"] for row in rows} == {""}
     assert bad["status"] == "unreadable"
     assert "mixed.fasta, line 15, sequence 'bad': contains '1' at position 4" in bad["reason"]
@@ -103,7 +103,7 @@ def test_sequences_with_such_letters_are_labelled_as_without(files, model, run, 
     code, out, err = run("predict", "model.krein", "odd.fasta")
     assert code == 0
     assert [(row["label"], row["status"]) for row in table(out)] == [
-        (row["label"], "ok") for row in table(expected)
+        (row["label"], row["status"]) for row in table(expected)
     ]
     assert err.startswith("krein: warning: 1 sequence held letters that BLOSUM62 does not score")
     assert err.count("\n") == 1
@@ -116,7 +116,7 @@ def test_sequences_with_such_letters_are_labelled_as_without(files, model, run, 
     assert f"contains {odd!r} at position 61" in err
     code, out, err = run("predict", "model.krein", "odd.fasta", "--unknown-letters", "X")
     assert code == 0
-    assert {row["status"] for row in table(out)} == {"ok"}
+    assert {row["status"] for row in table(out)} == {"known"}
 
 
 def test_the_rule_of_the_model_is_kept_unless_another_is_asked_for(files, run):

@@ -28,7 +28,7 @@ def run(*arguments):
 
 def test_a_large_file_is_read_in_pieces(words, tmp_path, few_candidates, monkeypatch):
     monkeypatch.setattr(krein.data.dataset, "IN_MEMORY_OBJECTS", 500)
-    code, out = run("fit", words, "--no-calibrate", "-o", tmp_path / "m.krein")
+    code, out = run("fit", words, "--no-calibrate", "--model", "ikfd", "-o", tmp_path / "m.krein")
     assert code == 0, out
     assert "more than 500 objects" in out
     assert "900 in 4 classes, read in pieces" in out

@@ -125,7 +125,9 @@ def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):
     assert not hasattr(clf, "classes_")
     clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster is as before
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
-    vars(lazy).update({k: v for k, v in vars(clf).items() if k not in lazy.get_params()})
+    own = {*lazy.get_params(), "measure_"}
+    vars(lazy).update({k: v for k, v in vars(clf).items() if k not in own})
+    lazy.measure_ = lazy._measure()
     with pytest.raises(ObjectError, match=r"4, object 0, with landmark 0 \(object 3\): Alike"):
         lazy.predict(X).compute()
     assert not client.processing() or not any(client.processing().values())

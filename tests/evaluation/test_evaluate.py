@@ -150,7 +150,7 @@ def test_duplicates_are_found_and_contradictions_counted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": ["svm"]}, "no model is called 'svm'; there are ikfd"),
+        ({"models": ["svm"]}, "no model is called 'svm'; there are auto, ikfd"),
         ({"models": []}, "no model to evaluate"),
         ({"models": ["ikfd", "ikfd"]}, "named twice"),
         ({"names": ["one"]}, "1 names for 180 objects"),

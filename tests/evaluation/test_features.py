@@ -46,7 +46,7 @@ def test_it_is_chosen_by_the_kind_of_object():
 
 def test_strings_are_told_apart_without_a_comparison():
     found = evaluate(WORDS, LABELS, measure="levenshtein", folds=3)
-    assert list(found.models) == ["ikfd", "pcvm", "features"]
+    assert list(found.models) == ["auto", "knn", "features"]
     told = found.summary()["models"]["features"]
     assert (told["comparisons"], told["evaluations"], told["n_landmarks"]) == (0, 0, 0)
     assert told["accuracy"]["mean"] > 0.95
@@ -84,7 +84,7 @@ def test_without_features_it_is_left_out_or_refused():
     S = RNG.normal(size=(40, 40))
     y = np.arange(40) % 2
     found = evaluate(S + S.T, y, measure="precomputed", folds=2)
-    assert list(found.models) == ["ikfd", "pcvm"]
+    assert list(found.models) == ["auto", "knn"]
     with pytest.raises(ValueError, match="'features' needs strings, vectors or series"):
         evaluate(S + S.T, y, ["features"], measure="precomputed", folds=2)
 
@@ -112,7 +112,9 @@ def test_comparisons_are_told_for_every_model():
 
 
 def test_any_registered_model_is_evaluated(monkeypatch):
-    monkeypatch.setitem(MODELS, "bare", ModelFamily(Bare, "has few parameters"))
+    family = ModelFamily("ikfd:Bare", "has few parameters")
+    monkeypatch.setattr("krein.estimators.ikfd.Bare", Bare, raising=False)
+    monkeypatch.setitem(MODELS, "bare", family)
     monkeypatch.setattr(models, "AVAILABLE", (*models.AVAILABLE, "bare"))
     found = evaluate(WORDS, LABELS, ["bare"], measure="levenshtein", folds=3, calibrate=True)
     assert found.models["bare"].fold_accuracy.mean() > 0.8

@@ -273,6 +273,6 @@ def test_an_error_of_a_measure_is_told_in_terms_of_the_file(tmp_path):
 
     chunk = open_source(written(tmp_path, FASTA)).read()
     with pytest.raises(ValueError) as caught:
-        get_measure("smith-waterman").check(chunk.objects)
+        get_measure("smith-waterman", {"unknown_letters": "fail"}).check(chunk.objects)
     said = str(chunk.located(caught.value))
     assert "a.fasta, line 6, sequence 'P2': contains '*' at position 4" in said

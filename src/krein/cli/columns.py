@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..io import DataError
+from .novelty import Asked, evidence_cells, evidence_names, set_cells
 
 OK = "ok"
-UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Batch:
     objects: Any
     probabilities: NDArray[np.float64]  # (n, C)
     order: NDArray[np.intp]  # (n, C): classes, the most probable first
+    assessed: NDArray[Any]  # (n,): structured, with what else the model can tell
 
     @classmethod
-    def of(cls, model: Any, objects: Any, probabilities: NDArray[np.float64]) -> Batch:
+    def of(cls, model: Any, objects: Any, assessed: NDArray[Any]) -> Batch:
         """Return the batch with its classes in order."""
-        return cls(model, objects, probabilities, np.argsort(-probabilities, axis=1, kind="stable"))
+        P = assessed["probabilities"]
+        return cls(model, objects, P, np.argsort(-P, axis=1, kind="stable"), assessed)
 
     def place(self, k: int) -> tuple[list[int], list[float]]:
         """Return the k-th most probable class of each object, from 0, and its probability."""
@@ -54,6 +56,7 @@ def columns_of(
     threshold: float | None = None,
     ranks: tuple[str, float] | None = None,
     every: bool = False,
+    asked: Asked | None = None,
 ) -> list[Columns]:
     """Return the columns that a model fills: those it lacks are left out.
 
@@ -66,6 +69,9 @@ def columns_of(
         rank_columns(model, ranks),
         probabilities_column(model) if every else None,
         status_column(),
+        novelty_column(model),
+        set_column(model, asked),
+        evidence_columns(asked),
     ]
     return [columns for columns in found if columns is not None]
 
@@ -136,5 +142,36 @@ def probabilities_column(model: Any) -> Columns | None:
 
 
 def status_column() -> Columns | None:
-    """What became of an object that could be compared."""
-    return Columns(("status",), lambda batch: [[OK]] * len(batch.probabilities))
+    """What became of an object that could be compared: known, ambiguous or novel where the model
+    can tell.
+    """
+
+    def cells(batch: Batch) -> list[list[Any]]:
+        if "status" not in (batch.assessed.dtype.names or ()):
+            return [[OK]] * len(batch.probabilities)
+        return [[status] for status in batch.assessed["status"].tolist()]
+
+    return Columns(("status",), cells)
+
+
+def novelty_column(model: Any) -> Columns | None:
+    """The p-value of "none of the classes"."""
+    if not hasattr(model, "assess"):
+        return None
+    return Columns(("novelty",), lambda batch: [[p] for p in batch.assessed["novelty"].tolist()])
+
+
+def set_column(model: Any, asked: Asked | None) -> Columns | None:
+    """The labels that cannot be ruled out."""
+    if asked is None or asked.sets is None:
+        return None
+    names = _names(model)
+    return Columns(("set",), lambda batch: set_cells(batch.assessed, names))
+
+
+def evidence_columns(asked: Asked | None) -> Columns | None:
+    """The nearest known objects."""
+    if asked is None or asked.evidence is None:
+        return None
+    n = asked.evidence
+    return Columns(evidence_names(n), lambda batch: evidence_cells(batch.assessed, n))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .columns import UNREADABLE
 from .krakenreport import KrakenReport
+from .novelty import UNREADABLE, is_classified
 
 
 class Counts:
@@ -27,4 +27,4 @@ class Counts:
                 self.first_reason = row[self.at["reason"]]
             self.unreadable += unreadable
             self.rejected += bool(rejected)
-            self.report.add(None if unreadable or rejected else row[self.at["label"]])
+            self.report.add(row[self.at["label"]] if is_classified(row, self.at) else None)

@@ -12,6 +12,7 @@ from ..estimators.registry import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import command as krein_command
+from .novelty import too_few
 from .output import check_target, printable, say
 from .reading import (
     Comparison,
@@ -126,6 +127,8 @@ def command(
         fit_on_cluster(estimator, source, cluster, wait)
     elif whole:
         fit_objects(estimator, chunk, y)
+        if hasattr(estimator, "name_objects"):
+            estimator.name_objects(chunk.names)
     else:
         estimator.fit(source)
     columns = column_names(source)
@@ -141,6 +144,8 @@ def command(
         reused = estimator.kernel_reused_
         total = reused + estimator.kernel_evaluations_
         say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {cache}")
+    if (warning := too_few(estimator)) is not None:
+        say("novelty", warning)
     say("time", f"{time.perf_counter() - start:.1f} s")
     say("written", output)
 
@@ -186,7 +191,8 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
     import dask
 
     from ..data.daskcollections import spread
-    from ..data.daskengine import connect, lost
+    from ..data.daskengine import connect
+    from ..data.daskworkers import lost
 
     if source.kind == "matrix":
         raise click.UsageError("--cluster compares objects; a matrix has been compared already")

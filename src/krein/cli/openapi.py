@@ -29,7 +29,7 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
                 "type": ["object", "null"],
                 "additionalProperties": {"type": "number"},
             },
-            "status": {"type": "string", "examples": ["ok", "unreadable"]},
+            "status": {"type": "string", "examples": ["known", "ambiguous", "novel", "unreadable"]},
             "reason": text,
         },
         "required": ["name", "label", "probability", "probabilities", "status", "reason"],

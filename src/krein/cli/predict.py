@@ -19,11 +19,12 @@ import click
 from ..io import Chunk, DataError, Source, open_source
 from ..measures import take
 from . import options
-from .columns import UNREADABLE, Batch, columns_of
+from .columns import Batch, columns_of
 from .counts import Counts
 from .errors import told
 from .group import command as krein_command
 from .letters import POLICIES, letters_of
+from .novelty import UNREADABLE, Asked, Sorted, sorting, too_few
 from .output import check_target, printable, say, warnings_told, writing
 from .reading import match_columns
 from .rows import RowWriter, format_option, row_format
@@ -77,6 +78,36 @@ Row = list[Any]
     "gaps and a final * are left out.",
 )
 @click.option(
+    "--novel-below",
+    type=options.Share(0, 1),
+    metavar="P",
+    help="Call objects novel, none of the classes, whose p-value is at most this; by default 0.01.",
+)
+@click.option(
+    "--sets",
+    type=options.Share(0, 1, min_open=True),
+    metavar="SHARE",
+    help="Add the labels that cannot be ruled out: they hold the true one for this share.",
+)
+@click.option(
+    "--evidence",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Add the N nearest known objects, with label and value of the measure.",
+)
+@click.option(
+    "--classified-out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write the sequences that got a label, as FASTA.",
+)
+@click.option(
+    "--unclassified-out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write the sequences that are novel, rejected or unreadable, as FASTA.",
+)
+@click.option(
     "--kraken-report",
     type=click.Path(),
     metavar="FILE",
@@ -96,15 +127,21 @@ def command(
     rank_above: float,
     unknown_letters: str | None,
     kraken_report: str | None,
+    novel_below: float | None,
+    sets: float | None,
+    evidence: int | None,
+    classified_out: str | None,
+    unclassified_out: str | None,
     jobs: int | None,
     **reading: Any,
 ) -> None:
     """Label the objects of NEW by a MODEL out of krein fit.
 
     Each row holds name, label, probability, the runner-up and its probability, whether the object
-    is rejected, and its status: ok, or unreadable with the reason where it cannot be compared. NEW
-    is read in pieces, so it may be larger than the memory; without NEW, or with -, it is standard
-    input, and rows are written as objects come.
+    is rejected, and its status: known, ambiguous, or novel, which is like none of the classes, by
+    the p-value in the column novelty (ok for models that cannot tell), or unreadable with the
+    reason where it cannot be compared. NEW is read in pieces, so it may be larger than the memory;
+    without NEW, or with -, it is standard input, and rows are written as objects come.
 
     \b
       krein predict model.krein new.fasta -o labels.csv --reject-below 0.8
@@ -113,17 +150,38 @@ def command(
     """
     if reject_below is not None and coverage is not None:
         raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
+    if coverage is not None and (classified_out or unclassified_out):
+        raise click.UsageError(
+            "--coverage rejects when all objects are read, and --classified-out and "
+            "--unclassified-out write as they come: give --reject-below instead"
+        )
     check_target(output, reads=(model, new))
     check_target(kraken_report, reads=(model, new, output))
+    for target in (classified_out, unclassified_out):
+        check_target(target, reads=(model, new, output, kraken_report))
     ranks = None if label_ranks is None else (label_ranks, rank_above)
+    asked = Asked(novel_below, reject_below, sets, evidence)
     predictor = Predictor(
-        model, top, jobs, reject_below, unknown_letters, ranks, max_size=reading["max_size"]
+        model,
+        top,
+        jobs,
+        reject_below,
+        unknown_letters,
+        ranks,
+        max_size=reading["max_size"],
+        asked=asked,
     )
+    if novel_below is not None and (warning := too_few(predictor.model)) is not None:
+        click.echo(f"krein: warning: {warning}", err=True)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
-    rows = predictor.rows(source)
     how = _row_format(output, row_format, source)
-    with warnings_told(), writing(output) as file:
+    with (
+        warnings_told(),
+        sorting(source, classified_out, unclassified_out) as sort,
+        writing(output) as file,
+    ):
+        rows = predictor.rows(source, sort)
         counts = Counts(predictor.names)
         writer = RowWriter(file, predictor.names, how)
         threshold = reject_below
@@ -170,6 +228,7 @@ class Predictor:
         *,
         every: bool = False,
         max_size: int | None = None,
+        asked: Asked | None = None,
     ) -> None:
         from .. import load
 
@@ -179,8 +238,15 @@ class Predictor:
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs
+        self.asked = Asked() if asked is None else asked
+        self.asked.check(self.model)
         self.columns = columns_of(
-            self.model, top=top or 0, threshold=threshold, ranks=ranks, every=every
+            self.model,
+            top=top or 0,
+            threshold=threshold,
+            ranks=ranks,
+            every=every,
+            asked=self.asked,
         )
         self.names = ["name", *(name for group in self.columns for name in group.names), "reason"]
         self.unknown_letters = unknown_letters
@@ -206,13 +272,17 @@ class Predictor:
             match_columns(source, wanted.tolist(), named.get("objects") is not None)
         return source
 
-    def rows(self, source: Source) -> Iterator[list[Row]]:
+    def rows(self, source: Source, sort: Sorted | None = None) -> Iterator[list[Row]]:
         """Yield the rows of each chunk."""
+        at = {name: i for i, name in enumerate(self.names)}
         with _counting() as count, warnings.catch_warnings():
             # the columns have been matched by their names already
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             for chunk in source.arriving(CHUNK):
-                yield self.rows_of(chunk)
+                rows = self.rows_of(chunk)
+                if sort is not None:
+                    sort.write(chunk, rows, at)
+                yield rows
                 count(len(chunk))
 
     def rows_of(self, chunk: Chunk) -> list[Row]:
@@ -230,8 +300,9 @@ class Predictor:
         good = np.array([i for i in range(len(chunk)) if i not in reasons], dtype=np.intp)
         cells: list[Row] = [[] for _ in good]
         if len(good):
-            P = np.array([found[i] for i in good])
-            batch = Batch.of(self.model, take(objects, good), P)
+            answers: list[Any] = [found[i] for i in good]
+            assessed = np.array(answers, dtype=answers[0].dtype)
+            batch = Batch.of(self.model, take(objects, good), assessed)
             for group in self.columns:
                 for row, part in zip(cells, group.cells(batch), strict=True):
                     row += part
@@ -246,7 +317,7 @@ class Predictor:
     def _answered(
         self, objects: Any, chunk: Chunk, places: list[int]
     ) -> Iterator[tuple[int, Any | str]]:
-        """Yield the place of each object and its probabilities, or why it has none.
+        """Yield the place of each object and what the model says of it, or why it has nothing.
 
         Where some cannot be compared the objects are halved, until those stand alone: k of n take
         about k·log₂ n calls. The width of vectors and of given values is that of the file: none of
@@ -257,7 +328,7 @@ class Predictor:
         if not places:
             return
         try:
-            P = self.model.predict_proba(objects)
+            assessed = self.asked.of(self.model, objects)
         except (ValueError, TypeError) as error:
             if chunk.kind in ("vectors", "matrix"):
                 raise chunk.located(error) from error
@@ -271,13 +342,13 @@ class Predictor:
                 located = located.replace("measure_params", "krein fit measure_params")
                 yield places[0], told(DataError(located))
             return
-        for i, p in zip(places, P, strict=True):
+        for i, found in zip(places, assessed, strict=True):
             reason = (
                 f"{chunk.where(i)}: its probabilities are not numbers; its values are too large or "
                 "too small to compute with: are they on the scale of those that the model was "
                 "fitted to?"
             )
-            yield i, p if np.isfinite(p).all() else reason
+            yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
     def say_what_was_read(self) -> None:
         """Say once how many sequences held letters that are not scored."""
@@ -296,7 +367,8 @@ def _covering(
 
     from ..reject import threshold_for_coverage
 
-    probability, rejected = counts.at["probability"], counts.at["rejected"]
+    at = counts.at
+    probability, rejected, status = at["probability"], at["rejected"], at["status"]
     confidence = array.array("d")
     waiting = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by `decided`
     for part in rows:
@@ -313,6 +385,8 @@ def _covering(
                 for row in part:
                     if row[probability] is not None:
                         row[rejected] = row[probability] < threshold
+                        if row[status] in ("known", "ambiguous"):
+                            row[status] = "ambiguous" if row[rejected] else "known"
                 yield part
 
     return decided(), threshold

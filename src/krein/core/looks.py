@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .checks import Array
+from .checks import Array, Indices
 from .evidence import BANDWIDTHS, class_evidence
 from .family import Codes
 from .gate import choose_threshold
@@ -30,6 +32,7 @@ class Neighbours:
 
     apart: Array
     codes: Codes
+    columns: Indices | None = None  # (n, k): which of the compared objects, counted over all groups
 
     @classmethod
     def nearest(cls, parts: Sequence[tuple[Array, Codes]], k: int) -> Neighbours:
@@ -38,8 +41,15 @@ class Neighbours:
         codes = np.concatenate([part for _, part in parts], axis=1)
         order = np.argsort(apart, axis=1, kind="stable")[:, :k]
         return cls(
-            np.take_along_axis(apart, order, axis=1), np.take_along_axis(codes, order, axis=1)
+            np.take_along_axis(apart, order, axis=1),
+            np.take_along_axis(codes, order, axis=1),
+            order,
         )
+
+    def at(self, rows: NDArray[Any]) -> Neighbours:
+        """Return the neighbours of some of the objects."""
+        columns = None if self.columns is None else self.columns[rows]
+        return Neighbours(self.apart[rows], self.codes[rows], columns)
 
 
 @dataclass(frozen=True)
@@ -70,13 +80,36 @@ class TwoLooks:
 
     def first_look(self, opinions: Sequence[Array]) -> Array:
         """Return the pooled log-probabilities (n, C) of the heads."""
-        return bounded(pooled(self.first, opinions), self.n_seen)
+        return self.bounded(pooled(self.first, opinions))
 
     def second_look(self, opinions: Sequence[Array], neighbours: Neighbours) -> Array:
         """Return the log-probabilities (n, C) of heads and evidence."""
-        C = opinions[0].shape[1]
-        evidence = class_evidence(neighbours.apart, neighbours.codes, C, self.bandwidth)
-        return bounded(pooled(self.second, [*opinions, evidence]), self.n_seen)
+        evidence = self.evidence(neighbours, opinions[0].shape[1])
+        return self.bounded(pooled(self.second, [*opinions, evidence]))
+
+    def unbounded(
+        self,
+        opinions: Sequence[Array],
+        neighbours: Neighbours | None,
+        looked: NDArray[np.bool_],
+    ) -> Array:
+        """Return log-probabilities (n, C) by the second look where `looked`, as pooled: `bounded`
+        keeps their order, yet lets the surest of them round to the same number.
+        """
+        found = pooled(self.first, opinions)
+        if neighbours is not None and looked.any():
+            some = [opinion[looked] for opinion in opinions]
+            evidence = self.evidence(neighbours.at(looked), found.shape[1])
+            found[looked] = pooled(self.second, [*some, evidence])
+        return found
+
+    def bounded(self, log_proba: Array) -> Array:
+        """Return log-probabilities that the held-out objects can support."""
+        return bounded(log_proba, self.n_seen)
+
+    def evidence(self, neighbours: Neighbours, n_classes: int) -> Array:
+        """Return the evidence (n, C) of the neighbours."""
+        return class_evidence(neighbours.apart, neighbours.codes, n_classes, self.bandwidth)
 
 
 def learn_first_look(

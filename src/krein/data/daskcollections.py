@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .chunk import Chunk, ObjectError, ProvenanceRange, is_dask
-from .daskengine import DaskEngine, alive, current_client
+from .daskengine import DaskEngine, current_client
+from .daskworkers import alive
 from .files import CHUNK
-from .partitioned import Partition, Partitioned, as_objects
+from .partitioned import Partitioned
+from .runs import Partition, as_objects
 
 
 class DaskCollection(Partitioned):

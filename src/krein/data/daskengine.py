@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,14 @@ from typing import Any
 
 from ..compare.workers import processors
 from .chunk import aligned
+from .daskworkers import (
+    address_of,
+    alive,
+    check_workers,
+    count_threads,
+    lost,
+    running_threads,
+)
 from .engines import Task, TaskKilledError
 
 CONNECT_SECONDS = 5.0
@@ -91,72 +98,6 @@ def current_client() -> Iterator[Any]:
     yield client
 
 
-def alive(client: Any) -> None:
-    """Raise where the scheduler is lost: what is asked of it would wait for it to come back."""
-    if client.status != "running":
-        raise lost(client)
-
-
-def count_threads(client: Any) -> int:
-    """Return how many tasks run at a time; raise where there are no workers."""
-    alive(client)
-    threads = _threads(client)
-    if not threads:
-        raise ConnectionError(
-            f"the Dask cluster at {_address(client)} has no workers: start some, e.g. "
-            f"dask worker {_address(client)}"
-        )
-    return threads
-
-
-def _threads(client: Any) -> int:
-    try:
-        return int(sum(client.nthreads().values()))
-    except (OSError, TimeoutError) as error:  # among them Dask's CommClosedError
-        raise lost(client) from error
-
-
-def check_workers(client: Any) -> None:
-    """Raise where a worker has no krein, another version of it, or of Python or NumPy.
-
-    Tasks are functions of krein, and values have to come out the same on all machines.
-    """
-    import numpy as np
-
-    from ..version import __version__
-
-    def versions() -> dict[str, str]:  # sent as it is: krein may not be there to import it from
-        import importlib
-        import sys
-
-        found = {"Python": "{}.{}".format(*sys.version_info)}
-        for name in ("numpy", "krein"):
-            try:
-                found[name] = importlib.import_module(name).__version__
-            except Exception as error:  # whatever goes wrong there is told here
-                found[name] = f"none ({type(error).__name__}: {error})"
-        return found
-
-    own = {"Python": "{}.{}".format(*sys.version_info), "numpy": np.__version__}
-    own["krein"] = __version__
-    try:
-        there = client.run(versions, on_error="return")
-    except (OSError, TimeoutError) as error:
-        raise lost(client) from error
-    for worker, found in there.items():
-        if not isinstance(found, dict):
-            raise RuntimeError(
-                f"the worker at {worker} runs nothing from here ({found}); it needs Python "
-                f"{own['Python']} and krein {own['krein']}, as this machine has"
-            )
-        for name, version in own.items():
-            if found[name] != version:
-                raise RuntimeError(
-                    f"the worker at {worker} has {name} {found[name]}, this machine {version}: "
-                    "install the same version on all machines"
-                )
-
-
 class DaskEngine:
     """Tasks on the workers of a Dask cluster."""
 
@@ -176,20 +117,20 @@ class DaskEngine:
             return
         since, self._looked = now - self._looked, now
         alive(self.client)
-        if _threads(self.client):
+        if running_threads(self.client):
             self._alone, self._said = 0.0, False
             return
         self._alone += since
         if self._alone > self.wait:
             raise ConnectionError(
-                f"the Dask cluster at {_address(self.client)} has had no worker for "
+                f"the Dask cluster at {address_of(self.client)} has had no worker for "
                 f"{self._alone:.0f} s; start some, and run this again: with cache= on storage that "
                 "all workers share, it goes on where it stopped"
             )
         if self._alone > ALONE_SECONDS and not self._said:
             self._said = True
             warnings.warn(
-                f"no worker is left of the Dask cluster at {_address(self.client)}; waiting for "
+                f"no worker is left of the Dask cluster at {address_of(self.client)}; waiting for "
                 f"one for up to {self.wait:.0f} s",
                 RuntimeWarning,
                 stacklevel=2,
@@ -357,19 +298,6 @@ def _explained(client: Any, error: BaseException, number: Mapping[str, int]) -> 
 def _give_up(client: Any, futures: list[Any]) -> None:
     if client.status == "running":
         client.cancel(list(futures), force=True)
-
-
-def lost(client: Any) -> ConnectionError:
-    """Return the error of a scheduler that does not answer any more."""
-    return ConnectionError(
-        f"the connection to the Dask scheduler at {_address(client)} is lost. With cache= on "
-        "storage that all workers share, a new cluster goes on where this one stopped"
-    )
-
-
-def _address(client: Any) -> str:
-    scheduler = getattr(client, "scheduler", None)
-    return str(getattr(scheduler, "address", None) or "an unknown address")
 
 
 def _distributed() -> Any:

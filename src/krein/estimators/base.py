@@ -112,7 +112,24 @@ class MeasureParameters(BaseEstimator):
         return self
 
 
-class LandmarkEstimator(MeasureParameters):
+class Storable(MeasureParameters):
+    """An estimator that a model file can hold."""
+
+    _fitted: ClassVar[Schema]
+    """The fitted attributes, as a model file holds them; a subclass adds its own."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
+        from .persist import save
+
+        save(self, path)
+
+    @abstractmethod
+    def _try(self) -> None:
+        """Raise where the fitted attributes do not make a model together, as after loading."""
+
+
+class LandmarkEstimator(Storable):
     """An estimator whose view of an object is its similarities to the landmarks.
 
     A subclass declares in `__init__` the parameters named here and its own.
@@ -159,21 +176,10 @@ class LandmarkEstimator(MeasureParameters):
         "n_features_in_": IfThere(Whole(1, size="d")),
         "feature_names_in_": IfThere(Names("d")),
     }
-    """The fitted attributes, as a model file holds them; a subclass adds its own."""
 
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to objects X."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
-        from .persist import save
-
-        save(self, path)
-
-    @abstractmethod
-    def _try(self) -> None:
-        """Raise where the fitted attributes do not make a model together, as after loading."""
 
     def _measure(self) -> Measure:
         """Return the measure that the parameters name."""

@@ -9,14 +9,17 @@ import numpy as np
 from ..core.candidates import CandidateSpace
 from ..core.convert import LandmarkCentre
 from ..core.heads import LinearHead, PCVMHead, QuadraticHead
+from ..core.labelsets import LabelReference
 from ..core.looks import TwoLooks
 from ..core.meb import Ball
 from ..core.moments import ClassMoments
+from ..core.novelty import NoveltyReference
 from ..core.nystrom import LandmarkBasis
 from ..core.pcvm.basis import BasisFunction
 from ..core.space import LandmarkSpace
 from ..landmarks import Selection
 from .compound import Details, Either, ListOf, Objects, OneOf, Optional, Value
+from .reference import Reference
 from .schema import ArrayOf, Real, Text, Whole, floats, indices
 from .secondlook import KnownObjects
 from .selection import LandmarkSet
@@ -121,5 +124,30 @@ SIZE_CURVE = Value(
         "n_landmarks": indices("tried"),
         "loss": floats("tried"),
         "comparisons": floats("tried"),
+    },
+)
+REFERENCE = Value(
+    Reference,
+    {
+        "novelty": Value(
+            NoveltyReference,
+            {
+                "scores": floats("n_ranked"),
+                "predicted": indices("n_ranked", below="C"),
+                "weights": Optional(floats("n_ranked")),
+                "n_classes": Whole(2),
+            },
+        ),
+        "labels": Value(
+            LabelReference,
+            {
+                "odds": floats("n_ranked"),
+                "codes": indices("n_ranked", below="C"),
+                "weights": Optional(floats("n_ranked")),
+                "n_classes": Whole(2),
+            },
+        ),
+        "baseline": floats("m"),
+        "landmark_codes": indices("m", below="C"),
     },
 )

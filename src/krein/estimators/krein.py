@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from ..compare.pairs import Counter, block_rows
-from ..core.checks import Array
+from ..compare.pairs import Counter
 from ..core.family import Priors
 from ..core.gaussian import FisherFamily
-from ..core.looks import TwoLooks
 from ..core.nystrom import signed_eigen
-from ..data.chunk import LandmarkColumns
 from ..data.dataset import Dataset
-from ..data.opening import is_empty, map_objects
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
-from ..measures import Measure
-from .base import NO_ROWS, LandmarkEstimator, all_or_nothing
-from .classifier import FeatureTerm, LandmarkClassifier
+from .base import LandmarkEstimator, all_or_nothing
+from .classifier import FeatureTerm
 from .compound import IfThere, Objects, Optional
-from .declared import KNOWN_OBJECTS, SIZE_CURVE, TWO_LOOKS
+from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
 from .learning import KeptValues, Settings, learn
-from .schema import Labels, Real, Schema
-from .secondlook import KnownObjects, LookTwice
+from .schema import Labels, Names, Real, Schema
 from .selection import LandmarkChoice
 from .sizing import SizeCurve
+from .twolooks import TwoLookClassifier
 
 
-class KreinClassifier(LandmarkClassifier):
+class KreinClassifier(TwoLookClassifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
     The first look compares an object with a few landmarks, and pools three models of those values:
@@ -65,6 +57,12 @@ class KreinClassifier(LandmarkClassifier):
     max_kept : int, default=100_000
         Training objects that the model keeps as candidates. Of more than that, those the first
         look gets wrong come first, and every class is represented.
+    novel_below : float, default=0.01
+        `assess` calls an object novel, none of the classes, where its p-value is at most this. Of
+        objects like the training objects about this share is called novel too. Smaller p-values
+        than 1/(n + 1) do not exist, with n held-out objects: 1 % takes 99.
+    ambiguous_below : float, default=0.8
+        `assess` calls an object ambiguous where no class has this probability.
     class_weight : dict, "balanced" or None, default=None
         What an error on each class costs.
     symmetrize : bool, default=False
@@ -99,6 +97,8 @@ class KreinClassifier(LandmarkClassifier):
         The objects that may be candidates, and where they lie.
     known_objects_ : sequence
         Those objects, as the measure keeps them.
+    reference_ : Reference
+        What held-out training objects scored: new ones are ranked among them.
     size_curve_ : SizeCurve
         What fewer landmarks would cost and give; absent where their number was not chosen.
     signature_ : Signature
@@ -130,9 +130,6 @@ class KreinClassifier(LandmarkClassifier):
     calibrate = True
     rank = None
 
-    looks_: TwoLooks
-    known_: KnownObjects | None
-    known_objects_: Any
     comparisons_: float
     size_curve_: SizeCurve
 
@@ -144,6 +141,9 @@ class KreinClassifier(LandmarkClassifier):
         "known_objects_": Optional(Objects("n_known")),
         "comparisons_": Real(0.0),
         "size_curve_": IfThere(SIZE_CURVE),
+        "reference_": REFERENCE,
+        "landmark_names_": Optional(Names("m")),
+        "known_names_": Optional(Names("n_known")),
     }
 
     def __init__(
@@ -157,6 +157,8 @@ class KreinClassifier(LandmarkClassifier):
         price: float = 1e-4,
         max_comparisons: float | None = None,
         max_kept: int = 100_000,
+        novel_below: float = 0.01,
+        ambiguous_below: float = 0.8,
         class_weight: Any = None,
         symmetrize: bool = False,
         n_jobs: int | None = None,
@@ -172,6 +174,8 @@ class KreinClassifier(LandmarkClassifier):
         self.price = price
         self.max_comparisons = max_comparisons
         self.max_kept = max_kept
+        self.novel_below = novel_below
+        self.ambiguous_below = ambiguous_below
         self.class_weight = class_weight
         self.symmetrize = symmetrize
         self.n_jobs = n_jobs
@@ -210,7 +214,8 @@ class KreinClassifier(LandmarkClassifier):
                 kept.features.close()
             self._use_landmarks(learned.landmarks)
             self.looks_, self.known_ = learned.looks, learned.known
-            self.known_objects_ = learned.known_objects
+            self.known_objects_, self.reference_ = learned.known_objects, learned.reference
+            self.landmark_names_ = self.known_names_ = None
             self.comparisons_ = learned.comparisons
             if learned.curve is not None:
                 self.size_curve_ = learned.curve
@@ -219,12 +224,6 @@ class KreinClassifier(LandmarkClassifier):
             self._last_call = Counter()
         return self
 
-    @property
-    def last_comparisons_(self) -> int:
-        """Comparisons that the last call on objects in memory took."""
-        check_is_fitted(self)
-        return self._last_call.compared
-
     def _check(self) -> None:
         if self.neighbours != int(self.neighbours) or self.neighbours < 0:
             raise ValueError(f"neighbours is a whole number, 0 for none; got {self.neighbours!r}")
@@ -232,6 +231,9 @@ class KreinClassifier(LandmarkClassifier):
             raise ValueError(f"max_kept is a whole number, at least 1; got {self.max_kept!r}")
         if not self.price >= 0:
             raise ValueError(f"price is a number, at least 0; got {self.price!r}")
+        for name in ("novel_below", "ambiguous_below"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a share from 0 to 1; got {getattr(self, name)!r}")
         if self.max_comparisons is not None and not self.max_comparisons >= 1:
             raise ValueError(
                 f"max_comparisons is a number, at least 1, or None; got {self.max_comparisons!r}"
@@ -275,52 +277,6 @@ class KreinClassifier(LandmarkClassifier):
         self.kernel_reused_ += total.reused
         return KeptValues(kept, total.value, each)
 
-    # -- from objects to log-probabilities, which take the place of values to the landmarks -----
-
-    def _map_new(
-        self,
-        X: Any,
-        function: Callable[[Array], NDArray[Any]],
-        shape: tuple[int, ...],
-        dtype: Any = np.float64,
-    ) -> Any:
-        check_is_fitted(self)
-        if is_empty(X):
-            return np.empty((0, *shape), dtype=dtype)
-        measure = self.measure_
-        counter = self.__dict__.setdefault("_last_call", Counter())
-        counter.reset()
-        return map_objects(
-            self._validated(X, measure, reset=False),
-            LookTwice(
-                self._columns(measure),
-                self._known_columns(measure),
-                self.known_,
-                self.looks_,
-                function,
-                counter,
-            ),
-            measure=measure,
-            block_rows=block_rows(measure, len(self.landmarks_)),
-            shape=shape,
-            dtype=dtype,
-            n_jobs=self.n_jobs,
-        )
-
-    def _known_columns(self, measure: Measure) -> LandmarkColumns:
-        """Return the known objects that new ones may be compared with."""
-        indices = NO_ROWS if self.known_ is None else self.known_.indices
-        return LandmarkColumns(
-            measure,
-            self.known_objects_,
-            indices,
-            NO_ROWS,
-            np.empty((0, len(indices))),
-            self.symmetrize,
-            self.cache,
-            self.n_jobs,
-        )
-
     def _try(self) -> None:
         if (self.known_ is None) != (self.known_objects_ is None):
             raise ValueError("known_ and known_objects_ go together")
@@ -334,9 +290,3 @@ class KreinClassifier(LandmarkClassifier):
                 found.append(self.looks_.second_look(opinions, near))
         if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
             raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")
-
-    def _scores(self, log_proba: Array) -> Array:
-        return log_proba
-
-    def _log_probabilities(self, log_proba: Array) -> Array:
-        return log_proba

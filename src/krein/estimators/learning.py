@@ -17,8 +17,15 @@ from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..measures import take
-from .heads import HeldOut, draw_held_out, fit_heads
-from .secondlook import FAR_SHARE, KnownObjects, look_at_held_out, remember
+from .heads import draw_held_out, fit_heads
+from .reference import Refer, Reference
+from .secondlook import (
+    FAR_SHARE,
+    KnownObjects,
+    look_at_held_out,
+    nearest_landmarks,
+    remember,
+)
 from .selection import Comparing, LandmarkChoice, LandmarkSet
 from .sizing import SizeCurve, size_curve
 
@@ -55,6 +62,7 @@ class Learned:
     comparisons: float
     curve: SizeCurve | None
     counter: Counter
+    reference: Reference
 
 
 def learn(data: Dataset, choice: LandmarkChoice, kept: KeptValues, settings: Settings) -> Learned:
@@ -65,7 +73,20 @@ def learn(data: Dataset, choice: LandmarkChoice, kept: KeptValues, settings: Set
     sample = draw_held_out(landmarks.indices, kept.features, C)
     fitted = fit_heads(choice, kept.features, kept.moments, sample, settings.priors)
     looks = learn_first_look(fitted.heads, fitted.held_out, sample.codes, sample.weights)
-    first = Learned(landmarks, looks, None, None, float(len(landmarks.indices)), curve, counter)
+    kind, classes = landmarks.space.kind, choice.landmark_classes
+    near = nearest_landmarks(sample.values, kind, classes, sample.own_place)
+    refer = Refer(sample, fitted.held_out, kind, classes, kept.class_weights)
+    nobody = np.zeros(len(sample.codes), dtype=bool)
+    first = Learned(
+        landmarks,
+        looks,
+        None,
+        None,
+        float(len(landmarks.indices)),
+        curve,
+        counter,
+        refer.to(looks, near, nobody),
+    )
     if not settings.neighbours:
         return first
     known = remember(
@@ -78,7 +99,7 @@ def learn(data: Dataset, choice: LandmarkChoice, kept: KeptValues, settings: Set
         settings.max_kept,
         looks,
     )
-    return _look_again(data, first, known, sample, fitted.held_out, settings)
+    return _look_again(data, first, known, refer, settings)
 
 
 def _choose_size(
@@ -122,11 +143,11 @@ def _look_again(
     data: Dataset,
     first: Learned,
     known: KnownObjects,
-    sample: HeldOut,
-    held_out: list[Array],
+    refer: Refer,
     settings: Settings,
 ) -> Learned:
     """Look at held-out objects again, and learn whom to look at and what to make of it."""
+    sample, held_out = refer.sample, refer.held_out
     measure, m = settings.comparing.measure, len(first.landmarks.indices)
     wanted = np.union1d(np.union1d(known.indices, sample.indices), first.landmarks.indices)
     objects = data.take(wanted, measure).objects
@@ -153,5 +174,6 @@ def _look_again(
         looks=looks,
         known=known,
         known_objects=measure.keep(take(objects, own), known.indices, data.survey().n_objects),
+        reference=refer.to(looks, near, again),
         comparisons=m + known.n_candidates * float(weights @ again / weights.sum()),
     )

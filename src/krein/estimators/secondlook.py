@@ -26,6 +26,9 @@ from .heads import HeldOut
 FAR_SHARE = 0.1
 """Share of known objects that lie as far from all others as those that are always looked at."""
 
+LANDMARK_NEIGHBOURS = 30
+"""Landmarks that are kept as neighbours where there is no second look."""
+
 _SEED = 1
 
 
@@ -144,52 +147,91 @@ def look_at_held_out(
     return near, apart[:, 0] if apart.shape[1] else np.zeros(len(apart))
 
 
+def nearest_landmarks(
+    values: Array,
+    kind: Literal["similarity", "dissimilarity"],
+    landmark_classes: Codes,
+    own_place: Indices | None = None,
+) -> Neighbours:
+    """Return the landmarks nearest to objects with these values; none is the object itself."""
+    apart = squared(values, kind)
+    if own_place is not None and (own_place >= 0).any():
+        rows = np.flatnonzero(own_place >= 0)
+        apart[rows, own_place[rows]] = np.inf
+    k = max(1, min(apart.shape[1] - 1, LANDMARK_NEIGHBOURS))
+    return Neighbours.nearest([(apart, np.broadcast_to(landmark_classes, apart.shape))], k)
+
+
 @dataclass(frozen=True)
 class Answer:
     """What is known of some objects after both looks."""
 
+    values: Array  # (n, m): with the landmarks
+    opinions: list[Array]  # (n, C) each: log-probabilities of the heads
     log_proba: Array  # (n, C)
-    looked: NDArray[np.bool_]  # (n,): whether a second look was taken
+    unbounded: Array  # (n, C): the same in order, telling apart what rounds to a probability of 1
+    looked: NDArray[np.bool_]  # (n,): whether the second look decides
+    near: Neighbours | None  # of all objects, where they were asked for
+    candidates: Indices  # (n, k), among the known objects
 
 
 @dataclass(frozen=True)
 class LookTwice:
-    """Both looks at a chunk of objects, and a function of the answer."""
+    """Both looks at a chunk of objects, and a function of the answer.
+
+    With `everyone`, all are compared with their candidates. The probabilities stay the same.
+    """
 
     landmarks: LandmarkColumns
     known_objects: LandmarkColumns
     known: KnownObjects | None  # None: the first look alone
     looks: TwoLooks
-    function: Callable[[Array], NDArray[Any]]
+    function: Callable[[Answer], NDArray[Any]]
     counter: Counter
+    everyone: bool = False
 
     def __call__(self, chunk: Chunk) -> NDArray[Any]:
         """Compare the chunk with the landmarks, and some of it with candidates."""
         with limit_blas_threads():
-            return self.function(self.answer(chunk).log_proba)
+            return self.function(self.answer(chunk))
 
     def answer(self, chunk: Chunk) -> Answer:
-        """Return the log-probabilities of the chunk."""
+        """Return what is known of the objects of the chunk."""
         first = self.landmarks.values(chunk)
         self.counter.add(first.compared, first.reused)
         values = first.value
         opinions = self.looks.opinions(values)
-        log_proba = self.looks.first_look(opinions)
         looked = np.zeros(len(values), dtype=bool)
-        if self.known is None:
-            return Answer(log_proba, looked)
-        candidates, apart = self.known.candidates(values)
-        looked = looked_at(np.exp(log_proba.max(axis=1)), self.looks.threshold)
-        if apart.shape[1]:
-            looked |= apart[:, 0] > self.known.far
-        places = np.flatnonzero(looked)
-        if len(places):
-            found = np.empty((len(places), 0))
-            if candidates.shape[1]:
-                second = self.known_objects.each(chunk, places, candidates[places])
-                self.counter.add(second.compared, second.reused)
-                found = second.value
-            near = self.known.neighbours(values[places], found, candidates[places])
-            some = [opinion[places] for opinion in opinions]
-            log_proba[places] = self.looks.second_look(some, near)
-        return Answer(log_proba, looked)
+        found = self.looks.unbounded(opinions, None, looked)
+        near: Neighbours | None = None
+        candidates = np.empty((len(values), 0), dtype=np.intp)
+        if self.known is not None:
+            candidates, apart = self.known.candidates(values)
+            confidence = np.exp(self.looks.bounded(found).max(axis=1))
+            looked = looked_at(confidence, self.looks.threshold)
+            if apart.shape[1]:
+                looked |= apart[:, 0] > self.known.far
+            places = np.arange(len(values)) if self.everyone else np.flatnonzero(looked)
+            if len(places):
+                near = self._near(self.known, chunk, values, places, candidates)
+                again, some = looked[places], [opinion[looked] for opinion in opinions]
+                found[looked] = self.looks.unbounded(some, near.at(again), again[again])
+        whole = near if self.everyone else None
+        bounded = self.looks.bounded(found)
+        return Answer(values, opinions, bounded, found, looked, whole, candidates)
+
+    def _near(
+        self,
+        known: KnownObjects,
+        chunk: Chunk,
+        values: Array,
+        places: Indices,
+        candidates: Indices,
+    ) -> Neighbours:
+        """Compare the objects at `places` with their candidates; return their neighbours."""
+        found = np.empty((len(places), 0))
+        if candidates.shape[1]:
+            second = self.known_objects.each(chunk, places, candidates[places])
+            self.counter.add(second.compared, second.reused)
+            found = second.value
+        return known.neighbours(values[places], found, candidates[places])

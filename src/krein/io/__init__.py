@@ -1,6 +1,7 @@
 """Files: readers of objects and labels, and the model file."""
 
 from .errors import DataError
-from .source import Chunk, Source, open_source
+from .opening import open_source
+from .source import Chunk, Source
 
 __all__ = ["Chunk", "DataError", "Source", "open_source"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import io
 import math
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from .errors import DataError
 from .limits import size_of
+from .matstreams import PIECE, Inflated, MatFormatError, Section
 
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8",
           13: "u8", 16: "u1", 17: "u2", 18: "u4"}  # fmt: skip
@@ -33,11 +33,6 @@ _CELL, _CHARACTERS = 1, 4
 _COMPLEX = 0x08
 _V4_TYPES = ("f8", "f4", "i4", "i2", "u2", "u1")
 _LONGEST_NAME = 4096
-_PIECE = 2**20
-
-
-class MatFormatError(ValueError):
-    """Bytes that are not a MATLAB file, or a damaged one."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +110,8 @@ class _Element:
         """Return the bytes of the array, from its flags on."""
         self.file.seek(self.place)
         if not self.compressed:
-            return _Reader(_Section(self.file, self.length), self.order, self.length, self.limit)
-        stream = _Reader(_Inflated(self.file, self.length), self.order, 8, self.limit)
+            return _Reader(Section(self.file, self.length), self.order, self.length, self.limit)
+        stream = _Reader(Inflated(self.file, self.length), self.order, 8, self.limit)
         kind, length, _ = stream.tag()
         if kind != _MATRIX:
             raise MatFormatError("a compressed element does not hold an array")
@@ -138,39 +133,6 @@ class _Element:
         return MatArray(about.name, about.shape, about.dtype, about.nbytes, read)
 
 
-class _Section:
-    """The next bytes of a file."""
-
-    def __init__(self, file: IO[bytes], length: int) -> None:
-        self.file, self.left = file, length
-
-    def read(self, n: int) -> bytes:
-        found = self.file.read(min(n, self.left))
-        self.left -= len(found)
-        return found
-
-
-class _Inflated:
-    """The next bytes of a file, uncompressed as far as they are asked for."""
-
-    def __init__(self, file: IO[bytes], length: int) -> None:
-        self.section = _Section(file, length)
-        self.zlib = zlib.decompressobj()
-        self.waiting = b""
-
-    def read(self, n: int) -> bytes:
-        while not self.zlib.eof:
-            packed = self.waiting or self.section.read(_PIECE)
-            try:
-                found = self.zlib.decompress(packed, n)
-            except zlib.error as error:
-                raise MatFormatError(f"a compressed element is damaged ({error})") from error
-            self.waiting = self.zlib.unconsumed_tail
-            if found or not packed:
-                return found
-        return b""
-
-
 class _Reader:
     """Elements within an array, read in order; none goes beyond the end of what holds it."""
 
@@ -186,7 +148,7 @@ class _Reader:
         parts = []
         self.left -= n
         while n:
-            part = self.stream.read(min(n, _PIECE))
+            part = self.stream.read(min(n, PIECE))
             if not part:
                 raise MatFormatError("an element ends too early; the file was cut off")
             parts.append(part)
@@ -220,7 +182,7 @@ class _Reader:
     def skip(self) -> None:
         """Pass over what is left."""
         while self.left:
-            self.exactly(min(self.left, _PIECE))
+            self.exactly(min(self.left, PIECE))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+"""What `krein predict` says beyond labels: novelty, status, sets of labels, and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from ..io import Chunk, DataError, Source
+from .output import writing
+
+NOVEL = "novel"
+UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the options ask of a model that can tell."""
+
+    novel_below: float | None = None
+    ambiguous_below: float | None = None
+    sets: float | None = None
+    evidence: int | None = None
+
+    def check(self, model: Any) -> None:
+        """Refuse what the model cannot tell; hand over the thresholds."""
+        if not hasattr(model, "assess"):
+            for option in ("novel_below", "sets", "evidence"):
+                if getattr(self, option) is not None:
+                    raise DataError(
+                        f"--{option.replace('_', '-')} needs a model of krein fit --model auto; "
+                        f"this one is {type(model).__name__}"
+                    )
+            return
+        for name in ("novel_below", "ambiguous_below"):
+            if getattr(self, name) is not None:
+                setattr(model, name, getattr(self, name))
+
+    def of(self, model: Any, objects: Any) -> NDArray[Any]:
+        """Return a structured array with `probabilities`, and what else the model can tell.
+
+        One pass: each pair is compared once.
+        """
+        if hasattr(model, "assess"):
+            found: NDArray[Any] = model.assess(objects, coverage=self.sets, evidence=self.evidence)
+            return found
+        P = model.predict_proba(objects)
+        dtype = np.dtype([("probabilities", np.float64, (P.shape[1],))])
+        plain = np.empty(len(P), dtype=dtype)
+        plain["probabilities"] = P
+        return plain
+
+
+def too_few(model: Any) -> str | None:
+    """Return a warning where no object can be called novel, for too few have been held out."""
+    reference = getattr(model, "reference_", None)
+    if reference is None or reference.novelty.smallest <= model.novel_below:
+        return None
+    n, needed = len(reference.novelty.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
+    return (
+        f"too few training objects to call new ones novel at {model.novel_below:g}: it takes "
+        f"{needed} held-out objects, and there are {n}; fit to more of them, or give "
+        f"krein predict --novel-below {np.ceil(1000 * reference.novelty.smallest) / 1000:g}"
+    )
+
+
+def set_cells(assessed: NDArray[Any], names: Sequence[str]) -> list[list[Any]]:
+    """Return the labels of each set, joined by |."""
+    return [
+        ["|".join(name for name, inside in zip(names, row, strict=True) if inside)]
+        for row in assessed["set"]
+    ]
+
+
+def evidence_names(n: int) -> tuple[str, ...]:
+    """Return the names of the columns of n nearest known objects."""
+    parts = ("nearest", "nearest_label", "nearest_value")
+    return tuple(f"{part}_{k}" for k in range(1, n + 1) for part in parts)
+
+
+def evidence_cells(assessed: NDArray[Any], n: int) -> list[list[Any]]:
+    """Return name (or row), label and value of the n nearest known objects."""
+    rows = []
+    for why in assessed["why"]:
+        row: list[Any] = []
+        for near in why.nearest:
+            row += [near.name or str(near.index), str(near.label), near.value]
+        rows.append(row + [None] * (3 * n - len(row)))
+    return rows
+
+
+def is_classified(row: Sequence[Any], at: Mapping[str, int]) -> bool:
+    """Whether the object of a row got a label: it is not novel, rejected or unreadable."""
+    return row[at["status"]] not in (UNREADABLE, NOVEL) and not row[at["rejected"]]
+
+
+class Sorted:
+    """Sequences written to one of two FASTA files, as Kraken does: with a label, and without."""
+
+    def __init__(self, classified: IO[str] | None, unclassified: IO[str] | None) -> None:
+        self.files = {True: classified, False: unclassified}
+
+    def write(self, chunk: Chunk, rows: Sequence[Sequence[Any]], at: Mapping[str, int]) -> None:
+        """Write the sequences of a chunk, each with its label."""
+        for name, sequence, row in zip(chunk.names, chunk.objects, rows, strict=True):
+            classified = is_classified(row, at)
+            file = self.files[classified]
+            if file is not None:
+                label = f" label={row[at['label']]}" if classified else ""
+                file.write(f">{name}{label}\n{sequence}\n")
+
+
+@contextmanager
+def sorting(
+    source: Source, classified: str | None, unclassified: str | None
+) -> Iterator[Sorted | None]:
+    """Open the files that sequences are sorted into, where there are any."""
+    if classified is None and unclassified is None:
+        yield None
+        return
+    if source.kind != "sequences":
+        raise click.UsageError(
+            "--classified-out and --unclassified-out write FASTA, and NEW does not hold sequences"
+        )
+    with ExitStack() as stack:
+        files = [
+            None if path is None else stack.enter_context(writing(path))
+            for path in (classified, unclassified)
+        ]
+        yield Sorted(*files)

@@ -1,0 +1,87 @@
+"""Who is there on a Dask cluster: the scheduler, and workers that run the same krein."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def alive(client: Any) -> None:
+    """Raise where the scheduler is lost: what is asked of it would wait for it to come back."""
+    if client.status != "running":
+        raise lost(client)
+
+
+def count_threads(client: Any) -> int:
+    """Return how many tasks run at a time; raise where there are no workers."""
+    alive(client)
+    threads = running_threads(client)
+    if not threads:
+        raise ConnectionError(
+            f"the Dask cluster at {address_of(client)} has no workers: start some, e.g. "
+            f"dask worker {address_of(client)}"
+        )
+    return threads
+
+
+def running_threads(client: Any) -> int:
+    """Return how many tasks run at a time, 0 without workers."""
+    try:
+        return int(sum(client.nthreads().values()))
+    except (OSError, TimeoutError) as error:  # among them Dask's CommClosedError
+        raise lost(client) from error
+
+
+def check_workers(client: Any) -> None:
+    """Raise where a worker has no krein, another version of it, or of Python or NumPy.
+
+    Tasks are functions of krein, and values have to come out the same on all machines.
+    """
+    import numpy as np
+
+    from ..version import __version__
+
+    def versions() -> dict[str, str]:  # sent as it is: krein may not be there to import it from
+        import importlib
+        import sys
+
+        found = {"Python": "{}.{}".format(*sys.version_info)}
+        for name in ("numpy", "krein"):
+            try:
+                found[name] = importlib.import_module(name).__version__
+            except Exception as error:  # whatever goes wrong there is told here
+                found[name] = f"none ({type(error).__name__}: {error})"
+        return found
+
+    own = {"Python": "{}.{}".format(*sys.version_info), "numpy": np.__version__}
+    own["krein"] = __version__
+    try:
+        there = client.run(versions, on_error="return")
+    except (OSError, TimeoutError) as error:
+        raise lost(client) from error
+    for worker, found in there.items():
+        if not isinstance(found, dict):
+            raise RuntimeError(
+                f"the worker at {worker} runs nothing from here ({found}); it needs Python "
+                f"{own['Python']} and krein {own['krein']}, as this machine has"
+            )
+        for name, version in own.items():
+            if found[name] != version:
+                raise RuntimeError(
+                    f"the worker at {worker} has {name} {found[name]}, this machine {version}: "
+                    "install the same version on all machines"
+                )
+
+
+def lost(client: Any) -> ConnectionError:
+    """Return the error of a scheduler that does not answer any more."""
+    return ConnectionError(
+        f"the connection to the Dask scheduler at {address_of(client)} is lost. With cache= on "
+        "storage that all workers share, a new cluster goes on where this one stopped"
+    )
+
+
+def address_of(client: Any) -> str:
+    """Return where the scheduler is."""
+    scheduler = getattr(client, "scheduler", None)
+    return str(getattr(scheduler, "address", None) or "an unknown address")

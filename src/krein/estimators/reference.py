@@ -1,0 +1,54 @@
+"""What held-out objects scored after both looks: the reference of new objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import Array
+from ..core.family import Codes
+from ..core.labelsets import LabelReference, log_odds
+from ..core.looks import Neighbours, TwoLooks
+from ..core.novelty import NoveltyReference, novelty_scores
+from .heads import HeldOut
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What new objects are ranked among and explained by."""
+
+    novelty: NoveltyReference
+    labels: LabelReference
+    baseline: Array  # (m,): values to the landmarks that are the mean ones, of squares for d
+    landmark_codes: Codes  # (m,)
+
+
+@dataclass(frozen=True)
+class Refer:
+    """Held-out objects and what each head says of them, to become a reference."""
+
+    sample: HeldOut
+    held_out: list[Array]  # (n, C) each
+    kind: Literal["similarity", "dissimilarity"]
+    landmark_codes: Codes
+    class_weights: Array | None  # (C,): what errors cost, not how many objects there are
+
+    def to(self, looks: TwoLooks, near: Neighbours, again: NDArray[np.bool_]) -> Reference:
+        """Return the reference, with these neighbours; the second look decides where `again`."""
+        codes, weights = self.sample.codes, self.sample.weights
+        if weights is not None and self.class_weights is not None:
+            weights = weights / self.class_weights[codes]
+        log_proba = looks.unbounded(self.held_out, near, again)
+        C, rows = log_proba.shape[1], np.arange(len(codes))
+        scores = novelty_scores(near.apart, self.kind)
+        power = 2 if self.kind == "dissimilarity" else 1
+        mean = np.average(self.sample.values**power, axis=0, weights=weights)
+        return Reference(
+            NoveltyReference(scores, log_proba.argmax(axis=1), weights, C),
+            LabelReference(log_odds(log_proba)[rows, codes], codes, weights, C),
+            mean ** (1 / power),
+            self.landmark_codes,
+        )

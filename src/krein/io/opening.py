@@ -1,0 +1,156 @@
+"""Which file is read by which reader: by what it is called, or else by how it begins."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .compression import STDIN, bare_name, beginning, shown
+from .errors import DataError
+from .labels import find_labels
+from .source import Source
+
+_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "fasta": (".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas", ".frn", ".mpfa"),
+    "fastq": (".fastq", ".fq"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "jsonl": (".jsonl", ".ndjson"),
+    "lines": (".txt",),
+    "parquet": (".parquet", ".pq"),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "mat": (".mat",),
+    "ts": (".ts",),
+}
+
+FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
+"""What `format` may say: how a file is written, or what its numbers are."""
+
+
+def open_source(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    objects: str | None = None,
+    labels: str | None = None,
+    names: str | None = None,
+    label_pattern: str | None = None,
+    header: bool | None = None,
+    max_size: int | None = None,
+) -> Source:
+    """Open a file of objects, or standard input (`"-"`), for reading by chunks.
+
+    Parameters
+    ----------
+    path : path
+        FASTA, FASTQ, CSV, TSV, JSON lines, lines of text, Parquet, `.npy`, `.npz`, `.mat` or
+        `.ts`, known by its suffix or else by how it begins; gzip, xz and bzip2 are undone.
+    format : str, optional
+        How the file is written, where its name does not say (one of `FORMATS`); or what its
+        numbers are: "matrix" (values of objects to each other), "vectors" or "series".
+    objects : str, optional
+        Column (name, or number from 1; several, separated by commas, make vectors), field of
+        JSON lines or array that holds the objects.
+    labels : str, optional
+        Column or array that holds the labels; or a file: CSV or TSV of names and labels (also
+        "labels.csv:column"), lines or an `.npy` array of labels in the order of the objects. The
+        names may be whole identifiers, accessions with or without version, or entry names.
+    names : str, optional
+        Column that holds the names.
+    label_pattern : str, optional
+        Regular expression with one group, which finds the label in a FASTA header or a name.
+    header : bool, optional
+        Whether the first row of a table names its columns; None decides by its cells.
+    max_size : int, optional
+        Bytes that one line, record or cell may take, by default 32 MiB, and the arrays of a packed
+        file together, by default 256 MiB or 20 times the file. What is larger is refused before
+        memory is taken for it.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "words.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("word,language\\nhouse,en\\nhaus,de\\n")
+    ...     source = open_source(path, objects="word", labels="language")
+    ...     [chunk] = source.chunks(100)
+    >>> chunk.objects, chunk.labels, chunk.names
+    (['house', 'haus'], ['en', 'de'], ['0', '1'])
+    """
+    path = os.fspath(path)
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"no format is called {format!r}; there are {', '.join(FORMATS)}")
+    if path != STDIN:
+        if not os.path.exists(path):
+            raise DataError(f"{path}: there is no such file")
+        if os.path.isdir(path):
+            raise DataError(f"{path}: is a folder; name a file")
+    written = format if format in _SUFFIXES else _written(path)
+    meant = format if format not in _SUFFIXES else None
+    if written in ("fasta", "fastq", "ts", "lines"):
+        for value, option in ((objects, "objects"), (names, "names")):
+            if value is not None:
+                raise ValueError(f"{option}={value!r} goes with tables, not with {shown(path)}")
+        if meant is not None and (written, meant) != ("ts", "series"):
+            raise ValueError(f"{shown(path)} does not hold {meant}")
+    if written in ("csv", "tsv"):
+        from .table import open_table
+
+        return open_table(
+            path, written, meant, objects, labels, names, label_pattern, header, max_size
+        )
+    if written == "jsonl":
+        from .jsonlines import open_json_lines
+
+        return open_json_lines(path, meant, objects, labels, names, label_pattern, max_size)
+    if written == "parquet":
+        from .parquet import open_parquet
+
+        return open_parquet(path, meant, objects, labels, names, label_pattern, max_size)
+    if written in ("npy", "npz", "mat"):
+        from .matrix import open_arrays
+
+        return open_arrays(path, written, meant, objects, labels, names, label_pattern, max_size)
+    found = find_labels(labels, label_pattern, max_size)
+    if written == "ts":
+        from .series import SeriesFile
+
+        return SeriesFile(path, found, max_size)
+    if written == "lines":
+        from .lines import LineFile
+
+        return LineFile(path, found, max_size)
+    from .fasta import Fasta, Fastq
+
+    return (Fasta if written == "fasta" else Fastq)(path, found, max_size)
+
+
+def _written(path: str) -> str:
+    """Return how the file is written: by its suffix, or by how it begins."""
+    name = bare_name(path)
+    for written, suffixes in _SUFFIXES.items():
+        if path != STDIN and name.endswith(suffixes):
+            return written
+    start = beginning(path)
+    if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
+        raise DataError(
+            f"{shown(path)}: its name does not say what it is; rename it to .npy, .npz, .mat or "
+            ".parquet, or say it: format="
+        )
+    text = start.lstrip()
+    if not text:
+        raise DataError(f"{shown(path)}: is empty")
+    if text[:1] == b">":
+        return "fasta"
+    if text[:1] == b"{":
+        return "jsonl"
+    if text[:1] == b"@":
+        return "ts" if re.match(rb"@(problemname|timestamps|univariate)", text.lower()) else "fastq"
+    line = text.splitlines()[0]
+    return "tsv" if b"\t" in line else "csv" if b"," in line or b";" in line else "lines"

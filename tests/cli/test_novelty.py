@@ -1,0 +1,127 @@
+"""`krein predict`: status and novelty, sets, evidence, and sequences sorted into two files."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from krein import load
+from krein.cli import krein
+from krein.io import open_source
+
+from .conftest import family, write_fasta
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """120 sequences of two families to fit to, 40 of the same and 20 of another to predict."""
+    folder = tmp_path_factory.mktemp("novelty")
+    rng = np.random.default_rng(0)
+    letters = list("ACDEFGHIKLMNPQRSTVWY")
+    rows = {}
+    for c in ("globin", "kinase", "other"):
+        ancestor = "".join(rng.choice(letters, 80))
+        rows[c] = [(f"{c}{i}", c, s) for i, s in enumerate(family(rng, ancestor, 80))]
+    write_fasta(folder / "known.fasta", rows["globin"][:60] + rows["kinase"][:60])
+    new = rows["globin"][60:] + rows["kinase"][60:] + rows["other"][:20]
+    write_fasta(folder / "new.fasta", new)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(world):
+    data, target = str(world / "known.fasta"), str(world / "m.krein")
+    args = ["fit", data, "--label-pattern", r"family=(\S+)", "-o", target]
+    result = CliRunner().invoke(krein, args)
+    assert result.exit_code == 0, result.output
+    return world / "m.krein"
+
+
+def table(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def predict(world, fitted, run, *options):
+    return run("predict", str(fitted), str(world / "new.fasta"), *options)
+
+
+def test_another_family_is_novel_by_default(world, fitted, run):
+    code, out, err = predict(world, fitted, run)
+    assert (code, err) == (0, "")
+    rows = table(out)
+    foreign = [row for row in rows if row["name"].startswith("other")]
+    own = [row for row in rows if not row["name"].startswith("other")]
+    assert {row["status"] for row in foreign} == {"novel"}
+    assert sum(row["status"] == "novel" for row in own) <= 2
+    model = load(fitted)
+    p = model.novelty(open_source(world / "new.fasta").read().objects)
+    np.testing.assert_allclose([float(row["novelty"]) for row in rows], p, atol=1e-6)
+
+
+def test_the_limit_can_be_moved(world, fitted, run):
+    none = table(predict(world, fitted, run, "--novel-below", "0")[1])
+    assert "novel" not in {row["status"] for row in none}
+    some = table(predict(world, fitted, run, "--novel-below", "0.5")[1])
+    assert sum(row["status"] == "novel" for row in some) > 30
+
+
+def test_a_limit_out_of_reach_is_named(world, fitted, run):
+    code, _, err = predict(world, fitted, run, "--novel-below", "0.001")
+    assert code == 0
+    assert "it takes 999 held-out objects, and there are 120" in err
+
+
+def test_sets_and_evidence_are_those_of_the_library(world, fitted, run):
+    code, out, _ = predict(world, fitted, run, "--sets", "0.9", "--evidence", "2")
+    assert code == 0
+    rows = table(out)
+    model = load(fitted)
+    objects = open_source(world / "new.fasta").read().objects
+    sets = model.predict_set(objects, 0.9)
+    reasons = model.explain(objects, n=2)
+    for row, inside, why in zip(rows, sets, reasons, strict=True):
+        assert row["set"] == "|".join(model.classes_[inside])
+        for k, near in enumerate(why.nearest, start=1):
+            assert row[f"nearest_{k}"] == near.name
+            assert row[f"nearest_label_{k}"] == near.label
+            assert near.name.startswith(near.label)
+            assert float(row[f"nearest_value_{k}"]) == pytest.approx(near.value, abs=1e-6)
+
+
+def test_sequences_are_sorted_into_two_files(world, fitted, run, tmp_path):
+    yes, no = tmp_path / "yes.fasta", tmp_path / "no.fasta"
+    code, out, _ = predict(
+        world, fitted, run, "--classified-out", str(yes), "--unclassified-out", str(no)
+    )
+    assert code == 0
+    rows = {row["name"]: row for row in table(out)}
+    whole = open_source(world / "new.fasta").read()
+    sequences = dict(zip(whole.names, whole.objects, strict=True))
+    found = {}
+    for path, classified in ((yes, True), (no, False)):
+        part = open_source(path).read()
+        for name, sequence in zip(part.names, part.objects, strict=True):
+            assert sequence == sequences[name]
+            assert (rows[name]["status"] != "novel") == classified
+            found[name] = classified
+    assert found.keys() == sequences.keys()
+    assert ">globin" in yes.read_text()
+    assert "label=globin" in yes.read_text()
+
+
+def test_what_cannot_be_is_refused(world, fitted, run, tmp_path):
+    code, _, err = predict(world, fitted, run, "--coverage", "0.5", "--classified-out", "a.fasta")
+    assert code == 2
+    assert "--reject-below instead" in err
+    other = tmp_path / "ikfd.krein"
+    known = str(world / "known.fasta")
+    pattern = ("--label-pattern", r"family=(\S+)")
+    assert run("fit", known, *pattern, "--model", "ikfd", "-o", str(other))[0] == 0
+    code, _, err = run("predict", str(other), str(world / "new.fasta"), "--sets", "0.9")
+    assert code == 1
+    assert "--sets needs a model of krein fit --model auto; this one is IKFD" in err
+    rows = table(run("predict", str(other), str(world / "new.fasta"))[1])
+    assert {row["status"] for row in rows} == {"ok"}
+    assert "novelty" not in rows[0]

@@ -1,0 +1,110 @@
+"""Conformal p-values and what is built on them, each against its definition and an oracle."""
+
+import numpy as np
+import pytest
+from crepes import ConformalClassifier
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax
+
+from krein.core.conformal import conformal_p, groups_of
+from krein.core.labelsets import GROUP_OBJECTS, LabelReference, log_odds
+from krein.core.novelty import NoveltyReference, novelty_scores, status_of
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 1000), st.integers(0, 40))
+def test_p_values_are_counts(seed, n):
+    rng = np.random.default_rng(seed)
+    reference, scores = rng.integers(8, size=n).astype(float), rng.integers(-1, 9, 20).astype(float)
+    expected = [(1 + np.sum(reference >= a)) / (n + 1) for a in scores]
+    np.testing.assert_allclose(conformal_p(reference, scores), expected)
+
+
+def test_an_object_of_weight_3_counts_for_three():
+    reference, weights = np.array([1.0, 4.0, 2.0]), np.array([1, 3, 2])
+    scores = np.linspace(0, 5, 11)
+    np.testing.assert_allclose(
+        conformal_p(reference, scores, weights.astype(float)),
+        conformal_p(np.repeat(reference, weights), scores),
+    )
+
+
+def test_small_classes_share_a_group_where_they_are_enough():
+    sizes = {0: GROUP_OBJECTS, 1: GROUP_OBJECTS - 1, 2: 1, 3: 0}
+    codes = np.repeat(list(sizes), list(sizes.values()))
+    np.testing.assert_array_equal(groups_of(codes, 4, GROUP_OBJECTS), [0, -1, -1, -1])
+    np.testing.assert_array_equal(groups_of(codes[:-1], 4, GROUP_OBJECTS), [0, -2, -2, -2])
+
+
+def test_false_alarms_keep_to_their_share_within_each_class():
+    """Classes of very different scale: pooled, the wide class would have all the alarms."""
+    rng = np.random.default_rng(0)
+    scale = np.array([1.0, 100.0])
+    rates = []
+    for _ in range(60):
+        codes, asked = rng.integers(2, size=1500), rng.integers(2, size=3000)
+        reference = NoveltyReference(scale[codes] * rng.exponential(size=1500), codes, None, 2)
+        p = reference.p_values(scale[asked] * rng.exponential(size=3000), asked)
+        rates.append([(p[asked == c] <= 0.05).mean() for c in (0, 1)])
+    np.testing.assert_allclose(np.mean(rates, axis=0), 0.05, atol=0.005)
+
+
+def test_the_score_is_that_of_the_nearest_three_in_the_unit_of_the_measure():
+    d = np.array([[1.0, 2.0, 6.0, 50.0], [3.0, 3.0, 3.0, 3.0]])
+    np.testing.assert_allclose(novelty_scores(d**2, "dissimilarity"), [3.0, 3.0])
+    np.testing.assert_allclose(novelty_scores(-2 * -d, "similarity"), [3.0, 3.0])
+    np.testing.assert_allclose(novelty_scores(d[:, :2] ** 2, "dissimilarity"), [1.5, 3.0])
+
+
+def test_status():
+    status = status_of(np.array([0.5, 0.5, 0.9]), np.array([0.01, 0.5, 0.011]), 0.8, 0.01)
+    assert status.tolist() == ["novel", "ambiguous", "known"]
+
+
+def test_log_odds_do_not_round():
+    log_proba = log_softmax(np.array([[0.0, 1.0, -2.0], [0.0, 50.0, 60.0], [0, 0, 200.0]]), axis=1)
+    P = np.exp(log_proba)
+    np.testing.assert_allclose(log_odds(log_proba)[0], np.log(P[0] / (1 - P[0])))
+    np.testing.assert_allclose(log_odds(log_proba)[:, 2], [-3.313, 10, 200 - np.log(2)], rtol=1e-3)
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_label_p_values_are_those_of_crepes(by_class):
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet(np.ones(3), 800)
+    codes = np.array([rng.choice(3, p=p) for p in P])
+    seen, new = slice(0, 500), slice(500, 800)
+    assert np.bincount(codes[seen]).min() >= GROUP_OBJECTS
+    odds = log_odds(np.log(P))
+    reference = LabelReference(odds[seen][np.arange(500), codes[seen]], codes[seen], None, 3)
+    found = reference.p_values(odds[new], by_class=by_class)
+    hinge = 1 - P[seen][np.arange(500), codes[seen]]
+    if by_class:
+        oracle = ConformalClassifier().fit(hinge, bins=codes[seen])
+        bins = np.tile(np.arange(3), (300, 1))
+        expected = np.column_stack(
+            [
+                oracle.predict_p(1 - P[new][:, [c]], bins=bins[:, c], smoothing=False)
+                for c in range(3)
+            ]
+        )
+    else:
+        expected = ConformalClassifier().fit(hinge).predict_p(1 - P[new], smoothing=False)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_sets_cover():
+    rng = np.random.default_rng(2)
+    covered, by_class = [], []
+    for _ in range(100):
+        P = rng.dirichlet([0.3, 0.1, 1.0], 1000)
+        codes = np.array([rng.choice(3, p=p) for p in P])
+        odds = log_odds(np.log(P + 1e-12))
+        a, b = np.arange(500), np.arange(500, 1000)
+        reference = LabelReference(odds[a, codes[a]], codes[a], None, 3)
+        covered.append(reference.sets(odds[b], coverage=0.9, by_class=False)[a, codes[b]].mean())
+        sets = reference.sets(odds[b], coverage=0.9, by_class=True)[a, codes[b]]
+        by_class.append([sets[codes[b] == c].mean() for c in (0, 2)])
+    assert np.mean(covered) == pytest.approx(0.9, abs=0.005)
+    np.testing.assert_allclose(np.mean(by_class, axis=0), 0.9, atol=0.01)

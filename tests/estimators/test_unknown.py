@@ -1,0 +1,230 @@
+"""KreinClassifier on objects of no known class: novelty, status, sets of labels, explanations."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from krein import IKFD, KreinClassifier, load
+
+
+def blobs(n, seed, places=4, spread=0.6):
+    """Objects of four classes around four places; a fifth place is unknown."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(places, size=n)
+    angle = 2 * np.pi * y / 5
+    return 3 * np.c_[np.cos(angle), np.sin(angle)] + spread * rng.normal(size=(n, 2)), y
+
+
+def elsewhere(n, seed):
+    X, _ = blobs(n, seed, places=1)
+    turn = 2 * np.pi * 4 / 5
+    return X @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+
+
+def distances(X, Z):
+    return np.linalg.norm(X[:, None] - Z[None], axis=2)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = blobs(700, seed=0)
+    return KreinClassifier("precomputed-distance").fit(distances(X, X), y), X, y
+
+
+def test_objects_of_another_class_are_novel(fitted):
+    clf, X, _ = fitted
+    own, other = distances(blobs(300, 1)[0], X), distances(elsewhere(300, 2), X)
+    p_own, p_other = clf.novelty(own), clf.novelty(other)
+    assert roc_auc_score(np.r_[np.zeros(300), np.ones(300)], -np.r_[p_own, p_other]) > 0.97
+    sure = clf.predict_proba(other).max(axis=1)
+    assert sure.mean() > 0.85  # which probabilities do not see
+    status = clf.assess(other)["status"]
+    assert (status == "novel").mean() > 0.5
+
+
+def test_false_alarms_are_as_frequent_as_stated():
+    rates = []
+    for seed in range(8):
+        X, y = blobs(500, seed)
+        clf = KreinClassifier("precomputed-distance").fit(distances(X, X), y)
+        p = clf.novelty(distances(blobs(2000, 1000 + seed)[0], X))
+        rates.append([(p <= 0.05).mean(), (p <= 0.2).mean()])
+    five, twenty = np.mean(rates, axis=0)
+    assert five == pytest.approx(0.05, abs=0.015)
+    assert twenty == pytest.approx(0.2, abs=0.03)
+
+
+def test_few_objects_keep_to_the_rate_as_well():
+    """All of them are landmarks, and held-out objects leave out their own columns."""
+    rates = []
+    for seed in range(6):
+        X, y = blobs(120, seed)
+        clf = KreinClassifier("precomputed-distance").fit(distances(X, X), y)
+        assert len(clf.landmarks_) == 120
+        p = clf.novelty(distances(blobs(400, 1000 + seed)[0], X))
+        rates.append((p <= 0.05).mean())
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.015)
+
+
+def test_sets_cover_overall_and_in_each_class():
+    overall, each = [], []
+    for seed in range(8):
+        X, y = blobs(600, seed, spread=1.2)
+        clf = KreinClassifier("precomputed-distance").fit(distances(X, X), y)
+        X_new, y_new = blobs(1500, 1000 + seed, spread=1.2)
+        D = distances(X_new, X)
+        rows = np.arange(1500)
+        overall.append(clf.predict_set(D, by_class=False)[rows, y_new].mean())
+        covered = clf.predict_set(D)[rows, y_new]
+        each.append([covered[y_new == c].mean() for c in range(4)])
+    assert np.mean(overall) == pytest.approx(0.9, abs=0.015)
+    np.testing.assert_allclose(np.mean(each, axis=0), 0.9, atol=0.03)
+
+
+def test_sets_grow_with_the_coverage(fitted):
+    clf, X, _ = fitted
+    D = distances(blobs(200, 3, spread=1.5)[0], X)
+    small, large = clf.predict_set(D, 0.8), clf.predict_set(D, 0.99)
+    assert (small <= large).all()
+    assert large.sum() > small.sum()
+    best = clf.predict_proba(D).argmax(axis=1)
+    some = clf.predict_set(D, 0.99, by_class=False)
+    assert some[some.any(axis=1)][np.arange(some.any(axis=1).sum()), best[some.any(axis=1)]].all()
+    with pytest.raises(ValueError, match="coverage is a share"):
+        clf.predict_set(D, 1.0)
+
+
+def test_one_pass_gives_all_and_costs_a_second_look(fitted):
+    clf, X, _ = fitted
+    D = distances(np.r_[blobs(100, 4)[0], elsewhere(20, 5)], X)
+    P, labels = clf.predict_proba(D), clf.predict(D)
+    found = clf.assess(D)
+    assert clf.last_comparisons_ == len(D) * (len(clf.landmarks_) + clf.known_.n_candidates)
+    assert clf.known_.n_candidates == 30
+    np.testing.assert_array_equal(found["probabilities"], P)
+    np.testing.assert_array_equal(found["label"], labels)
+    np.testing.assert_array_equal(found["novelty"], clf.novelty(D))
+    np.testing.assert_array_equal(found["status"] == "novel", found["novelty"] <= clf.novel_below)
+    known = found["status"] == "known"
+    assert (P.max(axis=1)[known] >= clf.ambiguous_below).all()
+
+
+def test_without_a_second_look_landmarks_tell(fitted):
+    _, X, y = fitted
+    clf = KreinClassifier("precomputed-distance", neighbours=0).fit(distances(X, X), y)
+    own, other = distances(blobs(300, 1)[0], X), distances(elsewhere(100, 2), X)
+    assert (clf.novelty(own) <= 0.05).mean() < 0.1
+    assert np.median(clf.novelty(other)) < 0.05
+    assert clf.last_comparisons_ == 100 * len(clf.landmarks_)
+    assert len(clf.explain(own[:1])[0].nearest) == 3
+
+
+def test_weights_count_objects_and_class_weights_do_not(fitted):
+    _, X, y = fitted
+    D = distances(X[:400], X[:400])
+    plain = KreinClassifier("precomputed-distance").fit(D, y[:400])
+    costly = KreinClassifier("precomputed-distance", class_weight={0: 5.0}).fit(D, y[:400])
+    w = costly.reference_.novelty.weights
+    assert plain.reference_.novelty.weights is None
+    assert w is None or np.ptp(w) == 0
+
+
+def test_a_unit_does_not_change_p_values(fitted):
+    clf, X, y = fitted
+    D = distances(np.r_[blobs(50, 6)[0], elsewhere(20, 7)], X)
+    other = KreinClassifier("precomputed-distance").fit(1e4 * distances(X, X), y)
+    np.testing.assert_allclose(other.novelty(1e4 * D), clf.novelty(D), atol=0.01)
+
+
+# -- why ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [150, 500])
+def test_the_explanation_sums_to_the_score(n):
+    X, y = blobs(n, 0)
+    clf = KreinClassifier("precomputed-distance").fit(distances(X, X), y)
+    D = distances(np.r_[blobs(60, 1, spread=1.2)[0], elsewhere(10, 2)], X)
+    labels, log_proba = clf.predict(D), clf.predict_log_proba(D)
+    reasons = clf.explain(D, n=4)
+    assert any(why.evidence == 0 for why in reasons) or n == 150
+    assert any(why.evidence != 0 for why in reasons)
+    for why, label, row in zip(reasons, labels, log_proba, strict=True):
+        total = why.baseline + why.contributions.sum() + why.evidence
+        assert total == pytest.approx(why.score, rel=1e-9, abs=1e-9)
+        assert why.label == label
+        assert why.score >= 0
+        # bounded, several classes may have the same least probability
+        assert row[np.searchsorted(clf.classes_, why.runner_up)] == np.sort(row)[-2]
+        assert len(why.contributions) == len(clf.landmarks_)
+
+
+def test_the_nearest_are_known_objects_with_their_exact_values(fitted):
+    clf, X, y = fitted
+    D = distances(blobs(80, 8)[0], X)
+    found = 0
+    for d, why in zip(D, clf.explain(D, n=5), strict=True):
+        values = [near.value for near in why.nearest]
+        assert values == sorted(values)
+        for near in why.nearest:
+            assert near.value == pytest.approx(d[near.index])
+            assert near.label == y[near.index]
+            assert near.name is None
+        found += why.nearest[0].index == d.argmin()
+    assert found > 70
+
+
+def test_landmarks_named_first_matter_most():
+    """Deletion: values to some landmarks replaced by those of the baseline, a tenth of them."""
+    X, y = blobs(500, 0)
+    clf = KreinClassifier("precomputed-distance", neighbours=0).fit(distances(X, X), y)
+    m, rng = len(clf.landmarks_), np.random.default_rng(0)
+    D = distances(blobs(60, 1)[0], X[clf.landmarks_])
+    k = max(1, m // 10)
+
+    def scores(which):
+        V = D.copy()
+        np.put_along_axis(V, which, clf.reference_.baseline[which], axis=1)
+        P = clf.looks_.unbounded(clf.looks_.opinions(V), None, np.zeros(len(V), dtype=bool))
+        rows = np.arange(len(V))
+        return (P[rows, label] - P[rows, other]).mean()
+
+    reasons = clf.explain(D)
+    label = np.searchsorted(clf.classes_, [why.label for why in reasons])
+    other = np.searchsorted(clf.classes_, [why.runner_up for why in reasons])
+    first = np.array([np.argsort(-why.contributions)[:k] for why in reasons])
+    random = np.array([rng.permutation(m)[:k] for _ in reasons])
+    before = scores(np.empty((len(D), 0), dtype=int))
+    assert before - scores(first) > 2 * (before - scores(random))
+
+
+def test_names_are_kept_in_the_file(tmp_path):
+    words = [a + b for a in ("house", "mouse", "table", "chair") for b in ("", "s", "y", "ing")]
+    clf = KreinClassifier("levenshtein").fit(words, [0] * 8 + [1] * 8)
+    clf.name_objects([f"word {word}" for word in words])
+    clf.save(tmp_path / "m.krein")
+    again = load(tmp_path / "m.krein")
+    (why,) = again.explain(["hous"], n=1)
+    assert (why.nearest[0].name, why.nearest[0].value) == ("word house", 1.0)
+    assert again.novelty(["xyz"]) == clf.novelty(["xyz"])
+    np.testing.assert_array_equal(again.predict_set(["xyz"]), clf.predict_set(["xyz"]))
+    with pytest.raises(ValueError, match="one name for each of 16 objects"):
+        clf.name_objects(["a"])
+
+
+def test_a_file_of_objects_is_answered_in_chunks(tmp_path):
+    X, y = blobs(300, 0)
+    clf = KreinClassifier("manhattan").fit(X, y)
+    np.save(tmp_path / "new.npy", X[:40])
+    parts = list(clf.assess(str(tmp_path / "new.npy")))
+    np.testing.assert_array_equal(np.concatenate(parts), clf.assess(X[:40]))
+
+
+@pytest.mark.parametrize("params", [{"novel_below": -1}, {"ambiguous_below": 2}])
+def test_shares_are_checked(params):
+    X, y = blobs(40, 0)
+    with pytest.raises(ValueError, match="is a share from 0 to 1"):
+        KreinClassifier("manhattan", **params).fit(X, y)
+
+
+def test_other_models_do_not_pretend():
+    assert not hasattr(IKFD(), "novelty")
