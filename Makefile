@@ -77,7 +77,8 @@ paper: $(STAMP)
 	$(BIN)/python -m paper $(addprefix table,$(TABLE)) $(addprefix figure,$(FIGURE)) $(NAME)
 
 # What a user would install: the wheel is built from the sdist, and tried without the source tree.
-# The demo runs with the wheel and its dependencies alone; the tests need pytest and hypothesis.
+# The demo needs the wheel, its dependencies and the extra for its report; the tests also need pytest,
+# hypothesis and an oracle.
 RELEASE := build/release
 RELEASE_TESTS ?= tests/test_package.py tests/core tests/landmarks
 
@@ -88,10 +89,10 @@ release-check:
 	$(RELEASE)/tools/bin/python -m build --outdir dist .
 	$(RELEASE)/tools/bin/python -m twine check --strict dist/*
 	$(PYTHON) -m venv $(RELEASE)/alone
-	$(RELEASE)/alone/bin/python -m pip install --quiet dist/*.whl
+	$(RELEASE)/alone/bin/python -m pip install --quiet "$$(ls dist/*.whl)[report]"
 	$(RELEASE)/alone/bin/python -m pip check
 	cd $(RELEASE) && PYTHONPATH= alone/bin/krein demo
-	$(RELEASE)/alone/bin/python -m pip install --quiet pytest hypothesis
+	$(RELEASE)/alone/bin/python -m pip install --quiet pytest hypothesis crepes
 	PYTHONPATH= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 		$(RELEASE)/alone/bin/python -m pytest $(RELEASE_TESTS)
 
@@ -104,7 +105,7 @@ test-lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt -e ".[all]" \
-		pytest pytest-xdist hypothesis biopython dnaio dtaidistance
+		pytest pytest-xdist hypothesis biopython crepes dnaio dtaidistance
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 		$(LOWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 

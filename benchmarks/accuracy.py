@@ -40,7 +40,7 @@ def cross_validated(name: str, clf, X, y, target: str) -> dict:
     detail = f"± {accuracy.std():.2f}, log-loss {-found['test_neg_log_loss'].mean():.3f}"
     fitted = found["estimator"]
     if hasattr(fitted[0], "landmarks_"):
-        detail += f", {np.mean([len(e.landmarks_) for e in fitted]):.1f} comparisons an object"
+        detail += f", {np.mean([len(e.landmarks_) for e in fitted]):.1f} comparisons per object"
     if hasattr(fitted[0], "relevance_"):
         kept = 100 * np.mean([len(e.relevance_) / e.n_objects_ for e in fitted])
         detail += f", {kept:.1f} % of the objects kept"

@@ -134,7 +134,7 @@ def beside_others() -> list[dict]:
                     100 * accuracy_score(y_new, predicted),
                     "",
                     f"log-loss {loss}, fit {fitted:.2f} s, predict {seconds:.2f} s, "
-                    f"{each:,} pairs a new object",
+                    f"{each:,} pairs per new object",
                     unit="%",
                 )
             )

@@ -91,7 +91,7 @@ def run() -> list[dict]:
                     loss,
                     "",
                     f"leave-one-out said {told:+.3f}; accuracy {right:+.1f} points of "
-                    f"{base[2]:.1f}; {len(y) * (FOLDS - 1) / FOLDS / M:.0f} objects a landmark; "
+                    f"{base[2]:.1f}; {len(y) * (FOLDS - 1) / FOLDS / M:.0f} objects per landmark; "
                     f"chosen in the folds: {chosen}",
                     unit="",
                 )

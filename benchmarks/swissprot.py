@@ -1,7 +1,7 @@
 """8,031 Swiss-Prot sequences in 30 PROSITE classes by Smith-Waterman; needs `KREIN_DATA`.
 
 All pairs are aligned once and kept beside the results (some ten minutes on two cores); the
-classifiers see the matrix, and MEB its sketch of 100 columns a class, as it would lazily.
+classifiers see the matrix, and MEB its sketch of 100 columns per class, as it would lazily.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def run(folds: int = 10) -> list[dict]:
                 float(np.mean(accuracy)),
                 target,
                 f"± {np.std(accuracy):.2f} over {len(accuracy)} folds (first {accuracy[0]:.2f}), "
-                f"log-loss {np.mean(losses):.3f}, {np.mean(sizes):.0f} comparisons an object, "
+                f"log-loss {np.mean(losses):.3f}, {np.mean(sizes):.0f} comparisons per object, "
                 f"fit {np.mean(seconds):.0f} s",
                 unit="%",
             )

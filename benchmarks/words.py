@@ -149,7 +149,7 @@ def run() -> list[dict]:
                 here["accuracy"],
                 REACH.get(what, ""),
                 f"fit {here['seconds']:.0f} s, {one.resident / 2**20:.0f} MB resident at most"
-                f"{loss}; {n:,} words to fit, {M} comparisons an object",
+                f"{loss}; {n:,} words to fit, {M} comparisons per object",
                 unit="%",
             )
         )

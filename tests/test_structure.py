@@ -10,7 +10,7 @@ from benchmarks.walk import walks
 SRC = Path(__file__).parents[1] / "src"
 FILES = sorted((SRC / "krein").rglob("*.py"))
 
-LONGEST_FILE = 350
+LONGEST_FILE = 350  # without the docstrings of classes, which describe every parameter
 MOST_METHODS = 10
 
 FACADES = {
@@ -82,8 +82,14 @@ def test_no_cycle_among_modules():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
 def test_files_and_classes_are_small(path):
     text = path.read_text("utf-8")
-    assert len(text.splitlines()) <= LONGEST_FILE
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    described = sum(
+        node.body[0].end_lineno - node.body[0].lineno + 1
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and ast.get_docstring(node)
+    )
+    assert len(text.splitlines()) - described <= LONGEST_FILE
+    for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name not in FACADES:
             assert len(methods_of(node)) <= MOST_METHODS, node.name
 

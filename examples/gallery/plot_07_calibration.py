@@ -1,6 +1,6 @@
 """
-Probabilities that hold what they say
-=====================================
+Well-calibrated probabilities
+=============================
 
 Of a hundred predictions made with probability 0.8, eighty should be right. The discriminants IKFD
 and IKQD believe their own Gaussian picture of the classes and tend to be too sure.

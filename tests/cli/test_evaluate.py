@@ -32,6 +32,20 @@ def test_a_table_and_a_report(files, run):
     assert "krein evaluate families.fasta --label-pattern" in page
 
 
+@pytest.mark.parametrize(
+    "command",
+    [("demo",), ("evaluate", "families.fasta", *PATTERN, "--report", "report.html")],
+    ids=lambda command: command[0],
+)
+def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, command):
+    monkeypatch.setattr(evaluate_module, "find_spec", lambda name: None)
+    monkeypatch.setattr("krein.evaluation.evaluate", lambda *_, **__: pytest.fail("it began"))
+    code, out, err = run(*command)
+    assert code == 1
+    assert out == ""
+    assert err == 'krein: error: a report needs jinja2: pip install "krein[report]"\n'
+
+
 @pytest.mark.filterwarnings("ignore:.*near copy")
 def test_json_says_what_the_library_says(files, run):
     from krein.evaluation import evaluate

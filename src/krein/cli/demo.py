@@ -7,9 +7,9 @@ import time
 
 import click
 
-from .evaluate import show, split_models
+from .evaluate import check_report, show, split_models
 from .group import command as krein_command
-from .output import check_target, say
+from .output import say
 
 
 @krein_command("demo")
@@ -44,7 +44,7 @@ def command(compare: list[str], folds: int, report: str, seed: int, as_json: boo
     \b
       krein demo
     """
-    check_target(report)
+    check_report(report)
     from sklearn.datasets import load_digits
 
     from ..evaluation import evaluate

@@ -6,6 +6,8 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -112,7 +114,7 @@ def command(
     """
     from .survey import warn_of_matrix
 
-    check_target(report, reads=(data, labels, groups))
+    check_report(report, reads=(data, labels, groups))
     check_rule(landmarks, n_landmarks)
     check_groups(groups, data)
     opened = {"measure": measure, "distance": distance, **reading}
@@ -181,6 +183,15 @@ def read_groups(groups: str | None, data: str, opened: dict[str, Any]) -> str | 
     if groups is None or groups.startswith("identity:"):
         return groups
     return open_data(data, labels=groups, **opened).read().labels
+
+
+def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
+    """Refuse a report that could not be written, before the work and not after it."""
+    check_target(path, reads=reads)
+    if path is not None and find_spec("jinja2") is None:
+        raise ModuleNotFoundError(
+            'a report needs jinja2: pip install "krein[report]"', name="jinja2"
+        )
 
 
 def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:

@@ -30,6 +30,10 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
                 "additionalProperties": {"type": "number"},
             },
             "status": {"type": "string", "examples": ["known", "ambiguous", "novel", "unreadable"]},
+            "novelty": {
+                **number,
+                "description": "p-value of none of the classes, where there is one",
+            },
             "reason": text,
         },
         "required": ["name", "label", "probability", "probabilities", "status", "reason"],

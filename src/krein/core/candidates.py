@@ -75,19 +75,21 @@ def nearest_points(
     k: int,
     *,
     without: Indices | None = None,
+    norms: NDArray[np.float32] | None = None,
 ) -> tuple[Indices, Array]:
     """Return the `k` points nearest to each query (n, k), nearest first, and their distances.
 
     `without` names one point per query that is not its neighbour, the query itself; −1 for none.
     Ties go to the point that comes first. O(N·r) per query in single precision, through one matrix
-    product per batch.
+    product per batch. `norms` are `squared_norms(points)` where they are known.
     """
     N = len(points)
     k = max(0, min(k, N - (without is not None)))
     found, distances = np.empty((len(queries), k), dtype=np.intp), np.empty((len(queries), k))
     if k == 0:
         return found, distances
-    norms = np.einsum("ij,ij->i", points, points)
+    if norms is None:
+        norms = squared_norms(points)
     size = max(1, TILE_BYTES // (4 * max(N, 1)))
     for start in range(0, len(queries), size):
         part = slice(start, start + size)
@@ -107,3 +109,9 @@ def nearest_points(
         found[part] = np.take_along_axis(short, order, axis=1)
         distances[part] = np.take_along_axis(exact, order, axis=1)
     return found, distances
+
+
+def squared_norms(points: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return ‖p‖² of each point (N,)."""
+    found: NDArray[np.float32] = np.einsum("ij,ij->i", points, points)
+    return found

@@ -64,6 +64,11 @@ class Engine(Protocol):
 class Threads:
     """The engine of this process.
 
+    Parameters
+    ----------
+    threads : int
+        Number of threads that run tasks at the same time.
+
     Examples
     --------
     >>> from krein.data.engines import Threads

@@ -76,6 +76,7 @@ class IKFD(GaussianClassifier):
     Attributes
     ----------
     classes_ : array (C,)
+        Class labels, sorted.
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, C) and (C,)
@@ -98,6 +99,11 @@ class IKFD(GaussianClassifier):
         How many values the cache had from an earlier run.
     temperature_ : float
         What scores are multiplied by before they become probabilities: the inverse temperature.
+
+    See Also
+    --------
+    IKQD : A covariance for each class: curved boundaries.
+    KreinClassifier : Combines IKFD with IKQD and PCVM; the recommended default.
 
     Examples
     --------

@@ -17,24 +17,78 @@ from .schema import Schema, floats
 class IKQD(GaussianClassifier):
     """Indefinite kernel quadratic discriminant: a covariance for each class.
 
-    As `IKFD`, with curved boundaries between the classes. Each class covariance is shrunk
-    towards the shared one, as far as the number of its objects asks for.
+    Like `IKFD`, but with curved boundaries between the classes. Each class covariance is shrunk
+    towards the shared one; the fewer objects a class has, the more.
 
     Parameters
     ----------
-    measure, measure_params, landmarks, n_landmarks, rank : as for `IKFD`
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
+        values mean less alike.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        `krein.landmarks`, or row indices.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
     shrinkage : "auto", "oas" or float, default="auto"
-        Shrinkage of the shared covariance, as for `IKFD`. "auto" also chooses how many objects the
-        shared covariance counts for in each class.
-    priors, class_weight, calibrate : as for `IKFD`
-    symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
+        How far the shared covariance is shrunk. "auto" chooses target and amount, and how many
+        objects the shared covariance counts for in each class, by the left-out log-loss; "oas" is
+        the OAS formula towards the identity; a number is a fraction from 0 to 1.
+    priors : "uniform", dict, array or None, default=None
+        Prior probability of each class. None uses the class frequencies.
+    class_weight : dict, "balanced" or None, default=None
+        Cost of an error on each class, as in scikit-learn: a factor on the prior.
+    calibrate : bool, default=False
+        Fit a temperature to held-out scores by ten-fold cross-fitting, without comparing any pair
+        again. With up to 20,000 objects, all N×m values are kept in memory while fitting; with
+        more, those of about 5,000 objects.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `predict` are used as they are.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for everything random in the choice of landmarks.
 
     Attributes
     ----------
-    classes_, landmarks_, signature_, eigenvalues_ : as for `IKFD`
-    kernel_evaluations_, temperature_, target_, power_ : as for `IKFD`
+    classes_ : array (C,)
+        Class labels, sorted.
+    landmarks_ : array (m,)
+        Rows of the training objects that a new object is compared with.
     discriminant_ : QuadraticDiscriminant
         Means, covariances and how far each was shrunk towards the shared one.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues of the approximated kernel.
+    eigenvalues_ : array
+        Its non-zero eigenvalues with their signs, largest magnitude first.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+    kernel_reused_ : int
+        Number of values read from the cache instead.
+    temperature_ : float
+        Factor on the scores before they become probabilities (an inverse temperature); 1 unless
+        `calibrate=True`.
+    target_ : str or list of str
+        What the covariance was shrunk towards.
+    power_ : float or None
+        Power of a dissimilarity that was chosen; None for similarities.
+
+    See Also
+    --------
+    IKFD : One covariance shared by all classes: straight boundaries, fewer parameters.
+    KreinClassifier : Combines IKQD with IKFD and PCVM; the recommended default.
 
     Examples
     --------

@@ -101,7 +101,10 @@ class KreinClassifier(TwoLookClassifier):
         What held-out training objects scored: new ones are ranked among them.
     size_curve_ : SizeCurve
         What fewer landmarks would cost and give; absent where their number was not chosen.
-    signature_, eigenvalues_ : signs and values of the spectrum of the approximated kernel
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues of the approximated kernel.
+    eigenvalues_ : array
+        Its non-zero eigenvalues with their signs, largest magnitude first.
 
     See Also
     --------

@@ -112,9 +112,33 @@ class NystromMap(LandmarkTransformer):
 
     Parameters
     ----------
-    measure, measure_params, landmarks, n_landmarks, rank, symmetrize, n_jobs, cache, verbose, \
-random_state : as for `IKFD`
-        Rules that look at labels take them from `y`; without labels all objects are one class.
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
+        values mean less alike.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
+        all objects are one class.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `transform` are used as they are.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for everything random in the choice of landmarks.
 
     Attributes
     ----------
@@ -128,6 +152,10 @@ random_state : as for `IKFD`
         Rows of the training objects that became landmarks.
     kernel_evaluations_ : int
         How many pairs were compared to fit.
+
+    See Also
+    --------
+    PseudoEuclideanEmbedding : Vectors along principal axes, as few as you ask for.
 
     Examples
     --------
@@ -193,13 +221,51 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
     ----------
     n_components : int or None, default=None
         How many axes; None keeps all with a non-zero eigenvalue.
-    measure, measure_params, landmarks, n_landmarks, rank, symmetrize, n_jobs, cache, verbose, \
-random_state : as for `IKFD`
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
+        values mean less alike.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
+        all objects are one class.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `transform` are used as they are.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for everything random in the choice of landmarks.
 
     Attributes
     ----------
-    signs_, eigenvalues_, signature_, landmarks_, kernel_evaluations_ : as for `NystromMap`,
-        of the axes that are kept.
+    signs_ : array (r,)
+        +1 or −1 for each axis.
+    eigenvalues_ : array (r,)
+        Eigenvalues of the axes with their signs, largest magnitude first.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues.
+    landmarks_ : array (m,)
+        Rows of the training objects that became landmarks.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+
+    See Also
+    --------
+    IndefiniteKernelPCA : The same after centring on the mean of the objects.
+    NystromMap : Coordinates that reproduce the approximated kernel, without principal axes.
 
     Examples
     --------
@@ -288,8 +354,50 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     ----------
     n_components : int or None, default=None
         How many axes; None keeps all with a non-zero eigenvalue.
-    measure, measure_params, landmarks, n_landmarks, rank, symmetrize, n_jobs, cache, verbose, \
-random_state : as for `IKFD`
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
+        values mean less alike.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
+        all objects are one class.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `transform` are used as they are.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for everything random in the choice of landmarks.
+
+    Attributes
+    ----------
+    signs_ : array (r,)
+        +1 or −1 for each axis.
+    eigenvalues_ : array (r,)
+        Eigenvalues of the axes with their signs, largest magnitude first.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues.
+    landmarks_ : array (m,)
+        Rows of the training objects that became landmarks.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+
+    See Also
+    --------
+    PseudoEuclideanEmbedding : The same without centring.
 
     Examples
     --------

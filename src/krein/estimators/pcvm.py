@@ -45,8 +45,21 @@ class PCVM(LandmarkClassifier):
 
     Parameters
     ----------
-    measure, measure_params, landmarks, n_landmarks : as for `IKFD`
-    rank : as for `IKFD`, with `n_basis` alone: otherwise similarities are used as they are
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
+        values mean less alike.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        `krein.landmarks`, or row indices.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. Only together with
+        `n_basis`; without it, similarities are used as they are.
     n_basis : int, "all" or None, default=None
         How many training objects may be basis objects: None takes the landmarks, a number takes
         them and a random sample of others up to it, "all" takes everybody. Time and memory stay
@@ -68,18 +81,30 @@ class PCVM(LandmarkClassifier):
         leave-one-out scores of some thousand objects (beyond 4,000 landmarks to scores of objects
         that were fitted to). With `n_basis`, or where most objects are landmarks, always ten folds.
         No pair is compared again.
-    symmetrize, n_jobs, cache, verbose, random_state : as for `IKFD`
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `predict` are used as they are.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for everything random in the choice of landmarks and of basis objects.
 
     Attributes
     ----------
     classes_ : array (C,)
+        Class labels, sorted.
     relevance_ : array
         Rows of the training objects that carry a weight.
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
-        Weights of the basis functions of `landmarks_`: one score for two classes, else one a class
-        (one for each pair of classes with solver="paper").
+        Weights of the basis functions of `landmarks_`: one score for two classes, else one per
+        class (one for each pair of classes with solver="paper").
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
@@ -90,8 +115,28 @@ class PCVM(LandmarkClassifier):
     prior_scale_ : float
         Scale of the sparsity prior on weights of unit-deviation columns: for two classes chosen
         by the leave-one-out loss, for more 1.
-    n_iter_, converged_, stop_reason_ : how the search for the mode ended
-    signature_, eigenvalues_, kernel_evaluations_, temperature_ : as for `IKFD`
+    n_iter_ : int
+        Number of iterations of the last fit.
+    converged_ : bool
+        Whether the optimality conditions held at the end.
+    stop_reason_ : str
+        Why the search for the mode stopped.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues of the approximated kernel.
+    eigenvalues_ : array
+        Its non-zero eigenvalues with their signs, largest magnitude first.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+    kernel_reused_ : int
+        Number of values read from the cache instead.
+    temperature_ : float
+        Factor on the scores before they become probabilities (an inverse temperature); 1 unless
+        `calibrate=True`.
+
+    See Also
+    --------
+    KreinClassifier : Combines PCVM with IKFD and IKQD; the recommended default.
+    IKFD : Linear model fitted in one pass, with constant memory.
 
     Examples
     --------

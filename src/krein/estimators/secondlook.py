@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from ..compare.each import compare_each
 from ..compare.pairs import Counter, Pairs
 from ..compare.workers import limit_blas_threads
-from ..core.candidates import CandidateSpace, nearest_points
+from ..core.candidates import CandidateSpace, nearest_points, squared_norms
 from ..core.checks import Array, Indices
 from ..core.evidence import squared
 from ..core.family import Codes
@@ -52,7 +53,14 @@ class KnownObjects:
     def candidates(self, values: Array, without: Indices | None = None) -> tuple[Indices, Array]:
         """Return the candidates (n, k) of objects with these values, and how far they lie."""
         points = self.space.points(values)
-        return nearest_points(self.points, points, self.n_candidates, without=without)
+        return nearest_points(
+            self.points, points, self.n_candidates, without=without, norms=self._norms
+        )
+
+    @cached_property
+    def _norms(self) -> NDArray[np.float32]:
+        """Squared norms of the points, for every search."""
+        return squared_norms(self.points)
 
     def neighbours(
         self, values: Array, found: Array, candidates: Indices, own_place: Indices | None = None

@@ -1,4 +1,4 @@
-"""How good probabilities are: log-loss, and whether they hold what they say."""
+"""How good probabilities are: log-loss, and how well they are calibrated."""
 
 from __future__ import annotations
 

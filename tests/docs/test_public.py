@@ -1,0 +1,135 @@
+"""`krein.__all__` is the whole public interface, and every public class describes itself."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from dataclasses import is_dataclass
+from types import ModuleType
+
+import pytest
+from numpydoc.docscrape import NumpyDocString
+
+import krein
+from krein.data import Dataset, Engine
+from krein.io import Source
+
+from .test_reference import NAMES, resolved
+
+PARTS = {
+    "compare",
+    "data",
+    "datasets",
+    "evaluation",
+    "io",
+    "landmarks",
+    "measures",
+    "reject",
+    "report",
+}
+"""Public packages, each with names of its own in the reference."""
+
+INSIDE = {
+    "__main__": "python -m krein",
+    "cli": "the command",
+    "core": "the mathematics; the reference lists what may be used of it",
+    "estimators": "krein exports them",
+    "version": "krein.__version__",
+}
+"""The other modules, and how users meet them."""
+
+NOT_CALLED = {
+    "krein.compare.Pairs": "open_pairs makes it",
+}
+"""Classes that take arguments but that users do not create, and who does."""
+
+ESTIMATORS = [getattr(krein, name) for name in krein.__all__ if name != "load"]
+
+
+def test_all_is_what_the_package_shows():
+    assert {name for name in dir(krein) if not name.startswith("_")} == {*krein.__all__, *PARTS}
+
+
+def test_every_public_name_resolves():
+    for name in krein.__all__:
+        assert getattr(krein, name).__module__.startswith("krein.")
+    for name in PARTS:
+        assert isinstance(getattr(krein, name), ModuleType)
+
+
+def test_every_module_is_public_or_has_a_reason():
+    found = {module.name for module in pkgutil.iter_modules(krein.__path__)}
+    assert found == PARTS | set(INSIDE)
+
+
+def test_nothing_of_krein_is_reachable_besides():
+    inside = {
+        name
+        for name, found in vars(krein).items()
+        if not name.startswith("_")
+        and not isinstance(found, ModuleType)
+        and (getattr(found, "__module__", None) or "").startswith("krein")
+    }
+    assert inside <= set(krein.__all__)
+
+
+def sections(cls):
+    return NumpyDocString(inspect.getdoc(cls))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+class TestEstimator:
+    def test_parameters_are_described_one_by_one_in_order(self, cls):
+        told = sections(cls)["Parameters"]
+        assert [entry.name for entry in told] == list(inspect.signature(cls).parameters)
+        assert all(entry.type and entry.desc for entry in told)
+
+    def test_defaults_are_the_real_ones(self, cls):
+        for entry in sections(cls)["Parameters"]:
+            default = inspect.signature(cls).parameters[entry.name].default
+            assert eval(re.search(r"default=(.+)", entry.type)[1]) == default, entry.name
+
+    def test_attributes_are_described(self, cls):
+        told = sections(cls)["Attributes"]
+        assert told
+        assert all(entry.type and entry.desc for entry in told)
+
+    def test_has_examples_and_names_its_relatives(self, cls):
+        assert sections(cls)["Examples"]
+        assert sections(cls)["See Also"]
+
+    def test_is_complete_on_its_own(self, cls):
+        assert "as for" not in re.sub(r"\s+", " ", inspect.getdoc(cls))
+
+    def test_see_also_names_what_exists(self, cls):
+        for names, _ in sections(cls)["See Also"]:
+            for name, _role in names:
+                assert name in krein.__all__
+
+
+def classes_to_create():
+    """Yield the documented classes that users create with arguments of their own."""
+    for name in NAMES:
+        found = resolved(name)
+        if not isinstance(found, type) or name in NOT_CALLED or name.startswith("krein.core"):
+            continue
+        record = is_dataclass(found) or hasattr(found, "_fields")
+        if record or issubclass(found, Exception) or found in (Dataset, Engine, Source):
+            continue  # protocols, and what functions return or raise
+        if inspect.signature(found).parameters:
+            yield name
+
+
+@pytest.mark.parametrize("name", sorted(classes_to_create()))
+def test_a_class_describes_its_parameters(name):
+    cls = resolved(name)
+    told = {part.strip() for entry in sections(cls)["Parameters"] for part in entry.name.split(",")}
+    assert told == set(inspect.signature(cls).parameters)
+    assert sections(cls)["Examples"]
+
+
+def test_classes_that_are_not_created_are_documented():
+    for name in NOT_CALLED:
+        module, _, attribute = name.rpartition(".")
+        assert name in NAMES
+        assert hasattr(importlib.import_module(module), attribute)
