@@ -104,7 +104,8 @@ class Auto(Rule):
             curve.append(
                 (len(landmarks), float(loss.mean()), _standard_error(loss), pairs.evaluations)
             )
-            if len(landmarks) >= most or _settled(losses, self.patience):
+            learned = float(loss.mean()) <= 1 / len(loss)  # as sure as so many objects can show
+            if learned or len(landmarks) >= most or _settled(losses, self.patience):
                 break
             open_ = np.setdiff1d(np.flatnonzero(~held), landmarks)
             wrong = _losses(scorer(values[open_]), codes[open_], model)
