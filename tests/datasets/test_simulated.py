@@ -115,4 +115,6 @@ def distances(X):
 
 def accuracy(K, y):
     folds = StratifiedKFold(10, shuffle=True, random_state=0)
-    return cross_val_score(IKFD("precomputed", landmarks="all"), K, y, cv=folds).mean()
+    return cross_val_score(
+        IKFD("precomputed", landmarks="all", shrinkage="oas"), K, y, cv=folds
+    ).mean()

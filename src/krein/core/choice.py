@@ -145,4 +145,5 @@ def _has_scatter(moments: ClassMoments) -> bool:
 def oas_amount(moments: ClassMoments) -> float:
     """Return how far OAS shrinks the shared covariance towards the identity. O(r²)."""
     n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
-    return oas(moments.within() / n, n)
+    within = moments.within()
+    return oas(within / n, n) if len(within) else 1.0  # a matrix of zeros leaves no dimension
