@@ -152,7 +152,7 @@ def _distances(
     distances = q[:, None] - 2 * E + np.diag(F) + k[:, None] * vu**2
     distances[each, y] = stretch**2 * h * (1 + k * h)
     logdet = np.log(remaining)
-    if len(objects.places):
+    if len(objects.places) and Z.shape[1]:  # a matrix of zeros leaves no dimension
         i = objects.places
         e, own, k, h = np.arange(len(i)), y[i], k[i], h[i]
         tz, tM = precision.products(T, Z[i]), T @ Q.T
