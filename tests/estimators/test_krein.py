@@ -8,6 +8,7 @@ from sklearn.metrics import log_loss
 
 from krein import KreinClassifier, load
 from krein.datasets import make_protein_families
+from krein.io import open_source
 from krein.landmarks import Stratified
 from krein.landmarks.stratified import default_number
 
@@ -235,3 +236,18 @@ def test_parameters_that_cannot_be_are_refused(params, message):
     X, y = islands(40)
     with pytest.raises(ValueError, match=message):
         KreinClassifier("manhattan", **params).fit(X, y)
+
+
+def test_a_file_and_a_cluster_give_what_memory_gives(split, tmp_path):
+    X, y, X_new, _ = split
+    here = KreinClassifier("manhattan").fit(X, y)
+    rows = [
+        ",".join([*(repr(float(v)) for v in x), f"c{label}"]) for x, label in zip(X, y, strict=True)
+    ]
+    (tmp_path / "x.csv").write_text("\n".join(["a,b,c,label", *rows]) + "\n")
+    file = KreinClassifier("manhattan").fit(open_source(tmp_path / "x.csv", labels="label"))
+    np.testing.assert_array_equal(file.predict_proba(X_new), here.predict_proba(X_new))
+    da, distributed = pytest.importorskip("dask.array"), pytest.importorskip("distributed")
+    with distributed.Client(n_workers=1, processes=False, dashboard_address=None):
+        there = KreinClassifier("manhattan").fit(da.from_array(X, chunks=(90, 3)), y)
+    np.testing.assert_array_equal(there.predict_proba(X_new), here.predict_proba(X_new))
