@@ -1,8 +1,8 @@
-"""Draw docs/images/scale.png and write the tables of docs/scale.md, from docs/scale.json.
+"""Draw docs/images/scale.png and write the tables in docs/scale.md, from docs/scale.json.
 
     python -m benchmarks scale && python docs/draw_scale.py
 
-The page is rewritten between its marks alone.
+Only the parts of the page between its marks are rewritten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEASURES = {
 
 
 def wall(found: dict[str, Any], n: float, workers: int, measure: str = "elm") -> float:
-    """Return the seconds that the model expects where partitions are as long as tasks."""
+    """Return the seconds that the model predicts if each partition is one task."""
     work = n * (found["row"] + found["landmarks"] * found["pairs"][measure])
     partitions = count_tasks(work, workers)
     busy = min(workers, partitions)
@@ -49,19 +49,20 @@ def told(seconds: float) -> str:
 
 
 def tables(found: dict[str, Any]) -> dict[str, str]:
-    """Return what stands between the marks of the page."""
+    """Return the text between the marks of the page."""
     m = found["landmarks"]
     constants = [
         "| constant | value | what it is |",
         "|---|---|---|",
-        f"| start | {found['start']:.2f} s | landmarks, first tasks, the model at the end |",
-        f"| row | {1e6 * found['row']:.1f} µs | an object beside its pairs: made, checked, "
-        "its moments |",
+        f"| start | {found['start']:.2f} s | choosing landmarks, starting the first tasks, "
+        "computing the model |",
+        f"| row | {1e6 * found['row']:.1f} µs | per object, apart from its pairs: creating, "
+        "checking, adding up moments |",
         *(
             f"| pair, {text} | {1e9 * found['pairs'][name]:,.0f} ns | one thread |"
             for name, text in MEASURES.items()
         ),
-        f"| task | {1e3 * found['task']:.1f} ms | what the scheduler spends on one |",
+        f"| task | {1e3 * found['task']:.1f} ms | scheduling one task |",
     ]
     checked = ["| N | workers | measured | model |", "|---|---|---|---|"]
     for r in found["runs"]:
@@ -84,11 +85,11 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         f"| {TARGET:,} objects, m = {m} | |",
         "|---|---|",
         f"| pairs compared | {evaluations:.2g} |",
-        f"| bytes of sums that travel for each branch of tasks, 8 m² | {8 * m * m:,} |",
-        "| memory of a worker, IKFD and IKQD | a partition, some blocks of 2 MB, the sums |",
+        f"| bytes of sums sent per branch of tasks, 8 m² | {8 * m * m:,} |",
+        "| memory per worker, IKFD and IKQD | a partition, a few blocks of 2 MB, the sums |",
         *(
-            f"| memory of each of {w:,} workers, PCVM: 8 N m / w | {8 * TARGET * m / w / 1e9:,.1f} "
-            "GB |"
+            f"| memory per worker with {w:,} workers, PCVM: 8 N m / w | "
+            f"{8 * TARGET * m / w / 1e9:,.1f} GB |"
             for w in WORKERS[1:]
         ),
     ]
@@ -101,7 +102,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
 
 
 def page(text: str, parts: dict[str, str]) -> str:
-    """Return the page with its marked parts written anew."""
+    """Return the page with its marked parts replaced."""
     for name, part in parts.items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
         text = re.sub(pattern, lambda m, part=part: m[1] + part + "\n" + m[2], text, flags=re.S)
@@ -109,7 +110,7 @@ def page(text: str, parts: dict[str, str]) -> str:
 
 
 def draw(found: dict[str, Any], path: Path) -> None:
-    """Draw measured runs, the model where it was checked, and where it is extrapolated."""
+    """Draw the measured runs, and the model where it was checked and where it is extrapolated."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -147,7 +148,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    """Write the picture and the page."""
+    """Write the figure and the page."""
     found = json.loads((HERE / "scale.json").read_text("utf-8"))
     (HERE / "images").mkdir(exist_ok=True)
     draw(found, HERE / "images" / "scale.png")
