@@ -1,7 +1,7 @@
 """Keep the results of `make bench` for the site: `make keep-results`.
 
-Copies `benchmarks/results/*.json` to `docs/results/`, with the day and the kind of machine. What
-names a machine or a person is not written.
+Copies `benchmarks/results/*.json` to `docs/results/`, adding the date and the kind of machine. The
+names of machines and people are not written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def machine() -> str:
 
 
 def main() -> None:
-    """Copy every result there is."""
+    """Copy all results."""
     target = ROOT / "docs" / "results"
     target.mkdir(exist_ok=True)
     files = sorted((ROOT / "benchmarks" / "results").glob("*.json"))

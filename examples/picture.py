@@ -1,8 +1,8 @@
-"""The picture of the README: digits under tangent distance, and what a prediction costs.
+"""Draw the figure of the README: digits under tangent distance, and the cost of a prediction.
 
-Left: the digits along the two directions that tell them apart best, in coordinates made of their
-distances to the landmarks alone. Right: accuracy on new digits against the number of
-comparisons that each of them costs.
+Left: the digits along the two directions that best separate them, in coordinates computed only from
+their distances to the landmarks. Right: accuracy on new digits against the number of comparisons
+per digit.
 """
 
 from __future__ import annotations

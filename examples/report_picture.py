@@ -1,7 +1,7 @@
-"""The picture of the report in the README: digits under tangent distance, three models compared.
+"""Take the screenshot of the report in the guide: three models on digits under tangent distance.
 
-Evaluates on scikit-learn's digits, writes the report, opens it in Chromium as a person would,
-points at an object that was labelled wrongly, and takes the picture.
+The script evaluates the models on scikit-learn's digits, writes the report, opens it in Chromium,
+moves the pointer to a misclassified object, and takes the screenshot.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
-        sys.exit("the picture is taken in Chromium, and none is installed (Debian: chromium)")
+        sys.exit("the screenshot needs Chromium, which is not installed (Debian package: chromium)")
 
     digits = load_digits()
     images, labels = digits.images[: options.objects], digits.target[: options.objects]
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def picture(chromium: str, report: Path, point: int) -> bytes:
-    """Return the report down to the end of the map, with the pointer on an object."""
+    """Return a screenshot down to the end of the map, with the pointer on an object."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -75,7 +75,7 @@ def picture(chromium: str, report: Path, point: int) -> bytes:
         page.goto(report.as_uri())
         end = page.locator("#map-section .keys").bounding_box()
         assert end is not None
-        # tall enough that nothing scrolls: the bar of the models stays where it belongs
+        # tall enough that nothing scrolls and the model bar stays in place
         page.set_viewport_size({"width": 1180, "height": round(end["y"] + end["height"] + 14)})
         box = page.locator("#points circle").nth(point).bounding_box()
         assert box is not None

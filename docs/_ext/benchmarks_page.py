@@ -1,8 +1,8 @@
-"""The benchmark pages, written from what `make bench` and `make paper` left: no figure by hand.
+"""Write the benchmark pages from the results of `make bench` and `make paper`.
 
-`docs/results/*.json` are the results that go with the text, kept by `docs/keep_results.py`;
-`paper/RESULTS.md` is written by `make paper`, and `docs/scale.md` tells what large data cost. Where
-one is missing its page says so.
+`docs/results/*.json` holds the results, copied there by `docs/keep_results.py`; `paper/RESULTS.md`
+is written by `make paper`; and `docs/scale.md` describes the cost of large data. If one of them is
+missing, its page says so.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from sphinx.application import Sphinx
 
 ABOUT = {
-    "accuracy": "Ten-fold cross-validation on small real sets, beside scikit-learn's methods.",
+    "accuracy": "Ten-fold cross-validation on small real data sets, compared with scikit-learn.",
     "swissprot": "8,031 Swiss-Prot sequences in 30 classes, normalised Smith-Waterman, ten folds.",
-    "discriminant": "IKFD against a bare loop over the same blocks, and growth with N.",
-    "pcvm": "PCVM against logistic regression on the same columns, and growth with N.",
-    "nystrom": "The eigendecomposition of a Nyström matrix against one product CᵀC.",
-    "landmarks": "Choosing landmarks against evaluating the similarities it needs.",
-    "measures": "Pairs a second, beside the library underneath or the best other one.",
-    "scale": "Out of core and on workers.",
-    "serve": "Start-up of the command for one object, and the latency of the HTTP service.",
+    "discriminant": "IKFD compared with a bare loop over the same blocks, and growth with N.",
+    "pcvm": "PCVM compared with logistic regression on the same columns, and growth with N.",
+    "nystrom": "The eigendecomposition of a Nyström matrix compared with one product CᵀC.",
+    "landmarks": "Choosing landmarks compared with computing the similarities it needs.",
+    "measures": "Pairs per second, compared with the underlying library or the best alternative.",
+    "scale": "Out-of-core fits, and fits on several workers.",
+    "serve": "Start-up time of the command for one object, and latency of the HTTP service.",
 }
 
 
@@ -39,7 +39,7 @@ def value(entry: dict[str, Any]) -> str:
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| what | value | wanted | how |", "|---|---:|---|---|"]
+    lines = ["| benchmark | value | target | details |", "|---|---:|---|---|"]
     for entry in rows:
         cells = (entry["name"], value(entry), entry["target"], entry["detail"])
         lines.append("| " + " | ".join(cell(c) for c in cells) + " |")
@@ -50,18 +50,18 @@ def benchmark_page(folder: Path) -> str:
     lines = [
         "# Benchmarks",
         "",
-        "What krein reaches, measured by scripts in `benchmarks/`. A time depends on the machine,",
+        "These figures are measured by the scripts in `benchmarks/`. Times depend on the machine,",
         "so most rows are *ratios* to a bare reference in the same run: how much slower than a",
-        "loop with nothing around it, how much faster than another library. `wanted` is the mark",
-        "that was set beforehand; it is empty where a row is there for comparison.",
+        "plain loop, or how much faster than another library. *Target* is a goal that was set",
+        "beforehand; it is empty for rows that are only there for comparison.",
         "",
-        "Repeat it with `make bench`, or a part of it with `make bench BENCH=measures`.",
+        "To repeat the measurements, run `make bench`, or a part with `make bench BENCH=measures`.",
         "",
     ]
     files = sorted(folder.glob("*.json"), key=lambda path: (*_place(path.stem), path.stem))
     if not files:
         lines += [
-            "No results are kept in this copy: run `make bench`, then `make keep-results`.",
+            "This copy contains no results: run `make bench`, then `make keep-results`.",
             "",
         ]
     for path in files:
@@ -86,8 +86,8 @@ def _place(name: str) -> tuple[int]:
 def paper_page(results: Path) -> str:
     if not results.exists():
         return (
-            "# The paper, reproduced\n\n`make paper` writes this page: the published figures "
-            "beside ours. It has not been run in this copy.\n"
+            "# The paper, reproduced\n\n`make paper` writes this page, which compares the "
+            "published figures with ours. It has not been run in this copy.\n"
         )
     text = results.read_text()
     return text if text.startswith("# ") else "# The paper, reproduced\n\n" + text
@@ -95,15 +95,12 @@ def paper_page(results: Path) -> str:
 
 def scale_page(written: Path) -> str:
     if not written.exists():
-        return (
-            "# What a hundred million objects cost\n\nThe model of costs is not part of this "
-            "copy.\n"
-        )
+        return "# What a hundred million objects cost\n\nThe cost model is not part of this copy.\n"
     return f"```{{include}} ../{written.name}\n:relative-images:\n:relative-docs: .\n```\n"
 
 
 def write(path: Path, text: str) -> None:
-    """Write where it differs, so that a build after a build has nothing to do."""
+    """Write the file only if it differs, so that a second build has nothing to do."""
     path.parent.mkdir(exist_ok=True)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)

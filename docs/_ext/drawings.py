@@ -1,4 +1,4 @@
-"""The drawing of the layers, from the contract that the import linter checks: it cannot drift."""
+"""Draw the layers from the contract that the import linter checks, so that they stay in step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH, ROW, GAP = 720, 58, 26
 
 
 def layers(root: Path) -> list[list[str]]:
-    """Return the layers of pyproject.toml, the highest first, without those not there yet."""
+    """Return the existing layers listed in pyproject.toml, highest first."""
     contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]
     (stack,) = (c["layers"] for c in contracts["contracts"] if c["type"] == "layers")
     found = [[name.strip(" ()") for name in layer.replace("|", ":").split(":")] for layer in stack]
@@ -24,7 +24,7 @@ def layers(root: Path) -> list[list[str]]:
 
 
 def summary(root: Path, name: str) -> str:
-    """Return the first sentence of a module's docstring; empty where there is no module."""
+    """Return the first sentence of a module's docstring; empty if there is no such module."""
     path = root / "src" / Path(*name.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     if not file.exists():
@@ -56,7 +56,7 @@ def drawing(root: Path) -> str:
         f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" '
         'aria-labelledby="layers-title">',
         '<title id="layers-title">The layers of krein from top to bottom; each may import from '
-        "those below it and from none above: "
+        "those below it, never from those above: "
         + escape("; ".join(", ".join(layer) for layer in stack))
         + "</title>",
     ]

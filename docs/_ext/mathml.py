@@ -1,6 +1,6 @@
-"""Formulas as MathML, which browsers draw themselves: no script, no font, no request.
+"""Render formulas as MathML, which browsers draw natively: no script, no font, no request.
 
-The translation is the one that docutils ships.
+The translation is the one in docutils.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def mathml(node: nodes.Element, *, block: bool) -> str:
-    """Return the formula, or the source with a warning where it cannot be translated."""
+    """Return the formula, or its source with a warning if it cannot be translated."""
     source = " ".join(node.astext().split())
     try:
         return str(tex2mathml(source, as_block=block))

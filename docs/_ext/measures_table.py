@@ -1,4 +1,4 @@
-"""The table of measures, from the measures themselves."""
+"""Write the table of measures from the measures themselves."""
 
 from __future__ import annotations
 

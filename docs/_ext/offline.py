@@ -1,4 +1,4 @@
-"""Refuse a site whose pages would ask another machine for a script, a style or a picture."""
+"""Fail the build if a page would request a script, a style or an image from another machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-# what a browser fetches by itself; a link that somebody has to follow is no request
+# what a browser fetches by itself; a link is not a request until somebody follows it
 FETCHED = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*>"
     r"|<link\b(?![^>]*\brel=[\"'](?:canonical|next|prev|author|license)\b)[^>]*"
@@ -23,7 +23,7 @@ def check(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     for path in sorted(Path(app.outdir).rglob("*.html")):
-        if path.name == "webpack-macros.html":  # a part of the theme, no page
+        if path.name == "webpack-macros.html":  # part of the theme, not a page
             continue
         found = FETCHED.search(path.read_text(encoding="utf-8"))
         if found:

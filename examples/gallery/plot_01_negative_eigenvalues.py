@@ -2,12 +2,12 @@
 What a negative eigenvalue is
 =============================
 
-Measure the distances between some villages and you can draw a map of them. Measure the *travel
-times* instead and you may not. Take three villages, each two hours from the others, and a station
-one hour from each: in a map of the villages no point is that near to all three, in any number of
-dimensions. The eigenvalues of a table of distances say how
-wide the map is along each of its axes. A negative one is an axis of *imaginary* width: it is what
-is left over when the table does not fit on any map.
+If you measure the distances between some villages, you can draw a map of them. If you measure the
+*travel times* instead, you may not be able to. Take three villages, each two hours from the others,
+and a station one hour from each. On a map of the villages, no point is that close to all three, in
+any number of dimensions. The eigenvalues of a table of distances say how wide the map is along each
+of its axes. A negative eigenvalue is an axis of *imaginary* width: the part of the table that fits
+no map.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ from krein import PseudoEuclideanEmbedding
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# 120 objects each, four measures. The inner products of points fit on a map: the points are one.
-# The others are what people use for their data.
+# Four measures, with 120 objects each. Inner products of points fit a map, namely the points
+# themselves. The others are measures that people use in practice.
 rng = np.random.default_rng(0)
 letters = np.array(list("ACDEFGHIKLMNPQRSTVWY"))
 ancestors = [rng.choice(letters, 30) for _ in range(6)]
@@ -57,5 +57,5 @@ axes[0].set_ylabel("width of the map")
 plt.show()
 
 # %%
-# Nothing is wrong with such data. The numbers of positive, negative and vanishing eigenvalues are
-# called the *signature*; every fitted model of krein has it as ``signature_``.
+# Nothing is wrong with such data. The numbers of positive, negative and zero eigenvalues form the
+# *signature*; every fitted model has it as ``signature_``.

@@ -2,12 +2,12 @@
 When negative eigenvalues carry the answer: balls
 =================================================
 
-Balls of two sizes lie about in space. You are not told where they are or how large, only the
-*gaps* between their surfaces, and asked which balls are the large ones. A large ball is nearer to
-all others by the same amount, and no map on paper can show that. Cutting the negative eigenvalues
-off, as one does to make an SVM run, throws away a part of the answer; the positive part alone
-and the negative part alone are both worse than the two together. What matters is to keep it: an
-SVM on the matrix with the negative part *flipped*, for training and new balls alike, keeps it too.
+Balls of two sizes are scattered in space. You do not know where they are or how large they are,
+only the *gaps* between their surfaces. Which balls are the large ones? A large ball is nearer to
+all others by the same amount, and no map can show that. Clipping the negative eigenvalues, as is
+commonly done to make an SVM work, throws away part of the answer: the positive part alone and the
+negative part alone are both worse than the two together. Flipping keeps the information: an SVM on
+the matrix with the negative part *flipped*, for training and new balls alike, does well too.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ from krein.datasets import make_balls
 BLUE, ORANGE, SKY = "#0072B2", "#D55E00", "#56B4E9"
 
 # %%
-# 160 balls to learn from, 240 new ones. The new ones are described by their gaps to the 160.
+# 160 balls for training and 240 new ones, described by their gaps to the 160.
 X, y = make_balls(400, radii=(0.10, 0.15), n_dimensions=8, random_state=1)
 train, test = np.arange(160), np.arange(160, 400)
 embedding = PseudoEuclideanEmbedding(measure="balls", landmarks="all").fit(X[train])
@@ -37,8 +37,8 @@ V, V_new, positive = (
 print(embedding.signature_)
 
 # %%
-# A linear discriminant adds up what every axis says. Split the sum into what the positive axes say
-# and what the negative ones say.
+# A linear discriminant is a sum over all axes. Split it into the contributions of the positive and
+# the negative axes.
 model = fit_fisher(ClassMoments.of(V, y[train], 2))
 weights = model.coef[:, 1] - model.coef[:, 0]
 bias = model.intercept[1] - model.intercept[0]
@@ -47,9 +47,9 @@ from_positive, from_negative = said[:, positive].sum(axis=1), said[:, ~positive]
 
 
 # %%
-# The same discriminant on some of the axes alone; a linear SVM on the positive axes, which is an
-# SVM on the clipped matrix, and one on all axes, which is an SVM on the flipped matrix, their C
-# chosen by cross-validation; and the nearest neighbour.
+# For comparison: the same discriminant on some of the axes only; a linear SVM on the positive axes,
+# which is an SVM on the clipped matrix; one on all axes, which is an SVM on the flipped matrix; and
+# the nearest neighbour. Cross-validation chooses C for the SVMs.
 def restricted(axes):
     part = fit_fisher(ClassMoments.of(V[:, axes], y[train], 2))
     return np.mean(part.scores(V_new[:, axes]).argmax(axis=1) == y[test])
@@ -93,7 +93,7 @@ edge, height = np.array(middle.get_xlim()), np.array(middle.get_ylim())
 middle.plot(edge, -bias - edge, color="black", lw=1.2)
 middle.set_ylim(height[0] - 0.2 * np.ptp(height), height[1] + 0.5 * np.ptp(height))
 middle.set(xlabel="what the positive axes say", ylabel="what the negative axes say",
-           title="New balls: only the sum tells", xticks=[], yticks=[])  # fmt: skip
+           title="New balls: only the sum separates them", xticks=[], yticks=[])  # fmt: skip
 middle.legend(frameon=False, loc="upper right")
 names = list(accuracy)[::-1]
 right.barh(names, [100 * accuracy[name] for name in names],
@@ -110,5 +110,5 @@ left.spines["bottom"].set_visible(False)
 plt.show()
 
 # %%
-# The widths on the left also say what this costs: the answer is spread over many narrow axes, so
-# here every object is a landmark. A few landmarks would keep the wide axes and lose the rest.
+# The widths on the left also show the cost: the answer is spread over many narrow axes, so every
+# object is a landmark here. A few landmarks would preserve the wide axes and lose the rest.

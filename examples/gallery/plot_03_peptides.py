@@ -2,9 +2,9 @@
 Antimicrobial peptides by Smith-Waterman
 ========================================
 
-Does this peptide kill microbes? The score of the best local alignment says how alike two sequences
-are; it is what biologists trust, it is costly, and it is not a kernel. A PCVM compares a new
-peptide with a few landmarks and answers with a probability.
+Does this peptide kill microbes? Biologists trust the score of the best local alignment to say how
+similar two sequences are. It is expensive, and it is not a kernel. A PCVM compares a new peptide
+with a few landmarks and returns a probability.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ from krein.landmarks import Auto
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# Real sequences, out of the package modlAMP: peptides known to act against microbes, and others at
-# random out of UniProt. 1,000 to learn from, 800 new ones.
+# Real sequences from the package modlAMP: peptides known to act against microbes, and random others
+# from UniProt. There are 1,000 for training and 800 new ones.
 peptides, active = load_antimicrobial_peptides()
 order = np.random.default_rng(0).permutation(len(peptides))
 X, y = peptides[order[:1000]], active[order[:1000]]
@@ -27,7 +27,7 @@ X_new, y_new = peptides[order[1000:1800]], active[order[1000:1800]]
 print(X[0])
 
 # %%
-# Enclosing balls find few landmarks here; growing them towards what is still wrong finds more.
+# Enclosing balls find few landmarks here; ``Auto`` adds more where the model is still wrong.
 found = []
 for rule in ("meb", Auto(max_landmarks=60), Auto(max_landmarks=160)):
     clf = PCVM("smith-waterman", landmarks=rule, sparse=False, random_state=0).fit(X, y)
@@ -35,7 +35,8 @@ for rule in ("meb", Auto(max_landmarks=60), Auto(max_landmarks=160)):
 P = clf.predict_proba(X_new)[:, 1]
 
 # %%
-# The nearest neighbour among as many training sequences, at random ten times, and among all.
+# The nearest neighbour among random subsets of the training sequences (ten draws each), and among
+# all of them.
 scores = open_new_pairs("smith-waterman", X_new, X).block(np.arange(800), np.arange(1000))
 rng = np.random.default_rng(0)
 
@@ -55,12 +56,12 @@ left.hist(P[y_new == 0], bins, color=ORANGE, alpha=0.65, label="other peptides")
 left.hist(P[y_new == 1], bins, color=BLUE, alpha=0.65, label="antimicrobial", hatch="///",
           edgecolor="white", lw=0)  # fmt: skip
 left.set(xlabel="probability of being antimicrobial", ylabel="new peptides",
-         title=f"What the model says, from {len(clf.landmarks_)} alignments each")  # fmt: skip
+         title=f"Predictions from {len(clf.landmarks_)} alignments each")  # fmt: skip
 left.legend(frameon=False, loc="upper center")
 right.plot(*np.array(found).T, "o-", color=BLUE, label="krein: PCVM")
-right.plot(numbers, neighbours, "s-", color=ORANGE, label="nearest neighbour among as many")
-right.set(xscale="log", xlabel="alignments for each new peptide",
-          ylabel="accuracy on new peptides (%)", title="What an answer costs")  # fmt: skip
+right.plot(numbers, neighbours, "s-", color=ORANGE, label="nearest neighbour in a random subset")
+right.set(xscale="log", xlabel="alignments per new peptide",
+          ylabel="accuracy on new peptides (%)", title="The cost of a prediction")  # fmt: skip
 right.set_xticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1,000"])
 right.minorticks_off()
 right.legend(frameon=False, loc="lower right")

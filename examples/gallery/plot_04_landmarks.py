@@ -1,11 +1,11 @@
 """
-Which objects stand for all
-===========================
+How to choose landmarks
+=======================
 
-Every model of krein compares an object with a few *landmarks* instead of with everybody. Here four
-ways to choose them, on a checkerboard: nine fields in two colours. Minimum enclosing balls, the
-default, take the rim of each class; k-means takes the middle of clusters; chance takes what it
-gets; ``"auto"`` begins with the balls and adds landmarks where the model is still wrong.
+krein compares an object with a few *landmarks* instead of with all training objects. This example
+shows four ways to choose them on a checkerboard with nine fields in two colours. Minimum enclosing
+balls, the default, take the rim of each class. k-means takes the centres of clusters. ``"random"``
+draws at random. ``"auto"`` starts with the balls and adds landmarks where the model is still wrong.
 """
 
 import matplotlib.pyplot as plt
@@ -22,13 +22,13 @@ grid = np.stack(np.meshgrid(*[np.linspace(-1, 1, 90)] * 2), axis=-1)
 colours = ListedColormap(["#E6AB5C", "#6FA8DC"])
 names = {
     "meb": "enclosing balls",
-    "kmeans": "k-means, as many",
-    "random": "at random, as many",
-    "auto": "grown: auto",
+    "kmeans": "k-means, same number",
+    "random": "random, same number",
+    "auto": "auto",
 }
 
 # %%
-# The same model on four sets of landmarks, drawn as circles. The colours are what it predicts.
+# The same model on four sets of landmarks, drawn as circles. The colours show its predictions.
 figure, axes = plt.subplots(1, 4, figsize=(12, 3.5), constrained_layout=True)
 for ax, (rule, name) in zip(axes, names.items(), strict=True):
     clf = PCVM(landmarks=rule, sparse=False, random_state=0).fit(X, y)
@@ -42,5 +42,5 @@ for ax, (rule, name) in zip(axes, names.items(), strict=True):
 plt.show()
 
 # %%
-# More landmarks cost more comparisons for every new object, so the number matters as much as the
-# places. What ``"auto"`` saw on its way is kept in ``clf.selection_.details["curve"]``.
+# More landmarks mean more comparisons per new object, so their number matters as much as their
+# positions. ``clf.selection_.details["curve"]`` shows the steps that ``"auto"`` took.

@@ -2,10 +2,10 @@
 What a prediction costs
 =======================
 
-Where a comparison is expensive (an alignment, a simulation, a question to a person) the price of a
-prediction is the number of comparisons it needs. Nearest neighbours needs all of them. Here
-handwritten digits under tangent distance: accuracy on new digits against the number of training
-digits that each of them is compared with.
+If comparisons are expensive (an alignment, a simulation, a question to a person), the cost of a
+prediction is the number of comparisons it needs. Nearest neighbours compares with all training
+objects. This example uses handwritten digits under tangent distance, and plots the accuracy on new
+digits against the number of training digits that each one is compared with.
 """
 
 import matplotlib.pyplot as plt
@@ -29,14 +29,15 @@ X, y = digits.images[train], digits.target[train]
 X_new, y_new = digits.images[test], digits.target[test]
 
 # %%
-# krein: enclosing balls, and landmarks grown from there further and further.
+# krein with enclosing balls, and with more and more landmarks added to them.
 landmarked = []
 for rule in ("meb", Auto(max_landmarks=45), Auto(patience=9, max_landmarks=160)):
     clf = IKFD("tangent", landmarks=rule, random_state=0).fit(X, y)
     landmarked.append((len(clf.landmarks_), 100 * clf.score(X_new, y_new)))
 
 # %%
-# The nearest neighbour among as many training digits, drawn at random five times, and among all.
+# The nearest neighbour among random subsets of the training digits (five draws each), and among all
+# of them.
 D = open_new_pairs("tangent", X_new, X).block(np.arange(len(X_new)), np.arange(len(X)))
 rng = np.random.default_rng(0)
 neighbours = []
@@ -52,12 +53,12 @@ for m in (20, 40, 80, 160, 320, 640, len(X)):
 figure, axes = plt.subplots(figsize=(8, 4.4), constrained_layout=True)
 for name, points, colour, marker in (
     ("krein: IKFD", landmarked, BLUE, "o"),
-    ("nearest neighbour among as many", neighbours, ORANGE, "s"),
+    ("nearest neighbour in a random subset", neighbours, ORANGE, "s"),
 ):
     axes.plot(*np.array(points).T, marker=marker, color=colour, label=name)
 axes.annotate(f"all {len(X):,} training digits", neighbours[-1], (-6, -22), ha="right",
               textcoords="offset points", color=ORANGE)  # fmt: skip
-axes.set(xscale="log", xlabel="comparisons for each new digit",
+axes.set(xscale="log", xlabel="comparisons per new digit",
          ylabel="accuracy on new digits (%)", title="Digits under tangent distance")  # fmt: skip
 axes.set_xticks([20, 50, 100, 200, 500, 1000], ["20", "50", "100", "200", "500", "1,000"])
 axes.minorticks_off()
@@ -66,4 +67,4 @@ axes.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# Where comparisons cost nothing, the last orange point is hard to beat, and you should use it.
+# If comparisons cost nothing, the last orange point is hard to beat: use nearest neighbours.

@@ -1,11 +1,11 @@
 """
-Three models, landmarks chosen alike
+Three models, one rule for landmarks
 ====================================
 
-A narrow band of objects lies across a broad cloud. IKFD adds up similarities to the landmarks; IKQD
-gives each class its own covariance, so it can tell a narrow class from a broad one even where few
-landmarks say little; PCVM fits the boundary itself and, with two classes, drops landmarks that it
-can do without. Dark means sure, pale means in doubt.
+A narrow band of objects lies across a broad cloud. IKFD adds up similarities to the landmarks. IKQD
+gives each class its own covariance, so it can tell a narrow class from a broad one even with few,
+uninformative landmarks. PCVM fits the boundary directly and, with two classes, drops landmarks that
+it does not need. Dark means certain, pale means uncertain.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,9 @@ X, y = draw(250)
 X_new, y_new = draw(3000)
 
 # %%
-# Above, the ELM kernel, the default for vectors. Below, the Manhattan distance, which is no kernel;
-# enclosing balls find six landmarks for it, most of them far out. IKFD and PCVM fail on those.
+# Top row: the ELM kernel, the default for vectors. Bottom row: the Manhattan distance, which is not
+# a kernel. Enclosing balls find six landmarks for it, most of them far out, and IKFD and PCVM fail
+# on those.
 shades = LinearSegmentedColormap.from_list("doubt", ["#D55E00", "#f7f7f7", "#0072B2"])
 grid = np.stack(np.meshgrid(*[np.linspace(-3.2, 3.2, 120)] * 2), axis=-1)
 figure, rows = plt.subplots(2, 3, figsize=(9.6, 7), constrained_layout=True)
@@ -52,5 +53,5 @@ for row, measure in zip(rows, ("elm", "manhattan"), strict=True):
 plt.show()
 
 # %%
-# No model can be right about the objects of the cloud that fall within the band. IKQD is the surest
-# of the three, above more than it should be: see :doc:`plot_07_calibration`.
+# No model can correctly label the objects of the cloud that fall within the band. IKQD is the most
+# confident of the three and, in the top row, overconfident: see :doc:`plot_07_calibration`.

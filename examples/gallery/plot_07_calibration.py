@@ -3,9 +3,9 @@ Well-calibrated probabilities
 =============================
 
 Of a hundred predictions made with probability 0.8, eighty should be right. The discriminants IKFD
-and IKQD believe their own Gaussian picture of the classes and tend to be too sure.
-``calibrate=True`` holds objects out, sees how often the model is right about them, and softens all
-scores by one factor. It compares no pair twice and changes no label.
+and IKQD assume Gaussian classes and tend to be overconfident. ``calibrate=True`` checks how often
+the model is right about held-out objects, and scales all scores by one factor. It compares no pair
+twice and changes no label.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ from krein import IKFD, PCVM
 COLOURS = {"IKFD": "#D55E00", "IKFD, calibrated": "#0072B2", "PCVM": "#009E73"}
 
 # %%
-# 300 digits to learn from, by tangent distance; the others are new.
+# 300 digits for training, compared by tangent distance; the others are new.
 digits = load_digits()
 order = np.random.default_rng(0).permutation(1797)
 train, test = order[:300], order[300:]
@@ -33,7 +33,7 @@ probabilities = {
 }
 
 # %%
-# Sort the predictions by how sure they are, in bins of equal size, and count how many are right.
+# Sort the predictions by confidence into bins of equal size, and count how many are right.
 figure, axes = plt.subplots(1, 3, figsize=(11, 4.3), sharey=True, constrained_layout=True)
 for ax, (name, P) in zip(axes, probabilities.items(), strict=True):
     sure, right = P.max(axis=1), P.argmax(axis=1) == digits.target[test]
@@ -45,9 +45,9 @@ for ax, (name, P) in zip(axes, probabilities.items(), strict=True):
     ax.errorbar(x, 100 * share, error, marker="o", color=COLOURS[name], capsize=3)
     loss = log_loss(digits.target[test], P)
     ax.set(title=f"{name}\n{right.mean():.1%} right, log-loss {loss:.2f}", xlim=(35, 102),
-           ylim=(35, 102), xlabel="probability it gave (%)", aspect="equal")  # fmt: skip
+           ylim=(35, 102), xlabel="predicted probability (%)", aspect="equal")  # fmt: skip
     ax.spines[["top", "right"]].set_visible(False)
-axes[0].set_ylabel("share that was right (%)")
-axes[0].annotate("too sure", (75, 48), ha="center", color="#555555")
-axes[0].annotate("too modest", (52, 80), ha="center", color="#555555")
+axes[0].set_ylabel("share of correct predictions (%)")
+axes[0].annotate("overconfident", (75, 48), ha="center", color="#555555")
+axes[0].annotate("underconfident", (52, 80), ha="center", color="#555555")
 plt.show()

@@ -2,9 +2,9 @@
 Saying "I do not know"
 ======================
 
-A probability is worth having because one can act on it: hand the doubtful cases to a person. The
-accuracy–reject curve shows what that buys. Reject the least certain tenth, and see how often the
-rest is right.
+Probabilities are useful because you can act on them, for example by handing uncertain cases to a
+person. The accuracy–reject curve shows the gain: reject the least certain tenth, and see how
+accurate the model is on the rest.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ from krein.reject import accuracy_reject_curve, augrc, threshold_for_coverage
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# Probabilities of digits that the model has not seen, from four folds. They are compared by tangent
-# distance with the landmarks alone.
+# Out-of-sample probabilities from four folds. Digits are compared only with the landmarks, by
+# tangent distance.
 digits = load_digits()
 images, y = digits.images[:800], digits.target[:800]
 clf = IKFD("tangent", calibrate=True, random_state=0)
@@ -34,18 +34,18 @@ print(
 print(f"without rejecting {right.mean():.1%} right; AUGRC {augrc(y, P):.4f}")
 
 # %%
-# On the left the curve. On the right the most doubtful digits: what the model said, how sure it
-# was, and what they are. Several are hard for people too.
+# The curve is on the left. On the right are the least certain digits, with the predicted label, its
+# probability and the true label. Several are hard for people too.
 figure = plt.figure(figsize=(11, 4.2), constrained_layout=True)
 left, right_side = figure.subfigures(1, 2, width_ratios=[1.15, 1])
 axes = left.subplots()
 axes.plot(100 * (1 - curve.coverage), 100 * curve.accuracy, color=BLUE, lw=2)
 axes.plot(10, 100 * right[kept].mean(), "o", color=ORANGE, ms=9)
-axes.annotate(f"reject 10 %,\n{right[kept].mean():.1%} of the rest is right",
+axes.annotate(f"reject 10 %,\n{right[kept].mean():.1%} of the rest correct",
               (10, 100 * right[kept].mean()), (14, -34), textcoords="offset points",
               color=ORANGE)  # fmt: skip
 axes.set(xlabel="rejected (%)", ylabel="accuracy on the rest (%)", xlim=(-1, 50),
-         title="The less it answers, the more it is right")  # fmt: skip
+         title="Fewer answers, fewer errors")  # fmt: skip
 axes.set_ylim(100 * right.mean() - 0.8, 100.2)
 axes.spines[["top", "right"]].set_visible(False)
 
@@ -57,5 +57,5 @@ for ax, i in zip(right_side.subplots(2, 5).flat, doubtful, strict=True):
     ax.set_title(f"{said}? {P[i].max():.0%}", color=colour, fontsize=11)
     ax.set_xlabel(f"is {y[i]}", fontsize=10)
     ax.set(xticks=[], yticks=[])
-right_side.suptitle("Rejected first (orange: it would have been wrong)", fontsize=12)
+right_side.suptitle("Rejected first (orange: prediction wrong)", fontsize=12)
 plt.show()

@@ -1,11 +1,11 @@
 """
-A measure of your own
-=====================
+Your own measure
+================
 
-Any function of two objects is a measure. Here the objects are melodies, and two melodies are alike
-when one is the other played higher or lower, or begun later: what counts is the best match over all
-shifts in pitch and time. That is a sensible thing to say about melodies, and it is no kernel. krein
-takes the function as it is.
+Any function of two objects can be a measure. Here the objects are melodies. Two melodies are
+similar if one is the other played higher or lower, or started later, so the measure takes the best
+match over all shifts in pitch and time. That makes sense for melodies, but it is not a kernel.
+krein accepts the function as it is.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7"]
 MARKERS = "os^D"
 
 # %%
-# Four tunes of sixteen notes. Every player takes one, begins where he likes, in a key of his own,
-# and plays some wrong notes.
+# Four tunes of sixteen notes. Every player picks one, starts anywhere, in any key, and plays some
+# wrong notes.
 tunes = {
     "scale": [0, 2, 4, 5, 7, 9, 11, 12, 12, 11, 9, 7, 5, 4, 2, 0],
     "Frère Jacques": [0, 2, 4, 0, 0, 2, 4, 0, 4, 5, 7, 7, 4, 5, 7, 7],
@@ -41,9 +41,9 @@ melodies = [play(tunes[name]) for name in names]
 
 
 # %%
-# The measure: how many notes are wrong under the best shift in time and pitch. A function of two
-# objects that returns a number. A larger one means *less* alike, so ``kind`` says that it is a
-# dissimilarity. It has to be symmetric, which krein tries on a few pairs before it begins.
+# The measure is a function of two objects that returns a number: how many notes are wrong under the
+# best shift in time and pitch. A larger number means *less* alike, so ``kind`` declares it a
+# dissimilarity. It must be symmetric; krein checks this on a few pairs before it starts.
 SHIFTS = (np.arange(16) + np.arange(16)[:, None]) % 16
 
 
@@ -60,8 +60,8 @@ clf = IKFD(**own, landmarks="all").fit(melodies, names)
 print(f"{np.mean(predicted == names):.0%} right in four folds; {clf.signature_}")
 
 # %%
-# The same function gives vectors of the melodies for other methods; here for a map along the two
-# directions that tell the tunes apart best.
+# The same function also turns melodies into vectors for other methods: here, for a map along the
+# two directions that best separate the tunes.
 B = NystromMap(**own, random_state=0).fit(melodies, names).transform(melodies)
 V = LinearDiscriminantAnalysis(n_components=2, solver="eigen", shrinkage="auto").fit_transform(
     B, names
@@ -86,5 +86,5 @@ for axes in (left, right):
 plt.show()
 
 # %%
-# A function that is called once a pair is slow in Python; :doc:`/guide/measures` shows how to
+# A Python function that is called once per pair is slow; :doc:`/guide/measures` shows how to
 # compare a block of pairs at once.

@@ -1,10 +1,10 @@
 """
-A stream that never fits into memory
-====================================
+A stream that never fits in memory
+==================================
 
-IKFD and IKQD need one pass: what they keep of the data are counts, sums and one small matrix,
-whatever the number of objects. ``partial_fit`` takes chunk after chunk, and the model can be asked
-in between. The result does not depend on how the stream was cut.
+IKFD and IKQD need one pass. They keep only counts, sums and small matrices, whatever the number of
+objects. ``partial_fit`` takes one chunk after another, and the model can predict in between. The
+result does not depend on how the stream is divided into chunks.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +16,8 @@ from krein.datasets import make_checkerboard
 BLUE, GREY = "#0072B2", "#777777"
 
 # %%
-# Chunks of 500 points of a checkerboard, shuffled as they come. Landmarks are chosen from the first
-# chunk, which should therefore be a fair sample.
+# Chunks of 500 points on a checkerboard, in random order. Landmarks are chosen from the first
+# chunk, which should therefore be a representative sample.
 X_new, y_new = make_checkerboard(4000, random_state=99)
 clf = IKFD(landmarks="random", n_landmarks=80, random_state=0)
 seen, accuracy = [], []
@@ -28,12 +28,12 @@ for chunk in range(30):
     accuracy.append(100 * clf.score(X_new, y_new))
 
 # %%
-# All at once gives the same model.
+# Fitting to all objects at once gives the same model.
 everything = [make_checkerboard(500, random_state=chunk) for chunk in range(30)]
 X, y = (np.concatenate(parts) for parts in zip(*everything, strict=True))
 whole = IKFD(landmarks=clf.landmarks_).fit(X, y)
 difference = np.abs(whole.predict_proba(X_new) - clf.predict_proba(X_new)).max()
-print(f"largest difference of a probability: {difference:.0e}")
+print(f"largest difference in probability: {difference:.0e}")
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 4.2), constrained_layout=True)

@@ -1,11 +1,11 @@
 """
-Who is looked at again, and why
-===============================
+Which objects get a second look, and why
+========================================
 
-`KreinClassifier` compares every object with a few landmarks. Where that settles the question, it
-stops. Where it does not, it compares the object with the training objects that resemble it most,
-and uses the labels of the nearest ones. Here are points in the plane, in many small islands of two
-classes.
+`KreinClassifier` compares every object with a few landmarks. If that settles the question, it
+stops. Otherwise, it compares the object with the training objects that resemble it most, and uses
+the labels of the nearest ones. This example uses points in the plane that form many small islands
+of two classes.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from krein import KreinClassifier
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#999999"
 
 # %%
-# Sixty islands, each of one class: too many for the landmarks to know them all.
+# Sixty islands, each of one class: too many for the landmarks to cover.
 rng = np.random.default_rng(3)
 centres = rng.uniform(size=(60, 2))
 island = rng.integers(60, size=2400)
@@ -25,7 +25,8 @@ y = np.where(island % 2, "orange", "blue")
 X, X_new, y, y_new = X[:1200], X[1200:], y[:1200], y[1200:]
 
 # %%
-# The first look alone, and both looks. The first look's certainty decides who is looked at again.
+# Fit with the first look only, and with both. The certainty after the first look decides which
+# objects get a second one.
 first = KreinClassifier("manhattan", neighbours=0).fit(X, y)
 both = KreinClassifier("manhattan").fit(X, y)
 print(f"first look: {100 * first.score(X_new, y_new):.1f} %, {first.comparisons_:.0f} comparisons")
@@ -34,8 +35,8 @@ print(f"both looks: {100 * accuracy:.1f} %, {both.last_comparisons_ / len(X_new)
 print(f"nearest neighbours would need {len(X):,}")
 
 # %%
-# Certainty after the first look on the left, after both on the right. Points of an island that
-# holds a landmark are settled at once; the others are looked at again.
+# Certainty after the first look on the left, and after both on the right. Points on an island with
+# a landmark are settled at once; the others get a second look.
 figure, axes = plt.subplots(1, 2, figsize=(10, 5), sharey=True, constrained_layout=True)
 looked = both.predict_proba(X_new)
 sure = first.predict_proba(X_new).max(axis=1)
@@ -59,4 +60,4 @@ plt.show()
 # The threshold is learned: the lowest one whose loss on held-out objects is within one per cent of
 # always looking twice. `max_comparisons=` sets a budget instead, and `neighbours=0` turns the
 # second look off.
-print(f"looked at again where the first look is less than {both.looks_.threshold:.3f} sure")
+print(f"second look if the first look's probability is below {both.looks_.threshold:.3f}")

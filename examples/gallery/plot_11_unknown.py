@@ -2,9 +2,9 @@
 None of the classes
 ===================
 
-A model that knows the digits from 0 to 4 is shown all ten. It has to call a 7 something, and is
-often sure of it. The p-value of novelty asks another question: is this digit as near to what is
-known as known digits are to each other?
+A model that knows the digits from 0 to 4 is shown all ten. It has to give a 7 some label, and is
+often confident about it. The novelty p-value answers a different question: is this digit as close
+to the known digits as they are to each other?
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,8 @@ from krein import KreinClassifier
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# Half of the digits from 0 to 4 to fit to; the other half, and some of the others, to look at.
+# Half of the digits from 0 to 4 for training; the other half, and some digits from 5 to 9, for
+# testing.
 digits = load_digits()
 images, y = digits.images[:1000], digits.target[:1000]
 known = np.flatnonzero(y < 5)
@@ -32,10 +33,10 @@ for kind, which in (("unknown", unknown), ("known", ~unknown)):
     print(f"{kind} digits called novel: {(found['status'][which] == 'novel').mean():.1%}")
 
 # %%
-# Probabilities of unknown digits overlap with those of known ones. Their p-values are small, while
-# those of known digits are spread evenly.
+# The probabilities of unknown digits overlap with those of known ones. Their p-values are small,
+# while those of known digits are spread evenly.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), constrained_layout=True)
-panels = ((sure, "largest probability"), (p, "p-value of novelty"))
+panels = ((sure, "largest probability"), (p, "novelty p-value"))
 for ax, (score, name) in zip(axes, panels, strict=True):
     bins = np.linspace(score.min(), 1, 26)
     for which, label, colour in ((~unknown, "0 to 4, known", BLUE), (unknown, "5 to 9", ORANGE)):
@@ -43,7 +44,7 @@ for ax, (score, name) in zip(axes, panels, strict=True):
         ax.hist(score[which], bins, weights=share, color=colour, alpha=0.65, label=label)
     ax.set(xlabel=name, ylabel="share of the digits (%)")
     ax.spines[["top", "right"]].set_visible(False)
-axes[0].set_title("Sure, and wrong")
-axes[1].set_title("Like none of the known digits")
+axes[0].set_title("Confident, but wrong")
+axes[1].set_title("Unlike any known digit")
 axes[0].legend(frameon=False, loc="upper left")
 plt.show()

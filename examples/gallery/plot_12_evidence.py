@@ -2,7 +2,7 @@
 Why this label?
 ===============
 
-An explanation of one prediction: the landmarks whose values spoke for the label or for the
+This example explains one prediction: the landmarks whose values spoke for the label or for the
 runner-up, and the nearest known digits. The bars add up to the log-odds of the label.
 """
 
@@ -15,7 +15,7 @@ from krein import KreinClassifier
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# Of 200 further digits, the one with the least convincing right answer.
+# Among 200 further digits, take the one with the least convincing correct prediction.
 digits = load_digits()
 images, y = digits.images, digits.target
 clf = KreinClassifier("tangent", random_state=0).fit(images[:600], y[:600])
@@ -28,7 +28,7 @@ total = why.baseline + why.contributions.sum() + why.evidence
 print(f"{why.label} against {why.runner_up}: {why.score:.3f}, the parts sum to {total:.3f}")
 
 # %%
-# Left: the digit. In the middle: the landmarks that contributed most, with their labels. Right: the
+# Left: the digit. Middle: the landmarks that contributed most, with their labels. Right: the
 # nearest known digits with their tangent distances.
 figure = plt.figure(figsize=(11, 4), constrained_layout=True)
 left, middle, side = figure.subfigures(1, 3, width_ratios=[0.7, 1.5, 1])

@@ -1,12 +1,12 @@
 """
-Cutting off negative weights, or never letting them turn negative
+Clipping weights after the M-step, or solving it under its bounds
 =================================================================
 
-A PCVM holds every weight to the sign of its object's label. The published update solves the step
-of the EM algorithm without that condition, and cuts off afterwards what came out with the wrong
-sign. What is left is no longer the best point under the condition: the other weights had been
-chosen to work together with those that are gone. Solving under the condition from the beginning
-is a convex problem with one answer, and the posterior can only rise.
+A PCVM constrains every weight to the sign of its object's label. The published update solves the
+M-step of the EM algorithm without that constraint, and then sets weights with the wrong sign to
+zero. The result is no longer the best point under the constraint, because the other weights were
+chosen to work together with those that are gone. Solving under the constraint from the start is a
+convex problem with one solution, and the posterior can only rise.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ from krein.datasets import make_checkerboard
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# One step with two weights. The two basis functions resemble each other, as those of neighbours
-# do, so the valley of the loss runs aslant. Its floor lies where one weight is negative.
+# One step with two weights. The two basis functions resemble each other, as those of neighbours do,
+# so the valley of the loss is diagonal. Its minimum is at a point where one weight is negative.
 H = np.array([[1.0, 0.85], [0.85, 1.0]])
 c = -H @ np.array([1.5, -0.9])
 free = np.linalg.solve(H, -c)
@@ -35,9 +35,9 @@ def loss(w1, w2):
 
 
 # %%
-# Ten runs of a whole PCVM on a 3×3 checkerboard, each from its own random start. The exact
-# solver has no random start; its ten runs differ in their landmarks alone, which both share. (The
-# two differ in more than this step: in start, scale and prior too.)
+# Ten runs of the complete PCVM on a 3×3 checkerboard, each from its own random start. The exact
+# solver has no random start; its ten runs differ only in their landmarks, which both methods share.
+# (The two also differ in start, scale and prior.)
 X, y = make_checkerboard(1000, random_state=0)
 X_new, y_new = make_checkerboard(2000, random_state=1)
 accuracy = {"paper": [], "em": []}
@@ -55,16 +55,16 @@ w1, w2 = np.meshgrid(np.linspace(-0.4, 2.2, 200), np.linspace(-1.5, 1.1, 200))
 left.contour(w1, w2, loss(w1, w2), levels=18, colors="#aaaaaa", linewidths=0.7)
 left.axhspan(-1.5, 0, color="#000000", alpha=0.06, lw=0)
 left.axvspan(-0.4, 0, color="#000000", alpha=0.06, lw=0)
-left.annotate("not allowed", (2.15, -1.4), ha="right", color="#555555")
+left.annotate("infeasible", (2.15, -1.4), ha="right", color="#555555")
 left.plot(*free, "x", color="black", ms=9)
-left.annotate("solved without the condition", free, (-8, -4), textcoords="offset points",
+left.annotate("solved without the constraint", free, (-8, -4), textcoords="offset points",
               ha="right", va="top")  # fmt: skip
 left.annotate("", cut, free, arrowprops={"arrowstyle": "->", "color": ORANGE, "lw": 2})
 left.plot(*cut, "s", color=ORANGE, ms=9)
-left.annotate(f"then cut off: loss {loss(*cut):+.2f}", cut, (0, 22), textcoords="offset points",
+left.annotate(f"then clipped: loss {loss(*cut):+.2f}", cut, (0, 22), textcoords="offset points",
               ha="center", color=ORANGE)  # fmt: skip
 left.plot(*exact, "o", color=BLUE, ms=9)
-left.annotate(f"best allowed: loss {loss(*exact):+.2f}", exact, (0, -9),
+left.annotate(f"best feasible: loss {loss(*exact):+.2f}", exact, (0, -9),
               textcoords="offset points", ha="center", va="top", color=BLUE)  # fmt: skip
 left.set(xlabel="first weight", ylabel="second weight", title="One step, two weights")
 
@@ -74,9 +74,9 @@ for row, (solver, colour, marker) in enumerate((("em", BLUE, "o"), ("paper", ORA
 right.axvline(50, color="#777777", lw=1, ls=":")
 right.annotate("guessing", (50, 1.45), (2, 0), textcoords="offset points", color="#555555",
                fontsize=9)  # fmt: skip
-right.set(yticks=[0, 1], yticklabels=["under the\ncondition", "cut off\nafterwards"],
+right.set(yticks=[0, 1], yticklabels=["under the\nconstraint", "clipped\nafterwards"],
           ylim=(-0.6, 1.6), xlim=(28, 102), xlabel="accuracy on a new checkerboard (%)",
-          title="Ten runs of the whole method")  # fmt: skip
+          title="Ten runs of the complete method")  # fmt: skip
 right.spines[["top", "right"]].set_visible(False)
 plt.show()
 

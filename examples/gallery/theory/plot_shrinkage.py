@@ -1,13 +1,12 @@
 """
-Pseudo-inverse or shrinkage: what happens when dimensions meet objects
-======================================================================
+Pseudo-inverse or shrinkage: as many dimensions as objects
+==========================================================
 
-The published discriminant divides by the scatter within the classes, through a pseudo-inverse
-where it is singular. With as many dimensions as objects the smallest eigenvalues of that scatter
-are almost zero by chance, and dividing by them makes noise loud. The accuracy falls into a hole
-exactly where the dense method works: every object a landmark. Shrinking the scatter towards a
-multiple of the identity, as far as a closed formula says (OAS), removes the hole and leaves
-nothing to choose.
+The published discriminant divides by the within-class scatter, through a pseudo-inverse if it is
+singular. With as many dimensions as objects, the smallest eigenvalues of the scatter are almost
+zero by chance, and dividing by them amplifies noise. Accuracy collapses exactly in the dense case,
+where every object is a landmark. Shrinking the scatter towards a multiple of the identity, by an
+amount given in closed form (OAS), prevents the collapse and leaves nothing to choose.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +18,8 @@ from krein import IKFD
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# Two hundred digits to learn from, one thousand to be judged by, compared by tangent distance.
-# The number of landmarks is the number of dimensions, up to one.
+# Two hundred digits for training and one thousand for testing, compared by tangent distance. The
+# number of dimensions equals the number of landmarks, give or take one.
 digits = load_digits()
 order = np.random.default_rng(0).permutation(len(digits.target))
 train, test = order[:200], order[200:1200]
@@ -38,7 +37,7 @@ results = {
     name: np.array([[accuracy(shrinkage, m, seed) for seed in range(3)] for m in numbers])
     for name, shrinkage in (
         ("pseudo-inverse", 0.0),
-        ("OAS shrinkage, as here", "oas"),
+        ("OAS shrinkage (krein)", "oas"),
     )
 }
 
@@ -50,7 +49,7 @@ for (name, values), colour, marker in zip(results.items(), (ORANGE, BLUE), "so",
     )
     axes.plot(numbers, values.mean(axis=1), color=colour, marker=marker, label=name)
 axes.axvline(190, color="#777777", lw=1, ls=":")
-axes.annotate("objects less classes", (190, 70), (110, 62), fontsize=9, color="#555555",
+axes.annotate("objects minus classes", (190, 70), (110, 62), fontsize=9, color="#555555",
               arrowprops={"arrowstyle": "->", "color": "#777777"})  # fmt: skip
 axes.set(xlabel="landmarks, of 200 objects", ylabel="accuracy on 1,000 new digits (%)",
          title="Three draws of landmarks: mean and range")  # fmt: skip

@@ -1,12 +1,13 @@
 """
-Eigenvalues that come in ± pairs: the squared route and the signed one
-======================================================================
+Eigenvalues in ± pairs: the squared route and the signed one
+============================================================
 
 The published eigendecomposition goes through the square of the matrix, whose eigenvalues are
-:math:`\\lambda^2`. That forgets signs, and where :math:`+\\lambda` and :math:`-\\lambda` both
-occur it forgets more: the square has one eigenvalue twice, and any two directions in their common
-plane will do as eigenvectors. The signs cannot be put back afterwards, because what came out are
-no eigenvectors. Going through an m×m matrix with the signs in it costs the same and loses nothing.
+:math:`\\lambda^2`. That loses the signs. If :math:`+\\lambda` and :math:`-\\lambda` both occur, it
+loses more: the square has a double eigenvalue, and any two directions in the common plane are
+eigenvectors of it. The signs cannot be restored afterwards, because the results are not
+eigenvectors of the original matrix. Going through an m×m matrix that includes the
+signs costs the same and loses nothing.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +18,7 @@ from krein.core.nystrom import NystromMatrix, landmark_basis
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# A matrix of rank 12 whose eigenvalues are four lone ones and four pairs of opposite sign. Such
+# A matrix of rank 12 with four single eigenvalues and four pairs of opposite sign. Such
 # pairs are not exotic: every similarity between two kinds of objects (a bipartite graph) has
 # nothing but pairs.
 rng = np.random.default_rng(1)
@@ -48,20 +49,20 @@ def rebuilt(values, vectors):
 
 
 # %%
-# Lone eigenvalues come out right on both routes. Of a pair the squared route finds two values
+# Both routes find single eigenvalues correctly. For a pair, the squared route returns two values
 # anywhere between :math:`-\lambda` and :math:`+\lambda`.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, constrained_layout=True)
 place = np.arange(len(truth))
 for ax, found, vecs, colour, name in (
     (axes[0], squared_route, vectors, ORANGE, "squared route, as published"),
-    (axes[1], signed_route, signed_vectors, BLUE, "signed route, as here"),
+    (axes[1], signed_route, signed_vectors, BLUE, "signed route (krein)"),
 ):
-    # a pair has no order of its own: compare within it
+    # the order within a pair is arbitrary: compare within it
     order = np.lexsort((-found, -np.round(np.sqrt(((K @ vecs) ** 2).sum(axis=0)), 6)))
     ax.bar(place, truth, color="#dddddd", width=0.8, label="true eigenvalues")
     ax.plot(place, found[order], "o", color=colour, label="found")
     ax.axhline(0, color="black", lw=0.8)
-    ax.set(title=f"{name}\nmatrix rebuilt with error {rebuilt(found, vecs):.0e}",
+    ax.set(title=f"{name}\nreconstruction error {rebuilt(found, vecs):.0e}",
            xlabel="eigenvalue, by magnitude", xticks=[])  # fmt: skip
     ax.legend(frameon=False, loc="upper right")
     ax.spines[["top", "right"]].set_visible(False)
