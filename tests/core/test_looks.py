@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 from krein.core.candidates import CandidateSpace, nearest_points
-from krein.core.evidence import LOCAL, PRIOR_MASS, class_evidence, squared
+from krein.core.evidence import LOCAL, PRIOR_MASS, Closeness, class_evidence, squared
 from krein.core.gate import choose_threshold, looked_at
 from krein.core.looks import Neighbours, learn_first_look, learn_second_look
 from krein.core.pooling import RIDGE, bounded, fit_pool, pooled
@@ -123,6 +123,20 @@ def test_a_larger_similarity_is_nearer():
     assert (np.diff(squared(np.array([0.1, 0.5, 0.9]), "dissimilarity")) > 0).all()
 
 
+@pytest.mark.parametrize("tail", [0.1, 1.0])
+def test_closeness_is_a_rank_among_held_out_objects(tail):
+    rng = np.random.default_rng(0)
+    nearest = rng.exponential(size=200).round(1)  # with ties
+    counts = rng.integers(1, 4, size=200)
+    closeness = Closeness.of(nearest, tail, counts.astype(float))
+    repeated = np.repeat(nearest, counts)
+    expected = [min((repeated >= d).mean() / tail, 1.0) for d in nearest]
+    np.testing.assert_allclose(closeness(nearest), expected)
+    everywhere = closeness(np.linspace(-1, 99, 500))
+    assert (np.diff(everywhere) <= 0).all()
+    assert everywhere[0] == 1.0
+
+
 def test_neighbours_are_the_nearest_of_all_groups():
     near = Neighbours.nearest(
         [
@@ -221,11 +235,26 @@ def test_evidence_is_worth_what_it_explains():
     idle = learn_second_look(
         looks, found, codes, None, Neighbours(apart, rng.integers(3, size=(2000, 20)))
     )
-    assert useful.second[-1] > 0.5
-    assert idle.second[-1] < 0.1
+    assert useful.second[-2:].sum() > 0.5
+    assert idle.second[-2:].sum() < 0.1
     rows = np.arange(2000)
     after = useful.second_look(found, Neighbours(apart, right))[rows, codes].mean()
     assert after > looks.first_look(found)[rows, codes].mean() + 0.3
+
+
+def test_a_near_copy_is_trusted_more_than_a_remote_relative():
+    found, codes = opinions(4, n=2000, quality=(0.5,))
+    rng = np.random.default_rng(4)
+    remote = rng.random(2000) < 0.3
+    apart = np.sort(rng.exponential(size=(2000, 20)), axis=1) + 9.0 * remote[:, None]
+    labels = np.where(remote[:, None], rng.integers(3, size=(2000, 20)), codes[:, None])
+    near = Neighbours(apart, labels)
+    looks = learn_second_look(learn_first_look([], found, codes, None), found, codes, None, near)
+    swing = np.ptp(looks.evidence(near, 3), axis=1)
+    assert swing[~remote].mean() > 4 * swing[remote].mean()
+    rows = np.flatnonzero(remote)
+    first, second = looks.first_look(found), looks.second_look(found, near)
+    assert second[rows, codes[rows]].mean() > first[rows, codes[rows]].mean() - 0.05
 
 
 def test_without_a_second_look_nobody_is_looked_at():

@@ -100,6 +100,13 @@ def test_a_part_can_be_taken_out_again():
     assert_allclose(rest.weights, direct.weights)
 
 
+def test_moments_by_class_and_over_all_classes_mix():
+    B, codes = data()
+    whole = ClassMoments.of(B, codes, 3, by_class=True)
+    rest = whole - ClassMoments.of(B[:50], codes[:50], 3)
+    assert_allclose(rest.within(), within(B[50:], codes[50:]), atol=1e-9)
+
+
 def test_different_origins_do_not_merge():
     B, codes = data()
     with pytest.raises(ValueError, match="origins"):

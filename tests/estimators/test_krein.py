@@ -1,13 +1,18 @@
 """KreinClassifier: what it costs, what it keeps, and where its second look pays."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
 from krein import KreinClassifier, load
+from krein.core.gaussian import FisherFamily, QuadraticFamily
+from krein.core.space import LandmarkSpace
 from krein.datasets import make_protein_families
+from krein.estimators.heads import HeldOut, _without_folds, held_out_folds
+from krein.estimators.selection import LandmarkSet
 from krein.io import open_source
 from krein.landmarks import Stratified
 from krein.landmarks.stratified import default_number
@@ -62,6 +67,29 @@ def test_the_second_look_finds_what_landmarks_miss(split, fitted):
     loss = log_loss(y_new, fitted.predict_proba(D_new))
     assert loss < 0.8 * log_loss(y_new, first.predict_proba(D_new))
     assert fitted.last_comparisons_ < 0.3 * D_new.size
+
+
+@pytest.mark.parametrize("family", [FisherFamily, QuadraticFamily])
+def test_held_out_scores_are_those_of_a_model_without_the_fold(split, family):
+    """No head may know the objects that teach how far it can be trusted."""
+    X, y, _, _ = split
+    D = distances(X, X)
+    places = np.arange(0, 400, 10)
+    space = LandmarkSpace.of(D[np.ix_(places, places)], "dissimilarity")
+    rest = np.setdiff1d(np.arange(400), places)
+    sample = HeldOut(rest, D[np.ix_(rest, places)], y[rest], None, np.full(len(rest), -1))
+    values = D[:, places]
+    whole = QuadraticFamily(2).moments(space, space.origin(), values, y)
+    model = family(2, shrinkage=0.3)
+    folds = held_out_folds(sample, whole.weights)
+    choice = SimpleNamespace(landmarks=LandmarkSet(space, places, X[places]))
+    scores = _without_folds(model, choice, whole, sample, folds)
+    for fold in np.unique(folds):
+        held = rest[folds == fold]
+        others = np.setdiff1d(np.arange(400), held)
+        moments = model.moments(space, space.origin(), values[others], y[others])
+        expected = model.scorer(space, moments)(values[held])
+        np.testing.assert_allclose(scores[folds == fold], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_the_first_look_alone_costs_the_landmarks(split):

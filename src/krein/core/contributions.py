@@ -2,7 +2,7 @@
 
 The score of label c against label r is the difference of their pooled log-probabilities,
 
-    f = Σ_h a_h (log p_h(c) − log p_h(r)) + b (e_c − e_r).
+    f = Σ_h a_h (log p_h(c) − log p_h(r)) + (b + b′ q)(e_c − e_r).
 
 The evidence of the neighbours, the last term, stands alone. Each other term is a function of the
 values to the landmarks, and is taken apart relative to a baseline, an object whose values are the
@@ -38,7 +38,7 @@ def head_contributions(
     `values` and `baseline` (m,) are values of the measure. O(m²) for each head.
     """
     start, parts = 0.0, np.zeros(len(values))
-    for head, a in zip(heads, weights, strict=False):  # the last weight may be of the evidence
+    for head, a in zip(heads, weights, strict=False):  # the last weights may be of the evidence
         if a:
             at_baseline = log_proba_of(head, head.scores(baseline[None]))[0]
             start += float(a * (at_baseline[label] - at_baseline[other]))

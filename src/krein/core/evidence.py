@@ -8,10 +8,15 @@ w_j = exp(−½ (d_j² − d₁²)/h²) the evidence of class c is
 
 The bandwidth follows the object: h² = f (d_K² − d₁²), K the `LOCAL`-th neighbour. So the evidence
 has no unit, and works alike where objects are dense and where they are sparse.
+
+By itself it does not depend on how near the nearest object is, yet the label of a near copy
+deserves more trust than that of a remote relative. `Closeness` ranks d₁² among those of held-out
+objects, so that it has no unit either.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,6 +29,9 @@ BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 LOCAL = 10
 """The bandwidth of an object is set by its distance to this neighbour."""
+
+TAILS = (0.05, 0.1, 0.2, 0.4, 1.0)
+"""Shares of held-out objects, those with the most remote neighbours, whose closeness is below 1."""
 
 PRIOR_MASS = 0.5
 """Weight of a neighbour that belongs to every class alike: bounds the evidence."""
@@ -57,3 +65,37 @@ def class_evidence(apart: Array, codes: Codes, n_classes: int, bandwidth: float)
         weights = np.exp(-0.5 * gap / h2[:, None])
         np.add.at(found, (np.repeat(np.arange(n), k), codes.ravel()), weights.ravel())
     return np.log(found / found.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """How near the nearest known object is: 1 where that is usual, towards 0 where it is remote.
+
+    With r(d²) the share of held-out objects whose nearest known object is at least as far away,
+    the closeness is min(r/tail, 1), linear between the held-out objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.evidence import Closeness
+    >>> Closeness.of(np.arange(10.0), tail=0.4)(np.array([0.0, 5.0, 7.0, 8.0, 99.0])).round(2)
+    array([1.  , 1.  , 0.75, 0.5 , 0.25])
+    """
+
+    apart: Array  # (k,): squared dissimilarities, ascending
+    share: Array  # (k,): the closeness there
+
+    @classmethod
+    def of(cls, nearest: Array, tail: float, weights: Array | None = None) -> Closeness:
+        """Return the closeness that squared dissimilarities (n,) of held-out objects define."""
+        w = np.ones(len(nearest)) if weights is None else weights
+        apart, place = np.unique(nearest, return_inverse=True)
+        at_least = np.cumsum(np.bincount(place, weights=w)[::-1])[::-1]
+        share = np.minimum(at_least / (tail * at_least[0]), 1.0)
+        first = max(int(np.count_nonzero(share == 1.0)) - 1, 0)  # all before are as close as it
+        return cls(apart[first:], share[first:])
+
+    def __call__(self, nearest: Array) -> Array:
+        """Return the closeness (n,) of objects whose nearest one lies this far away."""
+        found: Array = np.interp(nearest, self.apart, self.share)
+        return found

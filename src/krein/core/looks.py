@@ -1,9 +1,13 @@
 """Two looks at an object: pooled heads first, and where that pays the nearest known objects.
 
 The first look pools the heads (`pooling`). The second adds the evidence of exact comparisons with
-a few candidates (`evidence`) to the same pool, with weights of its own. What the second look is
-worth, and whom it is worth looking at again (`gate`), is learned from objects that the heads have
-not seen.
+a few candidates (`evidence`) to the same pool, with weights of its own:
+
+    p(c | x) ∝ exp(Σ_h a_h log p_h(c | x) + (b + b′ q(x)) e_c(x)),   a, b, b′ ≥ 0,
+
+where q, the closeness of the nearest object, says how far the evidence e can be trusted. What the
+second look is worth, and whom it is worth looking at again (`gate`), is learned from objects that
+the heads have not seen.
 """
 
 from __future__ import annotations
@@ -16,14 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .checks import Array, Indices
-from .evidence import BANDWIDTHS, class_evidence
+from .evidence import BANDWIDTHS, TAILS, Closeness, class_evidence
 from .family import Codes
 from .gate import choose_threshold
 from .heads import Head, log_proba_of
 from .pooling import bounded, fit_pool, pooled
 
 EVIDENCE_WEIGHT = 0.5
-"""Prior weight of the evidence in the pool."""
+"""Prior weight of the evidence in the pool, at a closeness of 1."""
+
+FIRST_TAIL = 0.1
+"""The tail with which bandwidths are compared; the best one then tries the other tails."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,12 @@ class Neighbours:
             order,
         )
 
+    @property
+    def least(self) -> Array:
+        """The squared dissimilarity to the nearest (n,); 0 where there is none."""
+        found = self.apart.min(axis=1, initial=np.inf)
+        return np.where(np.isfinite(found), found, 0.0)
+
     def at(self, rows: NDArray[Any]) -> Neighbours:
         """Return the neighbours of some of the objects."""
         columns = None if self.columns is None else self.columns[rows]
@@ -60,7 +73,9 @@ class TwoLooks:
     --------
     >>> import numpy as np
     >>> from krein.core.looks import Neighbours, TwoLooks
-    >>> looks = TwoLooks([], np.ones(1), np.ones(2), 1.0, 0.9, 1000.0)
+    >>> from krein.core.evidence import Closeness
+    >>> closeness = Closeness.of(np.arange(10.0), tail=0.5)
+    >>> looks = TwoLooks([], np.ones(1), np.array([1.0, 0.5, 0.5]), 1.0, closeness, 0.9, 1000.0)
     >>> unsure = [np.log([[0.5, 0.5]])]
     >>> near = Neighbours(np.array([[0.1, 0.2, 3.0]]), np.array([[1, 1, 0]]))
     >>> np.exp(looks.first_look(unsure)).round(2), np.exp(looks.second_look(unsure, near)).round(2)
@@ -69,8 +84,9 @@ class TwoLooks:
 
     heads: list[Head]
     first: Array  # (H,): weights of the heads in the first look
-    second: Array  # (H + 1,): weights of the heads and of the evidence in the second
+    second: Array  # (H + 2,): weights in the second: heads, evidence, evidence times closeness
     bandwidth: float
+    closeness: Closeness
     threshold: float  # of the largest first-look probability, below which to look again
     n_seen: float  # held-out objects that the weights were learned from
 
@@ -84,8 +100,7 @@ class TwoLooks:
 
     def second_look(self, opinions: Sequence[Array], neighbours: Neighbours) -> Array:
         """Return the log-probabilities (n, C) of heads and evidence."""
-        evidence = self.evidence(neighbours, opinions[0].shape[1])
-        return self.bounded(pooled(self.second, [*opinions, evidence]))
+        return self.bounded(self._second(opinions, neighbours))
 
     def unbounded(
         self,
@@ -99,17 +114,29 @@ class TwoLooks:
         found = pooled(self.first, opinions)
         if neighbours is not None and looked.any():
             some = [opinion[looked] for opinion in opinions]
-            evidence = self.evidence(neighbours.at(looked), found.shape[1])
-            found[looked] = pooled(self.second, [*some, evidence])
+            found[looked] = self._second(some, neighbours.at(looked))
         return found
+
+    def _second(self, opinions: Sequence[Array], neighbours: Neighbours) -> Array:
+        both = _both(neighbours, opinions[0].shape[1], self.bandwidth, self.closeness)
+        return pooled(self.second, [*opinions, *both])
 
     def bounded(self, log_proba: Array) -> Array:
         """Return log-probabilities that the held-out objects can support."""
         return bounded(log_proba, self.n_seen)
 
     def evidence(self, neighbours: Neighbours, n_classes: int) -> Array:
-        """Return the evidence (n, C) of the neighbours."""
-        return class_evidence(neighbours.apart, neighbours.codes, n_classes, self.bandwidth)
+        """Return what the neighbours add to the pool (n, C): their evidence times its weight."""
+        plain, close = _both(neighbours, n_classes, self.bandwidth, self.closeness)
+        return self.second[-2] * plain + self.second[-1] * close
+
+
+def _both(
+    near: Neighbours, n_classes: int, bandwidth: float, closeness: Closeness
+) -> tuple[Array, Array]:
+    """Return the evidence (n, C), and the evidence times the closeness."""
+    evidence = class_evidence(near.apart, near.codes, n_classes, bandwidth)
+    return evidence, evidence * closeness(near.least)[:, None]
 
 
 def learn_first_look(
@@ -119,7 +146,8 @@ def learn_first_look(
     H = len(held_out)
     first = fit_pool(held_out, codes, np.full(H, 1 / H), weights)
     n = float(len(codes) if weights is None else np.count_nonzero(weights))
-    return TwoLooks(heads, first, np.append(first, 0.0), 1.0, -np.inf, n)
+    always = Closeness(np.zeros(1), np.ones(1))
+    return TwoLooks(heads, first, np.append(first, [0.0, 0.0]), 1.0, always, -np.inf, n)
 
 
 def learn_second_look(
@@ -137,17 +165,27 @@ def learn_second_look(
     H, C = len(held_out), held_out[0].shape[1]
     rows = np.arange(len(codes))
     w = np.ones(len(codes)) if weights is None else weights
-    prior = np.append(np.full(H, 1 / H), EVIDENCE_WEIGHT)
+    prior = np.append(np.full(H, 1 / H), np.full(2, EVIDENCE_WEIGHT / 2))
     best: tuple[float, TwoLooks, Array] | None = None
-    for bandwidth in BANDWIDTHS:
-        evidence = class_evidence(neighbours.apart, neighbours.codes, C, bandwidth)
-        pool = fit_pool([*held_out, evidence], codes, prior, weights)
-        found = bounded(pooled(pool, [*held_out, evidence]), looks.n_seen)
-        losses = -found[rows, codes]
+
+    def attempt(bandwidth: float, tail: float) -> None:
+        nonlocal best
+        closeness = Closeness.of(neighbours.least, tail, weights)
+        opinions = [*held_out, *_both(neighbours, C, bandwidth, closeness)]
+        pool = fit_pool(opinions, codes, prior, weights)
+        losses = -bounded(pooled(pool, opinions), looks.n_seen)[rows, codes]
         loss = float(w @ losses)
         if best is None or loss < best[0]:
-            best = loss, replace(looks, second=pool, bandwidth=bandwidth), losses
+            found = replace(looks, second=pool, bandwidth=bandwidth, closeness=closeness)
+            best = loss, found, losses
+
+    for bandwidth in BANDWIDTHS:
+        attempt(bandwidth, FIRST_TAIL)
     assert best is not None
+    bandwidth = best[1].bandwidth
+    for tail in TAILS:
+        if tail != FIRST_TAIL:
+            attempt(bandwidth, tail)
     _, chosen, second = best
     first = looks.first_look(held_out)
     threshold = choose_threshold(

@@ -82,11 +82,12 @@ class ClassMoments:
     def __add__(self, other: ClassMoments) -> ClassMoments:
         if not np.array_equal(self.origin, other.origin):
             raise ValueError("moments about different origins cannot be merged")
+        by_class = self.products.ndim == other.products.ndim == 3
         return ClassMoments(
             self.origin,
             self.weights + other.weights,
             self.sums + other.sums,
-            self.products + other.products,
+            self.products + other.products if by_class else self.pooled + other.pooled,
         )
 
     def __sub__(self, other: ClassMoments) -> ClassMoments:

@@ -155,7 +155,7 @@ class Explained:
             start, parts = head_contributions(
                 self.looks.heads, weights, answer.values[i], self.baseline, c, r
             )
-            vote = float(weights[-1] * (evidence[i, c] - evidence[i, r])) if looked else 0.0
+            vote = float(evidence[i, c] - evidence[i, r]) if looked else 0.0
             found[i] = Explanation(
                 self.classes[c],
                 self.classes[r],

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.candidates import CandidateSpace
 from ..core.convert import POWERS, LandmarkCentre
+from ..core.evidence import Closeness
 from ..core.heads import LinearHead, PCVMHead, QuadraticHead
 from ..core.labelsets import LabelReference
 from ..core.looks import TwoLooks
@@ -120,8 +121,9 @@ TWO_LOOKS = Value(
     {
         "heads": ListOf(OneOf((_LINEAR_HEAD, _QUADRATIC_HEAD, _PCVM_HEAD)), "H"),
         "first": floats("H"),
-        "second": floats("H+1"),
+        "second": floats("H+2"),
         "bandwidth": Real(0.0),
+        "closeness": Value(Closeness, {"apart": floats("ranks"), "share": floats("ranks")}),
         "threshold": Real(infinite=True),
         "n_seen": Real(0.0),
     },

@@ -19,6 +19,7 @@ from .compound import IfThere, Objects, Optional
 from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
 from .learning import KeptValues, Settings, learn
 from .schema import Labels, Names, Real, Schema
+from .secondlook import default_neighbours
 from .selection import LandmarkChoice
 from .sizing import SizeCurve
 from .twolooks import TwoLookClassifier
@@ -46,8 +47,9 @@ class KreinClassifier(TwoLookClassifier):
     n_landmarks : int or None, default=None
         How many. None takes all of up to 200 objects, and of more 2 √N or N/40, whichever is
         more, up to 500, of which it keeps as many as are worth their `price`.
-    neighbours : int, default=30
+    neighbours : int or None, default=None
         Candidates that an object is compared with in the second look; 0 for the first look alone.
+        None takes a third of the number of landmarks, at least 30 and at most 100.
     price : float, default=1e-4
         A further comparison per prediction has to lower the held-out log-loss by so much, or the
         model does without it: up to half of the landmarks are dropped.
@@ -113,8 +115,8 @@ class KreinClassifier(TwoLookClassifier):
 
     Notes
     -----
-    A fit compares N·m pairs, and 30 for each of up to 2,500 training objects. The model keeps the
-    training objects, and 4·min(m, 128) bytes for each.
+    A fit compares N·m pairs, and `neighbours` for each of up to 2,500 training objects. The model
+    keeps the training objects, and 4·min(m, 128) bytes for each.
 
     Examples
     --------
@@ -153,7 +155,7 @@ class KreinClassifier(TwoLookClassifier):
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "stratified",
         n_landmarks: int | None = None,
-        neighbours: int = 30,
+        neighbours: int | None = None,
         price: float = 1e-4,
         max_comparisons: float | None = None,
         max_kept: int = 100_000,
@@ -209,7 +211,7 @@ class KreinClassifier(TwoLookClassifier):
             self.kernel_reused_ = choice.counter.reused
             kept = self._keep_values(data, choice)
             try:
-                learned = learn(data, choice, kept, self._settings())
+                learned = learn(data, choice, kept, self._settings(len(choice.landmarks.indices)))
             finally:
                 kept.features.close()
             self._use_landmarks(learned.landmarks)
@@ -225,8 +227,9 @@ class KreinClassifier(TwoLookClassifier):
         return self
 
     def _check(self) -> None:
-        if self.neighbours != int(self.neighbours) or self.neighbours < 0:
-            raise ValueError(f"neighbours is a whole number, 0 for none; got {self.neighbours!r}")
+        k = self.neighbours
+        if k is not None and (k != int(k) or k < 0):
+            raise ValueError(f"neighbours is a whole number, 0 for none, or None; got {k!r}")
         if self.max_kept != int(self.max_kept) or self.max_kept < 1:
             raise ValueError(f"max_kept is a whole number, at least 1; got {self.max_kept!r}")
         if not self.price >= 0:
@@ -255,12 +258,13 @@ class KreinClassifier(TwoLookClassifier):
             rule.set_params(n_landmarks=number)
         return rule
 
-    def _settings(self) -> Settings:
-        """Return what the parameters say of a fit."""
+    def _settings(self, n_landmarks: int) -> Settings:
+        """Return what the parameters say of a fit with so many landmarks."""
+        k = default_neighbours(n_landmarks) if self.neighbours is None else self.neighbours
         return Settings(
             comparing=self._comparing(self.measure_),
             priors=self._family().priors,
-            neighbours=self.neighbours,
+            neighbours=k,
             price=self.price if self.n_landmarks is None else 0.0,
             max_comparisons=self.max_comparisons,
             max_kept=self.max_kept,

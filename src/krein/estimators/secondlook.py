@@ -27,8 +27,11 @@ from .heads import HeldOut
 FAR_SHARE = 0.1
 """Share of known objects that lie as far from all others as those that are always looked at."""
 
-LANDMARK_NEIGHBOURS = 30
-"""Landmarks that are kept as neighbours where there is no second look."""
+FEWEST, MOST = 30, 100
+"""Candidates by default: at least and at most so many, and a third of the landmarks between."""
+
+VOTERS = 30
+"""Of all that an object was compared with, so many of the nearest give evidence."""
 
 _SEED = 1
 
@@ -79,6 +82,11 @@ class KnownObjects:
         )
 
 
+def default_neighbours(n_landmarks: int) -> int:
+    """Return how many candidates suit so many landmarks, as many as the training set called for."""
+    return min(max(n_landmarks // 3, FEWEST), MOST)
+
+
 def remember(
     kept: Features,
     n_classes: int,
@@ -111,7 +119,7 @@ def remember(
         values = raw.features(indices)
     space = CandidateSpace.of(values if len(values) else np.zeros((1, raw.shape[1])))
     n_candidates = min(neighbours, len(indices))
-    k = min(neighbours, len(landmarks) + n_candidates - 1)
+    k = min(neighbours, VOTERS, len(landmarks) + n_candidates - 1)
     return KnownObjects(
         kind,
         indices,
@@ -166,7 +174,7 @@ def nearest_landmarks(
     if own_place is not None and (own_place >= 0).any():
         rows = np.flatnonzero(own_place >= 0)
         apart[rows, own_place[rows]] = np.inf
-    k = max(1, min(apart.shape[1] - 1, LANDMARK_NEIGHBOURS))
+    k = max(1, min(apart.shape[1] - 1, VOTERS))
     return Neighbours.nearest([(apart, np.broadcast_to(landmark_classes, apart.shape))], k)
 
 

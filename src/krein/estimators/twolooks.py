@@ -25,7 +25,7 @@ from .secondlook import Answer, KnownObjects, LookTwice
 class TwoLookClassifier(LandmarkClassifier):
     """Both looks at new objects; a subclass learns them."""
 
-    neighbours: int
+    neighbours: int | None
     novel_below: float
     ambiguous_below: float
 
