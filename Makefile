@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills bench keep-results paper release-check test-lowest clean help
+.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills mutate bench keep-results paper release-check test-lowest clean help
 
 help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
@@ -13,6 +13,7 @@ help:
 	@echo "make docs    install, then build the site into docs/_build/html"
 	@echo "make fuzz    give 10,000 damaged files to the command; CASES=, SEED=, SECONDS= of a guided search"
 	@echo "make kills   kill fits and predictions 100 times each, and compare what the next run makes"
+	@echo "make mutate  change one thing in the mathematics at a time, and count what the tests notice; COUNT=, SEED="
 	@echo "make bench   measure; ratios to a bare reference of the same run"
 	@echo "make paper   reproduce the paper: every table and figure; one by TABLE=1, FIGURE=2 or NAME=beyond"
 	@echo "make release-check   build sdist and wheel, then try the wheel in an empty environment"
@@ -65,6 +66,11 @@ fuzz: $(STAMP)
 
 kills: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.kills --kills 100
+
+# resumes where it stopped; AGAIN=--again tries survivors once more, after new tests
+COUNT ?= 160
+mutate: $(STAMP)
+	$(BIN)/python -m tests.mutations --count $(COUNT) --seed $(SEED) $(AGAIN)
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)

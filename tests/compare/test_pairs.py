@@ -105,6 +105,18 @@ def test_large_blocks_are_those_of_the_measure(name):
     np.testing.assert_array_equal(K, K.T)
 
 
+def test_a_block_is_symmetric_to_the_last_digit():
+    """One direction of each pair counts, also where the other differs by rounding."""
+
+    def rounded(a, b):
+        return float(a + b) * (1 + 2e-16 * float(a > b))
+
+    index = np.random.default_rng(0).permutation(150)
+    K = Pairs(get_measure(rounded), np.arange(1.0, 151.0), n_jobs=1).block(index, index)
+    np.testing.assert_array_equal(K, K.T)
+    np.testing.assert_allclose(K, index[:, None] + index + 2.0, rtol=1e-15)
+
+
 def test_memory_is_bounded_by_blocks_in_flight():
     """The consumer stops at the first result: only a few blocks may have been begun."""
     begun = []

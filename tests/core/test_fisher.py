@@ -230,3 +230,20 @@ def test_quadratic_follows_deviations_that_differ_by_far():
     y = np.repeat([0, 1], 500)
     P = softmax(fit_quadratic(moments_of(B, y, by_class=True)).scores(B), axis=1)
     assert -np.log(P[np.arange(1000), y]).mean() < 0.01
+
+
+@pytest.mark.parametrize("n_dimensions", [2, 3])
+def test_a_flat_class_has_a_thousandth_of_its_mean_variance_where_it_has_none(n_dimensions):
+    rng = np.random.default_rng(0)
+    n = 20_000  # too many for the shared covariance to have a share
+    B = rng.normal(size=(2 * n, n_dimensions))
+    B[n:, 0] = 0.0
+    y = np.repeat([0, 1], n)
+    model = fit_quadratic(moments_of(B, y, by_class=True), shrinkage=0.0)
+    assert model.shrinkage[1] < 1e-3
+    root = model.whiten @ model.roots[1]
+    variances = np.linalg.eigvalsh(np.linalg.inv(root @ root.T))
+    assert_allclose(variances[1:], 1.0, rtol=0.05)
+    # in the shared covariance, diag(½, 1, …, 1), the others have variance 1 and their mean is
+    # (r − 1)/r; a thousandth of that is the floor, in a direction whose unit is √½
+    assert_allclose(variances[0], 0.5e-3 * (n_dimensions - 1) / n_dimensions, rtol=0.05)

@@ -8,7 +8,7 @@ from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.prior import FixedPrecision, GammaPrior
 from krein.core.pcvm.probit import curvature
-from krein.core.pcvm.prune import prune_pcvm
+from krein.core.pcvm.prune import Kept, _order, prune_pcvm
 from krein.core.pcvm.rows import Rows
 
 
@@ -91,6 +91,43 @@ def test_pruning_keeps_the_quality_and_leaves_exact_zeros(n_classes, through_bas
     agree = np.argmax(full.scores(K, Q), 1) == np.argmax(pruned.fit.scores(K, Q), 1)
     assert agree.mean() > 0.9
     assert pruned.fit.converged
+
+
+def _costs(x, H, left):
+    """What ½ Σ_c xᵀHx rises by without each of those left, and the optimum without it."""
+    found = {}
+    for j in left:
+        rest = [k for k in left if k != j]
+        new = np.zeros_like(x)
+        for c in range(len(x)):
+            # the minimum of ½(z − x)ᵀH(z − x) over z that is zero but at the rest
+            new[c, rest] = np.linalg.solve(H[c][np.ix_(rest, rest)], H[c][rest] @ x[c])
+        found[j] = 0.5 * np.einsum("ci,cij,cj->", new - x, H, new - x), new
+    return found
+
+
+@pytest.mark.parametrize("n_scores", [1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_basis_functions_go_while_they_are_worth_less_than_half_a_unit_a_weight(n_scores, seed):
+    """Backward elimination of a quadratic by refitting it from scratch."""
+    rng = np.random.default_rng(seed)
+    k = 12
+    A = rng.normal(size=(n_scores, 30, k))
+    H = A.transpose(0, 2, 1) @ A / 30
+    x = rng.uniform(0.0, 2.0, k) * rng.choice([-1, 1], size=(n_scores, k))
+    expected, left = [], list(range(k))
+    worth = 0.0
+    while len(left) > 1:
+        rises = {j: cost for j, (cost, _) in _costs(x, H, left).items()}
+        j = min(rises, key=rises.get)
+        if rises[j] - worth > 0.5 * n_scores:
+            break
+        worth = rises[j]
+        expected.append(j)
+        left.remove(j)
+    found = _order(Kept(np.arange(k), x, np.linalg.inv(H)))
+    assert 0 < len(found) < k - 1
+    assert found == expected
 
 
 def test_scale_of_the_prior_does_not_depend_on_the_unit():

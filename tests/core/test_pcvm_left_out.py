@@ -194,6 +194,44 @@ def test_thinned_rows_leave_out_one_object_and_know_their_error():
     assert abs(np.mean(losses) - whole) < 3 * np.std(losses) / np.sqrt(40) + (whole - seen)
 
 
+@pytest.mark.parametrize(("n_classes", "limit"), [(2, 1200), (3, 1200), (3, 0)])
+def test_a_row_that_stands_for_four_leaves_as_one_of_them(n_classes, limit):
+    """Four copies of each row are the same model as a quarter of the rows that stand for four."""
+    K, y = rings(6, n_classes, N=80, m=8)
+    four, whole = np.full(len(y), 4.0), np.repeat(np.arange(len(y)), 4)
+    thinned, copies = Rows(K, y, four, drawn=four), Rows(K[whole], y[whole])
+    fit = fit_pcvm(copies, y[:8])
+    found = []
+    for rows in (thinned, copies):
+        (block,) = rows
+        covariance = score_covariance(rows, fit, limit=limit)
+        found.append(covariance.left_out(fit.scores(block.F), block, fit.link))
+    moved = np.abs(found[0] - fit.scores(K)).max()
+    np.testing.assert_allclose(found[0], found[1][::4], atol=1e-6 * moved)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_the_row_that_holds_a_weight_up_the_weight_goes(n_classes):
+    """A basis object far from all others supports its weight alone: refits say what is right."""
+    shares = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        y = np.arange(90) % n_classes
+        angle = 2 * np.pi * y / n_classes
+        X = rng.normal(size=(90, 2)) + 3 * np.column_stack([np.cos(angle), np.sin(angle)])
+        X[0] = 12.0
+        K = np.exp(-np.square(X[:, None] - X[None, :12]).sum(axis=2) / 4)
+        rows = Rows(K, y)
+        fit = fit_pcvm(rows, y[:12])
+        rest = Rows(K[1:], y[1:], n_classes=n_classes)
+        refit = fit_pcvm(rest, y[:12], start=(fit.weights, fit.bias), tol=1e-7)
+        left = Candidate.of(rows, fit).losses(Block(K, y, np.ones(90)))[0]
+        seen, without = (fit.link.losses(one.scores(K[:1]), y[:1])[0] for one in (fit, refit))
+        assert without > 10 * seen
+        shares.append((left - seen) / (without - seen))
+    assert 0.95 < np.median(shares) < 1.05
+
+
 @pytest.mark.parametrize("total", [0.0, 0.4, 1.0])
 def test_root_of_the_softmax_curvature(total):
     rng = np.random.default_rng(0)

@@ -110,6 +110,20 @@ def test_class_weights_move_the_boundary():
     assert more > base + 0.05
 
 
+@pytest.mark.parametrize("calibrate", [False, True])
+def test_class_weights_are_relative(calibrate):
+    """Twice the weight of every class is no more evidence than there are objects."""
+    Z, labels = checkerboard(300)
+    options = {"landmarks": np.arange(0, 300, 10), "calibrate": calibrate}
+    few, many = (
+        PCVM(class_weight={0: unit, 1: 3 * unit}, **options).fit(Z, labels) for unit in (1.0, 100.0)
+    )
+    assert_allclose(few.predict_proba(Z), many.predict_proba(Z), rtol=1e-6)
+    same = PCVM(class_weight={0: 7.0, 1: 7.0}, **options).fit(Z, labels)
+    none = PCVM(**options).fit(Z, labels)
+    assert_allclose(same.predict_proba(Z), none.predict_proba(Z), rtol=1e-6)
+
+
 def test_strings_and_calibration_and_files(tmp_path):
     words = ["house", "mouse", "louse", "horse", "morse", "nurse"] * 2
     woerter = ["haus", "maus", "laus", "ross", "torf", "wurst"] * 2

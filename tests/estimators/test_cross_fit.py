@@ -1,0 +1,101 @@
+"""Cross-fitting: who scores whom, with which landmarks, and with what weight."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from krein import IKFD, IKQD, PCVM
+from krein.core.calibration import fit_temperature
+from krein.core.space import LandmarkSpace
+from krein.estimators.calibration import N_FOLDS, cross_fit
+from krein.estimators.selection import LandmarkSet
+
+N, LANDMARKS = 60, np.arange(0, 60, 4)
+NAMED = 1000 * np.arange(N)[:, None] + LANDMARKS  # a value that names the object and the landmark
+CODES = np.arange(N) % 3
+
+
+@dataclass
+class Observer:
+    """A family that notes what it is shown; its scores are known beforehand."""
+
+    scores: np.ndarray
+    learned: list = field(default_factory=list)
+    scored: list = field(default_factory=list)
+
+    def learn(self, space, landmark_classes, values, codes, weights):
+        objects, places = values[:, 0].astype(int) // 1000, values[0].astype(int) % 1000
+        np.testing.assert_array_equal(values, NAMED[np.ix_(objects, np.isin(LANDMARKS, places))])
+        np.testing.assert_array_equal(codes, CODES[objects])
+        np.testing.assert_array_equal(landmark_classes, CODES[places])
+        np.testing.assert_array_equal(space.landmark_values, distances(places))
+        self.learned.append((set(objects), set(places), weights))
+
+        def scorer(V):
+            asked = V[:, 0].astype(int) // 1000
+            assert set(V[0].astype(int) % 1000) == set(places)
+            self.scored.append(set(asked))
+            return self.scores[asked]
+
+        return scorer
+
+    def log_proba(self, scores):
+        return log_softmax(scores, axis=1)
+
+
+def distances(places):
+    return np.abs(places[:, None] - places[None]).astype(float)
+
+
+def observed(weights=None):
+    scores = np.random.default_rng(0).normal(size=(N, 3))
+    scores[np.arange(N), CODES] += np.where(np.arange(N) < N // 2, 3.0, -1.0)
+    family = Observer(scores)
+    space = LandmarkSpace.of(distances(LANDMARKS), "dissimilarity")
+    landmarks = LandmarkSet(space, LANDMARKS, None)
+    found = cross_fit(family, landmarks, NAMED.astype(float), CODES, weights)
+    return family, found
+
+
+def test_nobody_is_scored_by_a_model_that_saw_it_or_had_it_as_a_landmark():
+    family, _ = observed()
+    assert len(family.learned) == len(family.scored) == N_FOLDS
+    for (seen, places, _), asked in zip(family.learned, family.scored, strict=True):
+        assert seen | asked == set(range(N))
+        assert not seen & asked
+        assert places == set(LANDMARKS) - asked
+    assert sum(map(len, family.scored)) == N
+
+
+def test_objects_of_the_calibration_count_with_their_weights():
+    weights = np.where(np.arange(N) < N // 2, 0.01, 10.0)  # those that are wrong count
+    family, found = observed(weights)
+    for seen, _, given in family.learned:
+        np.testing.assert_array_equal(given, weights[sorted(seen)])
+    expected = fit_temperature(family.scores, CODES, family.log_proba, weights)
+    np.testing.assert_allclose(found, expected)
+    assert found < 0.1 < observed()[1]
+
+
+@pytest.mark.parametrize("many", [True, False], ids=["many", "few"])
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+def test_an_object_of_next_to_no_weight_has_next_to_no_say(make, many, monkeypatch):
+    """The temperature is continuous in the weights: a trace is as good as nothing."""
+    if many:
+        monkeypatch.setattr("krein.estimators.calibration.IN_MEMORY_OBJECTS", 100)
+    rng = np.random.default_rng(1)
+    y = np.arange(400) % 2
+    X = rng.normal(size=(400, 2)) + 2.0 * y[:, None]
+    wrong = y.copy()
+    wrong[200:] = 1 - y[200:]
+    found = []
+    for weight in (0.0, 1e-6, 1.0):
+        weights = np.where(np.arange(400) < 200, 1.0, weight)
+        model = make(landmarks=np.arange(0, 200, 10), calibrate=True)
+        clf = model.fit(X, wrong, sample_weight=weights)
+        found.append(clf.temperature_ * np.abs(clf.decision_function(X[:200])).mean())
+    nothing, trace, everything = found
+    np.testing.assert_allclose(trace, nothing, rtol=0.05)
+    assert everything < 0.5 * nothing

@@ -1,0 +1,385 @@
+"""Change one thing in the mathematics at a time, and see whether a test notices.
+
+    python -m tests.mutations --count 160 --seed 0
+    python -m tests.mutations --again        # after new tests: try the survivors once more
+
+Each mutation alters one operator, comparison, condition, constant, function or statement of
+`krein.core` or `krein.estimators`; `tests/mutants.py` lists the kinds. The tests that execute the
+line run against a private copy, the fastest first, up to the first failure. Which tests execute a
+line is recorded once by coverage. Everything is kept in `build/mutations`, so that a run resumes
+where it stopped. `tests/equivalent.toml` names the mutations that change no result,
+and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import traceback
+from collections import Counter, defaultdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .mutants import Mutant, mutants_of, spread
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "build" / "mutations"
+COPY = KEPT / "copy"
+MUTATED = ("src/krein/core", "src/krein/estimators")
+TESTS = (
+    "tests/core",
+    "tests/landmarks",
+    "tests/estimators",
+    "tests/evaluation",
+    "tests/test_reject.py",
+    "tests/data/test_files.py",
+    "tests/data/test_calibration.py",
+    "tests/attack/test_models.py",
+    *MUTATED,
+)
+"""What may catch a mutation; tests that start a cluster take too long for that. Doctests count."""
+LIBRARIES = (
+    "hypothesis.extra.numpy", "numpy.testing", "pandas", "rapidfuzz", "rich.progress",
+    "scipy.linalg", "scipy.optimize", "scipy.sparse.linalg", "scipy.special", "scipy.stats",
+    "sklearn.model_selection", "sklearn.utils.estimator_checks",
+)  # fmt: skip
+"""What is loaded once, before a process is forked for each mutation."""
+FAILED = (1, 2)
+"""Exit codes of pytest: a test failed, or could not be imported."""
+BROKEN = 70
+STARTUP = 60.0
+"""Seconds after which a run of tests counts as hanging, beside ten times its usual time."""
+
+
+def digest(*texts: str) -> str:
+    """Return a short name of some texts."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def sources() -> dict[str, str]:
+    """Return the text of each file that is mutated."""
+    paths = (path for folder in MUTATED for path in sorted((ROOT / folder).rglob("*.py")))
+    return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}
+
+
+def make_copy() -> None:
+    """Copy what the tests need, so that nothing touches the files somebody is editing."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    COPY.mkdir(parents=True)
+    for folder in ("src", "tests", "benchmarks"):
+        shutil.copytree(ROOT / folder, COPY / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy2(ROOT / "pyproject.toml", COPY)
+
+
+def prepare() -> None:
+    """Use one thread and the same examples every time, and load what all tests need."""
+    os.environ |= {
+        "PYTHONPATH": str(COPY / "src"),
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "CI": "1",
+    }
+    for name in LIBRARIES:
+        import_module(name)
+
+
+class Recorder:
+    """A pytest plugin: which lines each test executes, and how long it takes.
+
+    What a fixture of a module executes is counted for each test that asks for the fixture.
+    """
+
+    def __init__(self, coverage: Any) -> None:
+        self.coverage = coverage
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.fixtures: dict[str, list[str]] = {}
+        self.failed: list[str] = []
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Any:
+        self.fixtures[item.nodeid] = list(getattr(item, "fixturenames", ()))
+        self.coverage.switch_context(item.nodeid)
+        yield
+        self.coverage.switch_context("")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Any:
+        if fixturedef.scope == "function":
+            yield
+            return
+        self.coverage.switch_context(f"fixture {fixturedef.baseid} {fixturedef.argname}")
+        yield
+        current = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+        self.coverage.switch_context(current)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seconds[report.nodeid] += report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def tests_of(self, context: str) -> list[str]:
+        """Return the tests that a context stands for."""
+        if not context.startswith("fixture "):
+            return [context] if context else []
+        _, base, name = context.split(" ", 2)
+        return [
+            test for test, names in self.fixtures.items() if name in names and test.startswith(base)
+        ]
+
+
+def record(paths: list[str], folder: Path) -> None:
+    """Run tests, and write for each file of tests which lines each of its tests executes."""
+    import coverage
+
+    measured = coverage.Coverage(data_file=None, source=[str(ROOT / p) for p in MUTATED])
+    recorder = Recorder(measured)
+    measured.start()
+    pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[recorder])
+    measured.stop()
+    data = measured.get_data()
+    lines: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for file in data.measured_files():
+        inside = str(Path(file).relative_to(ROOT))
+        for line, contexts in data.contexts_by_lineno(file).items():
+            for test in {test for context in contexts for test in recorder.tests_of(context)}:
+                lines[test].append((inside, line))
+    for path in paths:
+        found = {
+            test: {"seconds": seconds, "lines": [] if test in recorder.failed else lines[test]}
+            for test, seconds in recorder.seconds.items()
+            if test.startswith(f"{path}::")
+        }
+        (folder / f"{recording(path)}.json").write_text(json.dumps(found), "utf-8")
+    if recorder.failed:
+        print(f"these fail without a mutation, and are left out: {recorder.failed}")
+
+
+def recording(path: str) -> str:
+    """Return the name under which a file of tests is recorded, for the present source."""
+    return digest(*sources().values(), path, (ROOT / path).read_text("utf-8"))
+
+
+class Covering:
+    """Which tests execute a line, from one recording per test file."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self.files: dict[str, set[str]] = defaultdict(set)
+
+    def collect(self) -> None:
+        """Read the recordings, and make those that are missing or out of date."""
+        folder = KEPT / "recorded"
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for name in TESTS:
+            found = sorted((ROOT / name).rglob("*.py" if name in MUTATED else "test_*.py"))
+            paths += [str(path.relative_to(ROOT)) for path in found] or [name]
+        missing = [path for path in paths if not (folder / f"{recording(path)}.json").exists()]
+        if missing:
+            print(f"recording which lines {len(missing)} files of tests execute", flush=True)
+            command = [sys.executable, "-m", "tests.mutations", "--record", str(folder)]
+            with open(KEPT / "recording.log", "w", encoding="utf-8") as log:
+                subprocess.run([*command, *missing], cwd=COPY, check=True, stdout=log)
+        for path in paths:
+            kept = json.loads((folder / f"{recording(path)}.json").read_text("utf-8"))
+            for test, found in kept.items():
+                self.seconds[test] = found["seconds"]
+                for file, line in found["lines"]:
+                    self.lines[file, line].add(test)
+                    self.files[file].add(test)
+
+    def tests(self, mutant: Mutant, budget: float) -> list[str]:
+        """Return the tests that execute a mutated line, within a budget.
+
+        The fastest come first, and one case of each test before the others.
+        A line that runs when its module is imported concerns every test that uses the module.
+        """
+        found: set[str] = set()
+        for line in mutant.lines:
+            found |= self.lines.get((mutant.file, line), set())
+        if mutant.at_import:
+            found = found or self.files[mutant.file]
+        cases: Counter[str] = Counter()
+        order = []
+        for test in sorted(found, key=lambda test: (self.seconds[test], test)):
+            name = test.partition("[")[0]
+            order.append((cases[name], self.seconds[test], test))
+            cases[name] += 1
+        chosen, total = [], 0.0
+        for _, seconds, test in sorted(order):
+            if not chosen or total + seconds <= budget:
+                chosen.append(test)
+                total += seconds
+        return chosen
+
+
+def attempt(file: str, mutated: str, tests: list[str], seconds: float) -> tuple[str, str]:
+    """Run tests against a copy with one file changed; return how it ended, and what failed."""
+    target, said = COPY / file, KEPT / "said"
+    before = target.read_text("utf-8")
+    try:
+        _write(target, mutated)
+        child = os.fork()
+        if child == 0:
+            _run(tests, said)
+        status = _wait(child, STARTUP + 10 * seconds)
+    finally:
+        _write(target, before)
+    if status is None:
+        return "caught", "timeout"
+    if status == 0:
+        return "survived", ""
+    lines = said.read_text("utf-8", "replace").splitlines()
+    if status not in FAILED and status > 0:
+        raise RuntimeError("\n".join(["pytest could not run:", *lines[-20:]]))
+    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
+    if not failed and status > 0:
+        raise RuntimeError("\n".join(["pytest names no failed test:", *lines[-20:]]))
+    return "caught", (failed or [f"signal {-status}"])[0]
+
+
+def control(failures: set[str], seconds: dict[str, float]) -> None:
+    """Raise an error unless the tests that caught a mutation pass without one."""
+    named = {line.removeprefix("FAILED ").partition(" - ")[0] for line in failures}
+    tests = sorted(named & seconds.keys())
+    if tests:
+        file = f"{MUTATED[0]}/__init__.py"
+        text = (COPY / file).read_text("utf-8")
+        how, by = attempt(file, text, tests, sum(seconds[test] for test in tests))
+        if how != "survived":
+            raise RuntimeError(f"this fails without a mutation: {by}")
+        print(f"{len(tests)} tests caught a mutation; they pass without one")
+
+
+def _write(target: Path, text: str) -> None:
+    """Change a file, and forget what Python has compiled of it: that is compared by the second."""
+    target.write_text(text, "utf-8")
+    for stale in (target.parent / "__pycache__").glob(f"{target.stem}.*.pyc"):
+        stale.unlink()
+
+
+def _run(tests: list[str], said: Path) -> None:
+    """Run tests in this process, a child, and end it; libraries are loaded already."""
+    os.setsid()
+    os.chdir(COPY)
+    with open(said, "w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "krein")]:
+        del sys.modules[name]
+    sys.path[:0] = [str(COPY), str(COPY / "src")]
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of libraries loaded already
+    code = BROKEN
+    try:
+        code = int(pytest.main([*options, *tests]))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _wait(child: int, seconds: float) -> int | None:
+    """Return the exit status of a child; none, and no child, after so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)  # not waited for yet, so the number is still its own
+    os.waitpid(child, 0)
+    return None
+
+
+def equivalent() -> dict[str, str]:
+    """Return why a mutation changes no result, for each that is known not to."""
+    listed = tomllib.loads((ROOT / "tests" / "equivalent.toml").read_text("utf-8"))
+    return {entry["mutation"]: entry["reason"] for entry in listed["equivalent"]}
+
+
+def summary(results: dict[str, dict[str, Any]], chosen: list[Mutant]) -> None:
+    """Print the share caught, by kind, and the survivors."""
+    reasons = equivalent()
+    done = [(mutant, results[mutant.key]) for mutant in chosen if mutant.key in results]
+    uncaught = [mutant for mutant, result in done if result["how"] != "caught"]
+    alike = [mutant for mutant in uncaught if mutant.name in reasons]
+    counted = [(mutant, result) for mutant, result in done if mutant not in alike]
+    survivors = [mutant for mutant in uncaught if mutant not in alike]
+    kinds: Counter[str] = Counter(mutant.kind for mutant, _ in counted)
+    missed: Counter[str] = Counter(mutant.kind for mutant in survivors)
+    for mutant in survivors:
+        print(f"survived: {mutant.name}  (line {mutant.lines[0]}, {results[mutant.key]['how']})")
+    for kind, number in kinds.most_common():
+        print(f"{kind:12} {number - missed[kind]:4} of {number:4} caught")
+    caught = len(counted) - len(survivors)
+    share = caught / max(1, len(counted))
+    print(f"{len(done)} mutations: {len(alike)} equivalent; {caught} of {len(counted)}", end=" ")
+    print(f"others caught ({share:.1%})")
+
+
+def main() -> None:
+    """Try mutations until as many as asked for are judged."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=160, help="mutations in the sample")
+    parser.add_argument("--seed", type=int, default=0, help="which sample")
+    parser.add_argument("--budget", type=float, default=40.0, help="seconds of tests per mutation")
+    parser.add_argument("--again", action="store_true", help="try survivors again")
+    parser.add_argument("--report", action="store_true", help="print what is known")
+    parser.add_argument("--record", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("paths", nargs="*", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.record:
+        return record(asked.paths, Path(asked.record))
+
+    texts = sources()
+    candidates = {file: mutants_of(file, text) for file, text in texts.items()}
+    chosen = spread(candidates, asked.count, asked.seed)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    store = KEPT / "results.jsonl"
+    results: dict[str, dict[str, Any]] = {}
+    for line in store.read_text("utf-8").splitlines() if store.exists() else []:
+        results[json.loads(line)["key"]] = json.loads(line)
+    if asked.report:
+        return summary(results, chosen)
+
+    make_copy()
+    prepare()
+    covering = Covering()
+    covering.collect()
+    for number, mutant in enumerate(chosen, 1):
+        known = results.get(mutant.key)
+        if known and (known["how"] == "caught" or not asked.again):
+            continue
+        tests = covering.tests(mutant, asked.budget)
+        started = time.perf_counter()
+        how, by = "uncovered", ""
+        if tests:
+            usual = sum(covering.seconds[test] for test in tests)
+            how, by = attempt(mutant.file, mutant.apply(texts[mutant.file]), tests, usual)
+        took = round(time.perf_counter() - started, 1)
+        result = {"key": mutant.key, "name": mutant.name, "how": how, "by": by, "seconds": took}
+        results[mutant.key] = result
+        with open(store, "a", encoding="utf-8") as file:
+            file.write(json.dumps(result) + "\n")
+        print(f"{number:4} {how:9} {took:6.1f} s  {mutant.name}", flush=True)
+    control({result["by"] for result in results.values()}, covering.seconds)
+    return summary(results, chosen)
+
+
+if __name__ == "__main__":
+    main()
