@@ -38,7 +38,7 @@ DROPPED = {"sqrt", "abs", "clip", "exp", "log", "minimum", "maximum", "max", "mi
 """Functions that may be replaced by their first argument."""
 MODULES = {"np", "math", "scipy", "linalg", "special"}
 HARMLESS_KEYWORDS = {"check_finite", "overwrite_a", "overwrite_b", "copy", "stacklevel", "strict"}
-HARMLESS_KEYWORDS |= {"frozen", "slots", "repr", "kw_only", "order"}
+HARMLESS_KEYWORDS |= {"frozen", "slots", "repr", "init", "compare", "kw_only", "order"}
 """Arguments that change no result."""
 TYPES = {"NDArray", "Literal", "Callable", "tuple", "dict", "list"}
 HARMLESS_CALLS = {"warn", "simplefilter", "filterwarnings", "info", "debug", "warning"}

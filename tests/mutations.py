@@ -55,8 +55,10 @@ LIBRARIES = (
     "sklearn.model_selection", "sklearn.utils.estimator_checks",
 )  # fmt: skip
 """What is loaded once, before a process is forked for each mutation."""
-FAILED = (1, 2)
-"""Exit codes of pytest: a test failed, or could not be imported."""
+FAILED = (1, 2, 4)
+"""Exit codes of pytest: a test failed, or krein could not be imported, by a test or by all."""
+NAMED = ("FAILED", "ERROR", "ImportError while loading conftest")
+"""How the lines begin that name what failed."""
 BROKEN = 70
 STARTUP = 60.0
 """Seconds after which a run of tests counts as hanging, beside ten times its usual time."""
@@ -242,11 +244,9 @@ def attempt(file: str, mutated: str, tests: list[str], seconds: float) -> tuple[
     if status == 0:
         return "survived", ""
     lines = said.read_text("utf-8", "replace").splitlines()
-    if status not in FAILED and status > 0:
+    failed = [line for line in lines if line.startswith(NAMED)]
+    if status > 0 and (status not in FAILED or not failed):
         raise RuntimeError("\n".join(["pytest could not run:", *lines[-20:]]))
-    failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    if not failed and status > 0:
-        raise RuntimeError("\n".join(["pytest names no failed test:", *lines[-20:]]))
     return "caught", (failed or [f"signal {-status}"])[0]
 
 
