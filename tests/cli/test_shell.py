@@ -57,7 +57,7 @@ def examples(name):
 
 @pytest.mark.parametrize("name", sorted(set(_COMMANDS) - {"demo", "serve"}))  # tested on their own
 def test_the_examples_of_help_work(name, run, shell, files):
-    if name in ("predict", "inspect"):
+    if name in ("predict", "inspect", "explain"):
         fit = ["fit", "families.fasta", "--label-pattern", r"family=(\w+)", "-o", "model.krein"]
         assert run(*fit)[0] == 0
         (files / "new.fasta.gz").write_bytes(gzip.compress((files / "new.fasta").read_bytes()))

@@ -29,7 +29,7 @@ from krein.report.objectmap import (
     neighbours,
     text_width,
 )
-from krein.report.page import breakable, embedded
+from krein.report.templates import breakable, embedded
 
 from .examples import HOSTILE, made_up
 

@@ -27,6 +27,7 @@ _COMMANDS = {
     "inspect": "What is in a file: objects, classes, how indefinite, and advice.",
     "fit": "Fit a model to labelled objects.",
     "predict": "Label new objects, with probabilities.",
+    "explain": "Say why objects got their labels, on a page.",
     "serve": "Answer over HTTP, with a page to try it on.",
     "evaluate": "Cross-validate models, and write a report.",
     "landmarks": "Choose landmarks, and list them.",
@@ -192,4 +193,5 @@ def krein() -> None:
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein
       krein predict model.krein new.fasta -o labels.csv
+      krein explain model.krein new.fasta -o why.html
     """

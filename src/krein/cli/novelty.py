@@ -73,8 +73,9 @@ class Asked:
         if not hasattr(model, "assess"):
             for option in ("novel_below", "sets", "evidence"):
                 if getattr(self, option) is not None:
+                    asked = "evidence" if option == "evidence" else f"--{option.replace('_', '-')}"
                     raise DataError(
-                        f"--{option.replace('_', '-')} needs a model of krein fit --model auto; "
+                        f"{asked} needs a model of krein fit --model auto; "
                         f"this one is {type(model).__name__}"
                     )
             return

@@ -7,7 +7,8 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,10 +20,23 @@ from .letters import letters_of
 from .novelty import UNREADABLE, Asked, Sorted
 from .reading import match_columns
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 CHUNK = 2048
 """Objects in memory at a time."""
 
 Row = list[Any]
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """What a model says of the objects of a chunk."""
+
+    places: list[int]  # of those that could be compared
+    objects: Any
+    assessed: NDArray[Any]  # structured, as `Asked.of` returns it
+    reasons: dict[int, str]  # why the others could not, by their places
 
 
 class Predictor:
@@ -98,6 +112,24 @@ class Predictor:
 
     def rows_of(self, chunk: Chunk) -> list[Row]:
         """Return the row of each object of a chunk."""
+        found = self.assessed(chunk)
+        cells: list[Row] = [[] for _ in found.places]
+        if found.places:
+            batch = Batch.of(self.model, found.objects, found.assessed)
+            for group in self.columns:
+                for row, part in zip(cells, group.cells(batch), strict=True):
+                    row += part
+        answered = dict(zip(found.places, cells, strict=True))
+        width, status = len(self.names) - 2, self.names.index("status") - 1
+        nothing: Row = [None] * width
+        nothing[status] = UNREADABLE
+        return [
+            [name, *answered.get(i, nothing), found.reasons.get(i)]
+            for i, name in enumerate(chunk.names)
+        ]
+
+    def assessed(self, chunk: Chunk) -> Assessed:
+        """Return what the model says of a chunk, and why it says nothing of some of it."""
         import numpy as np
 
         objects, reasons = chunk.objects, dict[int, str]()
@@ -108,22 +140,14 @@ class Predictor:
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
-        good = np.array([i for i in range(len(chunk)) if i not in reasons], dtype=np.intp)
-        cells: list[Row] = [[] for _ in good]
-        if len(good):
-            answers: list[Any] = [found[i] for i in good]
-            assessed = np.array(answers, dtype=answers[0].dtype)
-            batch = Batch.of(self.model, take(objects, good), assessed)
-            for group in self.columns:
-                for row, part in zip(cells, group.cells(batch), strict=True):
-                    row += part
-        answered = dict(zip(good.tolist(), cells, strict=True))
-        width, status = len(self.names) - 2, self.names.index("status") - 1
-        nothing: Row = [None] * width
-        nothing[status] = UNREADABLE
-        return [
-            [name, *answered.get(i, nothing), reasons.get(i)] for i, name in enumerate(chunk.names)
-        ]
+        good = [i for i in range(len(chunk)) if i not in reasons]
+        answers: list[Any] = [found[i] for i in good]
+        return Assessed(
+            good,
+            take(objects, np.array(good, dtype=np.intp)),
+            np.array(answers, dtype=answers[0].dtype) if answers else np.empty(0),
+            reasons,
+        )
 
     def _answered(
         self, objects: Any, chunk: Chunk, places: list[int]

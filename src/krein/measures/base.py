@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .beside import Beside, in_words
 from .errors import PairError, Readable, RefusedObject, RefusedType
 from .frames import frame_contents
 
@@ -293,6 +294,14 @@ class Measure(ABC):
             except PairError as error:
                 raise PairError(i, error.col, error.reason) from error
         return values
+
+    def beside(self, a: Any, b: Any) -> Beside:
+        """Return two objects, out of `check`, side by side: what there is to see of their value.
+
+        An alignment, two curves with their warping path, two pictures, as the measure has them;
+        else numbers or text.
+        """
+        return in_words(a, b)
 
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
         """Return a number (N,) for each object that its contents decide, not its place.

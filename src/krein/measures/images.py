@@ -10,6 +10,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from .base import Array, Measure, Objects, unframed
+from .beside import Beside, Pictures
 from .errors import RefusedObject
 from .frames import as_numbers
 
@@ -97,7 +98,7 @@ class Tangent(Measure):
         """Return a finite array (N, height, width)."""
         objects = unframed(objects)
         if not isinstance(objects, np.ndarray) or (objects.dtype == object and objects.ndim == 1):
-            objects = self._stacked(objects)
+            objects = _stacked(objects)
         images = np.asarray(objects, dtype=np.float64)
         if images.ndim == 2:
             images = images.reshape(len(images), *self._shape(images.shape[1]))
@@ -144,14 +145,9 @@ class Tangent(Measure):
         """Return zeros."""
         return np.zeros(len(A))
 
-    def _stacked(self, objects: Any) -> Any:
-        images = []
-        for row, given in enumerate(objects):
-            images.append(image := as_numbers(given, "image", row))
-            if image.shape != images[0].shape:
-                sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
-                raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")
-        return np.array(images)
+    def beside(self, a: Any, b: Any) -> Beside:
+        """Return both pictures."""
+        return Pictures(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
 
     def _shape(self, pixels: int) -> tuple[int, int]:
         if self.shape is None:
@@ -211,6 +207,16 @@ class Tangent(Measure):
         if self.smoothing:
             smooth = gaussian_filter1d(smooth, self.smoothing, axis=1, mode="constant")
         return smooth, np.asarray(np.gradient(smooth, axis=1))
+
+
+def _stacked(objects: Any) -> Any:
+    images = []
+    for row, given in enumerate(objects):
+        images.append(image := as_numbers(given, "image", row))
+        if image.shape != images[0].shape:
+            sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
+            raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")
+    return np.array(images)
 
 
 def _one_sided(X: Array, Y: Array, P: Array, Q: Array) -> Array:

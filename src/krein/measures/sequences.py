@@ -16,7 +16,9 @@ import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
+from .alignment import MOST_CELLS, best_alignment
 from .base import Array, Measure, Objects, as_list, unframed
+from .beside import ALIKE, GAP, OTHER, SAME, Beside, Letters, in_words
 from .errors import RefusedObject, excerpt
 from .letters import (
     POLICIES,
@@ -205,8 +207,18 @@ class _Alignment(Measure):
             return np.ones(len(A))
         return self.decide(A)._self_scores(A)
 
+    def beside(self, a: Any, b: Any) -> Beside:
+        """Return the best alignment, of the other strand where that scores more."""
+        if len(a) * len(b) > MOST_CELLS:
+            return in_words(a, b)
+        measure = self.decide([a, b])
+        strands = [a, reverse_complement(a)] if self.both_strands else [a]
+        found = [_columns(measure, one, b) for one in strands]
+        best = int(np.argmax([score for score, _ in found]))
+        return replace(found[best][1], reversed=best > 0)
+
     def _align(self, queries: Objects, targets: Objects) -> Array:
-        aligner = self._aligner()
+        aligner = _aligner(self)
         database = pyopal.Database(targets, alphabet=aligner.alphabet)
         scores = np.empty((len(queries), len(targets)))
         for row, query in zip(scores, queries, strict=True):
@@ -215,16 +227,6 @@ class _Alignment(Measure):
                 other = _scores(aligner, reverse_complement(query), database, self.algorithm)
                 np.maximum(row, other, out=row)
         return scores
-
-    def _aligner(self) -> Any:
-        """Return this thread's aligner: building one costs as much as some alignments."""
-        key = (self.matrix, self.gap_open, self.gap_extend)
-        if getattr(_aligners, "key", None) != key:
-            _aligners.value = pyopal.Aligner(
-                _scoring(self.matrix).matrix, int(self.gap_open), int(self.gap_extend)
-            )
-            _aligners.key = key
-        return _aligners.value
 
     def _self_scores(self, sequences: Objects) -> Array:
         """Return k(x, x), by adding up the matrix's diagonal wherever that is the answer.
@@ -242,6 +244,40 @@ class _Alignment(Measure):
             else:
                 scores[i] = _aligned_self_score(self, sequence)
         return scores
+
+
+def _aligner(measure: _Alignment) -> Any:
+    """Return this thread's aligner for a measure: building one costs as much as some alignments."""
+    key = (measure.matrix, measure.gap_open, measure.gap_extend)
+    if getattr(_aligners, "key", None) != key:
+        _aligners.value = pyopal.Aligner(
+            _scoring(measure.matrix).matrix, int(measure.gap_open), int(measure.gap_extend)
+        )
+        _aligners.key = key
+    return _aligners.value
+
+
+def _columns(measure: _Alignment, a: str, b: str) -> tuple[int, Letters]:
+    """Return the score of the best alignment, and its columns."""
+    matrix = _scoring(measure.matrix).matrix
+    rows, columns = ([matrix.alphabet.index(letter) for letter in one] for one in (a, b))
+    scores = np.array(matrix, dtype=np.int32)[np.ix_(rows, columns)]
+    score, (i, j), steps = best_alignment(
+        scores, measure.gap_open, measure.gap_extend, local=measure.algorithm == "sw"
+    )
+    starts, first, second, marks = (i, j), [], [], []
+    for step in steps:
+        first.append("-" if step == "I" else a[i])
+        second.append("-" if step == "D" else b[j])
+        if step != "M":
+            marks.append(GAP)
+        elif a[i] == b[j]:
+            marks.append(SAME)
+        else:
+            marks.append(ALIKE if scores[i, j] > 0 else OTHER)
+        i, j = i + (step != "I"), j + (step != "D")
+    x, y, z = ("".join(part) for part in (first, second, marks))
+    return score, Letters(x, y, z, starts, (len(a), len(b)))
 
 
 def are_nucleotides(sequences: Sequence[Any]) -> bool:

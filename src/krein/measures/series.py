@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .base import Array, Measure, Objects, unframed
+from .beside import Beside, Curves
 from .elastic import LANES, dtw_lanes, erp_lanes, msm_lanes
 from .layout import CHANNELS_FIRST, LAYOUTS, guess_layout, read_series
+from .warping import MOST_CELLS, Steps, dtw_steps, erp_steps, least_path, msm_steps
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,23 @@ class _Elastic(Measure):
         """Return zeros: a series is at no distance from itself."""
         return np.zeros(len(A))
 
+    def beside(self, a: Any, b: Any) -> Beside:
+        """Return both curves, and the times that correspond on the path of the distance."""
+        first, second = (np.asarray(x, dtype=np.float64) for x in (a, b))
+        if self.layout == CHANNELS_FIRST:
+            first, second = first.T, second.T
+        path = np.empty((0, 2), dtype=np.intp)
+        if len(first) * len(second) <= MOST_CELLS:
+            steps = self._steps(first, second)
+            _, cells, matched = least_path(steps)
+            before = steps.match.shape[0] - len(first)  # cells before the first times
+            path = cells[(cells >= before).all(axis=1) & (matched | (before == 0))] - before
+        return Curves(first, second, path)
+
+    @abstractmethod
+    def _steps(self, a: Array, b: Array) -> Steps:
+        """Return what the steps of a path cost."""
+
     @abstractmethod
     def _lanes(
         self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
@@ -157,6 +176,9 @@ class DTW(_Elastic):
     ) -> Array:
         return dtw_lanes(flat, starts, batch, ends, *_band(self.band))
 
+    def _steps(self, a: Array, b: Array) -> Steps:
+        return dtw_steps(a, b, *_band(self.band))
+
 
 @dataclass(frozen=True)
 class ERP(_Elastic):
@@ -183,6 +205,9 @@ class ERP(_Elastic):
         self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
     ) -> Array:
         return erp_lanes(flat, starts, batch, ends, float(self.gap))
+
+    def _steps(self, a: Array, b: Array) -> Steps:
+        return erp_steps(a, b, float(self.gap))
 
 
 @dataclass(frozen=True)
@@ -225,6 +250,9 @@ class MSM(_Elastic):
         self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
     ) -> Array:
         return msm_lanes(flat, starts, batch, ends, float(self.cost))
+
+    def _steps(self, a: Array, b: Array) -> Steps:
+        return msm_steps(a, b, float(self.cost))
 
 
 def _band(band: float | None) -> tuple[float, float]:

@@ -9,6 +9,10 @@ import numpy as np
 from rapidfuzz import distance, process
 
 from .base import Array, Measure, Objects, as_list
+from .beside import Beside, edited, in_words
+
+MOST_CELLS = 25_000_000
+"""Pairs of letters of two strings whose edits are still shown."""
 
 
 @dataclass(frozen=True)
@@ -16,10 +20,19 @@ class _Strings(Measure):
     """Strings compared character by character; the empty string is one of them."""
 
     releases_gil = True
+    edits: ClassVar[Any] = distance.Levenshtein
 
     def check(self, objects: Any) -> Objects:
         """Return a list of strings."""
         return as_list(objects, "string")
+
+    def beside(self, a: Any, b: Any) -> Beside:
+        """Return the letters in columns, by the fewest edits that turn one into the other."""
+        if len(a) * len(b) > MOST_CELLS:
+            return in_words(a, b)
+        found = [(one.tag, one.src_start, one.src_end, one.dest_start, one.dest_end)
+                 for one in self.edits.opcodes(a, b)]  # fmt: skip
+        return edited(a, b, found)
 
     def _cdist(self, A: Objects, B: Objects, scorer: Any, **options: Any) -> Array:
         return process.cdist(A, B, scorer=scorer, dtype=np.float64, scorer_kwargs=options or None)
@@ -101,6 +114,7 @@ class LCS(_Strings):
 
     name = "lcs"
     kind = "similarity"
+    edits: ClassVar[Any] = distance.LCSseq
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the lengths."""

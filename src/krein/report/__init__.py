@@ -1,5 +1,6 @@
 """One HTML file that tells what an evaluation found."""
 
 from .page import render_report, write_report
+from .why import write_explanations
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["render_report", "write_explanations", "write_report"]

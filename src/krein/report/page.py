@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import os
-import re
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .content import report_content
+from .templates import embedded, part, template
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
-
-
-SHORT = 18
-"""Names of up to so many letters are not broken."""
 
 
 def write_report(
@@ -83,51 +77,15 @@ def render_report(
     >>> "<h1>Words</h1>" in render_report(found, title="Words")
     True
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            'a report needs jinja2: pip install "krein[report]"', name=error.name
-        ) from error
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("krein.report"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["breakable"] = breakable
+    page = template("report.html")
     content = report_content(evaluation, title=title, command=command, threshold=threshold)
-    script = (files("krein.report") / "templates" / "report.js").read_text("utf-8")
-    style = (files("krein.report") / "templates" / "report.css").read_text("utf-8")
-    return environment.get_template("report.html").render(
+    script = part("report.js")
+    text: str = page.render(
         content,
-        # files of our own, free of user data; the browser runs no other script than this one
-        script=Markup(script),
-        style=Markup(style),
+        # the browser runs no other script than this one
+        script=script,
+        style=part("report.css"),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=Markup(embedded(content["data"])),
+        data=embedded(content["data"]),
     )
-
-
-def breakable(text: str) -> Any:
-    """Return text, escaped, that may be broken after the signs that join the parts of a name."""
-    from markupsafe import Markup, escape
-
-    if len(text) <= SHORT:
-        return escape(text)
-    parts = re.split(r"(?<=[_+/|.:;,-])(?=.)", text)
-    return Markup("<wbr>").join(escape(part) for part in parts)
-
-
-def embedded(data: Any) -> str:
-    """Return JSON that may stand in a script element: no name in it can end the element.
-
-    >>> embedded({"name": "</script>"})
-    '{"name":"\\\\u003c/script\\\\u003e"}'
-    """
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    for letter in "<>&":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text

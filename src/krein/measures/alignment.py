@@ -1,0 +1,85 @@
+"""The best alignment of two sequences, column by column (Gotoh 1982).
+
+The measures take scores alone, from Opal's SIMD kernels, and those are many; here the whole grid is
+kept, for one pair that somebody looks at:
+
+    E[i, j] = max(H[i, j−1] − open, E[i, j−1] − extend)      a letter of b alone
+    F[i, j] = max(H[i−1, j] − open, F[i−1, j] − extend)      a letter of a alone
+    H[i, j] = max(H[i−1, j−1] + s(a_i, b_j), E[i, j], F[i, j]), and 0 where the alignment is local.
+
+Cells of one antidiagonal depend on the two before it, so each is computed at once: O(n·m) in n + m
+steps. Opal traces alignments too, but some of its local ones do not have the score it reports.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+MOST_CELLS = 9_000_000
+"""Cells of a grid that is still kept: sequences of 3,000 letters."""
+
+_NEVER = np.int32(-(2**29))
+
+Scores = NDArray[np.int32]
+
+
+def best_alignment(
+    scores: Scores, gap_open: int, gap_extend: int, *, local: bool
+) -> tuple[int, tuple[int, int], str]:
+    """Return score, first letters and steps of the best alignment, given s(a_i, b_j) (n, m).
+
+    Steps are M for two letters, D for a letter of the first alone, I for one of the second.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.alignment import best_alignment
+    >>> a, b = (np.frombuffer(x, dtype=np.uint8) for x in (b"HEAGAWGHEE", b"PAWHEE"))
+    >>> scores = np.where(a[:, None] == b, 2, -1).astype(np.int32)
+    >>> best_alignment(scores, 2, 1, local=True)
+    (8, (4, 1), 'MMDMMM')
+    """
+    n, m = scores.shape
+    H, E, F = (np.full((n + 1, m + 1), _NEVER, dtype=np.int32) for _ in range(3))
+    _border(H, E, F, gap_open, gap_extend, local)
+    S = np.zeros(H.shape, dtype=np.int32)
+    S[1:, 1:] = scores
+    h, e, f, s = (X.ravel() for X in (H, E, F, S))  # cell (i, total − i) is i·m + total
+    for total in range(2, n + m + 1):
+        first, last = max(1, total - m) * m + total, min(n, total - 1) * m + total
+        here, left = slice(first, last + 1, m), slice(first - 1, last, m)
+        above, before = slice(first - m - 1, last - m, m), slice(first - m - 2, last - m - 1, m)
+        e[here] = np.maximum(h[left] - gap_open, e[left] - gap_extend)
+        f[here] = np.maximum(h[above] - gap_open, f[above] - gap_extend)
+        best = np.maximum(h[before] + s[here], np.maximum(e[here], f[here]))
+        h[here] = np.maximum(best, 0) if local else best
+    end = np.unravel_index(int(H.argmax()), H.shape) if local else (n, m)
+    i, j = int(end[0]), int(end[1])
+    score, steps, layer = int(H[i, j]), [], H
+    while (H[i, j] > 0 or layer is not H) if local else i + j > 0:
+        if layer is H:
+            if i and j and H[i, j] == H[i - 1, j - 1] + scores[i - 1, j - 1]:
+                i, j = i - 1, j - 1
+                steps.append("M")
+            else:
+                layer = E if H[i, j] == E[i, j] else F
+        elif layer is E:
+            layer = H if E[i, j] == H[i, j - 1] - gap_open else E
+            j -= 1
+            steps.append("I")
+        else:
+            layer = H if F[i, j] == H[i - 1, j] - gap_open else F
+            i -= 1
+            steps.append("D")
+    return score, (i, j), "".join(reversed(steps))
+
+
+def _border(H: Scores, E: Scores, F: Scores, gap_open: int, gap_extend: int, local: bool) -> None:
+    """Write what an alignment costs that has used letters of one sequence alone."""
+    if local:
+        H[0], H[:, 0] = 0, 0
+        return
+    H[0, 0] = 0
+    H[0, 1:] = E[0, 1:] = -gap_open - gap_extend * np.arange(H.shape[1] - 1)
+    H[1:, 0] = F[1:, 0] = -gap_open - gap_extend * np.arange(H.shape[0] - 1)

@@ -1,0 +1,194 @@
+"""The page that says why: its figures are those of `explain`, its text is text, and it is whole."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import zlib
+from base64 import b64decode
+from html import unescape
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+
+from krein import KreinClassifier
+from krein.measures.beside import Curves, Letters
+from krein.report import write_explanations
+from krein.report.compared import COLUMNS, MOST_COLUMNS, compared, png
+from krein.report.why import Explained, page_content
+
+from .examples import HOSTILE
+
+STEMS = ["house", "mouse", "horse", "louse", "haus", "maus", "ross", "laus"]
+WORDS = [stem + end for stem in STEMS for end in ("", "s", "ly", "ing", "e", "en", "er", "lich")]
+LANGUAGES = ["en"] * 32 + ["de"] * 32
+
+
+@pytest.fixture(scope="module")
+def words():
+    return KreinClassifier("levenshtein").fit(WORDS, LANGUAGES).name_objects(WORDS)
+
+
+def content_of(model, objects, n=3, **more):
+    names = [f"new {i}" for i in range(len(objects))]
+    explained = Explained(names, objects, model.assess(objects, evidence=n), **more)
+    return page_content(model, explained, None, None)
+
+
+def test_the_figures_are_those_of_the_model(words):
+    new = ["blouse", "hausen", "rossy"]
+    found = content_of(words, new, n=2)
+    assessed, whys = words.assess(new), words.explain(new, n=2)
+    for told, row, why in zip(found["objects"], assessed, whys, strict=True):
+        assert told["label"] == row["label"]
+        assert told["p"] == row["probabilities"].max()
+        assert (told["status"], told["novelty"]) == (row["status"], row["novelty"])
+        assert [near["name"] for near in told["nearest"]] == [near.name for near in why.nearest]
+        assert [float(near["value"]) for near in told["nearest"]] == [
+            near.value for near in why.nearest
+        ]
+        # the bars leave nothing out
+        total = sum(part["value"] for part in told["parts"])
+        assert total == pytest.approx(why.score, abs=1e-9)
+        assert max(part["bar"] for part in told["parts"]) == 50
+
+
+def test_an_object_stands_beside_the_known_one_that_is_named(words):
+    for told in content_of(words, ["blouse", "hausen"])["objects"]:
+        for near in told["nearest"]:
+            rows = ["".join(run[k] for g in near["beside"]["groups"] for run in g["runs"])
+                    for k in (1, 3)]  # fmt: skip
+            assert rows[0].replace("·", "") in ("blouse", "hausen")
+            assert rows[1].replace("·", "") == near["name"]
+
+
+def test_known_objects_are_found_among_landmarks_and_candidates():
+    digits = load_digits()
+    model = KreinClassifier("tangent").fit(digits.images[:450], digits.target[:450])
+    assert model.known_ is not None
+    for i, told in enumerate(content_of(model, digits.images[450:460])["objects"]):
+        for near in told["nearest"]:
+            row = int(near["name"].removeprefix("row "))
+            shown = dict(near["beside"]["images"])
+            span = max(digits.images[450 + i].max(), digits.images[row].max())
+            assert shown["the known one"] == png(digits.images[row] / span)
+            assert shown["this object"] == png(digits.images[450 + i] / span)
+
+
+def test_given_values_have_nothing_to_lay_side_by_side():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (40, 2)), rng.normal(4, 1, (40, 2))])
+    D = np.linalg.norm(X[:, None] - X[None], axis=2)
+    model = KreinClassifier("precomputed-distance").fit(D, ["a"] * 40 + ["b"] * 40)
+    for told in content_of(model, D[:3])["objects"]:
+        assert {near["beside"]["kind"] for near in told["nearest"]} == {"none"}
+
+
+def test_columns_of_a_frame_are_named(tmp_path):
+    frame = load_iris(as_frame=True)
+    model = KreinClassifier("rbf").fit(frame.data, frame.target)
+    found = content_of(model, frame.data.iloc[:2])
+    names = [row[0] for row in found["objects"][0]["nearest"][0]["beside"]["rows"]]
+    assert names == frame.data.columns.tolist()
+    write_explanations(model, frame.data.iloc[:2], tmp_path / "why.html")
+
+
+def test_letters_are_numbered_without_gaps():
+    a, b = "ABCDEFGHIJKLMNOP", "ABCDE--HIJKLMNOP"
+    marks = "".join("-" if y == "-" else "|" for y in b)
+    found = compared(Letters(a, b, marks, (4, 9), (30, 40)))
+    assert [(g["i"], g["j"]) for g in found["groups"]] == [(5, 10), (15, 18)]
+    assert "covers 53\u00a0% of this object and 35\u00a0% of the known one" in found["told"]
+    assert "Identity 88\u00a0%: 14 of 16 columns" in found["told"]
+
+
+def test_a_sign_for_a_gap_may_also_be_a_letter():
+    found = compared(Letters("a·c", "a·d", "|| ", (0, 0), (3, 3), "·"))
+    assert "67\u00a0%" in found["told"]
+    assert "covers" not in found["told"]
+    assert found["groups"][0]["runs"][0] == ("same", "a·", "||", "a·")
+
+
+def test_long_alignments_are_cut_and_say_so():
+    n = MOST_COLUMNS + 25
+    found = compared(Letters("A" * n, "A" * n, "|" * n, (0, 0), (n, n)))
+    assert len(found["groups"]) == MOST_COLUMNS // COLUMNS
+    assert found["left_out"] == 25
+
+
+def test_curves_of_any_length_are_drawn():
+    one = Curves(np.zeros((1, 1)), np.zeros((5, 1)), np.array([[0, j] for j in range(5)]))
+    flat = compared(one)
+    assert len(flat["panels"]) == 1
+    assert "nan" not in flat["panels"][0]["links"] + flat["panels"][0]["first"]
+    long = compared(Curves(np.ones((10**5, 7)), np.ones((9, 7)), np.empty((0, 2), dtype=np.intp)))
+    assert len(long["panels"]) == 3
+    assert "3 of 7 channels" in long["told"]
+    assert long["panels"][0]["first"].count("L") < 1000
+
+
+def test_a_png_holds_the_picture():
+    shares = np.array([[0.0, 0.5, 1.0], [1.0, 0.2, 0.0]])
+    raw = b64decode(png(shares).partition(",")[2])
+    at = raw.index(b"IDAT")
+    size = int.from_bytes(raw[at - 4 : at], "big")
+    rows = np.frombuffer(zlib.decompress(raw[at + 4 : at + 4 + size]), np.uint8).reshape(2, 4)
+    np.testing.assert_array_equal(rows[:, 0], 0)
+    np.testing.assert_array_equal(rows[:, 1:], np.rint(255 * (1 - shares)))
+
+
+def hostile_page(path):
+    labels = np.array([HOSTILE + label for label in LANGUAGES])
+    model = KreinClassifier("levenshtein").fit(WORDS, labels)
+    model.name_objects([HOSTILE + word for word in WORDS])
+    new = [HOSTILE, "house"]
+    write_explanations(model, new, path, names=new, title=HOSTILE)
+
+
+def test_names_labels_and_objects_are_text(tmp_path):
+    hostile_page(tmp_path / "why.html")
+    text = (tmp_path / "why.html").read_text("utf-8")
+    assert "<script" not in text
+    assert "http://127.0.0.1:9" not in re.sub(r">[^<]*<|=\"[^\"]*\"", "", text)
+    assert unescape(re.search("<title>(.*)</title>", text)[1]) == HOSTILE
+
+
+def test_objects_beyond_the_limit_are_counted(words, tmp_path):
+    path = tmp_path / "why.html"
+    write_explanations(words, WORDS, path, max_objects=2)
+    text = path.read_text("utf-8")
+    assert text.count('<section id="o') == 2
+    assert "62 more objects are not on this page" in text
+    with pytest.raises(ValueError, match="1 names for 64 objects"):
+        write_explanations(words, WORDS, path, names=["a"])
+    assert path.read_text("utf-8") == text  # nothing half-written
+
+
+CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_it_fits_and_asks_for_nothing(tmp_path, width, scheme):
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    from playwright.sync_api import sync_playwright
+
+    path, wrong = tmp_path / "why.html", []
+    hostile_page(path)
+    with sync_playwright() as playwright:
+        args = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=args)
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.on("request", lambda r: None if r.url == path.as_uri() else wrong.append(r.url))
+        page.goto(path.as_uri())
+        for summary in page.locator("summary").all():
+            summary.click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.title() == HOSTILE
+        assert page.locator("img").count() == 0
+        browser.close()
+    assert wrong == []
