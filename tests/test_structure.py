@@ -15,7 +15,8 @@ MOST_METHODS = 10
 
 FACADES = {
     "ModelResult": "the figures of a model, as reports read them",
-    "LandmarkClassifier": "what all classifiers share with scikit-learn",
+    "FittedClassifier": "all that can be asked of a classifier",
+    "FittedTwoLooks": "all that can be asked of a model of two looks",
     "Measure": "the protocol of measures, as users subclass it",
     "Given": "a measure, with all of the protocol",
     "NystromMatrix": "a linear operator, as users call it",

@@ -16,6 +16,7 @@ _HOME = {
     "NystromMap": "estimators",
     "PseudoEuclideanEmbedding": "estimators",
     "load": "estimators",
+    "load_model": "estimators",
 }
 
 _PARTS = {
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         NystromMap,
         PseudoEuclideanEmbedding,
         load,
+        load_model,
     )
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "NystromMap",
     "PseudoEuclideanEmbedding",
     "load",
+    "load_model",
 ]
 
 

@@ -26,7 +26,7 @@ def test_a_model_says_what_it_is(files, run, name):
     assert about["landmarks"] == len(clf.landmarks_)
     assert about["landmark_rule"] == "meb"
     assert about["measure"] == "smith-waterman"
-    assert about["measure_params"] == clf._measure().params()
+    assert about["measure_params"] == clf.measure_.params()
     assert about["objects"] == 70
     assert tuple(about["signature"]) == clf.signature_
     assert about["compared"] == clf.kernel_evaluations_

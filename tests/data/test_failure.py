@@ -27,6 +27,7 @@ from distributed import Client, LocalCluster
 from krein.data.daskcollections import DaskCollection
 from krein.data.daskengine import connect
 from krein.data.keptfeatures import KeptRows
+from krein.measures import get_measure
 
 N = 1200
 WORDS, LABELS = make_words(N)
@@ -127,7 +128,7 @@ def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
     own = {*lazy.get_params(), "measure_"}
     vars(lazy).update({k: v for k, v in vars(clf).items() if k not in own})
-    lazy.measure_ = lazy._measure()
+    lazy.measure_ = get_measure(lazy.measure, lazy.measure_params)
     with pytest.raises(ObjectError, match=r"4, object 0, with landmark 0 \(object 3\): Alike"):
         lazy.predict(X).compute()
     assert not client.processing() or not any(client.processing().values())

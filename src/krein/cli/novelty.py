@@ -76,7 +76,7 @@ class Asked:
                     asked = "evidence" if option == "evidence" else f"--{option.replace('_', '-')}"
                     raise DataError(
                         f"{asked} needs a model of krein fit --model auto; "
-                        f"this one is {type(model).__name__}"
+                        f"this one is {type(model).__name__.removeprefix('Fitted')}"
                     )
             return
         for name in ("novel_below", "ambiguous_below"):

@@ -55,11 +55,11 @@ class Predictor:
         max_size: int | None = None,
         asked: Asked | None = None,
     ) -> None:
-        from .. import load
+        from .. import load_model
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit makes one")
-        self.model = load(path, max_size=max_size)
+        self.model = load_model(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs

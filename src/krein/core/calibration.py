@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # scipy.optimize is imported where it is used, which no prediction does
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from .checks import Array
@@ -59,7 +59,7 @@ def fit_temperature(
     best = grid[np.argmin([loss(x) for x in grid])]
     step = grid[1] - grid[0]
     around = (best - step, best + step)
-    return float(np.exp(minimize_scalar(loss, bounds=around, method="bounded").x))
+    return float(np.exp(scipy.optimize.minimize_scalar(loss, bounds=around, method="bounded").x))
 
 
 @dataclass(frozen=True)

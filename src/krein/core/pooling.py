@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # scipy.optimize is imported where it is used, which no prediction does
 from scipy.special import log_softmax
 
 from .checks import Array
@@ -63,7 +63,7 @@ def fit_pool(
         value = -w @ mixed[rows, codes] + 0.5 * ridge * away @ away
         return float(value), (expected - own) @ w + ridge * away
 
-    result = minimize(
+    result = scipy.optimize.minimize(
         loss,
         prior,
         jac=True,

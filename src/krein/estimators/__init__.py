@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from .ikfd import IKFD
     from .ikqd import IKQD
     from .krein import KreinClassifier
+    from .loading import load, load_model
     from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
     from .pcvm import PCVM
-    from .persist import load
 
 _HOME = {
     "IKFD": "ikfd",
@@ -21,7 +21,8 @@ _HOME = {
     "KreinClassifier": "krein",
     "NystromMap": "maps",
     "PseudoEuclideanEmbedding": "maps",
-    "load": "persist",
+    "load": "loading",
+    "load_model": "loading",
 }
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "NystromMap",
     "PseudoEuclideanEmbedding",
     "load",
+    "load_model",
 ]
 
 

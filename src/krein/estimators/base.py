@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import fields, replace
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..compare.pairs import block_rows
 from ..compare.workers import limit_blas_threads
-from ..core.checks import Array, Indices
-from ..core.space import LandmarkSpace
+from ..core.checks import Array
 from ..core.spectrum import Signature
-from ..data.chunk import Chunk, LandmarkColumns
-from ..data.opening import in_memory, is_empty, map_objects
-from ..landmarks import Selection
+from ..data.opening import in_memory
 from ..measures import Measure, get_measure
 from ..measures.base import refuse_masked
-from .compound import IfThere, Objects, SignatureOf
-from .declared import LANDMARK_SPACE, SELECTION
-from .schema import Names, Schema, Whole, floats, indices
+from .fitted import FittedModel
 from .selection import LandmarkSet
-
-NO_ROWS: Indices = np.empty(0, dtype=np.intp)
 
 
 @contextmanager
@@ -49,19 +39,6 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
-
-
-@dataclass(frozen=True)
-class OfValues:
-    """A function of the values to the landmarks, as a function of a chunk of objects."""
-
-    columns: LandmarkColumns
-    function: Callable[[Array], NDArray[Any]]
-
-    def __call__(self, chunk: Chunk) -> NDArray[Any]:
-        """Compare the chunk with the landmarks."""
-        with limit_blas_threads():
-            return self.function(self.columns.values(chunk).value)
 
 
 class MeasureParameters(BaseEstimator):
@@ -112,21 +89,14 @@ class MeasureParameters(BaseEstimator):
         return self
 
 
-class Storable(MeasureParameters):
+class Storable(FittedModel, MeasureParameters):
     """An estimator that a model file can hold."""
-
-    _fitted: ClassVar[Schema]
-    """The fitted attributes, as a model file holds them; a subclass adds its own."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
-        from .persist import save
+        from .saving import save
 
         save(self, path)
-
-    @abstractmethod
-    def _try(self) -> None:
-        """Raise where the fitted attributes do not make a model together, as after loading."""
 
 
 class LandmarkEstimator(Storable):
@@ -146,44 +116,9 @@ class LandmarkEstimator(Storable):
     verbose: int
     random_state: Any
 
-    measure_: Measure
-    """The measure, with what the training objects decided."""
-    space_: LandmarkSpace
-    landmarks_: Indices
-    landmark_objects_: Any
-    selection_: Selection
-    kernel_evaluations_: int
-    kernel_reused_: int
-    """How many values came out of the cache instead of being compared."""
-    eigenvalues_: Array
-    signature_: Signature
-    n_objects_: int
-    """How many objects the landmarks were chosen from."""
-    n_samples_seen_: int
-    """How many objects were fitted to, all chunks together."""
-
-    _fitted: ClassVar[Schema] = {
-        "space_": LANDMARK_SPACE,
-        "landmarks_": indices("m"),
-        "landmark_objects_": Objects("m"),
-        "selection_": SELECTION,
-        "kernel_evaluations_": Whole(),
-        "kernel_reused_": Whole(),
-        "eigenvalues_": floats("eigenvalues"),
-        "signature_": SignatureOf(),
-        "n_objects_": Whole(1),
-        "n_samples_seen_": Whole(1),
-        "n_features_in_": IfThere(Whole(1, size="d")),
-        "feature_names_in_": IfThere(Names("d")),
-    }
-
     @abstractmethod
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to objects X."""
-
-    def _measure(self) -> Measure:
-        """Return the measure that the parameters name."""
-        return get_measure(self.measure, self.measure_params)
 
     def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
         """Return X, checked as scikit-learn does where its rows are vectors or given values."""
@@ -225,53 +160,15 @@ class LandmarkEstimator(Storable):
         self.eigenvalues_ = eigenvalues
         self.signature_ = Signature(p, q, max(self.n_samples_seen_ - p - q, 0))
 
-    def _columns(self, measure: Measure) -> LandmarkColumns:
-        """Return the landmarks that new objects are compared with."""
-        return LandmarkColumns(
-            measure,
-            self.landmark_objects_,
-            self.landmarks_,
-            NO_ROWS,
-            np.empty((0, len(self.landmarks_))),
-            self.symmetrize,
-            self.cache,
-            self.n_jobs,
-        )
-
-    def _map_new(
-        self,
-        X: Any,
-        function: Callable[[Array], NDArray[Any]],
-        shape: tuple[int, ...],
-        dtype: Any = np.float64,
-    ) -> Any:
-        """Return `function(values)` of the values of new objects to the landmarks.
-
-        One array for objects in memory, an iterator of arrays for a path or a source, a
-        `dask.array` for a Dask collection. `shape` and `dtype` are those of one object's result.
-        """
+    def _check_fitted(self) -> None:
         check_is_fitted(self)
-        if is_empty(X):
-            return np.empty((0, *shape), dtype=dtype)
-        measure = self.measure_
-        columns = self._columns(measure)
-        return map_objects(
-            self._validated(X, measure, reset=False),
-            OfValues(columns, function),
-            measure=measure,
-            block_rows=block_rows(measure, len(columns)),
-            shape=shape,
-            dtype=dtype,
-            n_jobs=self.n_jobs,
-        )
 
-    def _light(self) -> Self:
-        """Return a copy with what predictions need, to be sent to other machines."""
-        light = copy(self)
-        light.__dict__.pop("stream_", None)  # what further chunks would be added to
-        return light
+    def _checked(self, X: Any) -> Any:
+        return self._validated(X, self.measure_, reset=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._measure().accepts == "values"
+        tags.input_tags.pairwise = (
+            get_measure(self.measure, self.measure_params).accepts == "values"
+        )
         return tags

@@ -1,10 +1,10 @@
-"""What the classifiers share: labels, weights, data sets opened, scores to probabilities."""
+"""What the classifiers share when they are fitted: labels, weights, data sets, landmarks."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,108 +22,30 @@ from ..data.chunk import Chunk, Counted, LandmarkColumns, is_dask
 from ..data.dataset import Dataset, FeatureBlock, Survey, encode
 from ..data.opening import in_memory, open_data
 from ..landmarks import Rule, get_rule
-from ..measures import Measure
+from ..measures import Measure, get_measure
 from ..measures.base import refuse_masked, unframed
 from .base import LandmarkEstimator
-from .schema import Labels, Real, Schema
+from .fitted import FittedClassifier
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
 MOST_OBJECTS = 1e15
 """A larger sum of weights cannot count single objects."""
 
 
-class LandmarkClassifier(ClassifierMixin, LandmarkEstimator):
-    """Scores from the values of an object to the landmarks, and what follows from them."""
+class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
+    """A classifier that can be fitted: labels, weights, data sets opened, landmarks chosen."""
 
     class_weight: Any
     multiclass: str
     calibrate: bool
 
-    classes_: NDArray[Any]
-    temperature_: float
-    """Scores are multiplied by it before they become probabilities; 1 without calibration."""
-
-    _fitted: ClassVar[Schema] = {
-        **LandmarkEstimator._fitted,
-        "classes_": Labels("C"),
-        "temperature_": Real(0.0),
-    }
-
     @abstractmethod
     def _family(self) -> Family:
         """Return the family of models that the parameters ask for, of the classes `classes_`."""
 
-    @abstractmethod
-    def _scores(self, values: Array) -> Array:
-        """Return the scores (n, C) of the fitted model."""
-
-    def decision_function(self, X: Any) -> Any:
-        """Return scores: (n,) for two classes, positive for the second; (n, C) for more.
-
-        Of a path or a source, an iterator of arrays, chunk by chunk; of a Dask collection, a
-        `dask.array`.
-        """
-        C = self._n_classes()
-        return self._map_new(X, self._light()._decisions, () if C == 2 else (C,))
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithm of the probabilities (n, C)."""
-        return self._map_new(X, self._light()._log_probabilities, (self._n_classes(),))
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probability (n, C) of each class, in the order of `classes_`.
-
-        Of a path or a source, an iterator of arrays, chunk by chunk; of a Dask collection, a
-        `dask.array`.
-        """
-        return self._map_new(X, self._light()._probabilities, (self._n_classes(),))
-
-    def predict(self, X: Any) -> Any:
-        """Return the most probable class of each object."""
-        self._n_classes()
-        return self._map_new(X, self._light()._labels, (), self.classes_.dtype)
-
-    def rank_labels(self, X: Any) -> Any:
-        """Return all labels of each object (n, C), the most probable first."""
-        C = self._n_classes()
-        return self._map_new(X, self._light()._ranked, (C,), self.classes_.dtype)
-
-    # -- from values to what is asked for ------------------------------------------------------
-
-    def _decisions(self, values: Array) -> Array:
-        scores = self._scores(values)
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def _log_probabilities(self, values: Array) -> Array:
-        return self._family().log_proba(self.temperature_ * self._scores(values))
-
-    def _probabilities(self, values: Array) -> Array:
-        return np.exp(self._log_probabilities(values))
-
-    def _labels(self, values: Array) -> NDArray[Any]:
-        return self.classes_[np.argmax(self._probabilities(values), axis=1)]
-
-    def _ranked(self, values: Array) -> NDArray[Any]:
-        order = np.argsort(-self._probabilities(values), axis=1, kind="stable")
-        return self.classes_[order]
-
-    def _try(self) -> None:
-        with np.errstate(all="ignore"):
-            found = self._probabilities(self.space_.landmark_values[:1])
-        if found.shape != (1, len(self.classes_)):
-            raise ValueError(f"it gives {found.shape[1]} scores for {len(self.classes_)} classes")
-
-    def _n_classes(self) -> int:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        return len(self.classes_)
-
-    # -- what every fit begins with ------------------------------------------------------------
-
     def _open(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
         """Return the data set of labelled objects that X is."""
-        measure = self._measure() if reset else self.measure_
+        measure = get_measure(self.measure, self.measure_params) if reset else self.measure_
         if self.multiclass not in ("joint", "ovr"):
             raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
         if in_memory(X, measure):

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from operator import add
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,34 +18,18 @@ from ..core.convert import POWERS
 from ..core.family import Codes, Priors
 from ..core.gaussian import FamilyShrinkage, GaussianFamily, Sample, choose_power
 from ..core.left_out import LeftOutObjects
-from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace, check_level
-from ..core.within import TARGETS, ChosenCovariance
+from ..core.within import ChosenCovariance
 from ..data.chunk import Chunk, Counted, LandmarkColumns
 from ..data.dataset import Dataset
 from .base import all_or_nothing
 from .calibration import CalibrationSample, PassResult
 from .classifier import LandmarkClassifier, codes_of
-from .compound import Either, ListOf, Value
-from .declared import CLASS_MOMENTS, LANDMARK_SET, PASS_RESULT, POWER
-from .schema import Schema, Text
+from .fittedmodels import FittedGaussian, Stream
 from .selection import LandmarkSet
 
 CHOICE_LANDMARKS = 1_000
 """With more landmarks the power of a dissimilarity is chosen on half as many of them."""
-
-TARGET = Either(Text(TARGETS), ListOf(Text(TARGETS), "C"))
-"""What a covariance is shrunk towards, as the schema of a model file declares it."""
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What further chunks are added to: landmarks as first chosen, and what was seen so far."""
-
-    landmarks: LandmarkSet  # in the space of the power chosen
-    moments: ClassMoments  # in that space
-    powers: list[float]  # those that are compared
-    passed: PassResult  # moments for each power, and the sample that chooses
 
 
 @dataclass(frozen=True)
@@ -82,34 +66,11 @@ def _streams(estimator: GaussianClassifier) -> bool:
     return True
 
 
-class GaussianClassifier(LandmarkClassifier):
+class GaussianClassifier(FittedGaussian, LandmarkClassifier):
     """A classifier that knows the data by their class moments alone."""
 
     shrinkage: float | Literal["auto", "oas"]
     priors: Any
-
-    stream_: Stream
-
-    _fitted: ClassVar[Schema] = {
-        **LandmarkClassifier._fitted,
-        # its landmarks are those before some were pruned
-        "stream_": Value(
-            Stream,
-            {
-                "landmarks": LANDMARK_SET,
-                "moments": CLASS_MOMENTS,
-                "powers": ListOf(POWER, "powers"),
-                "passed": PASS_RESULT,
-            },
-            scope="stream",
-        ),
-    }
-
-    @property
-    def power_(self) -> float | None:
-        """The power of a dissimilarity that was chosen; None for a similarity."""
-        space = self.stream_.landmarks.space
-        return space.power if space.kind == "dissimilarity" else None
 
     @abstractmethod
     def _family(self) -> GaussianFamily:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from ..core.left_out import LeftOutObjects
 from ..core.nystrom import signed_eigen
 from ..core.prune import left_out_on, prune_landmarks
 from ..core.within import ChosenCovariance
-from .compound import Either
-from .gaussian import TARGET, GaussianClassifier, target_of
-from .schema import Real, Schema, floats
+from .fittedmodels import FittedIKFD
+from .gaussian import GaussianClassifier, target_of
 
 
-class IKFD(GaussianClassifier):
+class IKFD(FittedIKFD, GaussianClassifier):
     """Indefinite kernel Fisher discriminant: probabilistic, linear in N, nothing to tune.
 
     With `landmarks="all"` the dense method, otherwise its Nyström version: one pass over
@@ -116,19 +115,6 @@ class IKFD(GaussianClassifier):
     array(['en', 'de'], dtype='<U2')
     """
 
-    dual_coef_: Array
-    intercept_: Array
-    shrinkage_: float | Array
-    target_: str | list[str]
-
-    _fitted: ClassVar[Schema] = {
-        **GaussianClassifier._fitted,
-        "dual_coef_": floats("m", "C"),
-        "intercept_": floats("C", minus_infinity=True),
-        "shrinkage_": Either(Real(0.0), floats("C")),
-        "target_": TARGET,
-    }
-
     def __init__(
         self,
         measure: Any = "elm",
@@ -219,6 +205,3 @@ class IKFD(GaussianClassifier):
         if isinstance(family.shrinkage, ChosenCovariance):
             offsets = offsets + family.shrinkage.offsets
         return scores + objects.log_priors() + offsets, objects
-
-    def _scores(self, values: Array) -> Array:
-        return self.space_.similarities(values) @ self.dual_coef_ + self.intercept_

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from ..core.checks import Array
 from ..core.gaussian import FamilyShrinkage, QuadraticFamily
 from ..core.nystrom import signed_eigen
-from ..core.quadratic import QuadraticDiscriminant
-from .compound import Value
-from .gaussian import TARGET, GaussianClassifier, target_of
-from .schema import Schema, floats
+from .fittedmodels import FittedIKQD
+from .gaussian import GaussianClassifier, target_of
 
 
-class IKQD(GaussianClassifier):
+class IKQD(FittedIKQD, GaussianClassifier):
     """Indefinite kernel quadratic discriminant: a covariance for each class.
 
     Like `IKFD`, but with curved boundaries between the classes. Each class covariance is shrunk
@@ -103,25 +100,6 @@ class IKQD(GaussianClassifier):
 
     multiclass = "joint"
 
-    discriminant_: QuadraticDiscriminant
-    target_: str | list[str]
-
-    _fitted: ClassVar[Schema] = {
-        **GaussianClassifier._fitted,
-        "target_": TARGET,
-        "discriminant_": Value(
-            QuadraticDiscriminant,
-            {
-                "centre": floats("r"),
-                "whiten": floats("r", "s"),
-                "means": floats("C", "s"),
-                "roots": floats("C", "s", "s"),
-                "intercept": floats("C", minus_infinity=True),
-                "shrinkage": floats("C"),
-            },
-        ),
-    }
-
     def __init__(
         self,
         measure: Any = "elm",
@@ -165,6 +143,3 @@ class IKQD(GaussianClassifier):
         self.discriminant_ = family.discriminant(moments)
         self.target_ = target_of(family)
         self._set_spectrum(signed_eigen(moments.gram(), landmarks.space.signs).values)
-
-    def _scores(self, values: Array) -> Array:
-        return self.discriminant_.scores(self.space_.coordinates(values))

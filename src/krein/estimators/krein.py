@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import Any, Self
 
 from ..compare.pairs import Counter
 from ..core.family import Priors
@@ -13,19 +11,15 @@ from ..core.nystrom import signed_eigen
 from ..data.dataset import Dataset
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
-from .base import LandmarkEstimator, all_or_nothing
-from .classifier import FeatureTerm
-from .compound import IfThere, Objects, Optional
-from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
+from .base import all_or_nothing
+from .classifier import FeatureTerm, LandmarkClassifier
 from .learning import KeptValues, Settings, learn
-from .schema import Labels, Names, Real, Schema
 from .secondlook import default_neighbours
 from .selection import LandmarkChoice
-from .sizing import SizeCurve
-from .twolooks import TwoLookClassifier
+from .twolooks import FittedTwoLooks
 
 
-class KreinClassifier(TwoLookClassifier):
+class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
     The first look compares an object with a few landmarks, and pools three models of those values:
@@ -131,22 +125,6 @@ class KreinClassifier(TwoLookClassifier):
     multiclass = "joint"
     calibrate = True
     rank = None
-
-    comparisons_: float
-    size_curve_: SizeCurve
-
-    _fitted: ClassVar[Schema] = {
-        **LandmarkEstimator._fitted,
-        "classes_": Labels("C"),
-        "looks_": TWO_LOOKS,
-        "known_": Optional(KNOWN_OBJECTS),
-        "known_objects_": Optional(Objects("n_known")),
-        "comparisons_": Real(0.0),
-        "size_curve_": IfThere(SIZE_CURVE),
-        "reference_": REFERENCE,
-        "landmark_names_": Optional(Names("m")),
-        "known_names_": Optional(Names("n_known")),
-    }
 
     def __init__(
         self,
@@ -282,17 +260,3 @@ class KreinClassifier(TwoLookClassifier):
         self.kernel_evaluations_ += total.compared
         self.kernel_reused_ += total.reused
         return KeptValues(kept, total.value, each)
-
-    def _try(self) -> None:
-        if (self.known_ is None) != (self.known_objects_ is None):
-            raise ValueError("known_ and known_objects_ go together")
-        values = self.space_.landmark_values[:1]
-        with np.errstate(all="ignore"):
-            opinions = self.looks_.opinions(values)
-            found = [*opinions, self.looks_.first_look(opinions)]
-            if self.known_ is not None:
-                candidates, apart = self.known_.candidates(values)
-                near = self.known_.neighbours(values, apart, candidates)
-                found.append(self.looks_.second_look(opinions, near))
-        if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
-            raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")

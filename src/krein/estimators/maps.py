@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from ..compare.pairs import block_rows
 from ..core.checks import Array, check_labels
@@ -23,6 +23,7 @@ from ..data.chunk import Chunk, Counted, LandmarkColumns
 from ..data.memory import Memory
 from ..data.opening import open_data
 from ..landmarks import get_rule
+from ..measures import get_measure
 from .base import LandmarkEstimator, all_or_nothing
 from .compound import Value
 from .schema import Schema, floats
@@ -54,7 +55,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
 
     def _gram(self, X: Any, y: Any) -> ClassMoments:
         """Choose landmarks and return the moments of all objects, as one class."""
-        measure = self._measure()
+        measure = get_measure(self.measure, self.measure_params)
         X = self._validated(X, measure, reset=True)
         data = open_data(
             X,
@@ -206,7 +207,7 @@ class NystromMap(LandmarkTransformer):
 
     def transform(self, X: Any) -> Array:
         """Return the coordinates (n, r) of objects: m comparisons each."""
-        check_is_fitted(self)
+        self._check_fitted()
         found: Array = self._map_new(X, self._coordinates, (len(self.signs_),))
         return found
 
@@ -336,7 +337,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
 
     def transform(self, X: Any) -> Array:
         """Return the vectors (n, n_components) of objects: m comparisons each."""
-        check_is_fitted(self)
+        self._check_fitted()
         found: Array = self._map_new(X, self._coordinates, (len(self.signs_),))
         return found
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..core.checks import Array, Indices
 from ..core.nystrom import signed_eigen
-from ..core.pcvm.basis import BasisFunction, basis_values
-from ..core.pcvm.family import PCVMFamily, both_scores
+from ..core.pcvm.family import PCVMFamily
 from ..core.pcvm.left_out import left_out_temperature, rows_to_ask
 from ..core.pcvm.model import (
     PCVMModel,
@@ -22,18 +20,17 @@ from ..core.pcvm.model import (
     fit_landmarks,
 )
 from ..core.pcvm.powers import POWERS
-from ..core.pcvm.published import pair_log_shares
 from ..core.pcvm.rows import Features
 from ..data.dataset import Dataset
 from ..landmarks.all import Given
 from .base import all_or_nothing
 from .calibration import CalibrationSample, cross_fit
 from .classifier import FeatureTerm, LandmarkClassifier
-from .schema import Flag, Real, Schema, Text, Whole, floats, indices
+from .fittedmodels import FittedPCVM
 from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
 
 
-class PCVM(LandmarkClassifier):
+class PCVM(FittedPCVM, LandmarkClassifier):
     """Probabilistic classification vector machine: probabilistic, stable, sparse where asked.
 
     Scores are weighted sums of similarities to basis objects, each weight held to the sign of
@@ -150,29 +147,6 @@ class PCVM(LandmarkClassifier):
     >>> len(clf.relevance_) < 30
     True
     """
-
-    relevance_: Indices
-    dual_coef_: Array
-    intercept_: Array
-    objective_path_: Array
-    basis_function_: BasisFunction
-    prior_scale_: float
-    n_iter_: int
-    converged_: bool
-    stop_reason_: str
-
-    _fitted: ClassVar[Schema] = {
-        **LandmarkClassifier._fitted,
-        "relevance_": indices("relevant"),
-        "dual_coef_": floats("m", "heads"),  # one for each class; of two classes, one
-        "intercept_": floats("heads"),
-        "objective_path_": floats("steps"),
-        "basis_function_": Text(get_args(BasisFunction)),
-        "prior_scale_": Real(0.0),
-        "n_iter_": Whole(),
-        "converged_": Flag(),
-        "stop_reason_": Text(),
-    }
 
     def __init__(
         self,
@@ -373,13 +347,3 @@ class PCVM(LandmarkClassifier):
         used = used if len(used) == len(self.landmarks_) else np.arange(raw.shape[1])
         values = raw.features(np.arange(raw.shape[0]))[:, used]
         return cross_fit(family, landmarks.restricted(used), values, raw.y, raw.weight)
-
-    def _scores(self, values: Array) -> Array:
-        if self.basis_function_ == "similarity":
-            F = self.space_.similarities(values)
-        else:
-            F = basis_values(self.basis_function_, values)
-        Z = F @ self.dual_coef_ + self.intercept_
-        if self.solver == "paper" and len(self.classes_) > 2:
-            return pair_log_shares(Z, len(self.classes_))
-        return both_scores(Z)

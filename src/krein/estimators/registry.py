@@ -58,3 +58,11 @@ ESTIMATORS: dict[str, str] = {home.partition(":")[2]: home for home in _HOMES}
 
 Each declares in `_fitted` what the file says of it.
 """
+
+FITTED: dict[str, str] = {
+    "KreinClassifier": "twolooks:FittedTwoLooks",
+    "IKFD": "fittedmodels:FittedIKFD",
+    "IKQD": "fittedmodels:FittedIKQD",
+    "PCVM": "fittedmodels:FittedPCVM",
+}
+"""What such a class is without scikit-learn: all that a prediction needs."""

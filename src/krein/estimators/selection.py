@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from ..core.family import Codes, Family
 from ..core.space import LandmarkSpace, unit_of
 from ..data.chunk import LandmarkColumns
 from ..data.dataset import Dataset, encode
-from ..landmarks import Rule, Selection, select_landmarks
-from ..landmarks.all import All, Given
+from ..landmarks import Selection
 from ..measures import Measure, take
+
+if TYPE_CHECKING:
+    from ..landmarks import Given, Rule
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,10 @@ def choose_landmarks(
     `classes` are the labels, sorted, or None where there are none. `family` is what a rule that
     looks at errors fits. What the rule compared is known to the columns, and not compared again.
     """
+    # a fitted model needs no rules, nor scikit-learn
+    from ..landmarks.all import All, Given
+    from ..landmarks.base import select_landmarks
+
     N = data.survey().n_objects
     measure = comparing.measure
     most = data.n_candidates(measure)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ..compare.pairs import Counter, block_rows
 from ..core.checks import Array, Indices
@@ -16,14 +15,17 @@ from ..data.chunk import LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
 from .answers import Assess, Explained, Novelty, OfLogProba, Sets
-from .base import NO_ROWS
-from .classifier import LandmarkClassifier
+from .compound import IfThere, Objects, Optional
+from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
+from .fitted import NO_ROWS, FittedClassifier, FittedModel
 from .reference import Reference
+from .schema import Labels, Names, Real, Schema
 from .secondlook import Answer, KnownObjects, LookTwice
+from .sizing import SizeCurve
 
 
-class TwoLookClassifier(LandmarkClassifier):
-    """Both looks at new objects; a subclass learns them."""
+class FittedTwoLooks(FittedClassifier):
+    """Both looks at new objects: the fitted model of `KreinClassifier`."""
 
     neighbours: int | None
     novel_below: float
@@ -35,11 +37,33 @@ class TwoLookClassifier(LandmarkClassifier):
     reference_: Reference
     landmark_names_: NDArray[np.str_] | None
     known_names_: NDArray[np.str_] | None
+    comparisons_: float
+    size_curve_: SizeCurve
+
+    _last_call: Counter
+
+    _parameters: ClassVar[tuple[str, ...]] = (
+        *FittedModel._parameters,
+        "novel_below",
+        "ambiguous_below",
+    )
+    _fitted: ClassVar[Schema] = {
+        **FittedModel._fitted,
+        "classes_": Labels("C"),
+        "looks_": TWO_LOOKS,
+        "known_": Optional(KNOWN_OBJECTS),
+        "known_objects_": Optional(Objects("n_known")),
+        "comparisons_": Real(0.0),
+        "size_curve_": IfThere(SIZE_CURVE),
+        "reference_": REFERENCE,
+        "landmark_names_": Optional(Names("m")),
+        "known_names_": Optional(Names("n_known")),
+    }
 
     @property
     def last_comparisons_(self) -> int:
         """Comparisons that the last call on objects in memory took."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self._last_call.compared
 
     def novelty(self, X: Any) -> Any:
@@ -184,14 +208,14 @@ class TwoLookClassifier(LandmarkClassifier):
         everyone: bool = False,
     ) -> Any:
         """Return `function(answer)` of new objects, as `_map_new` does."""
-        check_is_fitted(self)
+        self._check_fitted()
         if is_empty(X):
             return np.empty((0, *shape), dtype=dtype)
         measure = self.measure_
         counter = self.__dict__.setdefault("_last_call", Counter())
         counter.reset()
         return map_objects(
-            self._validated(X, measure, reset=False),
+            self._checked(X),
             LookTwice(
                 self._columns(measure),
                 _known_columns(self, measure),
@@ -218,25 +242,39 @@ class TwoLookClassifier(LandmarkClassifier):
         # log-probabilities take the place of values to the landmarks
         return self._answers(X, OfLogProba(function), shape, dtype)
 
-    def _scores(self, log_proba: Array) -> Array:
-        return log_proba
-
     def _log_probabilities(self, log_proba: Array) -> Array:
         return log_proba
 
+    def _scores(self, log_proba: Array) -> Array:
+        return log_proba
 
-def _novelty(model: TwoLookClassifier) -> Novelty:
+    def _try(self) -> None:
+        if (self.known_ is None) != (self.known_objects_ is None):
+            raise ValueError("known_ and known_objects_ go together")
+        values = self.space_.landmark_values[:1]
+        with np.errstate(all="ignore"):
+            opinions = self.looks_.opinions(values)
+            found = [*opinions, self.looks_.first_look(opinions)]
+            if self.known_ is not None:
+                candidates, apart = self.known_.candidates(values)
+                near = self.known_.neighbours(values, apart, candidates)
+                found.append(self.looks_.second_look(opinions, near))
+        if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
+            raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")
+
+
+def _novelty(model: FittedTwoLooks) -> Novelty:
     reference = model.reference_
     return Novelty(model.space_.kind, reference.landmark_codes, reference.novelty)
 
 
-def _sets(model: TwoLookClassifier, coverage: float, by_class: bool) -> Sets:
+def _sets(model: FittedTwoLooks, coverage: float, by_class: bool) -> Sets:
     if not 0 < coverage < 1:
         raise ValueError(f"coverage is a share between 0 and 1; got {coverage!r}")
     return Sets(model.reference_.labels, coverage, by_class)
 
 
-def _explained(model: TwoLookClassifier, n: int) -> Explained:
+def _explained(model: FittedTwoLooks, n: int) -> Explained:
     if n != int(n) or n < 1:
         raise ValueError(f"explanations take a whole number of objects, at least 1; got {n!r}")
     return Explained(
@@ -250,7 +288,7 @@ def _explained(model: TwoLookClassifier, n: int) -> Explained:
     )
 
 
-def _known_columns(model: TwoLookClassifier, measure: Measure) -> LandmarkColumns:
+def _known_columns(model: FittedTwoLooks, measure: Measure) -> LandmarkColumns:
     """Return the known objects that new ones may be compared with."""
     indices: Indices = NO_ROWS if model.known_ is None else model.known_.indices
     return LandmarkColumns(

@@ -1,15 +1,41 @@
-"""Which objects stand for all: one selection rule a file behind one small protocol."""
+"""Which objects stand for all: one selection rule per file behind one small protocol.
 
-from .all import All, Given
-from .auto import Auto
-from .base import Rule, Selection, select_landmarks
-from .entropy import Entropy
-from .kmeans import KMeans
-from .leverage import Leverage
-from .meb import MEB
-from .random import Random
-from .registry import get_rule
-from .stratified import Stratified
+Each is imported when it is first asked for: a model file holds a `Selection`, and needs no rule.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .all import All, Given
+    from .auto import Auto
+    from .base import Rule, select_landmarks
+    from .entropy import Entropy
+    from .kmeans import KMeans
+    from .leverage import Leverage
+    from .meb import MEB
+    from .random import Random
+    from .registry import get_rule
+    from .selection import Selection
+    from .stratified import Stratified
+
+_HOME = {
+    "All": "all",
+    "Auto": "auto",
+    "Entropy": "entropy",
+    "Given": "all",
+    "KMeans": "kmeans",
+    "Leverage": "leverage",
+    "MEB": "meb",
+    "Random": "random",
+    "Rule": "base",
+    "Selection": "selection",
+    "Stratified": "stratified",
+    "get_rule": "registry",
+    "select_landmarks": "base",
+}
 
 __all__ = [
     "MEB",
@@ -26,3 +52,10 @@ __all__ = [
     "get_rule",
     "select_landmarks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a rule: only some of them need scikit-learn."""
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,16 +14,7 @@ from ..core.convert import LandmarkCentre
 from ..core.family import Codes, Family
 from ..measures.base import Kind
 from ..measures.given import Given, GivenRows
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Landmarks, and what the rule found on the way."""
-
-    indices: Indices  # ascending, none twice
-    details: dict[str, Any] = field(default_factory=dict)
-    values: Array | None = None  # (N, m) of all objects to the landmarks, where they are known
-    family: Family | None = None  # what the rule fitted, with what that has chosen on the way
+from .selection import Selection
 
 
 class Rule(BaseEstimator, ABC):

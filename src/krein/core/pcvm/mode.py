@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy  # scipy.optimize is imported where it is used, which no prediction does
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from .posterior import Posterior, signs
 from .prior import GammaPrior, Prior
@@ -118,7 +118,7 @@ def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) ->
     start = np.concatenate([x.ravel(), beta])
     path.append(-function(start)[0])
     lower = np.concatenate([np.where(post.bounded, 0.0, -np.inf).ravel(), np.full(C, -np.inf)])
-    result = minimize(
+    result = scipy.optimize.minimize(
         function,
         start,
         jac=True,

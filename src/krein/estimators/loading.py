@@ -1,0 +1,181 @@
+"""Model files to what they hold, by names on a list: nothing in a file runs.
+
+`load` gives the estimator, which can be fitted again. `load_model` gives the model alone, without
+importing scikit-learn, which takes longer than a prediction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import landmarks
+from ..core.spectrum import Signature
+from ..io.modelfile import ModelFileError, read_model
+from ..measures import get_measure
+from .declaring import check_fitted, classes_within
+from .fitted import FittedModel
+from .registry import ESTIMATORS, FITTED, find_class
+from .schema import Context
+
+if TYPE_CHECKING:
+    from ..landmarks import Rule
+
+NOT_SAVED = {"cache", "verbose", "n_jobs"}
+"""They belong to a run and a machine, not to a model. A file that sets one is refused."""
+
+Decode = Callable[[Any], Any]
+
+
+def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None) -> Any:
+    """Return the estimator of a model file.
+
+    A model that was fitted with a function of the user's own, or with a `Measure` that krein
+    does not know by name, needs it again: `load(path, measure=f)`. The file names it.
+
+    Nothing in the file runs, and it sets nothing but what `save` writes. Every array is checked
+    against the others, and landmarks as the measure checks any objects, before this returns.
+    `max_size` is how many bytes the arrays may take: by default 256 MiB, or 20 times the size of
+    the file where that is more.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import krein
+    >>> words, languages = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+    >>> clf = krein.IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     clf.save(os.path.join(folder, "m.krein"))
+    ...     krein.load(os.path.join(folder, "m.krein")).predict(["louse"])
+    array(['en'], dtype='<U2')
+    """
+    tree = _read(path, measure, max_size)
+    return _restored(path, tree, ESTIMATORS, _estimator)
+
+
+def load_model(
+    path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None
+) -> Any:
+    """Return a model that only predicts, by the code and to the last digit of the estimator.
+
+    It does not import scikit-learn, so a program that labels a few objects starts in a third of the
+    time. It has every method of the classifier that takes new objects, and no `fit`; `load` returns
+    the estimator. The other parameters are those of `load`. A file that holds a map instead of a
+    classifier gives its estimator.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import krein
+    >>> words, languages = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+    >>> clf = krein.IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     clf.save(os.path.join(folder, "m.krein"))
+    ...     krein.load_model(os.path.join(folder, "m.krein")).predict(["louse"])
+    array(['en'], dtype='<U2')
+    """
+    tree = _read(path, measure, max_size)
+    if tree["estimator"] not in FITTED:
+        return _restored(path, tree, ESTIMATORS, _estimator)
+    return _restored(path, tree, FITTED, _model)
+
+
+def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> dict[str, Any]:
+    """Return the tree of a model file, with the measure that is not part of krein."""
+    tree = read_model(path, max_size)
+    if not isinstance(tree.get("estimator"), str):
+        raise ModelFileError(f"{path} is not a krein model: it names no estimator")
+    if tree["estimator"] not in ESTIMATORS:
+        raise ModelFileError(
+            f"{path} holds a {tree['estimator'][:60]!r}, which this version of krein does not know"
+        )
+    params, fitted = tree.get("params"), tree.get("fitted")
+    if not isinstance(params, dict) or not isinstance(fitted, dict) or "measure" not in params:
+        raise ModelFileError(f"{path} is not a krein model: a part of it is missing")
+    named = params["measure"]
+    if isinstance(named, dict) and "function" in named:
+        if measure is None:
+            raise ValueError(
+                f"{path} was fitted with the measure {str(named['function'])[:60]!r}, which is not "
+                "part of krein: hand it over with load(path, measure=...)"
+            )
+        params["measure"] = measure
+    elif measure is not None:
+        raise ValueError(f"{path} holds its measure; load(path) needs no measure=")
+    return tree
+
+
+def _restored(
+    path: str | os.PathLike[str],
+    tree: dict[str, Any],
+    homes: Mapping[str, str],
+    unfitted: Callable[[Any, dict[str, Any], Decode], Any],
+) -> Any:
+    """Return the model, checked by what its class declares."""
+    cls: type[FittedModel] = find_class(homes[tree["estimator"]])
+    made_of = {part.__name__: part for part in classes_within(cls._fitted.values())}
+
+    def decode(value: Any) -> Any:
+        return _decoded(value, made_of)
+
+    try:
+        model: FittedModel = unfitted(cls, tree["params"], decode)
+        model.measure_ = get_measure(model.measure, model.measure_params)
+        found = {name: decode(value) for name, value in tree["fitted"].items()}
+        for name, value in check_fitted(found, cls._fitted, Context(model.measure_)).items():
+            setattr(model, name, value)
+        model._check_fitted()
+        model._try()
+        return model
+    except (ImportError, MemoryError):
+        raise
+    # a sealed file may hold anything that a tree can, and each part of krein raises its own
+    except Exception as error:
+        reason = " ".join(str(error).split())[:160]
+        raise ModelFileError(
+            f"{path} is not a krein model, or not of this version: {reason}"
+        ) from error
+
+
+def _estimator(cls: Any, params: dict[str, Any], decode: Decode) -> Any:
+    """Return an estimator with the parameters of a file."""
+    known = set(cls._get_param_names()) - NOT_SAVED
+    for name in params:
+        if name not in known:
+            raise ValueError(f"a model file does not set {name[:60]!r}")
+    return cls(**{name: decode(value) for name, value in params.items()})
+
+
+def _model(cls: type[FittedModel], params: dict[str, Any], decode: Decode) -> FittedModel:
+    """Return a model with those parameters of a file that it needs."""
+    model = cls()
+    for name in cls._parameters:
+        setattr(model, name, decode(params[name]))
+    return model
+
+
+def _decoded(value: Any, made_of: Mapping[str, type]) -> Any:
+    if isinstance(value, list):
+        return [_decoded(item, made_of) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "measure" in value:
+        return get_measure(value["measure"], value["params"])
+    if "rule" in value:
+        params = {key: _decoded(v, made_of) for key, v in value["params"].items()}
+        return known_rules()[value["rule"]](**params)
+    if "signature" in value:
+        return Signature(*value["signature"])
+    if "mapping" in value:
+        return {_decoded(k, made_of): _decoded(v, made_of) for k, v in value["mapping"]}
+    content = {key: _decoded(v, made_of) for key, v in value["fields"].items()}
+    if value["value"] not in made_of:
+        raise ValueError(f"{str(value['value'])[:60]!r} is not a part of any model")
+    return made_of[value["value"]](**content)
+
+
+def known_rules() -> dict[str, type[Rule]]:
+    """Return the landmark rules that a model file may name."""
+    named = (getattr(landmarks, name) for name in landmarks.__all__)
+    return {r.__name__: r for r in named if isinstance(r, type) and issubclass(r, landmarks.Rule)}

@@ -1,0 +1,91 @@
+"""`krein predict` needs numpy, scipy and the measure alone, and says what the estimator says."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap, load, load_model
+from krein.datasets import make_protein_families
+from krein.estimators.registry import ESTIMATORS, FITTED, find_class
+
+X, Y = make_protein_families(120, random_state=0)
+Y = np.array([f"family {y}" for y in Y])
+MODELS = (
+    KreinClassifier("smith-waterman"),
+    KreinClassifier("smith-waterman", neighbours=0),
+    IKFD("smith-waterman", random_state=0),
+    IKFD("smith-waterman", multiclass="ovr", prune=False, random_state=0),
+    IKQD("smith-waterman", calibrate=True, random_state=0),
+    PCVM("smith-waterman", random_state=0),
+    PCVM("smith-waterman", multiclass="ovr", random_state=0),
+)
+
+WATCHED = """
+import json, sys
+from krein.cli import krein
+try:
+    krein(sys.argv[1:])
+except SystemExit as end:
+    heavy = {"sklearn", "pandas", "joblib", "dask", "scipy.optimize", "scipy.stats"}
+    print(json.dumps([end.code, sorted(heavy & set(sys.modules))]), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=lambda model: str(model)[:60])
+def saved(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("light")
+    model = request.param.fit(X[:100], Y[:100])
+    model.save(folder / "m.krein")
+    (folder / "new.fasta").write_text("".join(f">s{i}\n{x}\n" for i, x in enumerate(X[100:])))
+    return folder, model
+
+
+def test_predict_does_not_import_scikit_learn(saved):
+    folder, model = saved
+    options = [folder / "m.krein", folder / "new.fasta", "--format", "jsonl"]
+    command = [sys.executable, "-c", WATCHED, "predict", *options]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(run.stderr.splitlines()[-1]) == [0, []]
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    P = model.predict_proba(X[100:])
+    assert [row["probability"] for row in rows] == P.max(axis=1).tolist()
+    assert [row["label"] for row in rows] == model.predict(X[100:]).tolist()
+
+
+def test_a_model_without_scikit_learn_says_the_same(saved):
+    folder, model = saved
+    light = load_model(folder / "m.krein")
+    assert not hasattr(light, "fit")
+    methods = ["decision_function", "predict_log_proba", "predict_proba", "predict", "rank_labels"]
+    methods += ["novelty", "predict_set"] * hasattr(model, "assess")
+    for method in methods:
+        found, expected = getattr(light, method)(X[100:]), getattr(model, method)(X[100:])
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_parameters_that_predictions_depend_on_are_kept(tmp_path):
+    model = KreinClassifier(
+        "smith-waterman", measure_params={"normalize": True}, novel_below=0.2, ambiguous_below=0.99
+    )
+    model.fit(X[:100], Y[:100]).save(tmp_path / "m.krein")
+    light = load_model(tmp_path / "m.krein")
+    assert light.measure_ == model.measure_
+    found, expected = light.assess(X[100:]), model.assess(X[100:])
+    assert found["status"].tolist() == expected["status"].tolist()
+    np.testing.assert_array_equal(found["novelty"], expected["novelty"])
+
+
+def test_every_classifier_has_a_model_without_scikit_learn():
+    classifiers = {name for name, home in ESTIMATORS.items() if not home.startswith("maps:")}
+    assert set(FITTED) == classifiers
+    for name, home in FITTED.items():
+        assert issubclass(find_class(ESTIMATORS[name]), find_class(home))
+
+
+def test_a_file_that_holds_no_classifier_gives_its_estimator(tmp_path):
+    NystromMap("smith-waterman", random_state=0).fit(X[:30]).save(tmp_path / "m.krein")
+    assert type(load_model(tmp_path / "m.krein")) is NystromMap
+    assert type(load(tmp_path / "m.krein")) is NystromMap
