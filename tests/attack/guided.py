@@ -47,7 +47,7 @@ def main() -> int:
                 series,
                 table,
             )
-        import krein.estimators.persist
+        import krein.estimators.loading
 
         from .seeds import make_seeds
 

@@ -245,3 +245,26 @@ def test_a_sealed_file_of_odd_content_is_no_model(tmp_path, tree):
     write_model(tmp_path / "odd.krein", tree, "0")
     with pytest.raises(ModelFileError, match=r"odd\.krein is not a krein model"):
         krein.load(tmp_path / "odd.krein")
+
+
+@pytest.mark.parametrize("estimator", [IKFD(), IKQD(), IKFD(calibrate=True)], ids=str)
+def test_a_file_holds_each_array_once(tmp_path, estimator):
+    estimator.set_params(random_state=0).fit(X, y).save(tmp_path / "m.krein")
+    with np.load(tmp_path / "m.krein") as file:
+        members = [(file[name].shape, file[name].tobytes()) for name in file.files]
+    assert len(set(members)) == len(members)
+    again = krein.load(tmp_path / "m.krein")
+    first, second = again.space_, again.stream_.landmarks.space
+    assert first.landmark_values is second.landmark_values
+    assert_array_equal(first.landmark_values, estimator.space_.landmark_values)
+
+
+def test_a_calibrated_model_keeps_no_values_of_training_objects(tmp_path):
+    clf = IKFD(calibrate=True, random_state=0).fit(X, y)
+    clf.save(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein")
+    assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    assert again.power_ == clf.power_
+    with pytest.raises(ValueError, match="calibrated and then loaded"):
+        again.set_params(calibrate=False).partial_fit(X, y)
+    assert clf.set_params(calibrate=False).partial_fit(X, y).n_samples_seen_ == 300

@@ -98,6 +98,14 @@ class Storable(FittedModel, MeasureParameters):
 
         save(self, path)
 
+    def _to_keep(self) -> dict[str, Any]:
+        """Return the fitted attributes for a model file; the measure follows from parameters."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name.endswith("_") and not name.startswith("_") and name != "measure_"
+        }
+
 
 class LandmarkEstimator(Storable):
     """An estimator whose view of an object is its similarities to the landmarks.

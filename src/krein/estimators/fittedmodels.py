@@ -15,7 +15,7 @@ from ..core.pcvm.published import pair_log_shares
 from ..core.quadratic import QuadraticDiscriminant
 from ..core.within import TARGETS
 from .calibration import PassResult
-from .compound import Either, ListOf, Value
+from .compound import Either, ListOf, Optional, Value
 from .declared import CLASS_MOMENTS, LANDMARK_SET, PASS_RESULT, POWER
 from .fitted import FittedClassifier
 from .schema import Flag, Real, Schema, Text, Whole, floats, indices
@@ -32,7 +32,8 @@ class Stream:
     landmarks: LandmarkSet  # in the space of the power chosen
     moments: ClassMoments  # in that space
     powers: list[float]  # those that are compared
-    passed: PassResult  # moments for each power, and the sample that chooses
+    passed: PassResult | None  # moments for each power, and the sample that chooses; None where
+    # the model is calibrated, to which no chunks are added
 
 
 class FittedGaussian(FittedClassifier):
@@ -49,7 +50,7 @@ class FittedGaussian(FittedClassifier):
                 "landmarks": LANDMARK_SET,
                 "moments": CLASS_MOMENTS,
                 "powers": ListOf(POWER, "powers"),
-                "passed": PASS_RESULT,
+                "passed": Optional(PASS_RESULT),
             },
             scope="stream",
         ),

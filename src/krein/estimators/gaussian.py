@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from operator import add
 from typing import Any, Literal, Self
@@ -134,6 +134,11 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
                 f"classes={known.tolist()} differ from those of the first call, "
                 f"{self.classes_.tolist()}"
             )
+        if before is not None and before.passed is None:
+            raise ValueError(
+                "this model was calibrated and then loaded from a file, which does not keep what "
+                "further chunks would be added to: use fit, or start anew with partial_fit"
+            )
         with (
             all_or_nothing(self),
             self._open(X, y, sample_weight, reset=before is None) as data,
@@ -159,14 +164,15 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         if self.calibrate or self.shrinkage == "auto":
             sample = CalibrationSample.small(self.n_samples_seen_, landmarks.indices)
         spaces, m = [landmarks.space.with_power(q) for q in powers], len(landmarks.indices)
-        if before is None:
+        earlier = None if before is None else before.passed
+        if earlier is None:
             origins = [space.origin() for space in spaces]
         else:
-            origins = [moments.origin for moments in before.passed.moments]
+            origins = [moments.origin for moments in earlier.moments]
         seen = self.n_samples_seen_ - known.n_objects
         term = MomentTerm(columns, spaces, origins, self.classes_, family, sample, seen)
         found = data.reduce(term, add, self._block_rows(m), m)
-        passed = found.value if before is None else before.passed.within(sample) + found.value
+        passed = found.value if earlier is None else earlier.within(sample) + found.value
         some = Sample.of(landmarks.space, passed.values, passed.codes, passed.weights)
         best, least = 0, family
         if self.shrinkage == "auto":
@@ -184,6 +190,12 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         self.kernel_evaluations_ += found.compared
         self.kernel_reused_ += found.reused
         return self
+
+    def _to_keep(self) -> dict[str, Any]:
+        found = super()._to_keep()
+        if self.calibrate:  # no chunks are added: values of the calibration sample are not needed
+            found["stream_"] = replace(self.stream_, passed=None)
+        return found
 
     def _powers(self, space: LandmarkSpace, codes: Codes) -> list[float]:
         """Return the powers of a dissimilarity to compare: one where it is known beforehand."""

@@ -18,9 +18,6 @@ from .declaring import check_declared
 from .loading import NOT_SAVED, known_rules
 from .registry import ESTIMATORS, find_class
 
-_NOT_FITTED = {"measure_"}
-"""It follows from the parameters, which `save` completes."""
-
 
 def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator: parameters, landmark objects, weights, classes."""
@@ -42,11 +39,7 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
         params["landmarks"] = estimator.selection_.indices  # what the user's own rule has found
     if params.get("priors") is not None and not isinstance(params["priors"], str | dict):
         params["priors"] = np.asarray(params["priors"], dtype=float)
-    fitted = {
-        name: value
-        for name, value in vars(estimator).items()
-        if name.endswith("_") and not name.startswith("_") and name not in _NOT_FITTED
-    }
+    fitted = estimator._to_keep()
     check_declared(fitted, estimator._fitted, type(estimator).__name__)
     tree = {
         "estimator": type(estimator).__name__,

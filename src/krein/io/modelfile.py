@@ -14,6 +14,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,18 +47,19 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
     The tree may hold dicts, lists, tuples, sets, strings, bytes, numbers, booleans, None, and
     arrays of numbers, booleans, strings or these.
     """
-    arrays: dict[str, NDArray[Any]] = {}
+    stored = _Stored({}, {})
     header = json.dumps(
         {
             "magic": _MAGIC,
             "format": FORMAT,
             "version": version,
-            "tree": _plain(tree, arrays, "model"),
-            "sha256": {name: _digest(array) for name, array in arrays.items()},
+            "tree": _plain(tree, stored, "model"),
+            "sha256": {name: digest for digest, name in stored.names.items()},
         },
         ensure_ascii=True,
         allow_nan=True,
     ).encode()
+    arrays = stored.arrays
     arrays["header"] = np.frombuffer(header, dtype=np.uint8)
     arrays["seal"] = np.frombuffer(hashlib.sha256(header).digest(), dtype=np.uint8)
     with written_whole(path) as file:
@@ -206,8 +208,22 @@ def _digest(array: NDArray[Any]) -> str:
     ).hexdigest()
 
 
-def _plain(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> Any:
-    """Return `value` as JSON, its arrays put into `arrays` under names that say where."""
+@dataclass(frozen=True)
+class _Stored:
+    """The arrays of a file: those of the same content are stored once."""
+
+    arrays: dict[str, NDArray[Any]]
+    names: dict[str, str]  # by digest
+
+    def put(self, name: str, array: NDArray[Any]) -> str:
+        """Store an array, and return the name under which its content is found."""
+        first = self.names.setdefault(_digest(array), name)
+        self.arrays.setdefault(first, array)
+        return first
+
+
+def _plain(value: Any, stored: _Stored, name: str) -> Any:
+    """Return `value` as JSON, its arrays stored under names that say where they were met."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -215,30 +231,29 @@ def _plain(value: Any, arrays: dict[str, NDArray[Any]], name: str) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype == object:
             return {
-                "objects": [_plain(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]
+                "objects": [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]
             }
         if value.dtype.kind not in "biufUS":
             raise TypeError(f"{name}: an array of {value.dtype} cannot be saved")
-        arrays[name] = value
-        return {"array": name}
+        return {"array": stored.put(name, value)}
     if isinstance(value, dict):
         if all(type(key) is str for key in value):
-            plain = {key: _plain(item, arrays, f"{name}.{key}") for key, item in value.items()}
+            plain = {key: _plain(item, stored, f"{name}.{key}") for key, item in value.items()}
             return {"dict": plain}
         pairs = [
-            [_plain(key, arrays, f"{name}.key{i}"), _plain(item, arrays, f"{name}.{i}")]
+            [_plain(key, stored, f"{name}.key{i}"), _plain(item, stored, f"{name}.{i}")]
             for i, (key, item) in enumerate(value.items())
         ]
         return {"pairs": pairs}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if type(value) in (set, frozenset):
-        items = [_plain(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]
+        items = [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]
         return {type(value).__name__: items}
     if type(value) is tuple:
-        return {"tuple": [_plain(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]}
+        return {"tuple": [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]}
     if type(value) is list:
-        return {"list": [_plain(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]}
+        return {"list": [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]}
     raise TypeError(f"{name}: a {type(value).__name__} cannot be saved in a model file")
 
 
