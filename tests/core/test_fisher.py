@@ -172,6 +172,18 @@ def test_classes_without_scatter_are_told_apart_by_the_nearest_mean():
         assert (scores.argmax(axis=1) == y).all()
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_classes_without_scatter_are_as_sure_in_any_unit(unit):
+    B = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], 5, axis=0)
+    y = np.repeat([0, 1, 2], 5)
+    for fit, by_class in ((fit_fisher, False), (fit_quadratic, True)):
+        ours, theirs = (
+            softmax(fit(moments_of(u * B, y, 3, by_class=by_class)).scores(u * (B + 0.3)), axis=1)
+            for u in (1.0, unit)
+        )
+        assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_an_absent_class_has_probability_zero():
     B = np.random.default_rng(0).normal(size=(20, 2))
     y = np.arange(20) % 2

@@ -63,6 +63,22 @@ def test_a_path_inverts_the_shrunk_covariance(target, dense, amount):
     assert_allclose(model.scores(B), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("unit", [0.02, 1.0])
+def test_a_path_counts_weights_below_one(unit):
+    """Dense and general paths are the same covariance, however little a class weighs."""
+    V, y, L, space = problem()
+    B = space.coordinates(V[:, L])
+    moments = moments_of(B, y, np.full(len(y), unit))
+    t = np.abs(space.basis.lam)
+    dense = WithinPath.of(moments, t)
+    assert dense.rotation is None
+    S = moments.within()
+    mean = np.trace(S / t[:, None]) / len(t)
+    sigma = (0.7 * S + 0.3 * mean * np.diag(t)) / max(unit * len(y) - 3, 1.0)
+    root = dense.root(0.3)
+    assert_allclose(root @ root.T @ sigma, np.eye(len(t)), atol=1e-6)
+
+
 def without(C, y, weights, i, share, ridge, drop=None):
     """−½d² of object i by plain formulas on the columns of C, object i and a column left out."""
     w = weights.copy()

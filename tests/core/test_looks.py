@@ -225,6 +225,17 @@ def test_a_budget_comes_before_the_tolerance():
 # -- both looks --------------------------------------------------------------------------------
 
 
+def test_neighbours_have_no_say_before_a_second_look_is_learned():
+    found, codes = opinions(4, n=50)
+    looks = learn_first_look([], found, codes, None)
+    near = Neighbours(
+        np.random.default_rng(4).exponential(size=(50, 6)), np.tile(codes[:6], (50, 1))
+    )
+    np.testing.assert_allclose(looks.second_look(found, near), looks.first_look(found))
+    assert not looks.evidence(near, 3).any()
+    assert not looked_at(np.exp(looks.first_look(found)).max(axis=1), looks.threshold).any()
+
+
 def test_evidence_is_worth_what_it_explains():
     found, codes = opinions(2, n=2000, quality=(0.5,))
     rng = np.random.default_rng(2)

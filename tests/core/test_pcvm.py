@@ -9,7 +9,7 @@ from krein.core.pcvm.posterior import Posterior, signs
 from krein.core.pcvm.prior import FixedPrecision, GammaPrior
 from krein.core.pcvm.probit import Probit
 from krein.core.pcvm.prune import prune_pcvm
-from krein.core.pcvm.rows import Rows
+from krein.core.pcvm.rows import Rows, column_statistics
 from krein.core.pcvm.softmax import Softmax
 
 
@@ -65,6 +65,15 @@ def _labels(rng, N, n_classes, tiny=False):
     if tiny:  # one class with a single object
         y = np.where(np.arange(N) == 0, n_classes - 1, y % max(1, n_classes - 1))
     return y
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_features_whose_squares_are_no_numbers_are_refused(unit):
+    """Whatever their signs: here they cancel."""
+    y = np.arange(40) % 2
+    F = unit * np.random.default_rng(0).permutation(np.repeat([-1.0, 1.0], 20))[:, None]
+    with pytest.raises(ValueError, match="beyond the range of floating-point numbers"):
+        column_statistics(Rows(F, y), full=True)
 
 
 @pytest.mark.parametrize("make", MARKET)

@@ -9,9 +9,11 @@ from sklearn.metrics import log_loss
 
 from krein import KreinClassifier, load
 from krein.core.gaussian import FisherFamily, QuadraticFamily
+from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
 from krein.datasets import make_protein_families
-from krein.estimators.heads import HeldOut, _without_folds, held_out_folds
+from krein.estimators import heads
+from krein.estimators.heads import HeldOut, _without_folds, draw_held_out, held_out_folds
 from krein.estimators.selection import LandmarkSet
 from krein.io import open_source
 from krein.landmarks import Stratified
@@ -279,3 +281,38 @@ def test_a_file_and_a_cluster_give_what_memory_gives(split, tmp_path):
     with distributed.Client(n_workers=1, processes=False, dashboard_address=None):
         there = KreinClassifier("manhattan").fit(da.from_array(X, chunks=(90, 3)), y)
     np.testing.assert_array_equal(there.predict_proba(X_new), here.predict_proba(X_new))
+
+
+def test_objects_that_take_their_turn_as_new_ones(monkeypatch):
+    """All but the landmarks and those without weight; of many about as many as are wanted."""
+    values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 3
+    weights = (np.arange(2000) % 10 > 0).astype(float)
+    landmarks = np.arange(1, 2000, 100)
+    kept = FeaturesInMemory(values, codes, weights)
+    few = draw_held_out(landmarks, kept, 3)
+    expected = np.setdiff1d(np.flatnonzero(weights), landmarks)
+    np.testing.assert_array_equal(few.indices, expected)
+    np.testing.assert_array_equal(few.values, values[expected])
+    np.testing.assert_array_equal(few.codes, codes[expected])
+    assert not few.are_landmarks
+    monkeypatch.setattr(heads, "HELD_OUT_OBJECTS", 400)
+    many = draw_held_out(landmarks, kept, 3)
+    assert abs(len(many.indices) - 400) < 5 * np.sqrt(400)
+    assert set(many.indices) < set(expected)
+    most = draw_held_out(np.arange(1200), kept, 3)
+    np.testing.assert_array_equal(most.indices, np.flatnonzero(weights))
+    assert most.are_landmarks
+    np.testing.assert_array_equal(most.own_place[most.indices >= 1200], -1)
+
+
+@pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
+def test_explanations_start_from_the_mean_object(kind):
+    """The mean of similarities; of dissimilarities the mean of squares, which are distances."""
+    X, y = islands(200, 10)
+    D = distances(X, X)
+    values = D if kind == "dissimilarity" else np.exp(-D)
+    name = "precomputed-distance" if kind == "dissimilarity" else "precomputed"
+    clf = KreinClassifier(name, landmarks=np.arange(0, 200, 10)).fit(values, y)
+    others = np.delete(values[:, clf.landmarks_], clf.landmarks_, axis=0)
+    mean = others.mean(axis=0) if kind == "similarity" else np.sqrt(np.square(others).mean(axis=0))
+    np.testing.assert_allclose(clf.reference_.baseline, mean)

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import krein
 from krein import IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+from krein.estimators.schema import Context, Real
 from krein.io.modelfile import ModelFileError, read_model, write_model
 from krein.landmarks import MEB, Random
 from krein.measures.vectors import ELM
@@ -222,6 +223,17 @@ def test_values_come_back_as_they_were(tmp_path):
         assert again[name].dtype == tree[name].dtype
     with pytest.raises(TypeError, match="complex cannot be saved"):
         write_model(tmp_path / "t", {"a": 1j}, "0")
+
+
+def test_numbers_that_a_model_cannot_have_are_refused():
+    context = Context(ELM())
+    assert Real(infinite=True).check(np.inf, "n", context) == np.inf
+    for number in (np.inf, -np.inf, np.nan, True, "1"):
+        with pytest.raises(ValueError, match=r"^n is not"):
+            Real().check(number, "n", context)
+    assert Real(low=0.0).check(0, "n", context) == 0.0
+    with pytest.raises(ValueError, match=r"not a number from 0\.0"):
+        Real(low=0.0).check(-1e-300, "n", context)
 
 
 @pytest.mark.parametrize(
