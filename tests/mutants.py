@@ -107,7 +107,7 @@ def _numbers(node: ast.Constant) -> Iterator[Change]:
     if isinstance(value, bool):
         yield "constant", ast.Constant(not value)
     elif isinstance(value, int):
-        yield "constant", ast.Constant(value + 1)
+        yield "constant", ast.Constant(value + 1 if value < 4 else 2 * value)
     elif isinstance(value, float):
         new = 2 * value if value else 1.0
         if value > 1e3 or 0 < value < 1e-3:  # a limit or a tolerance: twice as much is the same
