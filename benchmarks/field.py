@@ -1,9 +1,9 @@
 """KreinClassifier beside BLAST+, MMseqs2 and DIAMOND on Swiss-Prot; needs `KREIN_DATA`.
 
 What a bioinformatician would use instead: the label of the best hit. Each tool runs where it is
-installed (Debian: `ncbi-blast+`, `mmseqs2`, `diamond-aligner`), with two threads, on the same folds.
-A query without a hit counts as wrong. Speed is measured in processor time for the queries, the
-database or the model being there already, so that a busy machine does not change the ratios.
+installed (Debian: `ncbi-blast+`, `mmseqs2`, `diamond-aligner`), with two threads, on the same
+folds. A query without a hit counts as wrong. Speed is measured in processor time for the queries,
+the database or the model being there already, so that a busy machine does not change the ratios.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def rows(
     for name, folds in found.items():
         right = np.concatenate([right for right, _ in folds])
         took = sum(took for _, took in folds)
-        detail = f"± {100 * right.std() / np.sqrt(len(right)):.2f}, {took / len(folds):.1f} s per fold"
+        detail = (
+            f"± {100 * right.std() / np.sqrt(len(right)):.2f}, {took / len(folds):.1f} s per fold"
+        )
         if name == "KreinClassifier":
             detail += (
                 f", log-loss {np.mean(losses):.4f}; fit: {np.mean(pairs):,.0f} pairs, "

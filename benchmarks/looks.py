@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from krein import KreinClassifier, datasets
 from krein.compare import open_pairs
+from krein.core.candidates import nearest_points, squared_norms
 
 from .accuracy import folder
 from .swissprot import matrix
@@ -49,7 +50,7 @@ def run() -> list[dict]:
             print(entry["name"], f"{entry['value']:.2f}", entry["detail"], flush=True)
     if folder() is not None:
         rows += words()
-    return rows
+    return rows + overheads()
 
 
 def measured(name: str, data: Set) -> Iterator[dict]:
@@ -130,6 +131,40 @@ def words() -> list[dict]:
             unit="%",
         )
     ]
+
+
+def overheads() -> list[dict]:
+    """What a prediction costs beside its comparisons, in processor time of one thread."""
+    rng = np.random.default_rng(0)
+    points, queries = (rng.normal(size=(n, 128)).astype(np.float32) for n in (100_000, 200))
+    norms = squared_norms(points)
+    best = min(cpu(lambda: nearest_points(points, queries, 30, norms=norms)) for _ in range(5))
+    entries = [
+        row("search among 100,000 kept objects", 1e3 * best / 200, "1", "per object, 200 at once")
+        | {"unit": "ms"}
+    ]
+    X, y = datasets.make_checkerboard(10_200, random_state=0)
+    clf = KreinClassifier("manhattan", n_jobs=1).fit(X[:10_000], y[:10_000])
+    values = clf.predict_proba(X[10_000:10_001])  # warm
+    assert values.shape == (1, 2)
+    one = [cpu(lambda i=i: clf.predict_proba(X[i : i + 1])) for i in range(10_000, 10_200)]
+    m = len(clf.landmarks_)
+    entries.append(
+        row(
+            "one prediction, 10,000 kept objects",
+            1e3 * float(np.median(one)),
+            "1",
+            f"{m} landmarks",
+        )
+        | {"unit": "ms"}
+    )
+    return entries
+
+
+def cpu(function: Callable[[], object]) -> float:
+    start = time.process_time()
+    function()
+    return time.process_time() - start
 
 
 def compared(measure: str, X: np.ndarray, y: np.ndarray) -> Values:
