@@ -44,7 +44,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
     neighbours : int or None, default=None
         Candidates that an object is compared with in the second look; 0 for the first look alone.
         None takes a third of the number of landmarks, at least 30 and at most 100.
-    price : float, default=1e-4
+    price : float, default=2e-4
         A further comparison per prediction has to lower the held-out log-loss by so much, or the
         model does without it: up to half of the landmarks are dropped.
     max_comparisons : float or None, default=None
@@ -134,7 +134,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
         landmarks: Any = "stratified",
         n_landmarks: int | None = None,
         neighbours: int | None = None,
-        price: float = 1e-4,
+        price: float = 2e-4,
         max_comparisons: float | None = None,
         max_kept: int = 100_000,
         novel_below: float = 0.01,

@@ -101,7 +101,7 @@ both_strands=False)
 
 def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
     """Return `cls(**params)`, or say which parameter it does not have."""
-    known = list(signature(cls).parameters)  # with other names for a parameter
+    known = list(signature(cls).parameters) if params else []  # with other names for a parameter
     for name in params:
         if name not in known:
             allowed = ", ".join(field for field in known if field != "function") or "none"
