@@ -233,6 +233,51 @@ def test_nucleotides_get_their_own_matrix(files, run):
     assert "smith-waterman (matrix=NUC.4.4), for these are nucleotides" in out
 
 
+def test_both_strands_of_dna_are_the_same_object(files, run):
+    rng = np.random.default_rng(1)
+    names, sequences = [], []
+    for c in ("a", "b"):
+        ancestor = rng.choice(list("ACGT"), 40)
+        for i in range(12):
+            changed = ancestor.copy()
+            changed[rng.integers(0, 40, 5)] = "A"
+            names.append(f"{c}{i} family={c}")
+            sequences.append("".join(changed))
+
+    def write(path, texts):
+        (files / path).write_text(
+            "".join(f">{n}\n{s}\n" for n, s in zip(names, texts, strict=True))
+        )
+
+    write("dna.fasta", sequences)
+    write("other.fasta", [s.translate(str.maketrans("ACGT", "TGCA"))[::-1] for s in sequences])
+    code, out, err = run("fit", "dna.fasta", *PATTERN, "--both-strands", "-o", "both.krein")
+    assert code == 0, err
+    assert "smith-waterman (matrix=NUC.4.4, both_strands=True)" in out
+    assert run("fit", "dna.fasta", *PATTERN, "-o", "one.krein")[0] == 0
+    forward, reverse = (run("predict", "both.krein", f)[1] for f in ("dna.fasta", "other.fasta"))
+    assert forward == reverse
+    assert (
+        run("predict", "one.krein", "other.fasta")[1] != run("predict", "one.krein", "dna.fasta")[1]
+    )
+    for measure, message in (
+        ("smith-waterman", "is for DNA and RNA"),
+        ("levenshtein", "both_strands"),
+    ):
+        code, _, err = run(
+            "fit",
+            "families.fasta",
+            *PATTERN,
+            "--measure",
+            measure,
+            "--both-strands",
+            "-o",
+            "x.krein",
+        )
+        assert code != 0
+        assert message in err
+
+
 def test_long_texts_are_compared_by_compression(files, run):
     with open("texts.csv", "w") as file:
         file.write("text,class\n")

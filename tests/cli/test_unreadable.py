@@ -185,3 +185,97 @@ def test_a_report_as_kraken_writes_it(files, model, run):
     code, _, err = run("predict", "model.krein", "mixed.fasta", "--kraken-report", "model.krein")
     assert code == 2
     assert "is read and would be written over" in err
+
+
+def test_a_record_without_letters_gets_a_row(files, model, run):
+    names = put_between(files, "")
+    _, whole, _ = run("predict", "model.krein", "new.fasta")
+    code, out, err = run("predict", "model.krein", "mixed.fasta")
+    assert code == 0, err
+    rows = table(out)
+    assert [row["name"] for row in rows] == names
+    bad = rows.pop(7)
+    assert rows == table(whole)
+    assert (bad["status"], bad["label"]) == ("unreadable", "")
+    assert bad["reason"] == "mixed.fasta, line 15, sequence 'bad': holds no letters"
+    assert "1 of 21 objects are unreadable" in err
+    code, _, err = run("predict", "model.krein", "mixed.fasta", "--unknown-letters", "fail")
+    assert code == 1
+    assert "holds no letters" in err
+
+
+def test_fastq_goes_on_after_a_record_whose_qualities_do_not_fit(files, model, run):
+    (files / "new.fastq").write_text("@a\nMKVLA\n+\nIIIII\n@b\nMKV\n+\nII\n@c\nMKVLA\n+\nIIIII\n")
+    code, out, _ = run("predict", "model.krein", "new.fastq")
+    assert code == 0
+    a, b, c = table(out)
+    assert b["status"] == "unreadable"
+    assert "3 letters but 2 qualities" in b["reason"]
+    assert a["probability"] == c["probability"] != ""
+    (files / "new.fastq").write_text("@a\nMKVLA\n+\nIIIII\n@b\nMKV\n")
+    code, _, err = run("predict", "model.krein", "new.fastq")
+    assert code == 1  # nobody knows where the next one begins
+    assert "is the file cut off?" in err
+
+
+WORDS = ("--objects", "word")
+BAD_LINES = {
+    "not JSON": '{"word": "mau',
+    "no field": '{"wort": "maus"}',
+    "not a string": '{"word": 7}',
+    "empty": '{"word": " "}',
+}
+
+
+@pytest.mark.parametrize("bad", BAD_LINES.values(), ids=BAD_LINES)
+def test_json_lines_go_on_after_a_bad_one(files, run, bad):
+    run("fit", "words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
+    good = [json.dumps({"id": f"w{i}", "word": w}) for i, w in enumerate(["house", "maus"])]
+    text = "\n".join([good[0], bad, good[1]]) + "\n"
+    code, out, err = run(
+        "predict", "w.krein", *WORDS, "--names", "id", "--input-format", "jsonl", input=text
+    )
+    assert code == 0, err
+    first, middle, last = map(json.loads, out.splitlines())
+    assert [first["name"], middle["name"], last["name"]] == ["w0", "1", "w1"]
+    assert (middle["status"], middle["label"]) == ("unreadable", None)
+    assert "line 2" in middle["reason"]
+    assert (first["label"], last["label"]) == ("en", "de")
+
+
+def test_a_table_goes_on_after_a_bad_row(files, run):
+    run("fit", "words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
+    (files / "new.csv").write_text("id,word\na,house\nb\nc,\nd,maus\n")
+    code, out, err = run("predict", "w.krein", "new.csv", *WORDS, "--names", "id")
+    assert code == 0, err
+    rows = table(out)
+    assert [(row["name"], row["label"]) for row in rows] == [
+        ("a", "en"), ("b", ""), ("c", ""), ("d", "de"),
+    ]  # fmt: skip
+    assert rows[1]["reason"] == "new.csv, line 3: 1 fields where the first row has 2"
+    assert "the column 'word' is empty" in rows[2]["reason"]
+
+
+def test_vectors_go_on_after_a_bad_row(files, run):
+    lines = [f"{i % 7},{i % 5},{'ab'[i % 7 > 3]}" for i in range(40)]
+    (files / "v.csv").write_text("x,y,class\n" + "\n".join(lines) + "\n")
+    run("fit", "v.csv", "--labels", "class", "-o", "v.krein")
+    # the first twenty rows say what the columns hold
+    (files / "new.csv").write_text("x,y\n" + "1,2\n" * 20 + "1,2\n1,oops\n1\n6,3\n")
+    code, out, err = run("predict", "v.krein", "new.csv", "--input-format", "vectors")
+    assert code == 0, err
+    rows = table(out)[20:]
+    assert [row["label"] for row in rows] == ["a", "", "", "b"]
+    assert "'oops', which is not a number" in rows[1]["reason"]
+
+
+def test_a_chunk_of_bad_rows_alone(files, run, monkeypatch):
+    monkeypatch.setattr(predict_module, "CHUNK", 1)
+    test_vectors_go_on_after_a_bad_row(files, run)
+
+
+def test_fitting_still_needs_every_record(files, run):
+    put_between(files, "")
+    code, _, err = run("fit", "mixed.fasta", *PATTERN, "-o", "m.krein")
+    assert code == 1
+    assert "sequence 'bad': holds no letters" in err

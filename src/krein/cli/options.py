@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import click
@@ -125,8 +126,15 @@ def labelling(function: Function) -> Function:
 
 def measuring(function: Function) -> Function:
     """How objects are compared."""
+
+    @wraps(function)
+    def with_strands(*args: Any, both_strands: bool, **options: Any) -> Any:
+        if both_strands:
+            options["measure_params"] = (*options["measure_params"], "both_strands=true")
+        return function(*args, **options)
+
     return _applied(
-        function,
+        with_strands,
         [
             click.option(
                 "--measure",
@@ -141,6 +149,12 @@ def measuring(function: Function) -> Function:
                 multiple=True,
                 metavar="KEY=VALUE",
                 help="Parameter of the measure, as in matrix=NUC.4.4; may be repeated.",
+            ),
+            click.option(
+                "--both-strands",
+                is_flag=True,
+                help="Compare DNA or RNA also with its reverse complement, and take the better "
+                "score; at twice the cost.",
             ),
             click.option(
                 "--distance", is_flag=True, help="A matrix holds distances, not similarities."

@@ -87,14 +87,14 @@ class Predictor:
 
         given = get_measure(self.model.measure, self.model.measure_params).accepts == "values"
         header = False if no_header else None
-        if given and input_format is None:
-            return open_source(path, format="matrix", header=header, **named)
-        source = open_source(path, format=input_format, header=header, **named)
+        wanted_format = "matrix" if given and input_format is None else input_format
+        source = open_source(path, format=wanted_format, header=header, **named)
         if source.kind == "matrix" and not given:
             source = open_source(path, format="vectors", header=header, **named)
         wanted = getattr(self.model, "feature_names_in_", None)
         if wanted is not None:
             match_columns(source, wanted.tolist(), named.get("objects") is not None)
+        source.lenient = True
         return source
 
     def rows(self, source: Source, sort: Sorted | None = None) -> Iterator[list[Row]]:
@@ -135,6 +135,7 @@ class Predictor:
         objects, reasons = chunk.objects, dict[int, str]()
         if self.letters is not None:
             objects, reasons = self.letters.read(chunk)
+        reasons |= chunk.unreadable
         places = [i for i in range(len(chunk)) if i not in reasons]
         found = dict(self._answered(take(objects, np.array(places, dtype=np.intp)), chunk, places))
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}

@@ -51,11 +51,15 @@ class Fasta(RecordSource):
             yield self._record(header, line, parts)
 
     def _record(self, header: str, line: int, parts: list[str]) -> Record:
-        name = _name(header, self.path, line)
+        try:
+            name = _name(header, self.path, line)
+        except DataError as error:
+            return self.refused(error, None, line)
         # blanks within a line group letters, as in GenBank's manner
         sequence = "".join("".join(parts).split())
         if not sequence:
-            raise DataError(f"{self.shown}, line {line}, sequence {quoted(name)}: holds no letters")
+            where = f"{self.shown}, line {line}, sequence {quoted(name)}"
+            return self.refused(DataError(f"{where}: holds no letters"), name, line)
         return Record(name, sequence, None, line, header)
 
 
@@ -86,15 +90,15 @@ class Fastq(RecordSource):
             where = f"{self.shown}, line {number}, sequence {quoted(name)}"
             rest = [part.strip() for _, part in (next(lines, (0, "")) for _ in range(3))]
             sequence, plus, quality = rest
-            if not sequence:
-                raise DataError(f"{where}: holds no letters")
             if not plus.startswith("+"):
                 raise DataError(f"{where}: its third line begins with '+'; is the file cut off?")
+            wrong = "" if sequence else "holds no letters"
             if len(quality) != len(sequence):
-                raise DataError(
-                    f"{where}: {len(sequence)} letters but {len(quality)} qualities; "
-                    "is the file cut off?"
-                )
+                counts = f"{len(sequence)} letters but {len(quality)} qualities"
+                wrong = f"{counts}; is the file cut off?"
+            if wrong:
+                yield self.refused(DataError(f"{where}: {wrong}"), name, number)
+                continue
             yield Record(name, sequence, None, number, header[1:].strip())
 
 

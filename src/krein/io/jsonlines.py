@@ -52,12 +52,18 @@ class JsonLines(RecordSource):
         )
         lines = _filled_lines(self.path, self.max_size) if self._ahead is None else self._ahead
         for number, (line, text) in enumerate(lines):
-            record = _parsed(text, shown(self.path), line)
-            name = str(number) if names is None else _text(record.get(names)) or str(number)
-            where = f"{self.shown}, line {line}, record {quoted(name)}"
-            values = [_field(record, field, where) for field in wanted]
+            name = str(number)
+            try:
+                record = _parsed(text, shown(self.path), line)
+                name = name if names is None else _text(record.get(names)) or name
+                where = f"{self.shown}, line {line}, record {quoted(name)}"
+                values = [_field(record, field, where) for field in wanted]
+                found = self._object(values, wanted, where)
+            except DataError as error:
+                yield self.refused(error, name, line)
+                continue
             label = None if labels is None else _text(record.get(labels))
-            yield Record(name, self._object(values, wanted, where), label, line)
+            yield Record(name, found, label, line)
 
     def _object(self, values: list[Any], fields: list[str], where: str) -> Any:
         if self.kind == "strings":

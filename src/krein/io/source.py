@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -41,6 +41,7 @@ class Record(NamedTuple):
     label: str | None  # what the file itself says
     line: int | None = None  # None: the file has no lines
     about: str = ""  # what a label pattern looks at; the name where empty
+    unreadable: str = ""  # why there is no object; empty where there is one
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Chunk:
     path: str = ""
     kind: Kind = "strings"
     lines: Sequence[int] | None = None  # of the file; None where it has none
+    unreadable: Mapping[int, str] = field(default_factory=dict)
+    """Why there is nothing to compare at some places, of a source that is `lenient`."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -80,6 +83,7 @@ class Chunk:
             labels=None if self.labels is None else [self.labels[i]],
             first=self.first + i,
             lines=None if self.lines is None else [self.lines[i]],
+            unreadable={0: self.unreadable[i]} if i in self.unreadable else {},
         )
 
     def located(self, error: Exception) -> DataError:
@@ -123,6 +127,8 @@ class Source(ABC):
 
     path: str
     kind: Kind
+    lenient: bool = False
+    """Whether a record that cannot be read is passed on as `unreadable`, instead of ending all."""
 
     @abstractmethod
     def chunks(self, size: int) -> Iterator[Chunk]:
@@ -171,9 +177,18 @@ class RecordSource(Source):
     def records(self) -> Iterator[Record]:
         """Yield the records of the file."""
 
+    def refused(self, error: DataError, name: str | None, line: int) -> Record:
+        """Return a record that says why it has no object; raise where every record is needed.
+
+        For readers that know where the next record begins.
+        """
+        if not self.lenient:
+            raise error
+        return Record(name, None, None, line, unreadable=str(error))
+
     def stacked(self, objects: list[Any]) -> Any:
         """Return the objects of a chunk in the form measures take: a list, or an array."""
-        if self.kind in ("vectors", "matrix"):
+        if self.kind in ("vectors", "matrix") and not isinstance(objects[0], str):
             return np.array(objects, dtype=np.float64)
         return objects
 
@@ -218,16 +233,24 @@ class RecordSource(Source):
         names = [str(first + i) if r.name is None else r.name for i, r in enumerate(records)]
         chunk = Chunk(
             names=names,
-            objects=self.stacked([r.object for r in records]),
+            objects=self.stacked(_filled(records)),
             labels=None,
             first=first,
             path=self.shown,
             kind=self.kind,
             lines=_lines(records),
+            unreadable={i: r.unreadable for i, r in enumerate(records) if r.unreadable},
         )
         headers, own = [r.about for r in records], [r.label for r in records]
         part = Unlabelled(names, headers, own, first, chunk.where)
         return replace(chunk, labels=self.labels.of(part))
+
+
+def _filled(records: list[Record]) -> list[Any]:
+    """Return the objects; where a record has none, one that is like the others and says nothing."""
+    like = next((r.object for r in records if not r.unreadable), "")
+    empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
+    return [empty if r.unreadable else r.object for r in records]
 
 
 def _lines(records: list[Record]) -> list[int] | None:

@@ -115,20 +115,27 @@ class TableFile(RecordSource):
             rows = read_rows(self.path, self.delimiter, max_size=self.max_size)
         if layout.heading:
             rows = islice(rows, 1, None)
-        width, numbers = len(layout.columns), layout.content != "strings"
         for number, (line, row) in enumerate(rows):
-            if len(row) != width:
-                raise DataError(
-                    f"{self.shown}, line {line}: {len(row)} fields where the first row has {width}"
-                )
-            name = str(number) if layout.names is None else row[layout.names].strip()
-            cells = [row[i] for i in layout.objects]
-            yield Record(
-                name,
-                self._vector(cells, line, name) if numbers else self._string(cells[0], line, name),
-                None if layout.labels is None else row[layout.labels],
-                line,
+            name = str(number)
+            if layout.names is not None and layout.names < len(row):
+                name = row[layout.names].strip()
+            try:
+                found = self._object(row, line, name)
+            except DataError as error:
+                yield self.refused(error, name, line)
+                continue
+            yield Record(name, found, None if layout.labels is None else row[layout.labels], line)
+
+    def _object(self, row: list[str], line: int, name: str) -> Any:
+        layout, width = self.layout, len(self.layout.columns)
+        if len(row) != width:
+            raise DataError(
+                f"{self.shown}, line {line}: {len(row)} fields where the first row has {width}"
             )
+        cells = [row[i] for i in layout.objects]
+        if layout.content != "strings":
+            return self._vector(cells, line, name)
+        return self._string(cells[0], line, name)
 
     def _string(self, cell: str, line: int, name: str) -> str:
         if not cell.strip():
