@@ -233,6 +233,26 @@ def test_a_port_that_is_taken_is_told(files, model, run):
     assert err.startswith(f"krein: error: cannot listen at 127.0.0.1, port {port}")
 
 
+def test_the_evidence_is_that_of_the_library(files, model):
+    (sequence, *_) = open_source("new.fasta").read().objects
+    with served(model) as port:
+        found = ask(port, {"objects": [sequence, "M1"]})[1]["predictions"]
+    near = library.load(model).explain([sequence])[0].nearest
+    assert found[0]["evidence"] == [
+        {"name": known.name, "label": known.label, "value": known.value} for known in near
+    ]
+    assert len(near) == 3
+    assert found[1]["evidence"] is None
+
+
+def test_a_model_without_evidence_gives_none(files, run):
+    run("fit", "families.fasta", *PATTERN, "--model", "ikfd", "-o", "ikfd.krein")
+    with served("ikfd.krein") as port:
+        status, found = ask(port, {"object": "MKVLAMKVLA"})
+    assert status == 200
+    assert "evidence" not in found
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 def test_the_page_in_a_browser(files, model):
     sync_api = pytest.importorskip("playwright.sync_api")
@@ -261,7 +281,10 @@ def test_the_page_in_a_browser(files, model):
             return page.locator("#answer h2").all_inner_texts()
 
         assert answered(chunk.objects[0]) == expected[:1]
-        assert len(page.locator("#answer tr").all()) == 3
+        assert len(page.locator("#answer table:not(.evidence) tr").all()) == 3
+        near = library.load(model).explain(chunk.objects[:1])[0].nearest
+        shown = page.locator("#answer .evidence tr td:first-child").all_inner_texts()
+        assert shown == [known.name for known in near]
         assert page.locator("#answer .number").first.inner_text().endswith(" %")
         fasta = (
             f">{chunk.names[1]} more\n{chunk.objects[1][:30]}\n{chunk.objects[1][30:]}\n>b\nM1\n"

@@ -60,7 +60,8 @@ def columns_of(
 ) -> list[Columns]:
     """Return the columns that a model fills: those it lacks are left out.
 
-    With `every`, one of them holds the probabilities of all classes.
+    With `every`, one of them holds the probabilities of all classes, and one the nearest known
+    objects.
     """
     found = [
         label_columns(model),
@@ -71,7 +72,7 @@ def columns_of(
         status_column(),
         novelty_column(model),
         set_column(model, asked),
-        evidence_columns(asked),
+        neighbours_column(asked) if every else evidence_columns(asked),
     ]
     return [columns for columns in found if columns is not None]
 
@@ -175,3 +176,23 @@ def evidence_columns(asked: Asked | None) -> Columns | None:
         return None
     n = asked.evidence
     return Columns(evidence_names(n), lambda batch: evidence_cells(batch.assessed, n))
+
+
+def neighbours_column(asked: Asked | None) -> Columns | None:
+    """The nearest known objects as a list: name (or row), label and value of the measure."""
+    if asked is None or asked.evidence is None:
+        return None
+
+    def cells(batch: Batch) -> list[list[Any]]:
+        return [
+            [
+                [
+                    {"name": near.name or str(near.index), "label": str(near.label),
+                     "value": near.value}
+                    for near in why.nearest
+                ]
+            ]
+            for why in batch.assessed["why"]
+        ]  # fmt: skip
+
+    return Columns(("evidence",), cells)

@@ -16,6 +16,15 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
     )
     text = {"type": ["string", "null"]}
     number = {"type": ["number", "null"]}
+    neighbour = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "label": {"type": "string"},
+            "value": {"type": "number", "description": "of the measure"},
+        },
+        "required": ["name", "label", "value"],
+    }
     prediction = {
         "type": "object",
         "properties": {
@@ -33,6 +42,11 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
             "novelty": {
                 **number,
                 "description": "p-value of none of the classes, where there is one",
+            },
+            "evidence": {
+                "type": ["array", "null"],
+                "items": neighbour,
+                "description": "the nearest known objects, where the model names them",
             },
             "reason": text,
         },

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 CHUNK = 2048
 """Objects in memory at a time."""
 
+NEAREST = 3
+"""Known objects that a service names as evidence."""
+
 Row = list[Any]
 
 
@@ -63,7 +66,9 @@ class Predictor:
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
         self.model.n_jobs = jobs
-        self.asked = Asked() if asked is None else asked
+        if asked is None:
+            asked = Asked(evidence=NEAREST if every and hasattr(self.model, "assess") else None)
+        self.asked = asked
         self.asked.check(self.model)
         self.columns = columns_of(
             self.model,
