@@ -128,7 +128,8 @@ def _duplicates(found: dict[str, int]) -> str:
         return "none"
     parts = []
     if found["objects"]:
-        parts.append(f"{found['objects']:,} objects were there before")
+        n = found["objects"]
+        parts.append("1 object was there before" if n == 1 else f"{n:,} objects were there before")
     if found["conflicting"]:
         parts.append(f"{found['conflicting']:,} of them with another label")
     if found["names"]:
