@@ -14,6 +14,7 @@ from sklearn.discriminant_analysis import (
 
 from krein.core.covariance import inverse_root, oas, shrinkage_to_identity
 from krein.core.fisher import fit_fisher, fit_fisher_one_against_rest
+from krein.core.gaussian import FisherFamily
 from krein.core.moments import ClassMoments
 from krein.core.quadratic import fit_quadratic
 from krein.core.space import LandmarkSpace
@@ -104,6 +105,19 @@ def test_each_one_against_rest_is_the_two_class_problem():
     for c in range(4):
         alone = fit_fisher(moments_of(B, (y == c).astype(int))).scores(B)
         assert_allclose(together[:, c], alone[:, 1] - alone[:, 0], rtol=1e-8, atol=1e-8)
+
+
+def test_probabilities_of_each_against_the_rest_are_shares_of_their_odds():
+    scores = np.random.default_rng(0).normal(size=(20, 4))
+    for n_classes in (3, 4):
+        s = scores[:, :n_classes]
+        each = 1 / (1 + np.exp(-s))
+        found = np.exp(FisherFamily(n_classes, one_against_rest=True).log_proba(s))
+        assert_allclose(found, each / each.sum(axis=1, keepdims=True))
+        assert_allclose(np.exp(FisherFamily(n_classes).log_proba(s)), softmax(s, axis=1))
+    two = scores[:, :2]  # the joint problem, each class against the other
+    found = np.exp(FisherFamily(2, one_against_rest=True).log_proba(two))
+    assert_allclose(found, softmax(two, axis=1))
 
 
 @settings(max_examples=25, deadline=None)

@@ -82,6 +82,15 @@ def test_a_constant_column_says_nothing():
     np.testing.assert_allclose(space.points(values), space.points(other), atol=1e-6)
 
 
+def test_a_column_that_is_constant_but_for_rounding_says_nothing():
+    constants = np.linspace(0.1, 0.9, 17)
+    assert (np.sqrt(np.tile(constants, (1000, 1))).std(axis=0) > 0).any()  # the mean is rounded
+    values = np.column_stack([np.arange(1000.0), np.tile(constants, (1000, 1))])
+    space = CandidateSpace.of(values)
+    other = values + np.append(0.0, np.full(17, 5.0))
+    np.testing.assert_allclose(space.points(values), space.points(other), atol=1e-6)
+
+
 # -- evidence ----------------------------------------------------------------------------------
 
 
@@ -223,6 +232,14 @@ def test_a_budget_comes_before_the_tolerance():
 
 
 # -- both looks --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_heads_that_say_nothing_share_the_pool_equally(n_heads):
+    found, codes = opinions(5, n=40, quality=(0.0,) * n_heads)
+    same = [np.full_like(opinion, np.log(1 / 3)) for opinion in found]
+    first = learn_first_look([], same, codes, None).first
+    np.testing.assert_allclose(first, 1 / n_heads)
 
 
 def test_neighbours_have_no_say_before_a_second_look_is_learned():

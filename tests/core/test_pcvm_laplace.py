@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm.covariance import score_covariance
+from krein.core.pcvm.covariance import inverse_root, score_covariance
 from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.prior import FixedPrecision, GammaPrior
@@ -50,6 +50,18 @@ def test_surroundings_are_the_same_through_a_basis(n_classes):
         score_covariance(rows, other, wide).exact.of(K),
         rtol=1e-4,
     )
+
+
+def test_a_curvature_that_is_not_positive_has_no_root():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(20, 4))
+    G, prior = A.T @ A, np.array([0.5, 0.0, -1.0, 2.0])
+    R = inverse_root(G, prior)
+    np.testing.assert_allclose(R @ R.T, np.linalg.inv(G + np.diag(prior)), rtol=1e-6)
+    assert inverse_root(G, np.array([0.5, 0.0, -100.0, 2.0])) is None  # no mode
+    flat = G[:, [0, 1, 2, 2]][[0, 1, 2, 2]]  # two features that are one: rounding, and no error
+    R = inverse_root(flat, np.zeros(4))
+    np.testing.assert_allclose(flat @ R @ R.T @ flat, flat, rtol=1e-6)
 
 
 def test_variance_of_a_score_is_that_of_laplace():

@@ -107,6 +107,24 @@ def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
         np.testing.assert_allclose(by_row, expected, atol=1e-5)
 
 
+def test_at_most_eight_classes_are_coupled_in_a_row():
+    """In the mean, and beside its own; what is less likely goes first."""
+    rng = np.random.default_rng(0)
+    for n_classes in (5, 9, 12, 40):
+        P = rng.dirichlet(np.ones(n_classes), size=200)
+        y = rng.integers(n_classes, size=200)
+        on = coupled.coupled_classes(P, y)
+        assert on[np.arange(200), y].all()
+        on[np.arange(200), y] = False
+        assert on.sum() <= 8 * 200
+        unlikely = np.where(on, 0.0, P)
+        unlikely[np.arange(200), y] = 0.0
+        assert unlikely.max() <= P[on].min(initial=1.0)
+    level = np.full((10, 12), 1 / 12)  # all as likely: all or none
+    assert coupled.coupled_classes(level, np.zeros(10, dtype=int)).sum() == 10
+    assert coupled.coupled_classes(level[:, :8], np.zeros(10, dtype=int)).all()
+
+
 @pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
 def test_unlikely_classes_need_not_be_coupled(spread, monkeypatch):
     K, y = clouds(1, 12, N=300, m=20, spread=spread)
