@@ -5,10 +5,9 @@
 
 Each mutation alters one operator, comparison, condition, constant, function or statement of
 `krein.core` or `krein.estimators`; `tests/mutants.py` lists the kinds. The tests that execute the
-line run against a private copy, the fastest first, up to the first failure. Which tests execute a
-line is recorded once by coverage. Everything is kept in `build/mutations`, so that a run resumes
-where it stopped. `tests/equivalent.toml` names the mutations that change no result,
-and why.
+line run against a private copy, the most specific first, up to the first failure. Which tests
+execute a line is recorded once by coverage. Everything is kept in `build/mutations`, so that a run
+resumes where it stopped. `tests/equivalent.toml` lists mutations that change no result, and why.
 """
 
 from __future__ import annotations
@@ -177,6 +176,7 @@ class Covering:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.width: dict[str, int] = {}
         self.lines: dict[tuple[str, int], set[str]] = defaultdict(set)
         self.files: dict[str, set[str]] = defaultdict(set)
 
@@ -198,32 +198,40 @@ class Covering:
             kept = json.loads((folder / f"{recording(path)}.json").read_text("utf-8"))
             for test, found in kept.items():
                 self.seconds[test] = found["seconds"]
+                self.width[test] = len(found["lines"])
                 for file, line in found["lines"]:
                     self.lines[file, line].add(test)
                     self.files[file].add(test)
 
+    def _users(self, file: str) -> set[str]:
+        """Return the tests of the modules that import a module of declarations."""
+        imported = f".{Path(file).stem} import"
+        users = [other for other, text in sources().items() if imported in text]
+        return set().union(*(self.files[other] for other in users))
+
     def tests(self, mutant: Mutant, budget: float) -> list[str]:
         """Return the tests that execute a mutated line, within a budget.
 
-        The fastest come first, and one case of each test before the others.
+        The fastest case of each test comes before its other cases, and a test that executes few
+        lines before one that executes many: it is quick, and looks closely.
         A line that runs when its module is imported concerns every test that uses the module.
         """
         found: set[str] = set()
         for line in mutant.lines:
             found |= self.lines.get((mutant.file, line), set())
         if mutant.at_import:
-            found = found or self.files[mutant.file]
+            found = found or self.files[mutant.file] or self._users(mutant.file)
         cases: Counter[str] = Counter()
         order = []
         for test in sorted(found, key=lambda test: (self.seconds[test], test)):
             name = test.partition("[")[0]
-            order.append((cases[name], self.seconds[test], test))
+            order.append((cases[name], self.width[test], test))
             cases[name] += 1
         chosen, total = [], 0.0
-        for _, seconds, test in sorted(order):
-            if not chosen or total + seconds <= budget:
+        for _, _, test in sorted(order):
+            if not chosen or total + self.seconds[test] <= budget:
                 chosen.append(test)
-                total += seconds
+                total += self.seconds[test]
         return chosen
 
 

@@ -168,6 +168,19 @@ def test_shrinkage_to_identity_finds_the_best_share_on_average():
     assert abs(np.median(shares) - oracle) < 0.15
 
 
+def test_shrinkage_to_identity_is_a_share():
+    rng = np.random.default_rng(1)
+    found = []
+    for scale in (0.1, 1.0, 10.0):
+        for n in (2, 3, 5, 50):
+            X = scale * rng.normal(size=(n + 1, 5))
+            found.append(shrinkage_to_identity(np.cov(X.T), n))
+    assert min(found) >= 0
+    assert max(found) == 1.0  # few objects whose covariance is the identity
+    # one direction alone, of two objects: the estimated trace of Σ² is negative
+    assert 0 <= shrinkage_to_identity(np.diag([1e-3, 1e-3, 1e-3]), 2) <= 1
+
+
 def test_inverse_root_inverts():
     S = with_eigenvalues([4, 3, 2, 1, 0.5], 5)
     A, _ = inverse_root(S * 10, 10, 0.0, 1.0)

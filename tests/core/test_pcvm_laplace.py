@@ -151,6 +151,26 @@ def test_scale_of_the_prior_does_not_depend_on_the_unit():
     np.testing.assert_allclose(losses[2], losses[1], rtol=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_as_many_basis_functions_as_objects_want_a_stronger_prior(seed):
+    K, y = _rings(seed, N=100, m=100)
+    choice = choose_scale(Rows(K, y), y)
+    scales, losses = zip(*choice.path, strict=True)
+    assert 2 * choice.prior.b == pytest.approx(scales[int(np.argmin(losses))])
+    assert scales[:3] == (1.0, 10.0, 0.1)  # a weaker one was tried first
+    assert 2 * choice.prior.b < 1
+
+
+def test_few_narrow_basis_functions_want_a_weaker_prior():
+    X = np.random.default_rng(0).uniform(0, 3, size=(1500, 2))
+    K = np.exp(-8 * np.square(X[:, None] - X[None, :25]).sum(axis=2))
+    y = X.astype(int).sum(axis=1) % 2
+    choice = choose_scale(Rows(K, y), y[:25])
+    scales, losses = zip(*choice.path, strict=True)
+    assert 2 * choice.prior.b == scales[int(np.argmin(losses))] == 10.0
+    assert scales == (1.0, 10.0, 100.0)  # then no stronger one is tried
+
+
 def test_thinned_rows_keep_every_class_and_its_weight():
     F = np.arange(10_000.0)[:, None]
     y = np.zeros(10_000, dtype=int)

@@ -5,6 +5,7 @@ from scipy.special import ndtr
 from krein.core.pcvm.published import (
     DIVERGED,
     _LowRank,
+    _original_update,
     _run,
     fit_published,
     fit_published_nystrom,
@@ -27,6 +28,16 @@ def test_published_update_separates_what_is_easy(seed):
     assert np.mean(np.sign(K @ fit.weights + fit.bias) == t) > 0.9
     assert (t * fit.weights >= 0).all()
     assert np.array_equal(fit.kept, np.flatnonzero(fit.weights))
+
+
+def test_weights_of_features_that_are_one_and_large_stay_finite():
+    """Υ loses its identity to rounding, and has no Cholesky factor; its inverse is at most 1."""
+    Phi, one = np.full((1, 2), 2.0**30), np.ones(2)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(Phi.T @ Phi + np.eye(2))
+    v = np.array([3.0, -3.0])  # where the features say nothing: Υ⁻¹ v = v
+    np.testing.assert_allclose(_original_update(Phi, one, v), v)
+    np.testing.assert_allclose(_original_update(Phi, one, one), 2.0**-61 * one, rtol=1e-9)
 
 
 def test_below_a_hundred_weights_both_versions_are_one():

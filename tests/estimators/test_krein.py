@@ -316,3 +316,13 @@ def test_explanations_start_from_the_mean_object(kind):
     others = np.delete(values[:, clf.landmarks_], clf.landmarks_, axis=0)
     mean = others.mean(axis=0) if kind == "similarity" else np.sqrt(np.square(others).mean(axis=0))
     np.testing.assert_allclose(clf.reference_.baseline, mean)
+
+
+def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
+    X, y = islands(1200, 10, spread=0.2)
+    known, new = np.arange(800), np.arange(800, 1200)
+    D = distances(X, X)
+    model = KreinClassifier("precomputed-distance", landmarks=np.arange(0, 800, 20))
+    clf = model.fit(D[np.ix_(known, known)], y[known])
+    apart = clf.known_.candidates(D[np.ix_(new, clf.landmarks_)])[1][:, 0]
+    assert 0.05 < (apart > clf.known_.far).mean() < 0.15
