@@ -63,6 +63,16 @@ def test_a_path_inverts_the_shrunk_covariance(target, dense, amount):
     assert_allclose(model.scores(B), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
+def test_whoever_has_company_can_be_left_out():
+    """An object of its class is enough, however little it weighs; one without weight is not."""
+    B = np.arange(14.0).reshape(7, 2) ** 2
+    codes, weights = np.array([0, 0, 1, 1, 2, 2, 2]), np.array([1, 1e-5, 1, 0, 5, 0.5, 0.5])
+    moments = moments_of(B, codes, weights)
+    found = LeftOutObjects.of(moments, B, codes, weights)
+    assert found.rows.tolist() == [0, 1, 4, 5, 6]
+    assert_allclose(found.left_out, [1, 1e-5, 1, 0.5, 0.5])
+
+
 @pytest.mark.parametrize("unit", [0.02, 1.0])
 def test_a_path_counts_weights_below_one(unit):
     """Dense and general paths are the same covariance, however little a class weighs."""

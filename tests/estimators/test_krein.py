@@ -326,3 +326,24 @@ def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
     clf = model.fit(D[np.ix_(known, known)], y[known])
     apart = clf.known_.candidates(D[np.ix_(new, clf.landmarks_)])[1][:, 0]
     assert 0.05 < (apart > clf.known_.far).mean() < 0.15
+
+
+def test_as_many_landmarks_as_are_worth_their_price():
+    """Half of the default number, seven tenths or all, whatever has the least loss plus price."""
+    X, y = islands(1000, 20)
+    D = distances(X, X)
+    wanted = default_number(1000, 2)
+    for price in (1e-4, 1.0):
+        clf = KreinClassifier("precomputed-distance", price=price).fit(D, y)
+        curve = clf.size_curve_
+        assert curve.n_landmarks.tolist() == [round(share * wanted) for share in (0.5, 0.7, 1.0)]
+        total = curve.loss + price * curve.comparisons
+        assert len(clf.landmarks_) == curve.n_landmarks[np.argmin(total)]
+        again = curve.comparisons - curve.n_landmarks
+        assert (again >= 0).all()
+        assert (again <= clf.known_.n_candidates).all()
+    assert len(clf.landmarks_) == round(0.5 * wanted)  # at a price that nothing is worth
+    for free in ({"price": 0.0}, {"neighbours": 0}, {"n_landmarks": wanted}):
+        clf = KreinClassifier("precomputed-distance", **free).fit(D, y)
+        assert len(clf.landmarks_) == wanted
+        assert not hasattr(clf, "size_curve_")
