@@ -1,8 +1,10 @@
 """Bad input is named, not mended."""
 
+import numpy as np
 import pytest
 
 from krein.core.checks import check_labels, check_landmarks
+from krein.core.space import check_level
 
 
 def test_labels():
@@ -25,3 +27,12 @@ def test_labels():
 def test_landmarks(indices, message):
     with pytest.raises(ValueError, match=message):
         check_landmarks(indices, 5)
+
+
+def test_a_common_level_is_refused_only_where_it_hides_the_differences():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    for level in (0.0, 1e3, 1e6):
+        check_level(X @ X.T + level)
+    check_level(np.full((5, 5), 1e9))  # nothing to hide
+    with pytest.raises(ValueError, match="common level"):
+        check_level(X @ X.T + 1e13)

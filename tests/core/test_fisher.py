@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.special import softmax
+from scipy.stats import multivariate_normal
 from sklearn.covariance import OAS
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -18,6 +19,7 @@ from krein.core.gaussian import FisherFamily
 from krein.core.moments import ClassMoments
 from krein.core.quadratic import fit_quadratic
 from krein.core.space import LandmarkSpace
+from krein.core.within import ChosenCovariance
 
 from ..market import with_eigenvalues
 
@@ -243,6 +245,22 @@ def test_quadratic_with_few_objects_falls_back_on_the_shared_covariance():
     model = fit_quadratic(moments_of(B, y, 3, by_class=True))
     assert model.shrinkage[2] == 1.0
     assert np.isfinite(model.scores(B)).all()
+
+
+@pytest.mark.parametrize("shift", [0.0, 100.0])
+def test_quadratic_posteriors_are_those_of_gaussian_classes(shift):
+    """Wherever the origin of the coordinates lies."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 6000)
+    B = shift + rng.normal(size=(6000, 3)) * (1 + y[:, None]) + 2 * np.eye(3)[y]
+    moments = ClassMoments.of(B, y, 3, origin=np.full(3, shift - 1.0), by_class=True)
+    unshrunk = ChosenCovariance("identity", np.ones(3), 0.0, 1.0, np.zeros(3), pseudo_objects=0.0)
+    ours = softmax(fit_quadratic(moments, shrinkage=unshrunk).scores(B), axis=1)
+    density = [
+        multivariate_normal(own.mean(axis=0), np.cov(own.T)).logpdf(B) + np.log(len(own))
+        for own in (B[y == c] for c in range(3))
+    ]
+    assert_allclose(ours, softmax(np.stack(density, axis=1), axis=1), rtol=1e-6, atol=1e-12)
 
 
 def test_the_traces_behind_the_shrinkage_are_unbiased():

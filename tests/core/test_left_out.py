@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from krein.core.calibration import fit_scale_and_offsets, fit_temperature
-from krein.core.choice import choose_linear
+from krein.core.choice import choose_linear, oas_amount
 from krein.core.fisher import fit_fisher
 from krein.core.left_out import LeftOutObjects, left_out_linear, left_out_quadratic
 from krein.core.moments import ClassMoments
@@ -174,6 +174,29 @@ def test_quadratic_model_and_left_out_scores_speak_of_the_same_covariances():
     # one of 600 objects changes little, never for the better on average
     gap = (log_softmax(model, axis=1) - found)[np.arange(600), y]
     assert 0 < gap.mean() < 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_every_object_is_a_landmark_the_ridge_is_searched(seed):
+    """By the exact left-out loss; the identity is tried by as much as OAS says."""
+    V, y, L, space = problem(seed)
+    B = space.coordinates(V)
+    moments = moments_of(B, y)
+    objects = LeftOutObjects.of(moments, B, y, None, space.basis.T, L)
+    assert objects.mostly_landmarks
+    ridge = choose_linear(moments, space.basis.lam, objects, exact=True)
+    assert ridge.covariance.target == "similarities"
+    amounts = [1e-4, 1e-2, oas_amount(moments), 0.3, 0.7, 1.0]
+    path = WithinPath.of(moments, ridge.covariance.metric)
+    found = [
+        fit_scale_and_offsets(scores, objects.log_priors(), y).loss
+        for scores in left_out_linear(objects, moments, path, iter(amounts))
+    ]
+    assert ridge.loss < 1.01 * min(found)
+    both = choose_linear(moments, space.basis.lam, objects)
+    assert both.loss <= ridge.loss
+    if both.covariance.target == "identity":
+        assert both.covariance.amount == oas_amount(moments)
 
 
 def test_scale_and_offsets_are_at_the_minimum():

@@ -69,7 +69,7 @@ def test_optimism_is_that_of_refits(n_classes):
     assert max(ratios) < 1.2
 
 
-def dense_left_out(K, y, s, fit):
+def dense_left_out(K, y, s, fit, secant=False):
     """z + (I − V D)⁻¹ V g with the whole Hessian, in the unit of the features."""
     N, C = len(y), fit.weights.shape[1]
     F1 = np.column_stack([K, np.ones(N)])
@@ -78,9 +78,10 @@ def dense_left_out(K, y, s, fit):
     G = s[:, None] * (P - np.eye(C)[y])
     H = np.einsum("ni,ncd,nj->cidj", F1, D, F1, optimize=True)
     mean = s @ K / s.sum()
+    prior = fit.precision if secant else fit.curvature
     for c in range(C):
         deviation = np.sqrt(s @ (K - mean) ** 2 / s.sum())
-        H[c, range(K.shape[1]), c, range(K.shape[1])] += fit.curvature[:, c] * deviation**2
+        H[c, range(K.shape[1]), c, range(K.shape[1])] += prior[:, c] * deviation**2
     width = F1.shape[1]
     on = np.concatenate([np.append(fit.scaled[:, c] != 0, c > 0) for c in range(C)])
     inverse = np.zeros((C * width, C * width))
@@ -105,6 +106,9 @@ def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
         monkeypatch.setattr(coupled, "PART_BYTES", part)
         by_row = softmax(coupled_left_out(K, y, s, s, fit))
         np.testing.assert_allclose(by_row, expected, atol=1e-5)
+    monkeypatch.setattr(coupled, "HIGH_LEVERAGE", -1.0)  # every row has more
+    firm = softmax(coupled_left_out(K, y, s, s, fit))
+    np.testing.assert_allclose(firm, softmax(dense_left_out(K, y, s, fit, secant=True)), atol=1e-6)
 
 
 def test_at_most_eight_classes_are_coupled_in_a_row():
@@ -120,6 +124,8 @@ def test_at_most_eight_classes_are_coupled_in_a_row():
         unlikely = np.where(on, 0.0, P)
         unlikely[np.arange(200), y] = 0.0
         assert unlikely.max() <= P[on].min(initial=1.0)
+    some = coupled.coupled_classes(np.array([[0.998, 0.0012, 0.0008]]), np.zeros(1, dtype=int))
+    assert some.tolist() == [[True, True, False]]  # one in a thousand is where it begins
     level = np.full((10, 12), 1 / 12)  # all as likely: all or none
     assert coupled.coupled_classes(level, np.zeros(10, dtype=int)).sum() == 10
     assert coupled.coupled_classes(level[:, :8], np.zeros(10, dtype=int)).all()

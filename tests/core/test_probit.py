@@ -11,6 +11,23 @@ from krein.core.pcvm.softmax import Softmax, softmax
 scores = st.floats(-1e6, 1e6)
 
 
+@pytest.mark.parametrize(("link", "C"), [(Probit(), 1), (Softmax(), 3)])
+def test_one_weight_for_all_rows_is_that_weight_for_each(link, C):
+    rng = np.random.default_rng(0)
+    F, Z, y = rng.normal(size=(30, 4)), rng.normal(size=(30, C)), rng.integers(max(C, 2), size=30)
+    calls = (
+        lambda s: link.loss_residual(Z, y, s)[0],
+        lambda s: link.loss_residual(Z, y, s)[1],
+        lambda s: link.hessian(F, Z, y, s),
+        lambda s: link.class_hessian(F, Z, y, s, 0),
+        lambda s: link.curvature_root(Z, y, s),
+        lambda s: link.curvatures(Z, y, s),
+    )
+    for call in calls:
+        np.testing.assert_allclose(call(3.0), call(np.full(30, 3.0)), rtol=1e-12)
+        assert np.abs(np.asarray(call(3.0)) - call(1.0)).max() > 0.01
+
+
 def test_hazard_is_the_quotient_where_the_quotient_exists():
     z = np.linspace(-30, 8, 500)
     np.testing.assert_allclose(hazard(z), norm.pdf(z) / norm.cdf(z), rtol=1e-9)

@@ -326,6 +326,9 @@ def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
     clf = model.fit(D[np.ix_(known, known)], y[known])
     apart = clf.known_.candidates(D[np.ix_(new, clf.landmarks_)])[1][:, 0]
     assert 0.05 < (apart > clf.known_.far).mean() < 0.15
+    between = distances(clf.known_.points, clf.known_.points)  # held out: each but for itself
+    np.fill_diagonal(between, np.inf)
+    np.testing.assert_allclose(clf.known_.far, np.quantile(between.min(axis=1), 0.9), rtol=1e-5)
 
 
 def test_as_many_landmarks_as_are_worth_their_price():
@@ -340,7 +343,7 @@ def test_as_many_landmarks_as_are_worth_their_price():
         total = curve.loss + price * curve.comparisons
         assert len(clf.landmarks_) == curve.n_landmarks[np.argmin(total)]
         again = curve.comparisons - curve.n_landmarks
-        assert (again >= 0).all()
+        assert (again > 0).all()  # where neighbours know more, some are looked at again
         assert (again <= clf.known_.n_candidates).all()
     assert len(clf.landmarks_) == round(0.5 * wanted)  # at a price that nothing is worth
     for free in ({"price": 0.0}, {"neighbours": 0}, {"n_landmarks": wanted}):
