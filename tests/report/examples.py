@@ -6,8 +6,10 @@ import numpy as np
 
 from krein.core.spectrum import SpectrumEstimate, negative_mass, signature
 from krein.evaluation import Evaluation, ModelResult
+from krein.evaluation.looking import LookCurve
 from krein.evaluation.overview import Duplicates, ObjectMap
 from krein.evaluation.result import PairCount
+from krein.evaluation.unknown import Strange, Unknown
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=http://127.0.0.1:9/x>\"'&"
 
@@ -41,6 +43,18 @@ def made_up(
         "standard_error": np.array([0.05, 0.04, 0.04]),
         "evaluations": np.array([100.0, 200, 300]),
     }
+    looks = LookCurve(
+        np.array([40.0, 55, 70, 46]),
+        np.array([0.9, 0.95, 0.96, 0.95]),
+        np.array([0.3, 0.2, 0.19, 0.21]),
+        np.array([0.0, 0.5, 1.0, 0.2]),
+        n,
+    )
+    every = np.arange(n_classes)
+    unknown = Unknown(
+        every, 1 - 0.4 * every / n_classes, 1 - 0.9 * every / n_classes, every[::-1].copy(),
+        np.full(n_classes, 5), n,
+    )  # fmt: skip
     models = {}
     for k in range(n_models):
         P = rng.dirichlet(np.ones(n_classes), size=n) * (0.0 if perfect else 2.0 + 0.4 * k)
@@ -59,6 +73,9 @@ def made_up(
             seconds={"compare": 1.5, "fit": 0.3, "predict": 0.01},
             landmarks=[landmarks] * 4,
             curve=curve if grown and k == 0 else None,
+            looks=looks if k == 0 else None,
+            unknown=unknown if k == 0 else None,
+            strange=[Strange(3, 0.01, 1, 0.98, (4, 5, 6))] if k == 0 and not perfect else [],
         )
     lam = np.sort(rng.exponential(size=n) ** 3) * (
         1 if psd else np.where(rng.random(n) < 0.3, -1, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -21,6 +22,7 @@ from krein.report.charts import (
     spectrum_chart,
 )
 from krein.report.content import report_content
+from krein.report.lookcharts import look_charts
 from krein.report.objectmap import (
     COLOURS,
     _overlap,
@@ -347,3 +349,48 @@ def test_little_is_not_called_nothing():
         "0.2\u00a0%",
         "100.0\u00a0%",
     ]
+
+
+class TestUnknown:
+    def test_the_hardest_class_comes_first(self):
+        found = report_content(made_up(n_classes=20), title=None, command=None, threshold=None)
+        told = found["unknown"]
+        areas = [row["auroc"] for row in told["rows"] + told["more"]]
+        assert areas == sorted(areas)
+        assert len(told["rows"]) == 12
+        assert len(areas) == 20
+        assert told["rows"][0]["class"] == "Family_19+Long_Name"
+        assert told["rows"][0]["nearest"] == "Family_00+Long_Name"
+
+    def test_a_doubted_label_is_told_with_the_nearest_objects(self):
+        told = report_content(made_up(), title=None, command=None, threshold=None)["strange"]
+        (row,) = told["rows"]
+        assert (row["name"], row["label"]) == ("object 3", "Family_00+Long_Name")
+        assert [near["name"] for near in row["nearest"]] == ["object 4", "object 5", "object 6"]
+        text = render_report(made_up())
+        assert "Possibly mislabelled" in text
+        assert "There are none: no label is contradicted" in render_report(made_up(perfect=True))
+
+    def test_models_of_one_look_have_no_such_section(self):
+        evaluation = made_up()
+        models = {
+            name: replace(model, looks=None, unknown=None)
+            for name, model in evaluation.models.items()
+        }
+        text = render_report(replace(evaluation, models=models))
+        assert 'id="unknown"' not in text
+        assert "What comparisons buy" not in text
+        assert "Possibly mislabelled" not in text
+
+    def test_the_charts_hold_a_line_and_points(self):
+        accuracy, loss = look_charts(list(made_up(n_models=3).models.values()))
+        for chart in (accuracy, loss):
+            assert [len(line.markers) for line in chart.lines] == [3, 1, 1]
+            assert len(chart.notes) == 1
+            xs = [x for line in chart.lines for x, _, _ in line.markers]
+            ys = [y for line in chart.lines for _, y, _ in line.markers]
+            assert chart.left <= min(xs) <= max(xs) <= chart.right
+            assert chart.top <= min(ys) <= max(ys) <= chart.bottom
+            assert [t.at for t in chart.xticks] == sorted(t.at for t in chart.xticks)
+        assert "90.0\u00a0% with 40 at the first look alone" in accuracy.alternative
+        assert "0.210 with 46 as it is" in loss.alternative

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ from ..core.ranks import Ranks
 from ..core.spectrum import SpectrumEstimate
 from ..reject import augrc
 from .identity import NearCopies
+from .looking import LookCurve
 from .overview import Duplicates, ObjectMap
 from .scores import Reliability, log_losses, reliability
+from .unknown import Strange, Unknown
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ class ModelResult:
     """Objects that new ones are compared with, fold by fold."""
     curve: dict[str, Array] | None
     """How landmarks="auto" grew in the first fold."""
+    looks: LookCurve | None = None
+    """What a second look is worth; None for models without one."""
+    unknown: Unknown | None = None
+    """How far a class that the model does not know lies from those that it knows."""
+    strange: list[Strange] = field(default_factory=list)
+    """Objects whose labels may be wrong, the least probable label first."""
 
     @property
     def codes(self) -> Indices:
@@ -131,6 +139,21 @@ class ModelResult:
             "curve": None
             if self.curve is None
             else {name: values.tolist() for name, values in self.curve.items()},
+            "looks": None
+            if self.looks is None
+            else {
+                "comparisons": self.looks.comparisons.tolist(),
+                "accuracy": self.looks.accuracy.tolist(),
+                "log_loss": self.looks.log_loss.tolist(),
+                "looked": self.looks.looked.tolist(),
+            },
+            "unknown": None
+            if self.unknown is None
+            else {
+                "classes": [str(self.classes[c]) for c in self.unknown.codes],
+                "auroc": self.unknown.auroc.tolist(),
+                "found": self.unknown.found.tolist(),
+            },
         }
 
 

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..core.ranks import Ranks
+from ..estimators.twolooks import FittedTwoLooks
 from ..measures import get_measure
 from ..version import __version__
+from .heldout import HeldOutLooks
 from .identity import NearCopies, near_copies
 from .models import Model, fresh, get_models, needs_all, title
 from .overview import duplicates, object_map, spectrum
@@ -140,7 +142,7 @@ def evaluate(
         among_all.block(everyone, everyone)
     results = {}
     for name, model in chosen.items():
-        parts = _cross_validate(name, model, store, labels, split, len(classes), verbose)
+        parts = _cross_validate(name, model, store, labels, split, random_state, verbose)
         results[name] = ModelResult(
             name=name, title=title(model), classes=classes, labels=labels, folds=split, **parts
         )
@@ -192,10 +194,12 @@ def _cross_validate(
     store: PairStore,
     labels: NDArray[Any],
     split: Indices,
-    n_classes: int,
+    seed: int,
     verbose: int,
 ) -> dict[str, Any]:
-    P: Array = np.full((len(labels), n_classes), np.nan)
+    classes, codes = np.unique(labels, return_inverse=True)
+    P: Array = np.full((len(labels), len(classes)), np.nan)
+    held_out = HeldOutLooks(store, codes, len(classes), seed)
     fitted, landmarks, per_prediction, curve = [], [], [], None
     seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}  # compare: pairs first, then seconds
     for fold in range(int(split.max()) + 1):
@@ -214,8 +218,10 @@ def _cross_validate(
         seconds["compare"] += one.kernel_evaluations_ + len(test) * per_prediction[-1]
         if fold == 0 and hasattr(one, "selection_"):
             curve = one.selection_.details.get("curve")
+        if isinstance(one, FittedTwoLooks):
+            held_out.add(one, train, test, P[test])
     if verbose:
-        right = np.mean(np.unique(labels)[P.argmax(axis=1)] == labels)
+        right = np.mean(P.argmax(axis=1) == codes)
         print(f"{name}: {100 * right:.1f} % right", file=sys.stderr)
     return {
         "probabilities": P,
@@ -224,6 +230,7 @@ def _cross_validate(
         "seconds": seconds,
         "landmarks": landmarks,
         "curve": curve,
+        **held_out.found(),
     }
 
 

@@ -17,7 +17,9 @@ from .charts import (
     spectrum_chart,
 )
 from .headline import headline, piled_errors
+from .lookcharts import look_charts
 from .objectmap import draw_map
+from .unknown import strange_content, unknown_content
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation, ModelResult
@@ -67,6 +69,10 @@ def report_content(
         "reject": reject_chart(models, chosen),
         "spectrum": spectrum_chart(evaluation.spectrum.eigenvalues),
         "growth": growth_chart(models),
+        "looks": look_charts(models),
+        "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
+        "unknown": unknown_content(models),
+        "strange": strange_content(evaluation),
         "map": drawn,
         "found": evaluation.map,
         "mapped_codes": codes[shown].tolist(),
