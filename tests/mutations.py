@@ -146,8 +146,10 @@ def record(paths: list[str], folder: Path) -> None:
     measured = coverage.Coverage(data_file=None, source=[str(ROOT / p) for p in MUTATED])
     recorder = Recorder(measured)
     measured.start()
-    pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[recorder])
+    code = pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", *paths], plugins=[recorder])
     measured.stop()
+    if code not in (0, 1):  # 1: some fail, and are left out
+        raise SystemExit(f"the tests cannot be run: pytest ended with {code!r}")
     data = measured.get_data()
     lines: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for file in data.measured_files():
