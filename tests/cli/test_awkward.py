@@ -91,7 +91,7 @@ def test_standard_output_may_be_closed(files, monkeypatch, capsys):
     [
         (("inspect", "families.fasta", "--label-pattern", "(a"), "label pattern '(a' is not one"),
         (("inspect", "families.fasta", "--label-pattern", "a"), "needs one group"),
-        (("inspect", "families.fasta", "--distance"), "--distance is said of a matrix"),
+        (("inspect", "families.fasta", "--distance"), "--distance describes a matrix"),
         (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=nan"), "gamma"),
         (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=a"), "gamma"),
         (("inspect", "families.fasta", "--measure-param", "gap_open=abc"), "gap_open"),

@@ -35,7 +35,7 @@ def test_a_model_says_what_it_is(files, run, name):
     assert about["class_sizes"] == (None if name == "pcvm" else [24, 22, 24])
     code, out, err = run("inspect", "any.name")
     assert (code, err) == (0, "")
-    assert f"{len(clf.landmarks_)}, one comparison each for a new object, chosen by meb" in out
+    assert f"{len(clf.landmarks_)}, one comparison each per new object, chosen by meb" in out
     assert "matrix=BLOSUM62" in out
     assert f"krein {library.__version__}, format 1" in out
 

@@ -23,7 +23,7 @@ def test_a_table_and_a_report(files, run):
     code, out, err = run("evaluate", "families.fasta", *PATTERN, "--folds", "3",
                          "--compare", "ikfd,knn", "--report", "report.html")  # fmt: skip
     assert (code, err) == (0, "")
-    assert "smith-waterman, for these look like protein sequences" in out
+    assert "smith-waterman, because the objects look like protein sequences" in out
     assert any(line.split()[:1] == ["ikfd"] for line in out.splitlines())
     assert out.rstrip().endswith("report.html")
     assert "\x1b" not in out

@@ -29,7 +29,7 @@ def model(files, run):
 def test_fit_says_what_it_did(files, model):
     assert "70 objects: sequences in FASTA format" in model
     assert "3 classes: " in model
-    assert "smith-waterman, for these look like protein sequences" in model
+    assert "smith-waterman, because the objects look like protein sequences" in model
     assert "% of 4,900" in model
     assert "\x1b" not in model
 
@@ -147,14 +147,14 @@ def test_every_model_fits_and_a_seed_repeats_it(files, run, chosen):
     for name in ("a.krein", "b.krein"):
         code, out, err = run("fit", "words.csv", *options, "--seed", "3", "-o", name)
         assert code == 0, err
-    assert "levenshtein, for these are strings" in out
+    assert "levenshtein, because the objects are strings" in out
     a, b = (run("predict", name, "words.csv")[1] for name in ("a.krein", "b.krein"))
     assert a == b
 
 
 def test_a_model_is_not_written_over_without_force(files, model, run):
     code, _, err = run("fit", "words.csv", "--labels", "language", "-o", "model.krein")
-    assert (code, err) == (1, "krein: error: model.krein: is there already; --force replaces it\n")
+    assert (code, err) == (1, "krein: error: model.krein: already exists; --force replaces it\n")
     code, _, _ = run("fit", "words.csv", "--labels", "language", "-o", "model.krein", "--force")
     assert code == 0
 
@@ -163,7 +163,7 @@ def test_a_model_is_not_written_over_without_force(files, model, run):
     ("args", "message"),
     [
         (["fit", "none.fasta", "-o", "m"], "none.fasta: there is no such file"),
-        (["fit", "families.fasta", "-o", "m"], "families.fasta: there are no labels; give them:"),
+        (["fit", "families.fasta", "-o", "m"], "families.fasta: there are no labels; use"),
         (["fit", "families.fasta", "-o", "no/m"], "no/m: there is no folder no"),
         (["predict", "none.krein", "new.fasta"], "none.krein: there is no such model"),
         (["predict", "new.fasta", "new.fasta"], "new.fasta is not a krein model, or is damaged"),
@@ -230,7 +230,7 @@ def test_nucleotides_get_their_own_matrix(files, run):
     (files / "dna.fasta").write_text("".join(lines))
     code, out, err = run("fit", "dna.fasta", *PATTERN, "-o", "m.krein")
     assert code == 0, err
-    assert "smith-waterman (matrix=NUC.4.4), for these are nucleotides" in out
+    assert "smith-waterman (matrix=NUC.4.4), because the sequences are nucleotides" in out
 
 
 def test_both_strands_of_dna_are_the_same_object(files, run):
@@ -287,7 +287,7 @@ def test_long_texts_are_compared_by_compression(files, run):
             )
     code, out, err = run("fit", "texts.csv", "-o", "m.krein")
     assert code == 0, err
-    assert "compression, for these are long texts" in out
+    assert "compression, because the objects are long texts" in out
 
 
 def test_an_answer_is_the_deepest_rank_that_is_probable_enough(files, run):

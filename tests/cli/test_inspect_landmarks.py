@@ -30,7 +30,7 @@ def test_sequences(files, run):
     assert about["measure"] == "smith-waterman"
     assert sum(about["signature"]) == about["sampled"] == 71
     _, out, _ = run("inspect", "families.fasta", *PATTERN)
-    assert "60 to 60, half of them up to 60" in out
+    assert "60 to 60, median 60" in out
     assert out.rstrip().splitlines()[-1] == about["advice"]
     assert "\x1b" not in out
 

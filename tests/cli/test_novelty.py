@@ -121,7 +121,7 @@ def test_what_cannot_be_is_refused(world, fitted, run, tmp_path):
     assert run("fit", known, *pattern, "--model", "ikfd", "-o", str(other))[0] == 0
     code, _, err = run("predict", str(other), str(world / "new.fasta"), "--sets", "0.9")
     assert code == 1
-    assert "--sets needs a model of krein fit --model auto; this one is IKFD" in err
+    assert "--sets needs a model from krein fit --model auto; this one is IKFD" in err
     rows = table(run("predict", str(other), str(world / "new.fasta"))[1])
     assert {row["status"] for row in rows} == {"ok"}
     assert "novelty" not in rows[0]

@@ -230,7 +230,7 @@ def test_a_port_that_is_taken_is_told(files, model, run):
         port = taken.getsockname()[1]
         code, _, err = run("serve", model, "--port", port)
     assert code == 1
-    assert err.startswith(f"krein: error: cannot listen at 127.0.0.1, port {port}")
+    assert err.startswith(f"krein: error: cannot listen on 127.0.0.1, port {port}")
 
 
 def test_the_evidence_is_that_of_the_library(files, model):

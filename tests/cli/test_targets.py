@@ -106,5 +106,5 @@ def test_no_command_writes_over_what_it_reads(files, model, run, link):
     for args, target in calls:
         before = (files / target).read_bytes()
         code, _, err = run(*args, named(target), input="house\n")
-        assert (code, "is read and would be written over" in err) == (2, True), (args, err)
+        assert (code, "is an input and would be overwritten" in err) == (2, True), (args, err)
         assert (files / target).read_bytes() == before

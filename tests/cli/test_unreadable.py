@@ -184,7 +184,7 @@ def test_a_report_as_kraken_writes_it(files, model, run):
     assert all(line[3:5] == ["R1", "0"] and line[5].startswith("  ") for line in others)
     code, _, err = run("predict", "model.krein", "mixed.fasta", "--kraken-report", "model.krein")
     assert code == 2
-    assert "is read and would be written over" in err
+    assert "is an input and would be overwritten" in err
 
 
 def test_a_record_without_letters_gets_a_row(files, model, run):

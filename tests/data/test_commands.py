@@ -63,4 +63,4 @@ def test_a_cluster_that_does_not_answer_is_told(words, tmp_path):
         "--cluster", "local", "-o", tmp_path / "m.krein",
     )  # fmt: skip
     assert code != 0
-    assert "a matrix has been compared already" in out
+    assert "a matrix already contains the comparisons" in out

@@ -1,4 +1,4 @@
-"""The command `krein`: files in, probabilities and a report out. One file a command."""
+"""The command `krein`: files in, probabilities and a report out. One file per command."""
 
 from .group import krein
 

@@ -1,7 +1,7 @@
-"""What a row of `krein predict` holds: groups of columns, one function each.
+"""The columns of `krein predict`, in groups, with one function per group.
 
-To add one: a function that returns a `Columns`, or None where the model cannot fill it, and a line
-in `columns_of`.
+To add a group, write a function that returns a `Columns`, or None if the model cannot fill it, and
+add a line to `columns_of`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ OK = "ok"
 
 @dataclass(frozen=True)
 class Batch:
-    """Some objects that were compared, and what the model says of them."""
+    """Some objects that were compared, and the predictions for them."""
 
     model: Any
     objects: Any
     probabilities: NDArray[np.float64]  # (n, C)
     order: NDArray[np.intp]  # (n, C): classes, the most probable first
-    assessed: NDArray[Any]  # (n,): structured, with what else the model can tell
+    assessed: NDArray[Any]  # (n,): structured, with further predictions of the model
 
     @classmethod
     def of(cls, model: Any, objects: Any, assessed: NDArray[Any]) -> Batch:
-        """Return the batch with its classes in order."""
+        """Return the batch with its classes sorted by probability."""
         P = assessed["probabilities"]
         return cls(model, objects, P, np.argsort(-P, axis=1, kind="stable"), assessed)
 
@@ -43,7 +43,7 @@ class Batch:
 
 
 class Columns(NamedTuple):
-    """Names of columns, and the cells of each object in them."""
+    """Names of columns, and their cells for each object."""
 
     names: tuple[str, ...]
     cells: Callable[[Batch], Sequence[Sequence[Any]]]
@@ -58,9 +58,9 @@ def columns_of(
     every: bool = False,
     asked: Asked | None = None,
 ) -> list[Columns]:
-    """Return the columns that a model fills: those it lacks are left out.
+    """Return the columns that a model can fill.
 
-    With `every`, one of them holds the probabilities of all classes, and one the nearest known
+    With `every`, one of them contains the probabilities of all classes, and one the nearest known
     objects.
     """
     found = [
@@ -114,7 +114,7 @@ def place_columns(model: Any, k: int) -> Columns | None:
 
 
 def rank_columns(model: Any, ranks: tuple[str, float] | None) -> Columns | None:
-    """The deepest rank that is probable enough, of labels that are paths."""
+    """The deepest rank of a hierarchical label that is probable enough."""
     if ranks is None:
         return None
     from ..core.ranks import Ranks
@@ -143,9 +143,7 @@ def probabilities_column(model: Any) -> Columns | None:
 
 
 def status_column() -> Columns | None:
-    """What became of an object that could be compared: known, ambiguous or novel where the model
-    can tell.
-    """
+    """The status of a compared object: known, ambiguous or novel if the model can tell."""
 
     def cells(batch: Batch) -> list[list[Any]]:
         if "status" not in (batch.assessed.dtype.names or ()):
@@ -156,7 +154,7 @@ def status_column() -> Columns | None:
 
 
 def novelty_column(model: Any) -> Columns | None:
-    """The p-value of "none of the classes"."""
+    """The p-value for "none of the classes"."""
     if not hasattr(model, "assess"):
         return None
     return Columns(("novelty",), lambda batch: [[p] for p in batch.assessed["novelty"].tolist()])

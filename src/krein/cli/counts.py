@@ -1,4 +1,4 @@
-"""What became of the objects of a run of `krein predict`."""
+"""Counts of the objects in a run of `krein predict`, by outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .novelty import UNREADABLE, is_classified
 
 
 class Counts:
-    """What became of the objects."""
+    """Counts of objects by outcome."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.at = {name: i for i, name in enumerate(names)}

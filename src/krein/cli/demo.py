@@ -1,4 +1,4 @@
-"""`krein demo`: a first look that needs no file."""
+"""`krein demo`: a demonstration that needs no file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .output import say
     show_default=True,
     callback=split_models,
     metavar="MODELS",
-    help="Models, separated by commas, as for krein evaluate.",
+    help="Models to compare, separated by commas; see krein evaluate.",
 )
 @click.option("--folds", type=click.IntRange(2), default=3, show_default=True, help="As there.")
 @click.option(
@@ -27,7 +27,7 @@ from .output import say
     type=click.Path(),
     default="krein-demo.html",
     show_default=True,
-    help="Where the report is written.",
+    help="File to write the report to.",
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="As there."
@@ -36,10 +36,10 @@ from .output import say
 def command(compare: list[str], folds: int, report: str, seed: int, as_json: bool) -> None:
     """Classify scikit-learn's 1,797 digits by tangent distance, and write a report.
 
-    Tangent distance lets an image shift, turn and grow a little before it is compared: no kernel
-    does that, and krein needs none. auto compares a new digit with a few landmarks, and only where
-    that leaves a doubt with its nearest candidates; logistic compares it with landmarks alone,
-    svm-clip and knn with all training digits.
+    Tangent distance allows an image to shift, rotate and grow a little before it is compared. It is
+    not a kernel, and krein does not need one. auto compares a new digit with a few landmarks and,
+    if that leaves it uncertain, with its nearest candidates. logistic compares it with landmarks
+    only; svm-clip and knn compare it with all training digits.
 
     \b
       krein demo

@@ -1,4 +1,4 @@
-"""A model file in words: what it was fitted to, how it compares, what it holds."""
+"""Describe a model file: what it was fitted to, how it compares, what it contains."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from .output import printable, say
 
 
 def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
-    """Return what a model file says of itself; what it does not hold is None."""
+    """Return the description of a model file; entries that it does not contain are None."""
     tree = read_model(path, max_size)
     version, written = read_versions(path, max_size)
     try:
         return _described(path, tree, version, written)
-    # sealed, and yet not what krein writes
+    # valid checksums, but not written by krein
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise ModelFileError(f"{path} is not a krein model, or not of this version") from error
+        raise ModelFileError(
+            f"{path} is not a krein model, or was written by another version"
+        ) from error
 
 
 def _described(path: str, tree: dict[str, Any], version: str, written: int) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def _described(path: str, tree: dict[str, Any], version: str, written: int) -> d
 
 
 def _measure(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of the measure and all its parameters, those left at their defaults too."""
+    """Return the name of the measure and all its parameters, including defaults."""
     named = params["measure"]
     if isinstance(named, dict) and "function" in named:
         return f"the function {named['function']}", {}
@@ -64,7 +66,7 @@ def _measure(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
-    """Return how many objects each class had, where the moments of a stream are kept."""
+    """Return the number of objects per class, if the model keeps the moments of a stream."""
     stream = fitted.get("stream_")
     if stream is None:
         return None
@@ -73,7 +75,7 @@ def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
 
 
 def show_model(about: dict[str, Any]) -> None:
-    """Print what a model file says of itself."""
+    """Print the description of a model file."""
 
     def row(what: str, value: str | None) -> None:
         if value is not None:
@@ -81,19 +83,19 @@ def show_model(about: dict[str, Any]) -> None:
 
     row("model", f"{about['model']}: {about['estimator']}")
     row("classes", _classes(about))
-    row("objects", None if about["objects"] is None else f"{about['objects']:,} were fitted to")
+    row("objects", None if about["objects"] is None else f"{about['objects']:,} training objects")
     params = ", ".join(f"{key}={value}" for key, value in about["measure_params"].items())
     row("measure", about["measure"] + (f" ({params})" if params else ""))
     row("columns", None if about["columns"] is None else ", ".join(about["columns"]))
     rule = f", chosen by {about['landmark_rule']}" if about["landmark_rule"] else ""
-    row("landmarks", f"{about['landmarks']:,}, one comparison each for a new object{rule}")
+    row("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
     if about["signature"] is not None:
         p, q, _ = about["signature"]
         row("signature", f"{p} positive and {q} negative dimensions")
     if about["calibrated"] is not None:
         row("calibrated", "yes" if about["calibrated"] else "no")
     if about["compared"] is not None:
-        row("compared", f"{about['compared']:,} pairs to fit")
+        row("compared", f"{about['compared']:,} pairs compared during the fit")
     row("size", f"{about['bytes']:,} bytes")
     row("written by", f"krein {about['version']}, format {about['format']}")
 

@@ -1,4 +1,4 @@
-"""Errors of the library in the words of the command."""
+"""Translate errors of the library into messages of the command."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ _OPTIONS = {
     "max_size": "--max-size",
 }
 _WORD = re.compile(
-    # what is quoted is the user's own, unless it is the value of a parameter
+    # quoted text is the user's own, unless it is the value of a parameter
     r"\b(?P<name>" + "|".join(_OPTIONS) + r")=(?P<value>True\b|'[^']*'|[\w-]+)?|'(?:[^'\\]|\\.)*'"
 )
 _PARAMS = re.compile(r"measure_params=\{'(\w+)': '?(\w+)'?\}")
 
 
 def printable(text: str, longest: int = 60) -> str:
-    """Return text out of the data so that a terminal only shows it: no control characters."""
+    """Return text from the data with control characters escaped, safe to print on a terminal."""
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 LONGEST = 280
-"""Characters of a message; what is wrong stands at its beginning, the way out at its end."""
+"""Maximum length of a message; it begins with the problem and ends with the remedy."""
 
 
 def told(error: BaseException, typed: Sequence[str] = ()) -> str:
-    """Return what an error says, in one line, with options instead of Python's parameters.
+    """Return the message of an error in one line, with options instead of Python parameters.
 
-    What the user has `typed` is repeated as it is: a file may be called `labels=None.fasta`.
+    Text that the user `typed` is repeated unchanged: a file may be called `labels=None.fasta`.
     """
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     message = " ".join(str(error).split())
     if isinstance(error, ArithmeticError):
-        return "the numbers are too large or too small to compute with; scale the data"
+        return "the numbers are too large or too small to compute with; rescale the data"
     if not isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError):
         return f"{type(error).__name__}: {message} (--debug shows where)"
     kept = [re.escape(" ".join(word.split())) for word in typed if "=" in word]
@@ -60,7 +60,8 @@ def _translated(message: str) -> str:
 
 
 def one_line(message: str) -> str:
-    """Return a message as a terminal can show it: one line, no control characters, not too long.
+    """Return a message in the form shown on a terminal: one line, no control characters, limited
+    length.
 
     >>> print(one_line("a" + chr(27) + "b" + chr(10) + "c"))
     a\\x1bb c

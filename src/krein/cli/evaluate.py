@@ -1,4 +1,4 @@
-"""`krein evaluate`: models side by side on the same folds, and a report."""
+"""`krein evaluate`: compare models on the same folds, and write a report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def split_models(
     names = [name.strip() for name in value.split(",") if name.strip()]
     for name in names:
         if name not in MODELS:
-            raise click.BadParameter(f"no model is called {name!r}; there are {', '.join(MODELS)}")
+            raise click.BadParameter(
+                f"there is no model called {name!r}; choose from {', '.join(MODELS)}"
+            )
     if not names or len(set(names)) < len(names):
         raise click.BadParameter("name each model once, separated by commas")
     return names
@@ -47,24 +49,29 @@ def split_models(
     "--compare",
     callback=split_models,
     metavar="MODELS",
-    help=f"Models, separated by commas: {', '.join(FAMILIES)}; for comparison svm-clip (an SVM on "
-    "the clipped matrix), knn, logistic (on the same landmarks), and features (n-grams, gradient "
-    "boosting or convolutions, which compare nothing). svm-clip and knn compare all pairs. By "
-    "default auto, knn and, where the objects have any, features.",
+    help=f"Models to compare, separated by commas: {', '.join(FAMILIES)}; and as baselines "
+    f"svm-clip (an SVM on the clipped matrix), knn, logistic (on the same landmarks), and "
+    f"features (n-grams, gradient boosting or convolutions, without comparisons). svm-clip and "
+    f"knn compare all pairs. Default: auto, knn and, if the objects have features, features.",
 )
 @click.option(
-    "--folds", type=click.IntRange(2), default=10, show_default=True, help="Parts held out in turn."
+    "--folds",
+    type=click.IntRange(2),
+    default=10,
+    show_default=True,
+    help="Number of cross-validation folds.",
 )
 @click.option(
     "--groups",
     metavar="COLUMN|FILE|identity:T",
-    help="Objects of one group are held out together: a column, a file as for --labels, or "
-    "identity:0.4 for groups that the measure finds (an identity of 0.4 or more with the first).",
+    help="Hold out the objects of a group together. Groups come from a column, from a file as "
+    "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
+    "0.4.",
 )
 @click.option(
     "--label-ranks",
     metavar="SIGN",
-    help="Labels are paths of ranks, joined by this sign: tell the figures of each rank.",
+    help="Separator of hierarchical labels: also report the figures for each rank.",
 )
 @click.option(
     "--rank-above",
@@ -72,13 +79,17 @@ def split_models(
     default=0.9,
     show_default=True,
     metavar="P",
-    help="An answer is the deepest rank of that probability.",
+    help="Answer with the deepest rank that has at least this probability.",
 )
 @options.choosing
 @options.calibrating
 @options.reading
 @options.running
-@click.option("--report", type=click.Path(), help="HTML file with figures, map and doubtful cases.")
+@click.option(
+    "--report",
+    type=click.Path(),
+    help="Write an HTML report with figures, a map and uncertain cases.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def command(
     data: str,
@@ -103,10 +114,10 @@ def command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Cross-validate models on DATA, all on the same folds; no value is computed again for another.
+    """Cross-validate models on DATA, all on the same folds.
 
     Prints accuracy, log-loss, calibration error, AUGRC, comparisons and time, and writes a report
-    that opens offline.
+    that opens offline. Each pair is compared once and shared by all models and folds.
 
     \b
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
@@ -161,7 +172,7 @@ def command(
 
 
 def check_groups(groups: str | None, data: str) -> None:
-    """Refuse groups that could not be had, before the work."""
+    """Refuse groups that cannot be read, before the work starts."""
     if groups is None:
         return
     if groups.startswith("identity:"):
@@ -173,20 +184,21 @@ def check_groups(groups: str | None, data: str) -> None:
             raise click.UsageError(str(error).replace("groups=", "--groups ", 1)) from error
     elif data == STDIN:
         raise click.UsageError(
-            "--groups reads the data a second time, which standard input does not allow: save it "
-            "to a file"
+            "--groups needs to read the data twice, which standard input does not allow: save "
+            "the data to a file"
         )
 
 
 def read_groups(groups: str | None, data: str, opened: dict[str, Any]) -> str | list[str] | None:
-    """Return the group of each object, out of a column or a file; "identity:T" as it is."""
+    """Return the group of each object, from a column or a file; "identity:T" is returned
+    unchanged."""
     if groups is None or groups.startswith("identity:"):
         return groups
     return open_data(data, labels=groups, **opened).read().labels
 
 
 def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
-    """Refuse a report that could not be written, before the work and not after it."""
+    """Refuse a report that cannot be written, before the work starts."""
     check_target(path, reads=reads)
     if path is not None and find_spec("jinja2") is None:
         raise ModuleNotFoundError(
@@ -195,7 +207,7 @@ def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
 
 
 def show(found: Any, report: str | None, as_json: bool, title: str | None, seconds: float) -> None:
-    """Print what an evaluation found, and write its report."""
+    """Print the results of an evaluation, and write its report."""
     if report is not None:
         from ..report import write_report
 
@@ -209,9 +221,10 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
             right = row["answered_right"]
             say(
                 f"rank {row['rank']}",
-                f"{found.best.name}: {row['nodes']:,} names, {100 * row['accuracy']:.1f} % right, "
-                f"calibration {row['calibration_error']:.3f}; {100 * row['answered']:.1f} % "
-                "answered" + ("" if right is None else f", {100 * right:.1f} % of these right"),
+                f"{found.best.name}: {row['nodes']:,} names, {100 * row['accuracy']:.1f} % "
+                f"correct, calibration {row['calibration_error']:.3f}; "
+                f"{100 * row['answered']:.1f} % labelled"
+                + ("" if right is None else f", {100 * right:.1f} % of them correct"),
             )
     n = len(found.names)
     pairs = found.pairs
@@ -250,9 +263,10 @@ def _print_table(found: Any) -> None:
     out.print(table)
     out.print(
         Text(
-            "comparisons: per prediction; accuracy and its spread over the folds; calibration: "
-            "expected error of the probabilities; AUGRC: errors left when rejecting, 0 is best; to "
-            "fit: pairs compared; seconds: all folds, its own pairs at the pace of this run",
+            "comparisons: per prediction; accuracy: with its spread over the folds; calibration: "
+            "expected calibration error; AUGRC: errors left when rejecting, 0 is best; to fit: "
+            "pairs compared; seconds: all folds, with the model's own pairs at the speed of this "
+            "run",
             style="dim",
         )
     )

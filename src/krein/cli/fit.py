@@ -1,4 +1,4 @@
-"""`krein fit`: labelled objects to a model file."""
+"""`krein fit`: fit a model to labelled objects and write it to a file."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from .reading import (
 @click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Compare on a Dask cluster: tcp://host:port of its scheduler, or local for one of this "
-    "machine's processors.",
+    help="Compare objects on a Dask cluster: tcp://host:port of its scheduler, or local to start "
+    "one on this machine.",
 )
 @click.option(
     "--wait",
@@ -52,12 +52,16 @@ from .reading import (
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a cluster may be without workers before the fit is given up.",
+    help="How long to wait for workers before giving up.",
 )
 @click.option(
-    "-o", "--output", required=True, type=click.Path(), help="The model file, as model.krein."
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    help="Model file to write, such as model.krein.",
 )
-@click.option("--force", is_flag=True, help="Replace the model file where there is one.")
+@click.option("--force", is_flag=True, help="Overwrite an existing model file.")
 def command(
     data: str,
     labels: str | None,
@@ -82,8 +86,8 @@ def command(
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
     DATA is FASTA, FASTQ, CSV, TSV, JSON lines, Parquet, .ts, .npy, .npz, .mat or lines of text,
-    packed by gzip or xz or not; - is standard input. A large file is read in pieces, as often as
-    needed: it may be larger than the memory.
+    optionally compressed with gzip or xz; - is standard input. A large file is read in chunks, as
+    often as needed, so it may be larger than memory.
 
     \b
       krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein
@@ -132,12 +136,12 @@ def command(
     else:
         estimator.fit(source)
     columns = column_names(source)
-    if columns is not None:  # as scikit-learn keeps those of a data frame
+    if columns is not None:  # as scikit-learn stores those of a data frame
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     estimator.save(output)
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
-        say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in pieces")
+        say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in chunks")
     say("model", describe(estimator, model))
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
     if cache is not None and source.kind != "matrix":
@@ -151,12 +155,12 @@ def command(
 
 
 def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
-    """Return the estimator that the options ask for."""
+    """Return the estimator that the options describe."""
     made = MODELS[model].estimator
     known = signature(made).parameters
     for name, value in params.items():
         if name not in known and value:
-            raise click.UsageError(f"--{name} does not go with --model {model}")
+            raise click.UsageError(f"--{name} cannot be used with --model {model}")
     given = {name: value for name, value in params.items() if name in known}
     if given.get("landmarks", "") is None:
         del given["landmarks"]  # the model's own default
@@ -169,7 +173,7 @@ def calibrates(model: str) -> bool:
 
 
 def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
-    """Fit; an error about the i-th object names its place in the file."""
+    """Fit the model; an error about the i-th object names its position in the file."""
     try:
         estimator.fit(chunk.objects, labels)
     except (ValueError, TypeError) as error:
@@ -177,7 +181,8 @@ def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
 
 
 def beginning(source: Source) -> tuple[Chunk, bool]:
-    """Return all objects, or the first of more than are held in memory, and whether it is all."""
+    """Return all objects, or the first ones if there are more than fit in memory, and whether it is
+    all."""
     from ..data.dataset import IN_MEMORY_OBJECTS
 
     if source.kind == "matrix" or not source.rereadable:
@@ -187,7 +192,7 @@ def beginning(source: Source) -> tuple[Chunk, bool]:
 
 
 def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) -> None:
-    """Hand the objects out to the workers of a cluster, and fit there."""
+    """Distribute the objects to the workers of a cluster, and fit there."""
     import dask
 
     from ..data.daskcollections import spread
@@ -195,7 +200,9 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
     from ..data.daskworkers import lost
 
     if source.kind == "matrix":
-        raise click.UsageError("--cluster compares objects; a matrix has been compared already")
+        raise click.UsageError(
+            "--cluster compares objects, but a matrix already contains the comparisons"
+        )
     try:
         client = connect(address)
     except (ConnectionError, ImportError, ValueError) as error:
@@ -206,7 +213,7 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
             say("cluster", f"{threads} threads; watch them at {client.dashboard_link}")
             estimator.fit(*spread(source, client))
         except OSError as error:
-            if type(error) is ConnectionError:  # in words already
+            if type(error) is ConnectionError:  # already a readable message
                 raise click.ClickException(str(error)) from error
             if isinstance(error, ConnectionError) or client.status != "running":
                 raise click.ClickException(str(lost(client))) from error
@@ -214,7 +221,7 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
 
 
 def describe(estimator: Any, model: str) -> str:
-    """Return the model in words."""
+    """Return a description of the model."""
     p, q, _ = estimator.signature_
     calibrated = ", calibrated" if estimator.calibrate else ""
     landmarks = estimator.landmarks
@@ -225,14 +232,14 @@ def describe(estimator: Any, model: str) -> str:
 
 
 def describe_cost(estimator: Any, n: int) -> str:
-    """Return what it cost, beside comparing everybody with everybody."""
+    """Return the cost, compared with that of all pairs."""
     from ..measures import get_measure
 
     pairs = estimator.kernel_evaluations_
     per_prediction = getattr(estimator, "comparisons_", len(estimator.landmarks_))
     measure = get_measure(estimator.measure, estimator.measure_params)
-    if measure.accepts == "values":  # some are read more than once: a share says nothing
-        return f"nothing, the matrix is given; a prediction reads {per_prediction:,.0f}"
+    if measure.accepts == "values":  # some are read more than once, so a share would be meaningless
+        return f"none, the matrix is given; a prediction reads {per_prediction:,.0f}"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "
         f"a prediction compares {per_prediction:,.0f}"

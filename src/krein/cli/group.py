@@ -1,7 +1,7 @@
-"""The group of commands: each is imported when it is called, and ends in one line or none.
+"""The group of commands. Each is imported when it is called, and an error is one line.
 
-Exit codes: 0, 1 where the data are at fault, 2 where the command is, 130 and 143 after Ctrl-C and
-SIGTERM, 141 where whoever read the output went away.
+Exit codes: 0 for success, 1 for an error in the data, 2 for an error in how the command was called,
+130 and 143 after Ctrl-C and SIGTERM, 141 if the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..version import __version__
 from .errors import one_line, told
 
 _COMMANDS = {
-    "inspect": "What is in a file: objects, classes, how indefinite, and advice.",
+    "inspect": "Describe a file: objects, classes, how indefinite; with advice.",
     "fit": "Fit a model to labelled objects.",
     "predict": "Label new objects, with probabilities.",
-    "explain": "Say why objects got their labels, on a page.",
-    "serve": "Answer over HTTP, with a page to try it on.",
+    "explain": "Explain why objects got their labels, on a page.",
+    "serve": "Serve predictions over HTTP, with a page to try it.",
     "evaluate": "Cross-validate models, and write a report.",
-    "landmarks": "Choose landmarks, and list them.",
-    "demo": "Digits by tangent distance, evaluated, with a report.",
+    "landmarks": "Choose landmarks and list them.",
+    "demo": "Evaluate digits under tangent distance, with a report.",
 }
 
 _debug = False
@@ -40,12 +40,12 @@ _typed: list[str] = []
 
 
 def typed() -> str:
-    """Return the command as somebody typed it."""
+    """Return the command as it was typed."""
     return shlex.join(["krein", *_typed])
 
 
 def command(name: str, **options: Any) -> Any:
-    """Make a function a command, with `--debug`."""
+    """Turn a function into a command, with the option `--debug`."""
 
     def made(function: Any) -> click.Command:
         found: click.Command = click.command(name, short_help=_COMMANDS[name], **options)(function)
@@ -61,7 +61,7 @@ def _debug_option() -> click.Option:
         is_flag=True,
         expose_value=False,
         callback=_set_debug,
-        help="Show where an error came from.",
+        help="Show the traceback of an error.",
     )
 
 
@@ -71,10 +71,10 @@ def _set_debug(context: click.Context, option: click.Parameter, value: bool) -> 
 
 
 class Group(click.Group):
-    """Commands by name, and what becomes of their errors."""
+    """Commands by name, and the handling of their errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order one meets them."""
+        """Return the commands in the order in which users meet them."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -94,7 +94,7 @@ class Group(click.Group):
         """Call a command."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # click would take it for a failure
+        except BrokenPipeError:  # click would treat it as a failure
             sys.exit(_let_go_of_output())
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
@@ -106,7 +106,7 @@ class Group(click.Group):
         extra["standalone_mode"] = False
         with _watched_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
-            # of a matrix the commands themselves say that, in terms of their own options
+            # for a matrix the commands say so themselves, in terms of their options
             warnings.filterwarnings("ignore", "This looks like a matrix of")
             sys.exit(self._run(*args, **extra))
 
@@ -125,17 +125,17 @@ class Group(click.Group):
             _say(f"error: {error.format_message()}")
             context = getattr(error, "ctx", None)
             if context is not None:
-                click.echo(f"{context.command_path} --help tells more", err=True)
+                click.echo(f"{context.command_path} --help shows all options", err=True)
             return error.exit_code
         except BrokenPipeError:
             return _let_go_of_output()
         except MemoryError:
-            return self._failed(ValueError("there is not enough memory for this"))
+            return self._failed(ValueError("not enough memory"))
         except Exception as error:
             return self._failed(error)
 
     def _failed(self, error: Exception) -> int:
-        if _stopped is not None:  # whatever was interrupted may have failed in its own way
+        if _stopped is not None:  # the interrupted code may have failed in its own way
             return _stopped
         if _debug:
             raise error
@@ -153,7 +153,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 @contextmanager
 def _watched_signals() -> Iterator[None]:
-    """End on Ctrl-C and SIGTERM so that whoever is writing a file removes what is half-written."""
+    """Exit on Ctrl-C and SIGTERM in such a way that half-written files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -173,7 +173,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _let_go_of_output() -> int:
-    """Give what Python still wants to write at the end somewhere to go."""
+    """Redirect what Python still writes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + getattr(signal, "SIGPIPE", 13)  # Windows has no such signal
 
@@ -182,10 +182,10 @@ def _let_go_of_output() -> int:
 @click.version_option(__version__, prog_name="krein", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, expose_value=False, callback=_set_debug, hidden=True)
 def krein() -> None:
-    """Labels with probabilities, when similarities are not kernels.
+    """Classify objects by any similarity or distance, with probabilities.
 
-    Sequences, strings, time series, vectors, or a matrix of similarities or distances: krein
-    compares them with a few landmarks, and gives probabilities and a report.
+    krein takes sequences, strings, time series, vectors, or a matrix of similarities or distances.
+    It compares objects with a few landmarks, and gives labels, probabilities and a report.
 
     \b
       krein demo

@@ -1,4 +1,4 @@
-"""`krein inspect`: what is in a file, and what to do with it."""
+"""`krein inspect`: describe a file, and give advice."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from .reading import choose_measure, describe_classes, open_data
     type=click.IntRange(2),
     default=500,
     show_default=True,
-    help="Objects compared with each other to see the spectrum.",
+    help="Number of objects compared with each other to estimate the spectrum.",
 )
-@click.option("--seed", type=options.SEED, default=0, show_default=True, help="Of the sample.")
+@click.option("--seed", type=options.SEED, default=0, show_default=True, help="Seed of the sample.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 def command(
     data: str,
@@ -43,10 +43,10 @@ def command(
     as_json: bool,
     **reading: Any,
 ) -> None:
-    """Say what is in DATA: objects, classes, lengths, duplicates, how indefinite; and give advice.
+    """Describe DATA: objects, classes, lengths, duplicates, how indefinite; and give advice.
 
-    Objects are read in pieces, and of many a random sample is compared. Of a model out of krein fit
-    it says what it was fitted to, and how it compares.
+    Objects are read in chunks, and if there are many, a random sample is compared. For a model
+    written by krein fit, the command describes what it was fitted to and how it compares objects.
 
     \b
       krein inspect families.fasta --label-pattern 'family=(\\S+)'
@@ -106,7 +106,7 @@ def _show(about: dict[str, Any], labels: list[str], measure: str) -> None:
     row("classes", describe_classes(labels) if labels else "no labels")
     if about["lengths"]:
         shortest, median, longest = about["lengths"]
-        row("lengths", f"{shortest:,} to {longest:,}, half of them up to {median:,}")
+        row("lengths", f"{shortest:,} to {longest:,}, median {median:,}")
     row("duplicates", _duplicates(about["duplicates"]))
     row("measure", measure)
     row("symmetric", about["asymmetry"] or "yes")
@@ -114,7 +114,7 @@ def _show(about: dict[str, Any], labels: list[str], measure: str) -> None:
     of = "" if about["sampled"] == about["objects"] else f", in a sample of {about['sampled']:,}"
     row("signature", f"{p} positive, {q} negative, {z} zero eigenvalues{of}")
     row("negative", f"{100 * about['negative_mass']:.2f} % of the spectrum{of}")
-    for name, told in (("constant", "the same value with everybody"), ("zero", "0 with everybody")):
+    for name, told in (("constant", "the same value to all others"), ("zero", "0 to all others")):
         if about[name]:
             shown = ", ".join(printable(n, 30) for n in about[name][:5])
             more = f" and {len(about[name]) - 5} more" if len(about[name]) > 5 else ""
@@ -129,9 +129,9 @@ def _duplicates(found: dict[str, int]) -> str:
     parts = []
     if found["objects"]:
         n = found["objects"]
-        parts.append("1 object was there before" if n == 1 else f"{n:,} objects were there before")
+        parts.append("1 repeated object" if n == 1 else f"{n:,} repeated objects")
     if found["conflicting"]:
-        parts.append(f"{found['conflicting']:,} of them with another label")
+        parts.append(f"{found['conflicting']:,} of them with different labels")
     if found["names"]:
-        parts.append(f"{found['names']:,} names are there twice")
+        parts.append(f"{found['names']:,} repeated names")
     return ", ".join(parts)

@@ -1,8 +1,9 @@
-"""A report in the form of Kraken's: how many objects fell to each label, and below it.
+"""A report in Kraken's format: the number of objects at each label and below it.
 
 Six columns, separated by tabs: share in per cent, objects at or below, objects at it, rank, an
-identifier (0, for labels have none), and the name, indented by its depth. Labels that are paths
-(`Bacteria;Firmicutes`) make a tree. Objects that are rejected or cannot be read are unclassified.
+identifier (always 0, since labels have none), and the name, indented by its depth. Hierarchical
+labels (`Bacteria;Firmicutes`) form a tree. Objects that are rejected or unreadable count as
+unclassified.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class KrakenReport:
         self._unclassified = 0
 
     def add(self, label: str | None) -> None:
-        """Count an object; None where it has no label."""
+        """Count an object; None if it has no label."""
         if label is None:
             self._unclassified += 1
         else:

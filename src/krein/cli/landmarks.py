@@ -1,4 +1,4 @@
-"""`krein landmarks`: the objects that stand for all."""
+"""`krein landmarks`: choose the objects that represent all others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _row_format = row_format
 @options.measuring
 @options.choosing
 @click.option(
-    "-o", "--output", type=click.Path(), help="Where rows are written; else standard output."
+    "-o", "--output", type=click.Path(), help="File to write the rows to; default: standard output."
 )
 @format_option
 @options.reading
@@ -45,10 +45,10 @@ def command(
     cache: str | None,
     **reading: Any,
 ) -> None:
-    """Choose landmarks among the objects of DATA, and list index, name and class of each.
+    """Choose landmarks among the objects of DATA, and list the index, name and class of each.
 
-    For a classifier of your own: compare every object with these alone. The index counts objects
-    from 0. Without labels all objects are one class (auto needs labels).
+    Use them for your own classifier: compare every object only with these. The index counts objects
+    from 0. Without labels, all objects form one class (auto needs labels).
 
     \b
       krein landmarks families.fasta --label-pattern 'family=(\\S+)' > landmarks.csv

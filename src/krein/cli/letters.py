@@ -1,4 +1,4 @@
-"""Letters of new sequences that the scoring matrix of a model does not know, counted over a run."""
+"""Count the letters of new sequences that the scoring matrix of a model does not know."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..io import Chunk
 from .output import printable
 
 POLICIES = ("X", "skip", "fail")
-"""Take X for each, skip such a sequence, or end the run."""
+"""Replace each by X, skip the sequence, or end the run."""
 
 
 class Letters:
-    """How letters that are not scored are read; counts the sequences that held some.
+    """How letters that are not scored are read; counts the sequences that contain some.
 
     `policy` is one of `POLICIES`, or None for the usual reading (`krein.measures.letters`).
     """
@@ -27,7 +27,8 @@ class Letters:
         self.n_mapped = 0
 
     def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
-        """Return the sequences with their letters as they are scored, and why some are not read."""
+        """Return the sequences with their letters as they are scored, and the reasons why some are
+        skipped."""
         objects, reasons = list(chunk.objects), dict[int, str]()
         for i, given in enumerate(objects):
             done: Counter[str] = Counter()
@@ -43,11 +44,11 @@ class Letters:
         return objects, reasons
 
     def told(self) -> str:
-        """Return in words what was read as what."""
+        """Return a message about the letters that were replaced."""
         how = ", ".join(f"{what} ({n:,})" for what, n in self.done.most_common())
         sequences = "1 sequence" if self.n_mapped == 1 else f"{self.n_mapped:,} sequences"
         return printable(
-            f"{sequences} held letters that {self.alphabet.name} does not score: {how} "
+            f"{sequences} contain letters that {self.alphabet.name} does not score: {how} "
             "(--unknown-letters)",
             300,
         )
@@ -56,8 +57,8 @@ class Letters:
 def letters_of(measure: Any, policy: str | None) -> Letters | None:
     """Return how letters are read for a measure that aligns sequences; None for any other.
 
-    A model that was fitted with a rule of its own for unknown letters keeps it, unless another is
-    asked for.
+    A model that was fitted with its own rule for unknown letters keeps it unless the user asks for
+    another.
     """
     rule = getattr(measure, "unknown_letters", None)
     if rule is None or (policy is None and rule != "map"):

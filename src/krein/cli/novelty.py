@@ -1,4 +1,4 @@
-"""What `krein predict` says beyond labels: novelty, status, sets of labels, and the evidence."""
+"""What `krein predict` reports beyond labels: novelty, status, sets of labels, and evidence."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ UNREADABLE = "unreadable"
 
 
 def novelty_options(function: Any) -> Any:
-    """The options of what is told beyond labels."""
+    """The options for output beyond labels."""
     made = (
         click.option(
             "--novel-below",
             type=Share(0, 1),
             metavar="P",
-            help="Call objects novel, like none of the classes, whose p-value is at most this; by "
-            "default 0.01.",
+            help="Call objects novel (like none of the classes) if their p-value is at most "
+            "this. Default: 0.01.",
         ),
         click.option(
             "--sets",
             type=Share(0, 1, min_open=True, max_open=True),
             metavar="SHARE",
-            help="Add the labels that cannot be ruled out: they hold the true one for this share.",
+            help="Add the labels that cannot be ruled out: the set contains the true label for "
+            "this share of the objects.",
         ),
         click.option(
             "--evidence",
             type=click.IntRange(1),
             metavar="N",
-            help="Add the N nearest known objects, with label and value of the measure.",
+            help="Add the N nearest known objects, with their labels and values of the measure.",
         ),
         click.option(
             "--classified-out",
@@ -61,7 +62,7 @@ def novelty_options(function: Any) -> Any:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the options ask of a model that can tell."""
+    """The output beyond labels that the options ask for."""
 
     novel_below: float | None = None
     ambiguous_below: float | None = None
@@ -69,13 +70,13 @@ class Asked:
     evidence: int | None = None
 
     def check(self, model: Any) -> None:
-        """Refuse what the model cannot tell; hand over the thresholds."""
+        """Refuse options that the model does not support; set the thresholds."""
         if not hasattr(model, "assess"):
             for option in ("novel_below", "sets", "evidence"):
                 if getattr(self, option) is not None:
                     asked = "evidence" if option == "evidence" else f"--{option.replace('_', '-')}"
                     raise DataError(
-                        f"{asked} needs a model of krein fit --model auto; "
+                        f"{asked} needs a model from krein fit --model auto; "
                         f"this one is {type(model).__name__.removeprefix('Fitted')}"
                     )
             return
@@ -84,7 +85,7 @@ class Asked:
                 setattr(model, name, getattr(self, name))
 
     def of(self, model: Any, objects: Any) -> NDArray[Any]:
-        """Return a structured array with `probabilities`, and what else the model can tell.
+        """Return a structured array with `probabilities` and further predictions.
 
         One pass: each pair is compared once.
         """
@@ -99,15 +100,16 @@ class Asked:
 
 
 def too_few(model: Any) -> str | None:
-    """Return a warning where no object can be called novel, for too few have been held out."""
+    """Return a warning if no object can be called novel because there are too few held-out
+    objects."""
     reference = getattr(model, "reference_", None)
     if reference is None or reference.novelty.smallest <= model.novel_below:
         return None
     n, needed = len(reference.novelty.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
     return (
-        f"too few training objects to call new ones novel at {model.novel_below:g}: it takes "
-        f"{needed} held-out objects, and there are {n}; fit to more of them, or give "
-        f"krein predict --novel-below {np.ceil(1000 * reference.novelty.smallest) / 1000:g}"
+        f"too few training objects to call new objects novel at {model.novel_below:g}: it takes "
+        f"{needed} held-out objects, and there are {n}; fit to more objects, or use krein "
+        f"predict --novel-below {np.ceil(1000 * reference.novelty.smallest) / 1000:g}"
     )
 
 
@@ -120,13 +122,13 @@ def set_cells(assessed: NDArray[Any], names: Sequence[str]) -> list[list[Any]]:
 
 
 def evidence_names(n: int) -> tuple[str, ...]:
-    """Return the names of the columns of n nearest known objects."""
+    """Return the names of the columns for the n nearest known objects."""
     parts = ("nearest", "nearest_label", "nearest_value")
     return tuple(f"{part}_{k}" for k in range(1, n + 1) for part in parts)
 
 
 def evidence_cells(assessed: NDArray[Any], n: int) -> list[list[Any]]:
-    """Return name (or row), label and value of the n nearest known objects."""
+    """Return the name (or row), label and value of the n nearest known objects."""
     rows = []
     for why in assessed["why"]:
         row: list[Any] = []
@@ -137,12 +139,12 @@ def evidence_cells(assessed: NDArray[Any], n: int) -> list[list[Any]]:
 
 
 def is_classified(row: Sequence[Any], at: Mapping[str, int]) -> bool:
-    """Whether the object of a row got a label: it is not novel, rejected or unreadable."""
+    """Whether the object of a row got a label, that is, is not novel, rejected or unreadable."""
     return row[at["status"]] not in (UNREADABLE, NOVEL) and not row[at["rejected"]]
 
 
 class Sorted:
-    """Sequences written to one of two FASTA files, as Kraken does: with a label, and without."""
+    """Writes sequences to two FASTA files, with and without a label, as Kraken does."""
 
     def __init__(self, classified: IO[str] | None, unclassified: IO[str] | None) -> None:
         self.files = {True: classified, False: unclassified}
@@ -161,13 +163,14 @@ class Sorted:
 def sorting(
     source: Source, classified: str | None, unclassified: str | None
 ) -> Iterator[Sorted | None]:
-    """Open the files that sequences are sorted into, where there are any."""
+    """Open the files that sequences are sorted into, if any."""
     if classified is None and unclassified is None:
         yield None
         return
     if source.kind != "sequences":
         raise click.UsageError(
-            "--classified-out and --unclassified-out write FASTA, and NEW does not hold sequences"
+            "--classified-out and --unclassified-out write FASTA, but NEW does not contain "
+            "sequences"
         )
     with ExitStack() as stack:
         files = [

@@ -8,7 +8,7 @@ from .. import __version__
 
 
 def document(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of a service for a model, described as `/model` does."""
+    """Return the document of a service for a model, given the description at `/model`."""
     thing = (
         {"type": "string"}
         if about["takes"] == "text"
@@ -41,7 +41,7 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
             "status": {"type": "string", "examples": ["known", "ambiguous", "novel", "unreadable"]},
             "novelty": {
                 **number,
-                "description": "p-value of none of the classes, where there is one",
+                "description": "p-value for none of the classes, if available",
             },
             "evidence": {
                 "type": ["array", "null"],
@@ -75,10 +75,10 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
     }
     failed = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
     refused = {
-        "400": "the request is not of this form",
+        "400": "the request does not have this form",
         "413": "the request is too large",
         "415": "the request is not JSON",
-        "422": "the objects are not such as the model compares",
+        "422": "the objects are not of the kind that the model compares",
         "503": "the request took too long",
     }
     return {
@@ -102,7 +102,7 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
                 }
             },
             "/model": _get("Describe the model"),
-            "/health": _get("Say that the service is there"),
+            "/health": _get("Report that the service is running"),
             "/openapi.json": _get("This document"),
         },
     }

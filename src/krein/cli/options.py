@@ -21,7 +21,7 @@ FORMATS = (
 
 
 class Share(click.FloatRange):
-    """A number within a range, which NaN is not."""
+    """A number within a range; NaN is refused."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the number."""
@@ -40,12 +40,12 @@ class Jobs(click.ParamType):
         """Return the number."""
         found = click.INT.convert(value, param, ctx)
         if found == 0:
-            self.fail("0 workers do nothing: give 1 or more, or -1 for all processors.", param, ctx)
+            self.fail("0 workers do nothing: use 1 or more, or -1 for all processors.", param, ctx)
         return found
 
 
 class Size(click.ParamType):
-    """A number of bytes, as 500M or 2G."""
+    """A number of bytes, such as 500M or 2G."""
 
     name = "size"
 
@@ -69,41 +69,42 @@ def _applied(function: Function, options: list[Any]) -> Function:
 
 
 def reading(function: Function) -> Function:
-    """How a file of objects is read."""
+    """Options for how a file of objects is read."""
     return _applied(
         function,
         [
             click.option(
                 "--objects",
                 metavar="COLUMN",
-                help="Column that holds the objects, by name or number from 1 (several, separated "
-                "by commas, make vectors); or the field of JSON lines, or the array of an .npz or "
-                ".mat file.",
+                help="Column with the objects, by name or by number from 1 (several columns, "
+                "separated by commas, form vectors); for JSON lines, the field; for .npz and "
+                ".mat files, the array.",
             ),
             click.option(
-                "--names", metavar="COLUMN", help="Column (or array) that holds their names."
+                "--names", metavar="COLUMN", help="Column (or array) with the names of the objects."
             ),
             click.option(
                 "--input-format",
                 type=click.Choice(FORMATS),
-                help="How the file is written, where its name does not say; or what its numbers "
-                "are: vectors, series, or a matrix of values.",
+                help="Format of the file, if its name does not say; or the meaning of its "
+                "numbers: vectors, series, or a matrix of values.",
             ),
             click.option(
-                "--no-header", is_flag=True, help="The first row of a table is data already."
+                "--no-header", is_flag=True, help="The first row of a table is data, not a header."
             ),
             click.option(
                 "--max-size",
                 type=SIZE,
-                help="The most that one line, record or cell may take (32M), and the arrays of a "
-                "packed file (256M, or 20 times the file): raise it for larger objects, as in 2G.",
+                help="Maximum size of a line, record or cell (default 32M), and of the arrays of "
+                "a compressed file (default 256M, or 20 times the file). Raise it for larger "
+                "objects, for example 2G.",
             ),
         ],
     )
 
 
 def labelling(function: Function) -> Function:
-    """Where labels come from."""
+    """Options for where labels come from."""
     return _applied(
         function,
         [
@@ -111,21 +112,21 @@ def labelling(function: Function) -> Function:
                 "--labels",
                 metavar="COLUMN|FILE",
                 help="Column (or array) of labels; or a file: a table of names and labels "
-                "(FILE:COLUMN where it has more columns), or one label per line in the order of "
-                "the objects. Sequences go by identifier, accession or entry name.",
+                "(FILE:COLUMN if it has more columns), or one label per line in the order of the "
+                "objects. Sequences are matched by identifier, accession or entry name.",
             ),
             click.option(
                 "--label-pattern",
                 metavar="REGEX",
-                help="Regular expression that finds the label in a FASTA header, or in a name: "
-                r"its one group, as in 'family=(\S+)'.",
+                help="Regular expression that finds the label in a FASTA header or a name, with "
+                r"one group for the label, as in 'family=(\S+)'.",
             ),
         ],
     )
 
 
 def measuring(function: Function) -> Function:
-    """How objects are compared."""
+    """Options for how objects are compared."""
 
     @wraps(function)
     def with_strands(*args: Any, both_strands: bool, **options: Any) -> Any:
@@ -140,67 +141,67 @@ def measuring(function: Function) -> Function:
                 "--measure",
                 metavar="NAME",
                 help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
-                "damerau, lcs, jaro-winkler, dtw, erp, msm, tangent, compression, elm, rbf, … By "
-                "default what suits the objects.",
+                "damerau, lcs, jaro-winkler, dtw, erp, msm, tangent, compression, elm, rbf, … "
+                "Default: chosen to suit the objects.",
             ),
             click.option(
                 "--measure-param",
                 "measure_params",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help="Parameter of the measure, as in matrix=NUC.4.4; may be repeated.",
+                help="Parameter of the measure, such as matrix=NUC.4.4; may be repeated.",
             ),
             click.option(
                 "--both-strands",
                 is_flag=True,
-                help="Compare DNA or RNA also with its reverse complement, and take the better "
-                "score; at twice the cost.",
+                help="Also compare DNA or RNA with its reverse complement, and use the better "
+                "score, at twice the cost.",
             ),
             click.option(
-                "--distance", is_flag=True, help="A matrix holds distances, not similarities."
+                "--distance", is_flag=True, help="The matrix contains distances, not similarities."
             ),
             click.option(
                 "--symmetrize",
                 is_flag=True,
-                help="Take the average of both directions where they differ.",
+                help="Use the average of both directions if they differ.",
             ),
         ],
     )
 
 
 def choosing(function: Function) -> Function:
-    """Which landmarks are chosen."""
+    """Options for how landmarks are chosen."""
     return _applied(
         function,
         [
             click.option(
                 "--landmarks",
                 type=click.Choice(RULES),
-                help="How landmarks are chosen. By default stratified (a random sample of each "
-                "class) for --model auto, and meb (minimum enclosing balls) for the others.",
+                help="How landmarks are chosen. Default: stratified (a random sample of each "
+                "class) for --model auto, meb (minimum enclosing balls) for the others.",
             ),
             click.option(
                 "--n-landmarks",
                 type=click.IntRange(1),
-                help="How many, for stratified, kmeans, entropy, random and leverage.",
+                help="Number of landmarks, for stratified, kmeans, entropy, random and leverage.",
             ),
         ],
     )
 
 
 def calibrating(function: Function) -> Function:
-    """Whether probabilities are calibrated."""
+    """Option for calibrated probabilities."""
     option = click.option(
         "--calibrate/--no-calibrate",
         default=None,
-        help="Fit the probabilities to held-out objects (ten folds). On by default for ikfd and "
-        "ikqd; pcvm is already calibrated.",
+        help="Calibrate probabilities on held-out objects. On by default for ikfd and ikqd; auto "
+        "is always calibrated.",
     )
     return option(function)
 
 
 def running(function: Function) -> Function:
-    """How the work is done."""
+    """Options for how the work is done."""
     return _applied(
         function,
         [
@@ -209,14 +210,14 @@ def running(function: Function) -> Function:
                 type=SEED,
                 default=0,
                 show_default=True,
-                help="Seed of everything random.",
+                help="Random seed.",
             ),
-            click.option("--jobs", type=JOBS, help="Workers; by default all processors."),
+            click.option("--jobs", type=JOBS, help="Number of workers; default: all processors."),
             click.option(
                 "--cache",
                 type=click.Path(file_okay=False),
-                help="Folder that keeps finished comparisons: stopped or killed, the same command "
-                "goes on from there.",
+                help="Folder for finished comparisons: after an interruption, the same command "
+                "resumes from there.",
             ),
         ],
     )

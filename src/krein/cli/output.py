@@ -23,13 +23,13 @@ from .errors import printable
 
 
 def say(what: str, value: str, *, err: bool = False) -> None:
-    """Print one line of what was done, under its heading."""
-    # bold disappears where the output is no terminal
+    """Print one line of progress, under its heading."""
+    # bold disappears if the output is not a terminal
     click.echo(click.style(f"{what:<12}", bold=True) + printable(value, 2000), err=err)
 
 
 def console(*, err: bool = False) -> Any:
-    """Return a rich console that prints text as it is, without colours where nobody looks."""
+    """Return a rich console that prints text unchanged, without colours unless it is a terminal."""
     from rich.console import Console
 
     stream = sys.stderr if err else sys.stdout
@@ -38,17 +38,17 @@ def console(*, err: bool = False) -> Any:
 
 
 def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | None] = ()) -> None:
-    """Refuse a file that could not be written, before the work and not after it.
+    """Refuse a file that cannot be written, before the work starts.
 
-    Nor may it be one that the command reads (`reads`), whatever it is called.
+    It must not be a file that the command reads (`reads`) either, under any name.
     """
     if path is None:
         return
     if Path(path).is_dir():
-        raise DataError(f"{path}: is a folder; name a file")
+        raise DataError(f"{path}: is a folder, not a file")
     for other in reads:
         if other is not None and _is_read(path, other):
-            raise click.UsageError(f"{path}: is read and would be written over")
+            raise click.UsageError(f"{path}: is an input and would be overwritten")
     if is_stream(path):
         if not os.access(path, os.W_OK):
             raise DataError(f"{path}: cannot be written to")
@@ -59,7 +59,7 @@ def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | 
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"{path}: the folder {target.parent} cannot be written to")
     if not force and target.exists():
-        raise DataError(f"{path}: is there already; --force replaces it")
+        raise DataError(f"{path}: already exists; --force replaces it")
 
 
 def _is_read(path: str, other: str) -> bool:
@@ -72,7 +72,7 @@ def _is_read(path: str, other: str) -> bool:
             return os.path.samestat(target, os.fstat(sys.stdin.fileno()))
         found = other if os.path.exists(other) else other.rpartition(":")[0]
         return os.path.samestat(target, os.stat(found))
-    except (OSError, ValueError, AttributeError):  # one of them is no file
+    except (OSError, ValueError, AttributeError):  # one of them is not a file
         return False
 
 
@@ -95,11 +95,11 @@ class _Shown(io.TextIOBase):
 def writing(path: str | None) -> Iterator[IO[str]]:
     """Open a file for text, or standard output (None).
 
-    A file is written under a temporary name, synced and renamed at the end; nothing is left of it
-    where something fails. `.gz` and `.xz` are packed.
+    A file is written under a temporary name, synced and renamed at the end; if anything fails,
+    nothing is left of it. `.gz` and `.xz` are compressed.
     """
     if path is None:
-        # names and labels are somebody else's: a terminal would do what they say
+        # names and labels come from others: a terminal would obey control characters in them
         yield cast(IO[str], _Shown(sys.stdout)) if sys.stdout.isatty() else sys.stdout
         sys.stdout.flush()
         return
@@ -118,8 +118,8 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 
 @contextmanager
 def warnings_told() -> Iterator[None]:
-    """Say what Python code warns of as the command says it: one line each on standard error."""
-    from ..measures.given import KindWarning  # which the command tells in words of its own
+    """Print the warnings of Python code as the command does: one line each on standard error."""
+    from ..measures.given import KindWarning  # which the command reports itself
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

@@ -1,4 +1,4 @@
-"""From options to objects: the source, its labels, and the measure that suits them."""
+"""From options to objects: the source, its labels, and a suitable measure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
 
 
 LONG = 1000
-"""Characters from which on a string is a text: edits say little about it, and cost much."""
+"""Strings of this length or more are texts: edit distances say little about them, and cost a
+lot."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,9 @@ def open_data(
     measure: str | None = None,
     distance: bool = False,
 ) -> Source:
-    """Open the data; what is said about the measure says what a table of numbers is."""
+    """Open the data; the options for the measure determine what a table of numbers means."""
     if distance and measure is not None:
-        raise click.UsageError("--distance is said of a matrix, which needs no --measure")
+        raise click.UsageError("--distance describes a matrix, which takes no --measure")
     options: dict[str, Any] = {
         "objects": objects,
         "names": names,
@@ -72,19 +73,21 @@ def open_data(
     except ValueError as error:
         if not distance or isinstance(error, DataError):
             raise
-        raise click.UsageError(f"--distance is said of a matrix; {told(error)}") from error
+        raise click.UsageError(f"--distance describes a matrix; {told(error)}") from error
     if distance and source.kind != "matrix":
-        raise DataError(f"{source.shown}: --distance is said of a matrix; here are {source.kind}")
+        raise DataError(
+            f"{source.shown}: --distance describes a matrix, but the file contains {source.kind}"
+        )
     if measure is not None and source.kind == "matrix" and asked is None:
-        # whoever names a measure has objects; a matrix of values has been measured
+        # a measure needs objects; a matrix already contains values
         if not source.rereadable:
-            raise click.UsageError("say what standard input holds: --input-format")
+            raise click.UsageError("name the format of standard input: --input-format")
         source = open_source(path, format="vectors", **options)
     return source
 
 
 def column_names(source: Source) -> list[str] | None:
-    """Return what the columns of vectors are called, where a table names each."""
+    """Return the names of the columns of vectors, if a table names them all."""
     layout: Layout | None = getattr(source, "layout", None)
     if source.kind != "vectors" or layout is None or not layout.heading:
         return None
@@ -95,9 +98,9 @@ def column_names(source: Source) -> list[str] | None:
 
 
 def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
-    """Have vectors read in the order of columns that a model was fitted to, or refuse them.
+    """Read vectors in the order of columns that a model was fitted to, or refuse them.
 
-    Columns that the user has chosen are not exchanged for others.
+    Columns that the user has chosen are not replaced by others.
     """
     found = column_names(source)
     if found is None or found == list(wanted):
@@ -106,8 +109,8 @@ def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
     missing = [name for name in wanted if layout.columns.count(name) != 1]
     if missing or (chosen and set(found) != set(wanted)):
         raise DataError(
-            f"{source.shown}: the model was fitted to the columns {_listed(wanted)}; here are "
-            f"{_listed(found)}"
+            f"{source.shown}: the model was fitted to the columns {_listed(wanted)}; this file "
+            f"has {_listed(found)}"
         )
     objects = [layout.columns.index(name) for name in wanted]
     source.layout = replace(layout, objects=objects)  # type: ignore[attr-defined]
@@ -118,12 +121,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def labelled(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
-    """Return the labels, or say how to give some; one class alone is refused of all objects."""
+    """Return the labels, or raise an error that says how to give them; a single class is
+    refused."""
     if chunk.labels is None:
         how = "--labels FILE or --label-pattern REGEX"
         if chunk.kind not in ("sequences",):
             how = "--labels COLUMN (or a file), or --label-pattern REGEX"
-        raise DataError(f"{source.shown}: there are no labels; give them: {how}")
+        raise DataError(f"{source.shown}: there are no labels; use {how}")
     if whole and len(set(chunk.labels)) < 2:
         raise DataError(f"{source.shown}: all objects have the label {chunk.labels[0]!r}")
     return chunk.labels
@@ -132,11 +136,11 @@ def labelled(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
 def choose_measure(
     kind: str, sample: Sequence[Any], measure: str | None, given: tuple[str, ...], distance: bool
 ) -> Comparison:
-    """Return the measure that was asked for, or the one that suits the objects."""
+    """Return the requested measure, or one that suits the objects."""
     params = parse_params(given)
     if kind == "matrix":
         if params:
-            raise click.UsageError("--measure-param goes with a measure, not with a matrix")
+            raise click.UsageError("--measure-param needs a measure; a matrix has none")
         if distance:
             return Comparison("precomputed-distance", {}, " (a matrix of distances)")
         return Comparison("precomputed", {}, " (a matrix of similarities)")
@@ -146,28 +150,30 @@ def choose_measure(
 
 
 def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) -> Comparison:
-    """Return the measure that suits the objects best, as far as one can see."""
+    """Return the measure that seems to suit the objects best."""
     if kind == "vectors":
-        return Comparison("elm", params, ", for these are vectors")
+        return Comparison("elm", params, ", because the objects are vectors")
     if kind == "series":
-        return Comparison("dtw", params, ", for these are series")
+        return Comparison("dtw", params, ", because the objects are series")
     letters = Counter(letter for text in sample[:500] for letter in text.upper())
     total = sum(letters.values())
     nucleotides = sum(letters[letter] for letter in _NUCLEOTIDES)
     if kind == "sequences" and nucleotides > 0.95 * total:
         params = {"matrix": "NUC.4.4", **params}
-        return Comparison("smith-waterman", params, ", for these are nucleotides")
+        return Comparison("smith-waterman", params, ", because the sequences are nucleotides")
     mean = total / min(len(sample), 500)
     upper = all(text.isupper() or kind == "sequences" for text in sample[:500])
     if kind == "sequences" or (mean > 20 and upper and set(letters) <= _AMINO_ACIDS):
-        return Comparison("smith-waterman", params, ", for these look like protein sequences")
+        return Comparison(
+            "smith-waterman", params, ", because the objects look like protein sequences"
+        )
     if mean > LONG:
-        return Comparison("compression", params, ", for these are long texts")
-    return Comparison("levenshtein", params, ", for these are strings")
+        return Comparison("compression", params, ", because the objects are long texts")
+    return Comparison("levenshtein", params, ", because the objects are strings")
 
 
 def check_measure(comparison: Comparison) -> None:
-    """Refuse a measure or a parameter that there is not: that is the command's fault."""
+    """Refuse an unknown measure or parameter: an error in the command, not in the data."""
     from ..measures import get_measure
 
     try:
@@ -181,7 +187,7 @@ def check_measure(comparison: Comparison) -> None:
 
 
 def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
-    """Refuse a number of landmarks where the rule finds its own."""
+    """Refuse a number of landmarks for a rule that finds its own."""
     from ..landmarks import get_rule
 
     if landmarks is None:

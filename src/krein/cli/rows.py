@@ -23,9 +23,9 @@ _SUFFIXES = {
 
 
 def row_format(path: str | None, asked: str | None, source: Source | None = None) -> str:
-    """Return how rows are written: as asked, or by the suffix of the file, or as they are read.
+    """Return the format of the rows: as requested, or by the suffix of the file, or like the input.
 
-    JSON lines are answered by JSON lines, anything else by CSV.
+    JSON lines give JSON lines; any other input gives CSV.
     """
     if asked is not None:
         return asked
@@ -41,15 +41,15 @@ def format_option(function: Any) -> Any:
         "--format",
         "row_format",
         type=click.Choice(FORMATS),
-        help="How rows are written; by default as the suffix of -o says, else JSON lines where "
-        "these are read, else CSV.",
+        help="Format of the rows. Default: by the suffix of -o, else JSON lines if the input is "
+        "JSON lines, else CSV.",
     )(function)
 
 
 class RowWriter:
-    """Rows under their columns; a chunk is on its way when `write` returns.
+    """Writes rows under their column names; a chunk has been flushed when `write` returns.
 
-    The columns are named with the first rows: where these fail, nothing is written.
+    The header is written with the first rows: if these fail, nothing is written.
     """
 
     def __init__(self, file: IO[str], columns: Sequence[str], how: str) -> None:

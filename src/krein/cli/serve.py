@@ -1,4 +1,4 @@
-"""`krein serve`: a model that answers over HTTP."""
+"""`krein serve`: predictions over HTTP."""
 
 from __future__ import annotations
 
@@ -20,43 +20,48 @@ from .predictor import Predictor
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address to listen at. The default answers this machine alone; there is no login.",
+    help="Address to listen on. The default is reachable from this machine only; there is no "
+    "login.",
 )
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 finds one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--threads",
     type=click.IntRange(1),
     default=2,
     show_default=True,
-    help="Requests that are worked on at a time.",
+    help="Number of requests handled at the same time.",
 )
 @click.option(
     "--max-bytes",
     type=click.IntRange(1),
     default=1_000_000,
     show_default=True,
-    help="Size of a request at most.",
+    help="Maximum size of a request.",
 )
 @click.option(
     "--max-objects",
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Objects in a request at most.",
+    help="Maximum number of objects per request.",
 )
 @click.option(
     "--max-seconds",
     type=Share(0, min_open=True),
     default=30.0,
     show_default=True,
-    help="Time for a request at most, waiting for its turn included.",
+    help="Maximum time per request, including the time in the queue.",
 )
 @click.option(
     "--unknown-letters",
     type=click.Choice(POLICIES),
-    help="Letters of sequences that the model does not score, as for krein predict.",
+    help="What to do with letters that the model does not score; see krein predict.",
 )
 def command(
     model: str,
@@ -68,10 +73,11 @@ def command(
     max_seconds: float,
     unknown_letters: str | None,
 ) -> None:
-    """Answer requests with a MODEL out of krein fit, as JSON over HTTP.
+    """Serve predictions of a MODEL from krein fit, as JSON over HTTP.
 
-    POST an object or a list of objects to /predict; /model describes the model, /health says that
-    the service is there, /openapi.json documents it, and / is a page to paste an object into.
+    POST an object or a list of objects to /predict. /model describes the model, /health reports
+    that the service is running, /openapi.json documents it, and / is a page where you can paste an
+    object.
 
     \b
       krein serve model.krein --port 8000
@@ -94,10 +100,11 @@ def command(
     try:
         listening = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise click.ClickException(f"cannot listen at {host}, port {port}: {error}") from error
+        raise click.ClickException(f"cannot listen on {host}, port {port}: {error}") from error
     with listening:
-        # an answer leaves at once: its second packet would wait some 40 ms for the first one's
-        # receipt. Connections inherit it; asyncio does not set it on sockets made like this one
+        # send a response at once: its second packet would otherwise wait some 40 ms for the
+        # acknowledgement of the first. Connections inherit the option; asyncio does not set it on
+        # sockets created like this one
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         shown = f"[{host}]" if ":" in host else host
         say("serving", f"http://{shown}:{listening.getsockname()[1]}")

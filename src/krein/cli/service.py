@@ -1,4 +1,5 @@
-"""The web application of `krein serve`: requests to chunks, rows to JSON, within limits."""
+"""The web application of `krein serve`: turns requests into chunks and rows into JSON, within
+limits."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ from .openapi import document
 from .predictor import Predictor
 
 STEP = 32
-"""Objects that are answered between two looks at the clock."""
+"""Number of objects handled between two checks of the clock."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a request may cost."""
+    """Limits on the size and time of a request."""
 
     bytes: int = 1_000_000
     objects: int = 1000
@@ -45,7 +46,7 @@ class Limits:
 
 
 class RequestError(Exception):
-    """A request that is not answered: `status` is that of HTTP."""
+    """A request that is refused; `status` is the HTTP status code."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -55,9 +56,9 @@ class RequestError(Exception):
 def make_app(
     predictor: Predictor, path: str, limits: Limits | None = None, *, local: bool = True
 ) -> Starlette:
-    """Return the application. A local one answers requests to this machine's own names alone."""
+    """Return the application. A local one answers only requests to this machine's own names."""
     service = Service(predictor, path, limits or Limits())
-    # a page of somebody else's may have its name lead here: it does not get an answer
+    # another site may point its host name here (DNS rebinding): it gets no answer
     hosts = ["127.0.0.1", "localhost", "[::1]", "::1"] if local else ["*"]
     return Starlette(
         routes=[
@@ -72,7 +73,7 @@ def make_app(
 
 
 class Service:
-    """A model and its limits, and what each address answers."""
+    """A model and its limits, with one method per address."""
 
     def __init__(self, predictor: Predictor, path: str, limits: Limits) -> None:
         self.predictor, self.limits = predictor, limits
@@ -91,11 +92,11 @@ class Service:
         self._policy = _content_policy(self._html)
 
     async def page(self, request: Request) -> Response:
-        """The page to paste an object into."""
+        """Return the page to paste an object into."""
         return HTMLResponse(self._html, headers={"Content-Security-Policy": self._policy})
 
     async def health(self, request: Request) -> Response:
-        """Say that the service is there."""
+        """Report that the service is running."""
         return JSONResponse({"status": "ok"})
 
     async def model(self, request: Request) -> Response:
@@ -115,7 +116,7 @@ class Service:
             work = asyncio.get_running_loop().run_in_executor(
                 self._pool, self._answers, objects, names, until
             )
-            # the thread looks at the clock itself, and then makes room for others
+            # the thread checks the clock itself, and then makes room for others
             answers = await _in_time(work, until - time.monotonic())
         except RequestError as error:
             return JSONResponse({"error": str(error)}, status_code=error.status)
@@ -125,7 +126,7 @@ class Service:
 
     async def _body(self, request: Request) -> bytes:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":  # which a form on another site cannot send
+        if kind != "application/json":  # a form on another site cannot send this
             raise RequestError(415, "send JSON, with the header Content-Type: application/json")
         parts, size = [], 0
         async for part in request.stream():
@@ -136,7 +137,7 @@ class Service:
         return b"".join(parts)
 
     def _asked(self, body: bytes) -> tuple[list[Any], list[str], bool]:
-        """Return the objects of a request, their names, and whether it holds one by itself."""
+        """Return the objects of a request, their names, and whether it contains a single object."""
         try:
             asked = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -148,7 +149,7 @@ class Service:
         single = "object" in asked
         objects = [asked["object"]] if single else asked["objects"]
         if not isinstance(objects, list) or not objects:
-            raise RequestError(400, "objects is a list of at least one object")
+            raise RequestError(400, "objects must be a list of at least one object")
         if len(objects) > self.limits.objects:
             raise RequestError(413, f"a request holds at most {self.limits.objects:,} objects")
         names = asked.get("names", [str(i) for i in range(len(objects))])
@@ -157,14 +158,14 @@ class Service:
             or len(names) != len(objects)
             or not all(isinstance(name, str) for name in names)
         ):
-            raise RequestError(400, "names is a list of strings, one for each object")
+            raise RequestError(400, "names must be a list of strings, one per object")
         return [self._object(item, i) for i, item in enumerate(objects)], names, single
 
     def _object(self, item: Any, i: int) -> Any:
-        """Return an object of a request as the readers of files give it."""
+        """Return an object of a request in the form that the file readers return."""
         if self.about["takes"] == "text":
             if not isinstance(item, str):
-                raise RequestError(422, f"object {i} is not a string, as the model compares them")
+                raise RequestError(422, f"object {i} is not a string, which the model needs")
             return item
         try:
             array = np.array(item, dtype=np.float64)
@@ -185,7 +186,7 @@ class Service:
             part: Any = objects[start : start + STEP]
             if kind == "vectors":
                 if len({item.shape for item in objects}) > 1:
-                    raise RequestError(422, "all objects of a request have the same length")
+                    raise RequestError(422, "all objects of a request must have the same length")
                 part = np.stack(part)
             chunk = Chunk(names[start : start + STEP], part, None, start, "the request", kind)
             try:
@@ -204,18 +205,21 @@ async def _in_time(work: Awaitable[Any], seconds: float) -> Any:
 
 
 def _too_late() -> RequestError:
-    return RequestError(503, "the request took too long: send fewer or shorter objects, or later")
+    return RequestError(
+        503, "the request took too long: send fewer or shorter objects, or try again later"
+    )
 
 
 def _takes(landmarks: Any, accepts: str) -> str:
-    """Return what an object is in JSON, by the landmarks: "text" or "numbers"."""
+    """Return the JSON type of an object, judging by the landmarks: "text" or "numbers"."""
     if accepts != "objects":
         return "numbers"
     return "text" if isinstance(landmarks[0], str) else "numbers"
 
 
 def _content_policy(html: str) -> str:
-    """Return what the page may load: itself. Its script and style are known by their hashes."""
+    """Return the content security policy: the page may load only its own script and style, by
+    hash."""
     listed = {}
     for tag in ("script", "style"):
         texts = re.findall(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)

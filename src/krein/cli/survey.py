@@ -1,4 +1,4 @@
-"""What data look like before anything is fitted, and one sentence of advice."""
+"""Describe data before anything is fitted, with one sentence of advice."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ..measures.kinds import looks_like, mistaken_for, sample_square
 from ..measures.square import as_matrix, check_square
 
 REMEDIES = ("say --distance", "leave --distance out")
-"""How to call a matrix one of distances, and how not to."""
+"""How to declare a matrix of distances, and how not to."""
 
 NEGATIVE = 0.01
-"""Up to this share of the spectrum, what is negative may be noise."""
+"""Up to this share of the spectrum, the negative part may be noise."""
 
 LARGE = 20_000
-"""Objects from which on one pass over the data is what one wants."""
+"""Number of objects from which on a single pass over the data is recommended."""
 
 
 class Survey:
@@ -79,7 +79,7 @@ class Survey:
             self._places[at] = line
 
     def sampled(self) -> Chunk:
-        """Return the sample as a chunk, which knows where its objects stand in the file."""
+        """Return the sample as a chunk that knows the positions of its objects in the file."""
         assert self._last is not None
         lines = [line for line in self._places if line is not None]
         numbers = self._last.kind == "vectors"
@@ -94,14 +94,15 @@ class Survey:
         )
 
     def lengths(self) -> tuple[int, int, int] | None:
-        """Return the shortest, the median and the longest length, where objects have one."""
+        """Return the shortest, median and longest length, if objects have a length."""
         if not self._lengths:
             return None
         lengths = np.frombuffer(self._lengths, dtype=np.int64)
         return int(lengths.min()), int(np.median(lengths)), int(lengths.max())
 
     def duplicates(self) -> dict[str, int]:
-        """Return how many objects were there before, with another label, or under their name."""
+        """Return the numbers of repeated objects, of those with different labels, and of repeated
+        names."""
         return {
             "objects": self._repeated,
             "conflicting": self._conflicting,
@@ -112,7 +113,7 @@ class Survey:
 def look_at_values(
     chunk: Chunk, measure: str, params: dict[str, Any], symmetrize: bool
 ) -> dict[str, Any]:
-    """Return what the values of a measure among some objects show. O(len(chunk)²) pairs."""
+    """Describe the values of a measure among some objects. O(len(chunk)²) pairs."""
     try:
         pairs = open_pairs(
             measure, chunk.objects, measure_params=params, symmetrize=symmetrize, verbose=1
@@ -128,12 +129,12 @@ def look_at_values(
 
 
 def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[str, Any]:
-    """Return what a matrix of values shows; a large one is sampled. O(size³) beyond reading it."""
+    """Describe a matrix of values; a large one is sampled. O(size³) beyond reading it."""
     matrix = as_matrix(chunk.objects)
     kind: Literal["similarity", "dissimilarity"] = "dissimilarity" if distance else "similarity"
     if matrix.shape[0] != matrix.shape[1]:
         raise DataError(
-            f"{chunk.path}: a matrix to fit is square, each object with each; got "
+            f"{chunk.path}: a matrix for fit must be square, every object with every other; got "
             f"{matrix.shape[0]} × {matrix.shape[1]}"
         )
     asymmetry = None
@@ -172,7 +173,7 @@ def _spectrum(pairs: Pairs, size: int, seed: int) -> dict[str, Any]:
 
 
 def _degenerate(values: Array, names: list[str]) -> dict[str, list[str]]:
-    """Return the objects that are as like each other one as any: they say nothing."""
+    """Return the objects that have the same value to all others, and so carry no information."""
     off = ~np.eye(len(values), dtype=bool)
     lowest = np.where(off, values, np.inf).min(axis=1)
     highest = np.where(off, values, -np.inf).max(axis=1)
@@ -185,7 +186,7 @@ def _degenerate(values: Array, names: list[str]) -> dict[str, list[str]]:
 
 
 def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
-    """Print a line where a matrix, by a sample of it, looks like what it is not said to be."""
+    """Print a warning if a matrix, judging by a sample, looks like the other kind."""
     matrix = chunk.objects
     if chunk.kind != "matrix" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         return
@@ -195,7 +196,7 @@ def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
 
 
 def measure_options(about: dict[str, Any]) -> str:
-    """Return the options of `krein fit` that compare as was done here.
+    """Return the options of `krein fit` for the comparison used here.
 
     >>> measure_options({"measure": "smith-waterman", "measure_params": {"matrix": "NUC.4.4"}})
     '--measure smith-waterman --measure-param matrix=NUC.4.4'
@@ -212,19 +213,19 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
     if mistaken := mistaken_for(about["looks_like"], distance, remedies=REMEDIES):
         return mistaken
     if about["asymmetry"] and not symmetrize:
-        return "The two directions differ: say --symmetrize to take their average."
+        return "The two directions differ: use --symmetrize to take their average."
     if about["duplicates"]["names"]:
-        return "Some names are there twice: rename them, for results go by name."
+        return "Some names occur more than once: rename them, because results are listed by name."
     if not about["classes"]:
-        return "There are no labels: to fit a model, give --labels or --label-pattern."
+        return "There are no labels: to fit a model, use --labels or --label-pattern."
     counts = about["classes"]
     if len(counts) < 2:
-        return "All objects have the same label: there is nothing to tell apart."
+        return "All objects have the same label: there is nothing to classify."
     rarest = min(counts, key=lambda name: counts[name])
     if counts[rarest] < 2:
         return (
-            f"The class {rarest!r} has one object, from which little can be learned: join it to "
-            "another, or leave it out."
+            f"The class {rarest!r} has only one object, from which little can be learned: merge "
+            f"the class with another, or leave it out."
         )
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
     name = "" if kind == "matrix" else f" {measure_options(about)} and"
@@ -232,15 +233,15 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
     share = about["negative_mass"]
     if share > NEGATIVE:
         return (
-            f"{100 * share:.0f} % of the spectrum is negative: keep it, krein uses it and "
-            f"clipping would throw it away; {take}."
+            f"{100 * share:.0f} % of the spectrum is negative: keep it, because krein uses it "
+            f"and clipping would lose it; {take}."
         )
     if kind == "vectors":
         return (
-            "The measure is (nearly) a kernel and the objects are vectors: gradient boosting or an "
-            f"SVM may be as good; here, {take}."
+            f"The measure is (nearly) a kernel and the objects are vectors: gradient boosting or "
+            f"an SVM may work as well; with krein, {take}."
         )
     return (
-        f"Hardly anything of the spectrum is negative ({100 * share:.2g} %), so a kernel machine "
-        f"would do on few objects; to compare fewer pairs, {take}."
+        f"Hardly any of the spectrum is negative ({100 * share:.2g} %), so a kernel method works "
+        f"too if there are few objects; to compare fewer pairs, {take}."
     )
