@@ -46,7 +46,7 @@ def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, comma
     assert err == 'krein: error: a report needs jinja2: pip install "krein[report]"\n'
 
 
-@pytest.mark.filterwarnings("ignore:.*near copy")
+@pytest.mark.filterwarnings("ignore:.*near-duplicate")
 def test_json_says_what_the_library_says(files, run):
     from krein.evaluation import evaluate
     from krein.io import open_source
@@ -75,7 +75,7 @@ def test_a_cache_serves_a_second_evaluation(files, run):
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--compare", "svm"], 2, "no model is called 'svm'"),
+        (["--compare", "svm"], 2, "there is no model called 'svm'"),
         (["--compare", "ikfd,ikfd"], 2, "name each model once"),
         (["--folds", "1"], 2, "Invalid value for '--folds'"),
         (["--folds", "900"], 1, "words.csv: --folds 900: it must be"),
@@ -125,21 +125,21 @@ class TestGroups:
         )
         assert told[2]["settings"]["groups"] == "identity:0.8"
 
-    @pytest.mark.filterwarnings("default:.*have a near copy")
+    @pytest.mark.filterwarnings("default:.*have a near-duplicate")
     def test_without_groups_near_copies_are_warned_of(self, table, files, run):
         text = (files / "g.csv").read_text().replace("aaaaaaaax", "aaaaaaaay")
         (files / "g.csv").write_text(text.replace("bbbbbbbbx", "bbbbbbbby"))
         code, _, err = run("evaluate", *table, "--seed", "1")
         assert code == 0
         assert "krein: warning: " in err
-        assert "have a near copy (identity 0.9 or more) in another fold" in err
+        assert "have a near-duplicate (identity 0.9 or more) in another fold" in err
 
     @pytest.mark.parametrize(
         ("groups", "code", "message"),
         [
-            ("identity:2", 2, "--groups 'identity:2': give a group for each object, or"),
+            ("identity:2", 2, "--groups 'identity:2': pass one group per object, or"),
             ("nobody", 1, "no column for the labels is called 'nobody'"),
-            ("language", 1, "class 'de' lies in one group"),
+            ("language", 1, "class 'de' is in a single group"),
         ],
     )
     def test_errors(self, table, run, groups, code, message):

@@ -242,11 +242,14 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"landmarks": "best"}, "no landmark rule is called 'best'; there are"),
+            ({"landmarks": "best"}, "there is no landmark rule called 'best'; there are"),
             ({"measure": "smith"}, "no measure is called 'smith'"),
             ({"landmarks": [0, 0]}, "landmark 0 is given more than once"),
             ({"landmarks": [151]}, "out of range"),
-            ({"landmarks": "random", "n_landmarks": 151}, "151 landmarks were asked for among 150"),
+            (
+                {"landmarks": "random", "n_landmarks": 151},
+                "151 landmarks cannot be chosen among 150",
+            ),
             ({"landmarks": "meb", "n_landmarks": 5}, "finds its own number"),
             ({"shrinkage": 2}, "number from 0 to 1"),
             ({"multiclass": "one"}, "'joint' or 'ovr'"),

@@ -259,7 +259,7 @@ def test_each_class_has_a_landmark():
         ({"max_kept": 0}, "max_kept is a whole number"),
         ({"max_comparisons": 0}, "max_comparisons is a number"),
         ({"price": -1}, "price is a number"),
-        ({"n_landmarks": 1000}, "1000 landmarks were asked for among 40"),
+        ({"n_landmarks": 1000}, "1000 landmarks cannot be chosen among 40"),
     ],
 )
 def test_parameters_that_cannot_be_are_refused(params, message):

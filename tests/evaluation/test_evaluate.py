@@ -15,7 +15,9 @@ from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.overview import MAPPED, _shown
 from krein.evaluation.scores import log_losses, reliability
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*have a near copy")  # of short words there are
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*have a near-duplicate"
+)  # of short words there are
 
 RNG = np.random.default_rng(0)
 STEMS = ["stone", "river", "cloud"]
@@ -150,7 +152,7 @@ def test_duplicates_are_found_and_contradictions_counted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": ["svm"]}, "no model is called 'svm'; there are auto, ikfd"),
+        ({"models": ["svm"]}, "there is no model called 'svm'; choose from auto, ikfd"),
         ({"models": []}, "no model to evaluate"),
         ({"models": ["ikfd", "ikfd"]}, "named twice"),
         ({"names": ["one"]}, "1 names for 180 objects"),

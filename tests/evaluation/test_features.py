@@ -12,7 +12,7 @@ from krein.estimators.registry import MODELS, ModelFamily
 from krein.evaluation import evaluate, models
 from krein.evaluation.features import convolutions, feature_kind
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*have a near copy")
+pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")
 
 RNG = np.random.default_rng(2)
 WORDS = ["".join(RNG.choice(list("abcd" if i % 2 else "cdef"), 7)) for i in range(120)]

@@ -138,7 +138,7 @@ def test_near_copies_in_other_folds_are_warned_of_with_their_share(everything):
     labels = np.array(["even", "odd"])[np.append(of, of[:30]) % 2]
     options = {"measure": "smith-waterman", "folds": 6, "n_landmarks": 20, "landmarks": "random"}
     models = ["ikfd", "knn"] if everything else ["ikfd"]
-    with pytest.warns(UserWarning, match=r"% of the objects have a near copy \(identity 0\.9"):
+    with pytest.warns(UserWarning, match=r"% of the objects have a near-duplicate \(identity 0\.9"):
         found = evaluate(sequences + copies, labels, models, **options)
     apart = found.folds[:30] != found.folds[150:]
     assert found.near_copies.share == pytest.approx(2 * apart.sum() / 180)
@@ -163,8 +163,8 @@ def test_near_copies_are_not_looked_for_among_vectors_or_without_a_scale():
         ("identity:0", "above 0 and at most 1"),
         ("identity:1.5", "above 0 and at most 1"),
         ("identity:nan", "above 0 and at most 1"),
-        ("family", "groups='family': give a group for each object"),
-        ([1, 2], r"has the shape \(2,\); it names a group for each of 6"),
+        ("family", "groups='family': pass one group per object"),
+        ([1, 2], r"has the shape \(2,\); it must contain one group for each of 6"),
         (["a", "a", None, "b", "b", "b"], "object 2 has no group"),
         (["a", "a", "b", "b", float("nan"), "b"], "object 4 has no group"),
     ],
@@ -178,11 +178,11 @@ def test_groups_that_are_none_are_refused(groups, message):
 def test_what_cannot_be_held_out_is_refused_by_name():
     codes = np.repeat([0, 1], 6)
     classes = np.array(["x", "y"])
-    with pytest.raises(ValueError, match="class 'y' lies in one group"):
+    with pytest.raises(ValueError, match="class 'y' is in a single group"):
         split_folds(classes, codes, 2, 0, np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2]))
     with pytest.raises(ValueError, match="folds=5: there are 4 groups"):
         split_folds(classes, codes, 5, 0, np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]))
-    with pytest.raises(ValueError, match="object 1 has the similarity 0 with itself"):
+    with pytest.raises(ValueError, match="object 1 has a similarity of 0 to itself"):
         identity_groups(open_pairs("precomputed", np.diag([1.0, 0, 1])), np.arange(3), 0.5, 0)
     with pytest.raises(ValueError, match="more than half of the distances are 0"):
         identity_groups(open_pairs("levenshtein", ["a"] * 9 + ["b"]), np.arange(10) % 2, 0.5, 0)

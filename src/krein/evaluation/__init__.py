@@ -1,4 +1,4 @@
-"""Several models on the same folds of the same objects; no value is computed again for another."""
+"""Cross-validate several models on the same folds; each pair is compared once and shared by all."""
 
 from .models import AVAILABLE
 from .result import Evaluation, ModelResult

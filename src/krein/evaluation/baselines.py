@@ -1,7 +1,7 @@
-"""What one would take otherwise, done well, to be compared with.
+"""Strong baselines: what one would use instead of krein.
 
-Each fits to training objects, by their numbers in a store of pairs, and predicts for new ones. They
-are not estimators of the library: they show what its estimators are worth.
+Each fits to training objects, given by their numbers in a store of pairs, and predicts for new
+ones. They are not public estimators; they show how good the library's estimators are.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from .scores import log_losses
 
 
 class Baseline(ABC):
-    """A classifier on pairs; `landmarks_` are the training objects a new one is compared with."""
+    """A classifier on pairs; `landmarks_` are the training objects that a new one is compared
+    with."""
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
 
     needs_all: bool
-    """Whether it looks at all pairs of training objects."""
+    """Whether it needs all pairs of training objects."""
     landmarks_: Indices
     kernel_evaluations_: int
 
@@ -60,10 +61,11 @@ class Baseline(ABC):
 
 
 class ClippedSVM(Baseline):
-    """SVM on the training matrix without its negative eigenvalues; new rows are mapped alike.
+    """SVM on the training matrix without its negative eigenvalues; new rows are mapped in the same
+    way.
 
-    C out of `grid` by three inner folds; probabilities from scores of five inner folds, by Platt's
-    sigmoid for two classes and by a temperature for more.
+    Three inner folds choose C from `grid`. Probabilities are calibrated on the scores of five inner
+    folds, with Platt's sigmoid for two classes and a temperature for more.
     """
 
     needs_all = True
@@ -79,14 +81,15 @@ class ClippedSVM(Baseline):
         classes, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:
             raise ValueError(
-                f"svm-clip calibrates on inner folds; class {classes.tolist()[counts.argmin()]!r} "
+                f"svm-clip calibrates on inner folds, but class "
+                f"{classes.tolist()[counts.argmin()]!r} "
                 "has one training object; leave out the class or the model"
             )
         values = self._all_values(X)
         self.centre_ = LandmarkCentre.of(values) if self.measure.kind == "dissimilarity" else None
         S = self._similarities(values)
         clipped = correct((S + S.T) / 2, "clip")
-        # the unit of the measure must not matter to C
+        # C must not depend on the unit of the measure
         self.scale_ = float(np.trace(clipped.matrix) / len(S)) or 1.0
         self.P_ = clipped.P
         K = clipped.matrix / self.scale_
@@ -99,7 +102,7 @@ class ClippedSVM(Baseline):
         self.C_ = search.best_params_["C"]
         inner = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
         svm = SVC(kernel="precomputed", C=self.C_)
-        # of the two the better one: a temperature has no offset, which two classes need
+        # use the better of the two: a temperature has no offset, which two classes need
         method = "sigmoid" if len(classes) == 2 else "temperature"
         self.model_ = CalibratedClassifierCV(svm, method=method, ensemble=False, cv=inner)
         self.model_.fit(K, y)
@@ -117,10 +120,10 @@ class ClippedSVM(Baseline):
 
 
 class Neighbours(Baseline):
-    """The k most similar training objects vote; k by leaving each training object out.
+    """The k most similar training objects vote; leave-one-out chooses k.
 
-    Values are ranked as they come. p_c = (1 − ε) votes_c / k + ε share_c is never 0; k has the most
-    objects right, ε the least log-loss.
+    Values are ranked without any transformation. p_c = (1 − ε) votes_c / k + ε share_c is never 0;
+    k maximises the accuracy, and ε minimises the log-loss.
     """
 
     needs_all = True
@@ -135,7 +138,7 @@ class Neighbours(Baseline):
         self.sign_ = 1.0 if self.measure.kind == "dissimilarity" else -1.0
         self.shares_ = np.bincount(self.codes_) / len(y)
         apart = self.sign_ * values
-        np.fill_diagonal(apart, np.inf)  # nobody is its own neighbour
+        np.fill_diagonal(apart, np.inf)  # no object is its own neighbour
         sizes = [k for k in self.grid if k < len(y)] or [1]
         right = [np.mean(self._proba(apart, k).argmax(axis=1) == self.codes_) for k in sizes]
         self.k_ = sizes[int(np.argmax(right))]
@@ -159,10 +162,10 @@ class Neighbours(Baseline):
 
 
 class LandmarkLogistic(Baseline):
-    """Logistic regression on standardised values to landmarks, at the cost of our own models.
+    """Logistic regression on standardised values to landmarks, at the same cost as our own models.
 
-    The landmarks are those that the rule chooses; with "auto", where a model takes part in the
-    choice, a Fisher discriminant does.
+    The rule chooses the landmarks; for "auto", which needs a model, that model is a Fisher
+    discriminant.
     """
 
     needs_all = False

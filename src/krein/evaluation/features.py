@@ -1,12 +1,12 @@
-"""A baseline that compares nothing: what the objects' own features give, done well.
+"""A strong baseline without comparisons, on the objects' own features.
 
-It says whether a measure is worth its comparisons. By the kind of object:
+It shows whether a measure is worth its comparisons. By kind of object:
 
     strings, sequences   counts of character n-grams (TF-IDF), logistic regression
     vectors, images      gradient boosting on histograms of the numbers
     series               random convolutions (Dempster et al. 2020), logistic regression
 
-Sets, values that were given, and other objects have no features to begin with.
+Sets, precomputed values and other objects have no such features.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ SERIES = ("dtw", "erp", "msm")
 """Measures whose objects are series."""
 
 SHORT = 50
-"""Mean length up to which strings are cut into n-grams of up to four characters, then three."""
+"""Up to this mean length, strings are divided into n-grams of up to four characters; beyond it,
+three."""
 
 VOCABULARY = 100_000
 STRENGTHS = (1.0, 10.0, 100.0)
 """Inverse strengths C of the penalty that logistic regression chooses from."""
 
 KERNELS, WIDTH = 500, 9
-"""Random convolutions, and the values that each looks at."""
+"""Number of random convolutions, and the number of values in each."""
 
 
 def feature_kind(pairs: Pairs) -> Kind | None:
-    """Return what the objects are to a method that sees their contents; None for nothing."""
+    """Return the kind of features that the objects have; None if they have none."""
     objects = pairs.objects
     if pairs.measure.accepts == "values":
         return None
@@ -54,7 +55,7 @@ def feature_kind(pairs: Pairs) -> Kind | None:
 
 
 class Features(Baseline):
-    """A classifier on the contents of the objects. No comparisons."""
+    """A classifier on the contents of the objects, without comparisons."""
 
     needs_all = False
     kernel_evaluations_ = 0
@@ -92,13 +93,13 @@ class Features(Baseline):
 
 
 class Contents:
-    """What is seen of the objects; a copy of a model shares it."""
+    """The features of the objects; copies of a model share them."""
 
     def __init__(self, objects: Any) -> None:
         self.objects = objects
 
     def of(self, rows: Indices) -> Any:
-        """Return that of some objects."""
+        """Return the features of some objects."""
         return take(self.objects, rows)
 
     def __deepcopy__(self, memo: Any) -> Contents:
@@ -106,7 +107,8 @@ class Contents:
 
 
 def _as_features(objects: Any, kind: Kind, seed: int) -> Any:
-    """Return strings as they are, numbers as rows; what is learned is learned in each fold."""
+    """Return strings unchanged and numbers as rows; anything learned is learned within each
+    fold."""
     if kind == "strings":
         return list(objects)
     if kind == "vectors":
@@ -155,7 +157,7 @@ def _stretched(one: Array, length: int) -> Array:
 def _boosting(y: NDArray[Any], seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    # a tenth is held out to stop by, where every class can spare one
+    # a tenth is held out for early stopping, if every class can spare one
     enough = np.unique(y, return_counts=True)[1].min() >= 10
     return HistGradientBoostingClassifier(
         max_iter=300 if enough else 100, early_stopping=bool(enough), random_state=seed
@@ -169,7 +171,7 @@ def _logistic(kind: Kind, longest: int, C: float) -> Any:
     from sklearn.preprocessing import StandardScaler
 
     if kind == "series":
-        # C counts for 1,000 standardised columns what it does for rows of length 1
+        # scale C so that it means the same for 1,000 standardised columns as for rows of length 1
         model = LogisticRegression(C=C / 1000, max_iter=300, tol=1e-3)
         return make_pipeline(StandardScaler(), model)
     grams = TfidfVectorizer(
@@ -180,12 +182,12 @@ def _logistic(kind: Kind, longest: int, C: float) -> Any:
 
 
 def _bounded(text: str) -> str:
-    """Return the text between signs for its ends, so that n-grams tell where they stand."""
+    """Return the text with markers at both ends, so that n-grams there can be recognised."""
     return f"\x02{text}\x03"
 
 
 def _chosen_logistic(objects: Any, y: NDArray[Any], kind: Kind, seed: int) -> Any:
-    """Return logistic regression with the C of the least log-loss on a held-out fifth."""
+    """Return logistic regression with the C that minimises the log-loss on a held-out fifth."""
     from sklearn.model_selection import StratifiedShuffleSplit
 
     longest = 0
@@ -207,8 +209,8 @@ def _fit(model: Any, objects: Any, y: NDArray[Any]) -> Any:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
 
-    # one thread: on a busy machine those of OpenMP wait for each other
+    # one thread: on a busy machine, OpenMP threads wait for each other
     with warnings.catch_warnings(), threadpool_limits(1):
-        # a few more steps change no figure
+        # a few more steps would not change the figures
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(objects, y)

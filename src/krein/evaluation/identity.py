@@ -1,13 +1,13 @@
-"""How much of two objects is the same, by the measure itself; groups of relatives; near copies.
+"""Identity of two objects, by the measure itself; groups of relatives; near-duplicates.
 
-The identity of two objects is 1 where they are equal and falls with their likeness:
+The identity of two objects is 1 if they are equal, and falls as they become less similar:
 
     similarity      s(x, y) / √(s(x, x)·s(y, y))
     dissimilarity   1 − d(x, y) / median d
 
-where the median is taken over the pairs of all objects with some random ones. Neither depends on
-the unit of the measure. For alignment scores the first is the normalised score. It is not the share
-of identical letters, which would need every alignment to be traced back.
+where the median is over the pairs of all objects with some random ones. Neither depends on the unit
+of the measure. For alignment scores the first is the normalised score. It is not the share of
+identical letters, which would need every alignment to be traced back.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from ..compare import Pairs
 from ..core.checks import Array, Indices
 
 LANDMARKS, PER_CLASS = 50, 3
-"""Objects that all are compared with to find candidates: at least 50, and three per class."""
+"""Number of objects that all others are compared with to find candidates: at least 50, and three
+per class."""
 
 NEARBY = 10
-"""Candidates that an object is compared with exactly."""
+"""Number of candidates that an object is then compared with."""
 
 COPY = 0.9
-"""Identity from which on two objects count as near copies."""
+"""Two objects with at least this identity count as near-duplicates."""
 
 CHECKED = 1000
-"""Objects whose near copies are looked for: a share needs no more."""
+"""Number of objects whose near-duplicates are looked for; enough to estimate a share."""
 
 ROWS = 256
-"""Objects that are looked at together where all values are known."""
+"""Number of objects handled together if all values are known."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Identity:
             if not (selves > 0).all():
                 row = int(np.argmin(selves > 0))
                 raise ValueError(
-                    f"object {row} has the similarity {selves[row]:g} with itself; identity needs "
-                    "values above 0 there: give the groups themselves"
+                    f"object {row} has a similarity of {selves[row]:g} to itself; identity needs "
+                    f"positive values there: pass the groups instead"
                 )
             return cls(np.sqrt(selves), 1.0)
         others = np.ones(values.shape, dtype=bool)
@@ -59,8 +60,8 @@ class Identity:
         scale = float(np.median(values[others]))
         if not scale > 0:
             raise ValueError(
-                "more than half of the distances are 0, so that identity has no scale: give the "
-                "groups themselves"
+                "more than half of the distances are 0, so identity has no scale: pass the "
+                "groups instead"
             )
         return cls(None, scale)
 
@@ -73,13 +74,15 @@ class Identity:
 
 
 def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -> Indices:
-    """Return the group (N,) of each object: all have `threshold` identity with the group's first.
+    """Return the group (N,) of each object: its identity with the group's first is at least
+    `threshold`.
 
-    Greedy, as CD-HIT does (Li & Godzik 2006): one object after the other joins the representative
-    that it has most in common with, or becomes one itself. Objects near many landmarks come first.
-    Each is compared with the landmarks (50, or three per class) and with the ten representatives
-    whose values to the landmarks are nearest to its own, not with all: (m + 11)·N comparisons and
-    O(N·R·m) arithmetic for R groups. A relative whose values to the landmarks differ is missed.
+    Greedy, as CD-HIT does (Li & Godzik 2006): one after another, objects join the representative
+    with the highest identity, or become representatives themselves. Objects near many landmarks
+    come first. Each is compared with the landmarks (50, or three per class) and with the ten
+    representatives whose values to the landmarks are nearest to its own, not with all: (m + 11)·N
+    comparisons and O(N·R·m) arithmetic for R groups. A relative with different values to the
+    landmarks is missed.
     """
     n = len(pairs)
     rng = np.random.default_rng(seed)
@@ -111,10 +114,10 @@ def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -
 
 @dataclass(frozen=True)
 class NearCopies:
-    """Objects that have a near copy on the other side of a fold."""
+    """The objects that have a near-duplicate in another fold."""
 
     share: float
-    """Of the objects that were looked at, how many have one."""
+    """The share of the sampled objects that have one."""
     looked_at: int
     threshold: float = COPY
 
@@ -122,13 +125,13 @@ class NearCopies:
 def near_copies(
     pairs: Pairs, known: Pairs, split: Indices, landmarks: Indices, everything: bool, seed: int
 ) -> NearCopies | None:
-    """Look for objects that have at least 0.9 identity with one of another fold.
+    """Look for objects with an identity of at least 0.9 to one in another fold.
 
-    Of up to 1,000 objects. `known` are the same pairs, of which those with the landmarks have been
-    compared already, or `everything`. Where not, the ten objects of other folds whose values to the
-    landmarks are nearest are compared, so that the share is a lower bound. None where identity says
-    nothing: for vectors, whose neighbours are close wherever there are many, and where the measure
-    has no scale for it.
+    At most 1,000 objects are sampled. `known` are the same pairs; those with the landmarks have
+    been compared already, or all of them if `everything`. Otherwise, each object is compared with
+    the ten objects of other folds that have the closest values to the landmarks, so the share is a
+    lower bound. None if identity is meaningless: for vectors, since neighbours are always close in
+    a large set of vectors, and for measures without a scale.
     """
     if pairs.measure.accepts == "vectors":
         return None
@@ -163,7 +166,7 @@ def near_copies(
 
 
 def _compared(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Array]:
-    """Return the values of each row to candidates of its own, kept in the cache as one block."""
+    """Return the values of each row to its own candidates, stored in the cache as one block."""
     sizes = [len(others) for others in candidates]
     key = None
     if pairs.cache is not None:
@@ -181,7 +184,7 @@ def _compared(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Ar
 
 
 def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
-    """Some objects of every class, and others up to the number wanted."""
+    """Return some objects of every class, and others up to the required number."""
     order = rng.permutation(len(codes))
     by_class = order[np.argsort(codes[order], kind="stable")]
     starts = np.searchsorted(codes[by_class], codes[by_class])
@@ -192,7 +195,7 @@ def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
 
 
 def _uncached(pairs: Pairs) -> Pairs:
-    """Return the same pairs for single comparisons, without a file or a process for each."""
+    """Return the same pairs for single comparisons, without a file or a process per comparison."""
     return Pairs(
         pairs.measure,
         pairs.objects,

@@ -1,4 +1,4 @@
-"""Models by name, and estimators of the user's own."""
+"""Models by name, and the user's own estimators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 """Names that `evaluate` knows."""
 
 DEFAULT = ("auto", "knn", "features")
-"""What is evaluated unless somebody says otherwise; "features" where the objects have any."""
+"""The models evaluated by default; "features" only if the objects have any."""
 
 Model = Any  # a classifier of the library, by `_is_ours`, or a Baseline
 
@@ -35,7 +35,7 @@ def get_models(
     random_state: int,
     opening: dict[str, Any],
 ) -> dict[str, Model]:
-    """Return the models by the name that the report calls them, ready to be fitted."""
+    """Return the models by their names in the report, ready to be fitted."""
     chosen = {"n_landmarks": n_landmarks, "random_state": random_state}
     if landmarks is not None:
         chosen["landmarks"] = landmarks
@@ -63,28 +63,30 @@ def get_models(
         if len(named) < len(listed):
             raise ValueError(f"a model is named twice: {', '.join(map(str, listed))}")
     if not named:
-        raise ValueError(f"no model to evaluate; there are {', '.join(AVAILABLE)}")
+        raise ValueError(f"no model to evaluate; choose from {', '.join(AVAILABLE)}")
     found: dict[str, Model] = {}
     for name, model in named.items():
         if isinstance(model, str):
             if model not in made:
-                raise ValueError(f"no model is called {model!r}; there are {', '.join(AVAILABLE)}")
+                raise ValueError(
+                    f"there is no model called {model!r}; choose from {', '.join(AVAILABLE)}"
+                )
             model = made[model]()
         if _is_ours(model):
             known = model.get_params(deep=False)
             shared_by_all = {key: value for key, value in opening.items() if key in known}
-            model = clone(model).set_params(**shared_by_all)  # all compare alike
+            model = clone(model).set_params(**shared_by_all)  # all use the same measure
         elif not isinstance(model, Baseline):
             raise TypeError(
-                f"model {name!r} is a {type(model).__name__}: evaluate takes the classifiers "
-                f"of krein, or one of the names {', '.join(AVAILABLE)}"
+                f"model {name!r} is a {type(model).__name__}: evaluate takes krein's "
+                f"classifiers, or one of the names {', '.join(AVAILABLE)}"
             )
         found[str(name)] = model
     return found
 
 
 def _build(family: ModelFamily, params: dict[str, Any]) -> Model:
-    """Return the estimator with those of the parameters that it has."""
+    """Return the estimator, with those parameters that it accepts."""
     known = signature(family.estimator).parameters
     return family.estimator(**{key: value for key, value in params.items() if key in known})
 
@@ -102,19 +104,19 @@ def _features(pairs: Pairs, shared: Any, seed: int) -> Features:
     kind = feature_kind(pairs)
     if kind is None:
         raise ValueError(
-            "the model 'features' needs strings, vectors or series to look at; these objects, or "
-            "given values, have no features: leave it out"
+            "the model 'features' needs strings, vectors or series; these objects or values have "
+            "no features: leave it out"
         )
     return Features(shared, pairs.objects, kind, seed)
 
 
 def fresh(model: Model) -> Model:
-    """Return the model, not fitted."""
+    """Return an unfitted copy of the model."""
     return deepcopy(model) if isinstance(model, Baseline) else clone(model)
 
 
 def needs_all(model: Model) -> bool:
-    """Whether the model looks at all pairs of its training objects."""
+    """Whether the model needs all pairs of its training objects."""
     if isinstance(model, Baseline):
         return model.needs_all
     rule = getattr(model, "landmarks", None)
@@ -122,12 +124,12 @@ def needs_all(model: Model) -> bool:
 
 
 def title(model: Model) -> str:
-    """Say in some words what the model is."""
+    """Return a short description of the model."""
     if isinstance(model, Baseline):
         return model.title
     rule = getattr(model, "landmarks", "its own")
     if isinstance(rule, str):
-        how = "every object a landmark" if rule == "all" else f"{rule} landmarks"
+        how = "every object is a landmark" if rule == "all" else f"{rule} landmarks"
     else:
         how = f"landmarks by {rule}" if hasattr(rule, "get_params") else "given landmarks"
     return f"{type(model).__name__}, {how}" + (

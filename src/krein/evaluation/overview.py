@@ -1,4 +1,4 @@
-"""What the objects look like to the measure: eigenvalues, a map, objects that are there twice."""
+"""The objects as the measure sees them: eigenvalues, a map, duplicates."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ..core.space import LandmarkSpace
 from ..core.spectrum import SpectrumEstimate, estimate_spectrum
 
 SAMPLED = 500
-"""Objects whose eigenvalues stand for those of all, where comparing all would cost extra."""
+"""Number of objects in the spectrum if all pairs would cost extra comparisons."""
 
 READ = 2000
-"""The same where every value is there: what they cost is the O(n³) of the eigenvalues alone."""
+"""The same if all values are known, so that only the O(n³) of the eigenvalues counts."""
 
 MAPPED = 4000
-"""Objects of the map at most: more could neither be told apart nor be drawn lightly."""
+"""Maximum number of objects on the map: more could not be told apart, and would be slow to draw."""
 
 AXES = 50
-"""Pseudo-Euclidean axes that the map is made of."""
+"""Number of pseudo-Euclidean axes that the map is computed from."""
 
 MAP_LANDMARKS = 500
-"""Landmarks of the map at most."""
+"""Maximum number of landmarks for the map."""
 
 
 def spectrum(pairs: Pairs, everything: bool, seed: int) -> SpectrumEstimate:
-    """Return the eigenvalues of up to 2,000 objects where all values are known, else of 500."""
+    """Return the eigenvalues of up to 2,000 objects if all values are known, otherwise of 500."""
     n = len(pairs)
 
     def block(rows: Indices, cols: Indices) -> Array:
@@ -47,15 +47,15 @@ def spectrum(pairs: Pairs, everything: bool, seed: int) -> SpectrumEstimate:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Objects that are there more than once."""
+    """Objects that occur more than once."""
 
     groups: list[Indices]
     conflicting: int
-    """Groups whose members have different labels: no model can be right about all of them."""
+    """Groups whose members have different labels: no model can label all of them correctly."""
 
 
 def duplicates(objects: Any, codes: Indices) -> Duplicates | None:
-    """Find objects of equal contents, or equal rows of a matrix. O(total size)."""
+    """Find objects with equal contents, or equal rows of a matrix. O(total size)."""
     if getattr(objects, "mapped", False):
         return None
     try:
@@ -71,15 +71,15 @@ def duplicates(objects: Any, codes: Indices) -> Duplicates | None:
 
 @dataclass(frozen=True)
 class ObjectMap:
-    """Some or all objects in the plane, those near each other that are alike to the landmarks."""
+    """Some or all objects in the plane; objects with similar values to the landmarks are close."""
 
     objects: Indices  # (n,), ascending
     xy: Array  # (n, 2)
     landmarks: Indices
     whose: str | None
-    """The model that chose the landmarks; None where they were drawn for the map."""
+    """The model that chose the landmarks; None if they were drawn for the map."""
     axes: int
-    """How many pseudo-Euclidean axes were flattened."""
+    """Number of pseudo-Euclidean axes that the map is computed from."""
     negative_axes: int
     method: str
 
@@ -91,11 +91,13 @@ def object_map(
     seed: int,
     whose: str | None = None,
 ) -> ObjectMap:
-    """Flatten the principal pseudo-Euclidean axes of the objects. N·m values, m the landmarks.
+    """Map the principal pseudo-Euclidean axes of the objects to the plane. N·m values for m
+    landmarks.
 
     The axes are those of indefinite kernel PCA from the landmarks, positive and negative ones
     alike; t-SNE (van der Maaten & Hinton 2008) lays them out in the plane from their first two.
-    Of more than 4,000 objects landmarks, errors and a random sample of the others are mapped.
+    With more than 4,000 objects, only landmarks, errors and a random sample of the others are
+    mapped.
     """
     rng = np.random.default_rng(seed)
     n = len(pairs)
@@ -133,7 +135,8 @@ def _flatten(V: Array, seed: int) -> Array:
 def _shown(
     n: int, landmarks: Indices, errors: NDArray[np.bool_], rng: np.random.Generator
 ) -> Indices:
-    """Everybody, or landmarks, errors (three quarters at most) and a sample of the others."""
+    """Return all objects, or landmarks, errors (at most three quarters) and a sample of the
+    others."""
     if n <= MAPPED:
         return np.arange(n)
     wrong = np.setdiff1d(np.flatnonzero(errors), landmarks)

@@ -1,4 +1,4 @@
-"""What an evaluation found: plain data."""
+"""The results of an evaluation, as plain data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .unknown import Strange, Unknown
 
 @dataclass(frozen=True)
 class ModelResult:
-    """One model over all folds. Every probability is of an object that the model had not seen."""
+    """The results of one model over all folds. All probabilities are out-of-fold."""
 
     name: str
     title: str
@@ -30,13 +30,14 @@ class ModelResult:
     folds: Indices
     probabilities: Array  # (N, C)
     evaluations: int
-    """Pairs to fit, a fold on average: what the model costs alone."""
+    """Mean number of pairs to fit per fold: the cost of this model alone."""
     comparisons: float
-    """Pairs a prediction costs, on average over the folds."""
+    """Mean number of pairs per prediction, over the folds."""
     seconds: dict[str, float]
-    """Of all folds: fit, predict, and compare: its own pairs at the rate of this run."""
+    """Total time over the folds to fit, predict, and compare the model's own pairs at the speed of
+    this run."""
     landmarks: list[Indices]
-    """Objects that new ones are compared with, fold by fold."""
+    """The objects that new ones are compared with, for each fold."""
     curve: dict[str, Array] | None
     """How landmarks="auto" grew in the first fold."""
     looks: LookCurve | None = None
@@ -48,7 +49,7 @@ class ModelResult:
 
     @property
     def codes(self) -> Indices:
-        """The true class of each object, as its place among the classes."""
+        """The true class of each object, as its index among the classes."""
         return np.searchsorted(self.classes, self.labels)
 
     @property
@@ -58,7 +59,7 @@ class ModelResult:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Whether each prediction is right."""
+        """Whether each prediction is correct."""
         return np.asarray(self.probabilities.argmax(axis=1) == self.codes)
 
     @property
@@ -73,7 +74,7 @@ class ModelResult:
 
     @property
     def reliability(self) -> Reliability:
-        """Confidence against what came true."""
+        """Confidence compared with accuracy."""
         return reliability(self.probabilities, self.codes)
 
     @property
@@ -83,16 +84,17 @@ class ModelResult:
 
     @property
     def confusion(self) -> NDArray[np.intp]:
-        """How many objects of each class (row) were taken for which (column)."""
+        """Confusion matrix: objects of each true class (row) by predicted class (column)."""
         C = len(self.classes)
         pairs = self.codes * C + self.probabilities.argmax(axis=1)
         return np.bincount(pairs, minlength=C * C).reshape(C, C)
 
     def by_rank(self, separator: str, above: float) -> list[dict[str, Any]]:
-        """Return the figures of each rank of labels that are paths, from the first to the leaves.
+        """Return the figures for each rank of hierarchical labels, from the first to the leaves.
 
-        `answered` is the share of objects whose answer, the deepest rank with a probability of
-        `above`, is this deep or deeper; `answered_right` the share of these that are right here.
+        `answered` is the share of objects whose answer (the deepest rank with a probability of at
+        least `above`) is at this rank or deeper; `answered_right` is the share of these that are
+        correct at this rank.
         """
         ranks = Ranks.of([str(name) for name in self.classes.tolist()], separator)
         depth = ranks.deepest(self.probabilities, above)[2]
@@ -119,7 +121,7 @@ class ModelResult:
         return np.bincount(self.folds, weights=values) / sizes
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures, as JSON could hold them."""
+        """Return the figures as JSON-compatible values."""
         accuracy, loss = self.fold_accuracy, self.fold_log_loss
         return {
             "name": self.name,
@@ -159,13 +161,13 @@ class ModelResult:
 
 @dataclass(frozen=True)
 class PairCount:
-    """What the whole evaluation compared."""
+    """The comparisons made by the whole evaluation."""
 
     compared: int
-    """Values computed, none again for another model or fold: all models, spectrum and map
-    together; 0 of a given matrix."""
+    """Values computed for all models, the spectrum and the map together, each pair once; 0 for a
+    precomputed matrix."""
     reused: int
-    """Values that a cache folder held from an earlier run."""
+    """Values read from the cache of an earlier run."""
     seconds: float
     given: bool
     """Whether all values were given, as a matrix."""
@@ -173,38 +175,38 @@ class PairCount:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Several models on the same folds, and what the objects look like to them.
+    """The results of several models on the same folds, and an overview of the objects.
 
-    `summary()` has the figures; `models[name].probabilities` the out-of-fold probabilities.
+    `summary()` returns the figures, and `models[name].probabilities` the out-of-fold probabilities.
     """
 
     names: list[str]
     labels: NDArray[Any]
     classes: NDArray[Any]
     folds: Indices
-    """The fold that each object was held out in, from 0."""
+    """The fold in which each object was held out, from 0."""
     models: dict[str, ModelResult]
     pairs: PairCount
     spectrum: SpectrumEstimate
     duplicates: Duplicates | None
-    """None where objects cannot be recognised by their contents."""
+    """None if objects cannot be recognised by their contents."""
     map: ObjectMap
     settings: dict[str, Any]
     """Measure, folds, seed, landmarks and versions: what is needed to repeat it."""
     groups: Indices | None = None
-    """The group of each object, all of which is in one fold; None without groups."""
+    """The group of each object; a group is in one fold. None without groups."""
     ranks: tuple[str, float] | None = None
-    """The sign between the ranks of a label and the probability an answer needs, where asked."""
+    """The separator of hierarchical labels and the probability that an answer needs, if given."""
     near_copies: NearCopies | None = None
-    """How many objects have a near copy in another fold; None where the measure cannot tell."""
+    """The objects that have a near-duplicate in another fold; None if the measure cannot tell."""
 
     @property
     def best(self) -> ModelResult:
-        """The model of the lowest log-loss."""
+        """The model with the lowest log-loss."""
         return min(self.models.values(), key=lambda model: float(model.fold_log_loss.mean()))
 
     def summary(self) -> dict[str, Any]:
-        """Return everything but what is told object by object, as JSON could hold it."""
+        """Return all results except those per object, as JSON-compatible values."""
         n = len(self.names)
         counts = np.bincount(np.searchsorted(self.classes, self.labels))
         p, q, z = self.spectrum.signature

@@ -1,4 +1,4 @@
-"""Cross-validation of several models: no value is computed again for another model or fold."""
+"""Cross-validation of several models: each pair is compared once, for all models and folds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .split import find_groups, split_folds
 from .store import PairStore, Shared
 
 WARNED = 0.01
-"""Share of objects with near copies in other folds from which on there is a warning."""
+"""Warn if at least this share of the objects has near-duplicates in other folds."""
 
 
 def evaluate(
@@ -52,49 +52,70 @@ def evaluate(
     symmetrize: bool = False,
     verbose: int = 0,
 ) -> Evaluation:
-    """Cross-validate models on the same folds; no value is computed again for another.
+    """Cross-validate models on the same folds, comparing each pair once.
 
-    The probabilities are those that `cross_val_predict` gives for each model alone. Values that
-    were compared are kept in memory: N for each object that was a landmark or in a sketch, all
-    N² where a model asks for them.
+    The probabilities are those that `cross_val_predict` gives for each model alone. Values are kept
+    in memory: N for each object that was a landmark or in a sketch, and all N² if a model needs
+    them.
 
     Parameters
     ----------
     X : sequence of N objects, or an N×N matrix of values
     y : array of N labels
     models : names, or a dict of names and estimators
-        Those of the library: "auto" (`KreinClassifier`), "ikfd", "ikqd", "pcvm". For comparison:
+        Models of the library: "auto" (`KreinClassifier`), "ikfd", "ikqd", "pcvm". Baselines:
         "svm-clip" (SVM on the clipped matrix, C by inner folds), "knn" (k by leave-one-out),
-        "logistic" (on the values to the same kind of landmarks), and "features", which compares
-        nothing: character n-grams with logistic regression for strings, gradient boosting for
-        vectors and images, random convolutions with logistic regression for series. Or
-        classifiers as you set them up, by
-        names of your own; their measure is the one here. By default "auto", "knn" and, where the
-        objects have any, "features".
-    measure, measure_params, n_jobs, cache, symmetrize, verbose : as for `IKFD`
-    landmarks, n_landmarks : as for `IKFD`, for models given by name; by default what each takes
+        "logistic" (on the values to the same kind of landmarks), and "features", which makes no
+        comparisons: character n-grams with logistic regression for strings, gradient boosting for
+        vectors and images, random convolutions with logistic regression for series. Or a dict of
+        your own classifiers by name; their measure is replaced by `measure`. Default: "auto", "knn"
+        and, if the objects have features, "features".
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared, for all models: a name from `krein.measures.available()`, a
+        `Measure`, a function of two objects, or "precomputed" / "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name.
+    landmarks : str, Rule or None, default=None
+        How models given by name choose landmarks; None uses the default of each.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one.
     calibrate : bool, default=True
-        Whether "ikfd" and "ikqd" fit a temperature.
+        Whether to calibrate "ikfd" and "ikqd".
     folds : int, default=10
-        Stratified, shuffled by `random_state`.
+        Number of folds; stratified, and shuffled with `random_state`.
     groups : array of N groups, or "identity:T", optional
-        Objects of one group are held out together, so that no relative of a test object is learned
-        from. "identity:0.4" finds the groups by the measure, at linear cost: the members of a group
-        have an identity of 0.4 or more with its first. Identity is s(x, y)/√(s(x, x)·s(y, y)) for
-        similarities and 1 − d(x, y)/(median of d) for dissimilarities. Without groups there is a
-        warning where near copies (identity 0.9 or more) lie in different folds.
+        Objects of a group are held out together, so that no relative of a test object is in the
+        training set. "identity:0.4" finds the groups by the measure, at linear cost: the members of
+        a group have an identity of at least 0.4 with its first. Identity is s(x, y)/√(s(x, x)·s(y,
+        y)) for similarities and 1 − d(x, y)/(median of d) for dissimilarities. Without groups, a
+        warning is raised if near-duplicates (identity of at least 0.9) are in different folds.
     label_ranks : str, optional
-        The sign that joins the ranks of labels that are paths, as ";" in "Bacteria;Firmicutes". The
-        figures are told for each rank too; the probability of a parent is the sum of its children.
+        Separator of hierarchical labels, such as ";" in "Bacteria;Firmicutes". Figures are then
+        also reported for each rank; the probability of a parent is the sum of its children's.
     rank_above : float, default=0.9
-        An answer is the deepest rank of that probability.
+        An answer is the deepest rank with at least this probability.
     names : sequence of N names, optional
-        What reports call the objects; by default "row 0", "row 1", …
+        Names of the objects in reports; default: "row 0", "row 1", …
     random_state : int, default=0
+        Seed for the folds and the models.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
 
     Returns
     -------
     Evaluation
+        Probabilities, figures and an overview of the objects.
+
+    See Also
+    --------
+    krein.report.write_report : Write the result as an HTML report.
 
     Examples
     --------
@@ -147,7 +168,7 @@ def evaluate(
             name=name, title=title(model), classes=classes, labels=labels, folds=split, **parts
         )
     rate = _seconds(store) / max(store.compared, 1)
-    for result in results.values():  # at the rate of all: who came first paid for the others
+    for result in results.values():  # at the overall rate, whoever asked first
         result.seconds["compare"] *= 0.0 if store.given else rate
     ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
     found = spectrum(among_all, everything, random_state)
@@ -184,7 +205,7 @@ def evaluate(
 
 
 def _seconds(store: PairStore) -> float:
-    """Return about how long comparing took: threads share it."""
+    """Return the approximate time spent on comparisons, divided among threads."""
     return 0.0 if store.given else store.seconds / store.pairs.workers
 
 
@@ -201,7 +222,7 @@ def _cross_validate(
     P: Array = np.full((len(labels), len(classes)), np.nan)
     held_out = HeldOutLooks(store, codes, len(classes), seed)
     fitted, landmarks, per_prediction, curve = [], [], [], None
-    seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}  # compare: pairs first, then seconds
+    seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}  # pairs first, then seconds
     for fold in range(int(split.max()) + 1):
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
         one = fresh(model)
@@ -213,7 +234,7 @@ def _cross_validate(
         seconds["predict"] += max(time.perf_counter() - middle - (_seconds(store) - between), 0.0)
         fitted.append(one.kernel_evaluations_)
         landmarks.append(train[one.landmarks_])
-        # a model that looks again where it is unsure says what a prediction cost on average
+        # a model with a second look reports its mean number of comparisons per prediction
         per_prediction.append(float(getattr(one, "comparisons_", len(one.landmarks_))))
         seconds["compare"] += one.kernel_evaluations_ + len(test) * per_prediction[-1]
         if fold == 0 and hasattr(one, "selection_"):
@@ -238,10 +259,11 @@ def _warn_of_copies(copies: NearCopies | None) -> None:
     if copies is None or copies.share < WARNED:
         return
     warnings.warn(
-        f"{100 * copies.share:.0f} % of the objects have a near copy (identity {copies.threshold} "
-        "or more) in another fold, so new objects may be labelled worse than these figures say; "
-        f"keep copies together with groups='identity:{copies.threshold}' (--groups identity:"
-        f"{copies.threshold}) or groups of your own",
+        f"{100 * copies.share:.0f} % of the objects have a near-duplicate (identity "
+        f"{copies.threshold} "
+        f"or more) in another fold, so accuracy on new objects may be lower than these figures; "
+        f"keep duplicates together with groups='identity:{copies.threshold}' (--groups identity:"
+        f"{copies.threshold}) or your own groups",
         stacklevel=3,
     )
 
@@ -255,9 +277,10 @@ def _names(names: Sequence[Any] | None, n: int) -> list[str]:
 
 
 def _map_landmarks(ranked: list[ModelResult], n: int, seed: int) -> tuple[str | None, Indices]:
-    """Return the landmarks of the map: the first fold's of the best model that has few of them.
+    """Return the landmarks for the map: those of the best model with few of them, in the first
+    fold.
 
-    Their columns are there already. Where every model looks at all objects, a random sample.
+    Their columns are known already. If every model uses all objects, return a random sample.
     """
     for model in ranked:
         if 0 < len(model.landmarks[0]) < n // 2:

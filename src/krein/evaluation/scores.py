@@ -1,4 +1,4 @@
-"""How good probabilities are: log-loss, and how well they are calibrated."""
+"""The quality of probabilities: log-loss and calibration."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from ..core.checks import Array, Indices
 
 BINS = 10
-"""Equal steps of confidence, from 0 to 1, in which it is compared with what came true."""
+"""Number of equal bins of confidence, from 0 to 1, in which it is compared with accuracy."""
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """For each step of confidence: how many objects, how sure on average, how many right."""
+    """For each bin of confidence: number of objects, mean confidence, accuracy."""
 
     edges: Array  # (BINS + 1,)
     count: Array
-    confidence: Array  # NaN where a step is empty
+    confidence: Array  # NaN if a bin is empty
     accuracy: Array
 
     @property
@@ -30,7 +30,7 @@ class Reliability:
 
 
 def reliability(P: Array, codes: Indices, bins: int = BINS) -> Reliability:
-    """Compare the probability (n, C) of the class that was chosen with how often it was right.
+    """Compare the probability (n, C) of the predicted class with its accuracy.
 
     >>> reliability(np.array([[0.8, 0.2]] * 5), np.array([0, 0, 0, 0, 1])).error
     0.0
@@ -45,5 +45,6 @@ def reliability(P: Array, codes: Indices, bins: int = BINS) -> Reliability:
 
 
 def log_losses(P: Array, codes: Indices) -> Array:
-    """Return −log of the probability of each object's own class, at most 745 (the least number)."""
+    """Return −log of the probability of each object's own class, at most 745 (the smallest
+    float)."""
     return -np.log(np.maximum(P[np.arange(len(codes)), codes], np.finfo(float).smallest_subnormal))

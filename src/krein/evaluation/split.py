@@ -1,4 +1,4 @@
-"""Which objects are held out together: stratified folds, with groups that stay whole."""
+"""Stratified folds that keep groups together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from ..core.checks import Indices
 from .identity import identity_groups
 
 TRIES = 10
-"""Shuffles that are tried for folds in which every class can be learned."""
+"""Number of shuffles to try for folds in which every class can be learned."""
 
 
 def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices | None:
-    """Return the group (N,) of each object: given one by one, or "identity:0.4" by the measure."""
+    """Return the group (N,) of each object: as given, or found by the measure for
+    "identity:0.4"."""
     if groups is None:
         return None
     n = len(pairs)
@@ -25,17 +26,19 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
         return _numbered(identity_groups(pairs, codes, parse_identity(groups), seed))
     listed = np.asarray(groups, dtype=object)
     if listed.shape != (n,):
-        raise ValueError(f"groups has the shape {listed.shape}; it names a group for each of {n}")
+        raise ValueError(
+            f"groups has the shape {listed.shape}; it must contain one group for each of {n}"
+        )
     for row, name in enumerate(listed.tolist()):
         if name is None or name != name or str(name).strip() in ("", "<NA>"):
             raise ValueError(
-                f"object {row} has no group: one that belongs to nobody gets a name of its own"
+                f"object {row} has no group: give an object without relatives a group of its own"
             )
     return _numbered(np.array([str(name) for name in listed]))
 
 
 def _numbered(groups: NDArray[Any]) -> Indices:
-    """Number groups by their first object, so that folds do not depend on what they are called."""
+    """Number groups by their first object, so that folds do not depend on their names."""
     _, first, code = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[code].astype(np.intp)
 
@@ -53,7 +56,7 @@ def parse_identity(text: str) -> float:
         threshold = 0.0
     if name != "identity" or not 0 < threshold <= 1:
         raise ValueError(
-            f"groups={text!r}: give a group for each object, or 'identity:T' with T above 0 and at "
+            f"groups={text!r}: pass one group per object, or 'identity:T' with T above 0 and at "
             "most 1"
         )
     return threshold
@@ -65,17 +68,19 @@ def split_folds(
     """Return the fold of each object; every class is in every training set."""
     counts = np.bincount(codes)
     if len(counts) < 2:
-        raise ValueError(f"two classes or more are needed; y holds one: {classes.tolist()[0]!r}")
+        raise ValueError(
+            f"at least two classes are needed; y contains one: {classes.tolist()[0]!r}"
+        )
     if counts.min() < 2:
         alone = classes.tolist()[counts.argmin()]
         row = int(np.flatnonzero(codes == counts.argmin())[0])
         raise ValueError(
-            f"class {alone!r} has one object (row {row}): it cannot be learned from and tested on; "
-            "leave it out, or join the class to another"
+            f"class {alone!r} has one object (row {row}): it cannot be used for training and for "
+            f"testing; leave the class out, or merge it with another"
         )
     if not 2 <= folds <= counts.max():
         raise ValueError(
-            f"folds={folds}: it must be 2 or more, and at most the size of the largest class, "
+            f"folds={folds}: must be at least 2, and at most the size of the largest class, "
             f"{counts.max()}"
         )
     if groups is None:
@@ -92,7 +97,7 @@ def _stratified(codes: Indices, folds: int, seed: int) -> Indices:
 def _grouped(
     classes: NDArray[Any], codes: Indices, folds: int, seed: int, groups: Indices
 ) -> Indices:
-    """Deal whole groups out, each class over the folds as evenly as they allow."""
+    """Assign whole groups to folds, with each class spread as evenly as possible."""
     from sklearn.model_selection import StratifiedGroupKFold
 
     in_class = np.unique(np.column_stack([codes, groups]), axis=0)
@@ -100,11 +105,11 @@ def _grouped(
     if number.min() < 2:
         alone = classes.tolist()[number.argmin()]
         raise ValueError(
-            f"class {alone!r} lies in one group, so that it cannot be learned while it is tested "
-            "on: leave the class out, join it to another, or take smaller groups"
+            f"class {alone!r} is in a single group, so it cannot be used for training and for "
+            f"testing: leave the class out, merge it with another, or use smaller groups"
         )
     if len(np.unique(groups)) < folds:
-        raise ValueError(f"folds={folds}: there are {len(np.unique(groups))} groups to deal out")
+        raise ValueError(f"folds={folds}: there are {len(np.unique(groups))} groups")
     for attempt in range(TRIES):
         split = _folds(
             StratifiedGroupKFold(folds, shuffle=True, random_state=seed + attempt), codes, groups
@@ -115,15 +120,16 @@ def _grouped(
             return split
     c = int((held == held.sum(axis=0)).any(axis=0).argmax())
     raise ValueError(
-        f"no {folds} folds were found in which class {classes.tolist()[c]!r} can be learned: its "
-        f"groups are few ({number[c]}); take fewer folds or smaller groups"
+        f"no {folds} folds found in which class {classes.tolist()[c]!r} can be learned: it has "
+        f"few groups ({number[c]}); use fewer folds or smaller groups"
     )
 
 
 def _folds(cut: Any, codes: Indices, groups: Indices | None) -> Indices:
     split = np.full(len(codes), 0, dtype=np.intp)
     with warnings.catch_warnings():
-        # a class smaller than the number of folds is missing from some tests, from no training
+        # a class smaller than the number of folds is absent from some test sets, but from no
+        # training set
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         for fold, (_, test) in enumerate(cut.split(codes, codes, groups)):
             split[test] = fold

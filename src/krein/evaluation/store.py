@@ -1,4 +1,4 @@
-"""Pairs that several models ask for: each is compared once, whoever asks first."""
+"""Pairs that several models share: each is compared once, when it is first needed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TRIANGLE_ROWS = 32
 
 
 class PairStore:
-    """The values of pairs that were compared, by column; what is missing is compared when asked.
+    """The values of compared pairs, by column; missing ones are compared when needed.
 
-    Of a symmetric measure one direction is compared and serves for both. Memory: N values for
-    each object that was ever a column, N² at most. Values that are given are read, not stored.
-    Several threads may ask, for blocks that have no pair in common.
+    For a symmetric measure, one direction is compared and serves for both. Memory: N values for
+    each object that was ever a column, at most N². Precomputed values are read, not stored. Several
+    threads may ask for blocks that have no pair in common.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class PairStore:
         self.pairs = pairs
         self.given = not pairs.measure.cacheable
         self.seconds = 0.0
-        """Time spent comparing so far, of all threads together."""
+        """Time spent comparing so far, summed over all threads."""
         self._columns: dict[int, Array] = {}
         self._diagonal = np.full(len(pairs), np.nan)
         self._lock = threading.RLock()
@@ -54,7 +54,7 @@ class PairStore:
 
     @property
     def compared(self) -> int:
-        """How many pairs were compared so far."""
+        """Number of pairs compared so far."""
         return self.pairs.evaluations
 
     def read(self, rows: Indices, cols: Indices) -> Array:
@@ -80,7 +80,7 @@ class PairStore:
             return self._diagonal[rows]
 
     def _known(self, rows: Indices, cols: Indices) -> Array:
-        """Return the values that are there, NaN for the others: those of a pair are finite."""
+        """Return the known values, with NaN for the others (values of pairs are finite)."""
         found = np.full((len(cols), len(rows)), np.nan)
         for k, j in enumerate(cols.tolist()):
             column = self._columns.get(j)
@@ -103,12 +103,12 @@ class PairStore:
             self._put(rows[some], cols[others], self.pairs.values(rows[some], cols[others]))
 
     def _compare_square(self, objects: Indices) -> None:
-        """Compare objects with each other, one direction of a pair alone."""
+        """Compare objects with each other, in one direction per pair."""
         new = np.flatnonzero(np.isnan(self._known(objects, objects)).any(axis=1))
         for start in range(0, len(new), TRIANGLE_ROWS):
             rows = objects[new[start : start + TRIANGLE_ROWS]]
             for some, others in rectangles(np.isnan(self._known(rows, objects))):
-                # each row becomes a column, so that later rows find the pair there
+                # each row becomes a column, where later rows find the pair
                 values = self.pairs.values(objects[others], rows[some])
                 self._put(objects[others], rows[some], values)
 
@@ -122,10 +122,10 @@ class PairStore:
 
 @dataclass(frozen=True)
 class Shared(Measure):
-    """The measure of a store, whose objects are numbers: what every model is fitted with.
+    """The measure of a store, whose objects are numbers. Every model is fitted with it.
 
-    What is asked for counts as it would without a store; what was really compared, the store
-    counts.
+    The pairs that a model asks for are counted as without a store; the store counts the pairs that
+    were really compared.
     """
 
     store: PairStore
@@ -133,7 +133,7 @@ class Shared(Measure):
     block_pairs = 2**18
 
     def __post_init__(self) -> None:
-        """Take over what is known of the measure behind the store."""
+        """Copy the properties of the measure behind the store."""
         pairs, own = self.store.pairs, self.store.pairs.measure
         about: dict[str, Any] = {
             "kind": pairs.kind,
@@ -151,11 +151,11 @@ class Shared(Measure):
         return np.asarray(objects, dtype=np.intp)
 
     def at_hand(self, objects: Objects) -> bool:
-        """Whether the values are given, and in memory."""
+        """Whether the values are precomputed, and in memory."""
         return self.store.pairs.at_hand
 
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the values out of the store; what is missing is compared."""
+        """Return the values from the store; missing ones are compared."""
         return self.store.read(np.asarray(A), np.asarray(B))
 
     def diagonal(self, A: Objects) -> Array:
@@ -163,11 +163,11 @@ class Shared(Measure):
         return self.store.diagonal(np.asarray(A))
 
     def __deepcopy__(self, memo: Any) -> Shared:
-        return self  # a model is cloned, the values are not
+        return self  # models are cloned, the values are not
 
 
 def rectangles(missing: NDArray[np.bool_]) -> list[tuple[Indices, Indices]]:
-    """Cut what is missing into blocks of rows × columns, by rows or by columns that are alike."""
+    """Divide missing pairs into blocks of rows × columns, grouping equal rows or equal columns."""
     by_rows, by_cols = _alike(missing), _alike(missing.T)
     if len(by_rows) <= len(by_cols):
         return by_rows
@@ -175,7 +175,7 @@ def rectangles(missing: NDArray[np.bool_]) -> list[tuple[Indices, Indices]]:
 
 
 def _alike(mask: NDArray[np.bool_]) -> list[tuple[Indices, Indices]]:
-    """Group the rows of a mask that are equal: the rows, and the columns where they hold."""
+    """Group equal rows of a mask; return the rows of each group, and the columns that are set."""
     open_ = np.flatnonzero(mask.any(axis=1))
     if len(open_) == 0:
         return []

@@ -1,4 +1,4 @@
-"""Every object a landmark: the dense methods."""
+"""All objects as landmarks: the dense methods."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class All(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose everybody."""
+        """Choose all objects."""
         return Selection(np.arange(len(pairs)))
 
 
 class Given(Rule):
-    """The objects at these indices.
+    """Landmarks at given indices.
 
     Parameters
     ----------
     indices : array of int
-        Rows of the training objects; each once.
+        Rows of the training objects, without repetition.
 
     Examples
     --------

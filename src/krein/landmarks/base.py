@@ -1,4 +1,4 @@
-"""What a selection rule is: pairs and labels in, indices of landmarks out."""
+"""The protocol of a selection rule: takes pairs and labels, returns indices of landmarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .selection import Selection
 
 
 class Rule(BaseEstimator, ABC):
-    """A way to choose landmarks. Parameters in `__init__`, as for a scikit-learn estimator.
+    """Base class of landmark rules. Parameters go into `__init__`, as in a scikit-learn estimator.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Rule(BaseEstimator, ABC):
     """Whether the rule needs labels."""
 
     def compares(self) -> bool:
-        """Whether the rule looks at values of the measure."""
+        """Whether the rule needs values of the measure."""
         return True
 
     @abstractmethod
@@ -54,13 +54,13 @@ class Rule(BaseEstimator, ABC):
     ) -> Selection:
         """Choose landmarks among the objects of `pairs`.
 
-        `codes` are class numbers 0…C−1, or None where there are no labels. Everything random
-        comes from `rng`, and every value of the measure from `pairs`, which counts them. A rule
-        that looks at errors fits `family` to see them.
+        `codes` are class numbers 0…C−1, or None if there are no labels. All random numbers come
+        from `rng`, and all values of the measure from `pairs`, which counts them. A rule that looks
+        at errors fits `family` to find them.
         """
 
     def _codes(self, pairs: Pairs, codes: Codes | None) -> Codes:
-        """Return the class numbers; without labels all objects are one class."""
+        """Return the class numbers; without labels, all objects form one class."""
         if codes is not None:
             return codes
         if self.supervised:
@@ -71,7 +71,8 @@ class Rule(BaseEstimator, ABC):
 
 
 FEW = 128
-"""Up to so many objects, comparing all of them once costs no more than what rules look at."""
+"""Up to this many objects, comparing all pairs once costs no more than the rules' own
+comparisons."""
 
 
 def select_landmarks(
@@ -81,10 +82,11 @@ def select_landmarks(
     rng: np.random.Generator,
     family: Family | None = None,
 ) -> Selection:
-    """Choose landmarks by `rule`; where objects are few, from one comparison of all pairs.
+    """Choose landmarks by `rule`; if there are few objects, from one comparison of all pairs.
 
-    Sketches and columns of few objects overlap: taken one by one they would compare more pairs
-    than there are. The values to the landmarks come with the selection, and are not asked again.
+    Sketches and columns of few objects overlap: taken one by one, they would compare more pairs
+    than there are. The selection includes the values to the landmarks, which are not compared
+    again.
 
     Examples
     --------
@@ -114,7 +116,7 @@ def given_pairs(values: Array, kind: Kind = "similarity") -> Pairs:
 
 
 def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
-    """Return similarities (n, s) of `rows` to `cols`, where `cols` are among `rows`.
+    """Return the similarities (n, s) of `rows` to `cols`, which must be among `rows`.
 
     Values of a dissimilarity are squared and centred on the columns.
     """
@@ -128,7 +130,7 @@ def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
 def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: np.random.Generator) -> Array:
     """Return the rows of K on `size` random columns among `rows` (all of them for None).
 
-    Costs len(rows)·size evaluations. Row i holds the similarities of object i to a random
+    Costs len(rows)·size evaluations. Row i contains the similarities of object i to a random
     sample: its coordinates in the empirical feature space, in which K Kᵀ is an inner product.
     """
     if size is None or size >= len(rows):
@@ -137,9 +139,9 @@ def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: np.random.Generat
 
 
 def n_sketched(pairs: Pairs, size: int | None) -> int | None:
-    """How many columns a sketch takes: all of a matrix in memory, 100 of what must be fetched."""
+    """Return the number of columns of a sketch: all for a matrix in memory, 100 otherwise."""
     if size is not None:
         if size != int(size) or size < 1:
-            raise ValueError(f"sketch is a whole number of columns, at least 1; got {size!r}")
+            raise ValueError(f"sketch must be a whole number of columns, at least 1; got {size!r}")
         return int(size)
     return None if pairs.at_hand else 100

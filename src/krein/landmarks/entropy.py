@@ -1,9 +1,9 @@
-"""Landmarks of largest entropy (De Brabanter et al. 2010; the paper's ENT).
+"""Landmarks with maximum entropy (De Brabanter et al. 2010; the paper's ENT).
 
 The quadratic Rényi entropy of a subset L is −log(1ᵀ K_LL 1 / m²). It rises as the sum of
-K_LL falls: 1ᵀK_LL1 = ‖Σ_L φ‖², so the subset is wanted whose mean lies nearest to the origin.
-On an indefinite K that sum can be negative and has no logarithm; there φ are the rows of K,
-whose products K Kᵀ are psd.
+K_LL falls: 1ᵀK_LL1 = ‖Σ_L φ‖², so we look for the subset whose mean is closest to the origin. For
+an indefinite K, that sum can be negative and has no logarithm; then φ are the rows of K, whose
+products K Kᵀ are psd.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ class Entropy(Rule):
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        How many; None takes as many as `MEB` would.
+        Number of landmarks; None takes as many as `MEB` would.
     n_swaps : int or None, default=None
-        How many swaps are tried; None tries 20 for each landmark, at least 500.
+        Number of swaps to try; None tries 20 per landmark, at least 500.
     sketch : int or None, default=None
-        Columns of K that stand for the rows of an indefinite measure, as in `MEB`.
+        For an indefinite measure, the rows of K are restricted to this many random columns. None
+        takes all of a precomputed matrix, and 100 columns of a measure that is evaluated.
 
     Notes
     -----
@@ -60,7 +61,7 @@ class Entropy(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose landmarks; details hold the `entropy` after every swap that was kept."""
+        """Choose landmarks; the details contain the `entropy` after every accepted swap."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         tries = max(500, 20 * m) if self.n_swaps is None else self.n_swaps
         subset = rng.choice(len(pairs), size=m, replace=False)
@@ -79,7 +80,7 @@ class Entropy(Rule):
 def _swap_kernel(
     pairs: Pairs, subset: Indices, candidates: Indices, places: Indices
 ) -> list[float]:
-    """Improve `subset` in place; return 1ᵀK_LL1 after every swap that was kept."""
+    """Improve `subset` in place; return 1ᵀK_LL1 after every accepted swap."""
     K = pairs.block(subset, subset)
     sums = K.sum(axis=1)
     total = float(sums.sum())
@@ -90,7 +91,7 @@ def _swap_kernel(
         others = np.arange(len(subset)) != out
         k = pairs.block(np.array([new]), subset)[0]
         own = float(pairs.diagonal(np.array([new]))[0])
-        # the sum loses twice the row that goes and gains twice the row that comes
+        # the sum loses twice the old row and gains twice the new row
         change = -2 * sums[out] + K[out, out] + 2 * k[others].sum() + own
         if change < 0:
             k[out] = own

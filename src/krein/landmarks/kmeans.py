@@ -1,4 +1,4 @@
-"""Landmarks in the middle of clusters (Zhang & Kwok 2010; the paper's KM)."""
+"""Landmarks at the centres of clusters (Zhang & Kwok 2010; the paper's KM)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.family import Family
 from .base import Codes, Rule, Selection, n_sketched, sketch
 from .number import number_of_landmarks
 
-_MINI_BATCH = 10_000  # objects beyond which mini-batches are worth their rougher centres
+_MINI_BATCH = 10_000  # above this number, mini-batches are worth their less accurate centres
 
 
 class KMeans(Rule):
@@ -21,10 +21,10 @@ class KMeans(Rule):
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        How many; None takes as many as `MEB` would.
+        Number of landmarks; None takes as many as `MEB` would.
     sketch : int or None, default=None
-        Rows of K on so many random columns. None takes all of a precomputed matrix, as
-        published, and 100 columns of a measure that is evaluated: N·100 evaluations.
+        Restrict the rows of K to this many random columns. None takes all columns of a precomputed
+        matrix, as published, and 100 columns of a measure that is evaluated: N·100 evaluations.
 
     Examples
     --------
@@ -47,18 +47,18 @@ class KMeans(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose landmarks; details hold the within-cluster sum of squares, `inertia`."""
+        """Choose landmarks; the details contain the within-cluster sum of squares, `inertia`."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         X = sketch(pairs, np.arange(len(pairs)), n_sketched(pairs, self.sketch), rng)
         m = min(m, len(np.unique(X, axis=0)))  # identical rows cannot be told apart
         method = MiniBatchKMeans if len(X) > _MINI_BATCH else _KMeans
         seed = int(rng.integers(2**31))
-        with threadpool_limits(1, user_api="openmp"):  # sums in one order, whatever the threads
+        with threadpool_limits(1, user_api="openmp"):  # sums in one order, independent of threads
             model = method(m, n_init=1, random_state=seed).fit(X)
         chosen: list[int] = []
         for centre in model.cluster_centers_:
             distances = ((X - centre) ** 2).sum(axis=1)
             distances[chosen] = np.inf  # never the same object twice
-            # of objects as near, up to rounding, the first: whatever the unit
+            # ties, up to rounding, go to the first object, whatever the unit
             chosen.append(int(np.flatnonzero(distances <= distances.min() * (1 + 1e-9))[0]))
         return Selection(np.sort(np.array(chosen)), {"inertia": float(model.inertia_)})

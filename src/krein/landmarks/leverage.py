@@ -1,4 +1,4 @@
-"""Landmarks drawn by ridge leverage: objects that the others cannot replace."""
+"""Landmarks drawn by ridge leverage, which favours objects that others cannot replace."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Leverage(Rule):
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        How many; None takes as many as `MEB` would.
+        Number of landmarks; None takes as many as `MEB` would.
     sketch : int, default=100
-        Random columns of K that the scores are estimated from: N·sketch evaluations.
+        Number of random columns of K for estimating the scores: N·sketch evaluations.
 
     Examples
     --------
@@ -47,21 +47,21 @@ class Leverage(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose landmarks; details hold the `scores` (N,) of all objects."""
+        """Choose landmarks; the details contain the `scores` (N,) of all objects."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         everyone = np.arange(len(pairs))
         size = min(n_sketched(pairs, self.sketch) or len(pairs), len(pairs))
         cols = np.sort(rng.choice(len(pairs), size=size, replace=False))
         C = similarities(pairs, everyone, cols)
         scores = ridge_leverage(landmark_basis(C[cols]).coordinates(C), m)
-        # an object without leverage may still be needed to fill the number
+        # an object without leverage may still be needed to reach the number
         p = scores + 1e-12 * max(scores.max(), 1.0)
         chosen = rng.choice(len(pairs), size=m, replace=False, p=p / p.sum())
         return Selection(np.sort(chosen), {"scores": scores})
 
 
 def ridge_leverage(B: Array, m: int) -> Array:
-    """Return b_iᵀ(BᵀB + γI)⁻¹b_i (N,), γ such that they sum to m (less where rank ≤ m). O(N·r²)."""
+    """Return b_iᵀ(BᵀB + γI)⁻¹b_i (N,), γ such that they sum to m (less if rank ≤ m). O(N·r²)."""
     lam, V = np.linalg.eigh(B.T @ B)
     lam = np.maximum(lam, 0.0)
     top = lam.max(initial=0.0)

@@ -14,33 +14,33 @@ from ..core.meb import Ball, minimum_enclosing_ball
 from .base import Codes, Rule, Selection, given_pairs, n_sketched
 
 PSD_TOLERANCE = 1e-8
-"""A λ below −1e-8 of the largest |λ| is no rounding: the matrix is not psd."""
+"""A λ below −1e-8 of the largest |λ| is not a rounding error: the matrix is not psd."""
 
-_TESTED = 300  # objects of a class whose eigenvalues are looked at
+_TESTED = 300  # number of objects per class whose eigenvalues are checked
 
 
 class MEB(Rule):
-    """The points that hold the minimum enclosing ball of each class, in kernel space.
+    """The points on the surface of each class's minimum enclosing ball, in kernel space.
 
     Parameters
     ----------
     epsilon : float, default=0.01
-        Every object of a class lies within (1 + epsilon) of the radius of its ball. Smaller
-        gives more landmarks.
+        Every object of a class lies within (1 + epsilon) times the radius of its ball. Smaller
+        values give more landmarks.
     psd : bool or None, default=None
-        Whether the measure is positive semi-definite: then the ball is that of K_c itself,
-        otherwise that of K_c K_cᵀ. None takes what the measure declares or, where it declares
-        nothing, decides from the sketched columns of each class.
+        Whether the measure is positive semi-definite. If so, the ball is that of K_c itself,
+        otherwise that of K_c K_cᵀ. None uses what the measure declares or, if it declares nothing,
+        decides from the sketched columns of each class.
     sketch : int or None, default=None
-        For K_c K_cᵀ, rows of K_c on so many random columns of the class. None takes all of a
-        precomputed matrix and 100 columns of a measure that is evaluated.
+        For K_c K_cᵀ, restrict the rows of K_c to this many random columns of the class. None takes
+        all columns of a precomputed matrix, and 100 columns of a measure that is evaluated.
 
     Notes
     -----
-    The psd route costs about a column for each landmark; the other N·sketch evaluations.
-    At least two landmarks a class, unless its objects are copies of one under a psd measure; a
-    class of one object gives that one, with a warning.
-    Without labels all objects are one class.
+    For a psd measure, the cost is about one column per landmark; otherwise N·sketch evaluations.
+    Each class gets at least two landmarks, unless all its objects are identical under a psd
+    measure. A class of one object gives that object, with a warning. Without labels, all objects
+    form one class.
 
     Examples
     --------
@@ -66,11 +66,12 @@ class MEB(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose landmarks; details hold the `balls` and whether the psd route was taken."""
+        """Choose landmarks; the details contain the `balls` and whether the measure was treated as
+        psd."""
         codes = self._codes(pairs, codes)
         size = n_sketched(pairs, self.sketch)
         if pairs.kind == "dissimilarity" and size is None:
-            # all values are there: K is their textbook double centring, K_c a block of it
+            # all values are known: K is their textbook double centring, K_c a block of it
             everyone = np.arange(len(pairs))
             pairs = given_pairs(double_centre(pairs.block(everyone, everyone) ** 2))
         members = [np.flatnonzero(codes == c) for c in np.unique(codes)]
@@ -113,7 +114,7 @@ def _is_psd(core: Array, kind: str) -> bool:
 
 
 def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
-    """The ball of K_c: a column of the measure for each point of the core set."""
+    """The ball of K_c, with one column of the measure per point of the core set."""
     if pairs.kind == "similarity":
         return minimum_enclosing_ball(
             pairs.diagonal(rows),
@@ -147,10 +148,11 @@ def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
     support = rows[ball.support]
     if len(rows) == 1:
         warnings.warn(
-            f"class number {c} has one object (row {rows[0]}): it becomes its only landmark",
+            f"class number {c} has one object (row {rows[0]}): it becomes the only landmark of "
+            f"the class",
             stacklevel=5,
         )
         return support
-    if len(support) == 1 and not psd:  # alike in the class, perhaps not to others: any one serves
+    if len(support) == 1 and not psd:  # identical within the class: any one will do
         return np.array([support[0], rows[rows != support[0]][0]])
     return support

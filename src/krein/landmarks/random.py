@@ -11,14 +11,14 @@ from .number import number_of_landmarks
 
 
 class Random(Rule):
-    """Objects drawn without looking at them.
+    """Landmarks drawn at random, without any comparison.
 
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        How many; None takes as many as `MEB` would.
+        Number of landmarks; None takes as many as `MEB` would.
     stratified : bool, default=False
-        Draw from each class in proportion to its size, at least one of each.
+        Draw from each class in proportion to its size, at least one from each.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Random(Rule):
         self.stratified = stratified
 
     def compares(self) -> bool:
-        """Only to find the number, where none is given."""
+        """Only to find the number, if none is given."""
         return self.n_landmarks is None
 
     def select(
@@ -47,7 +47,7 @@ class Random(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose landmarks; no value of the measure is needed when the number is given."""
+        """Choose landmarks; if the number is given, no value of the measure is needed."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         if not self.stratified:
             return Selection(np.sort(rng.choice(len(pairs), size=m, replace=False)))

@@ -30,7 +30,7 @@ RULES: dict[str, type[Rule]] = {
 
 
 def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
-    """Return the rule a user asked for: by name, as a `Rule`, or as an array of indices.
+    """Return the rule given by name, as a `Rule`, or as an array of indices.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
     if isinstance(landmarks, str):
         if landmarks not in RULES:
             raise ValueError(
-                f"no landmark rule is called {landmarks!r}; there are {', '.join(RULES)}"
+                f"there is no landmark rule called {landmarks!r}; there are {', '.join(RULES)}"
             )
         rule = RULES[landmarks]()
     elif isinstance(landmarks, Rule):

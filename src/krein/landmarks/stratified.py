@@ -9,27 +9,27 @@ from ..core.family import Codes, Family
 from .base import Rule, Selection
 
 DENSE = 200
-"""Up to so many objects, every object is a landmark."""
+"""Up to this many objects, every object is a landmark."""
 
 PER_ROOT, SHARE, MOST = 2.0, 1 / 40, 500
-"""Landmarks of more objects: 2 √N or a fortieth of them, whichever is more, up to so many."""
+"""Maximum number of landmarks beyond that: 2 √N or N/40, whichever is more, up to this number."""
 
 
 class Stratified(Rule):
     """Landmarks drawn at random from each class, in proportion to its size.
 
-    Landmarks on the rim of a class, as `MEB` chooses them, are the hard objects. What is left is
-    then easier than what a model will meet, and a model that is calibrated on it is too sure. A
-    random sample leaves objects that are like new ones.
+    Landmarks on the rim of a class, as `MEB` chooses them, are the hard objects. The remaining
+    objects are then easier than new ones, and a model calibrated on them is overconfident. With a
+    random sample, the remaining objects are like new ones.
 
-    Who is drawn follows from the contents of the objects and `random_state`, not from the order of
-    the rows. Of several identical objects at most one is a landmark.
+    The choice depends on the contents of the objects and `random_state`, not on the order of the
+    rows. Of several identical objects, at most one is a landmark.
 
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        How many. None takes all of up to 200 objects, and of more 2 √N or N/40, whichever is
-        more: at least two per class, and at most 500.
+        Number of landmarks. None takes all objects if there are at most 200, and otherwise 2 √N or
+        N/40, whichever is more: at least two per class, and at most 500.
 
     Examples
     --------
@@ -58,9 +58,9 @@ class Stratified(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose landmarks; details hold the `order` in which they were drawn.
+        """Choose landmarks; the details contain the `order` in which they were drawn.
 
-        The first n in that order are what a draw of n would give.
+        The first n in that order are the result of a draw of n.
         """
         codes = self._codes(pairs, codes)
         counts = np.bincount(codes)
@@ -68,11 +68,11 @@ class Stratified(Rule):
         if m is None:
             m = default_number(len(pairs), int((counts > 0).sum()))
         if not 1 <= m <= len(pairs):
-            raise ValueError(f"{m} landmarks were asked for among {len(pairs)} objects")
+            raise ValueError(f"{m} landmarks cannot be chosen among {len(pairs)} objects")
         keys = _mixed(pairs.measure.content_keys(pairs.objects), int(rng.integers(2**62)))
         order = np.argsort(keys, kind="stable")
         first = np.zeros(len(pairs), dtype=bool)
-        first[order[np.append(True, np.diff(keys[order]) > 0)]] = True  # one of each content
+        first[order[np.append(True, np.diff(keys[order]) > 0)]] = True  # without duplicates
         rank = np.empty(len(pairs))
         for c in np.flatnonzero(counts):
             rows = order[codes[order] == c]
@@ -84,7 +84,7 @@ class Stratified(Rule):
 
 
 def default_number(n_objects: int, n_classes: int) -> int:
-    """Return how many landmarks so many objects of so many classes get."""
+    """Return the default number of landmarks for these numbers of objects and classes."""
     if n_objects <= DENSE:
         return n_objects
     wanted = int(np.ceil(max(PER_ROOT * np.sqrt(n_objects), SHARE * n_objects)))
@@ -92,7 +92,7 @@ def default_number(n_objects: int, n_classes: int) -> int:
 
 
 def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
-    """Return the keys of one draw: SplitMix64 of each, so that another seed is another order."""
+    """Return the keys of one draw: SplitMix64 of each, so that another seed gives another order."""
     with np.errstate(over="ignore"):
         x = keys + np.uint64((seed * 0x9E3779B97F4A7C15) & (2**64 - 1))
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
