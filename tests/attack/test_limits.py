@@ -132,22 +132,22 @@ def test_matlab_files_are_read_as_scipy_reads_them(how, tmp_path):
 @pytest.mark.parametrize("measure", ["elm", "dtw", "levenshtein", "precomputed"])
 def test_masked_arrays_are_refused(measure):
     X = np.ma.masked_less(np.random.default_rng(0).normal(size=(6, 6)), 0)
-    with pytest.raises(ValueError, match="object 0 is masked in part: fill what is missing"):
+    with pytest.raises(ValueError, match="object 0 is partly masked: fill in missing values"):
         IKFD(measure).fit(X, [0, 1] * 3)
-    with pytest.raises(ValueError, match="0 is masked in part"):
+    with pytest.raises(ValueError, match="0 is partly masked"):
         open_pairs(measure, X)
 
 
 def test_masked_parts_are_refused():
     X = np.random.default_rng(0).normal(size=(6, 4))
-    with pytest.raises(ValueError, match="label 0 is masked in part"):
+    with pytest.raises(ValueError, match="label 0 is partly masked"):
         IKFD("elm").fit(X, np.ma.masked_equal([0, 1] * 3, 0))
-    with pytest.raises(ValueError, match="series 1 is masked in part"):
+    with pytest.raises(ValueError, match="series 1 is partly masked"):
         IKFD("dtw").fit([X[0], np.ma.masked_less(X[1], 0), *X[2:]], [0, 1] * 3)
 
 
 def test_half_a_character_is_named():
-    with pytest.raises(ValueError, match=r"text 1 holds '\\udce4' at position 2, half a character"):
+    with pytest.raises(ValueError, match=r"text 1 holds '\\udce4' at position 2, a lone surrogate"):
         get_measure("compression").check(["abc", "h\udce4us"])
 
 

@@ -159,7 +159,7 @@ def test_vectors_go_by_the_names_of_their_columns(files, run):
     written("other.csv", ["b", "c"], [X[:, 1], X[:, 0]])
     code, out, err = run("predict", "v.krein", "other.csv")
     assert (code, out) == (1, "")
-    assert "fitted to the columns a, b; here are b, c" in err
+    assert "fitted to the columns a, b; this file has b, c" in err
     np.savetxt("bare.csv", X, delimiter=",")
     assert run("predict", "v.krein", "bare.csv")[:2] == (0, expected)
 

@@ -78,7 +78,7 @@ def test_a_cache_serves_a_second_evaluation(files, run):
         (["--compare", "svm"], 2, "there is no model called 'svm'"),
         (["--compare", "ikfd,ikfd"], 2, "name each model once"),
         (["--folds", "1"], 2, "Invalid value for '--folds'"),
-        (["--folds", "900"], 1, "words.csv: --folds 900: it must be"),
+        (["--folds", "900"], 1, "words.csv: --folds 900: must be"),
         (["--report", "none/r.html"], 1, "none/r.html: there is no folder none"),
     ],
 )

@@ -193,7 +193,7 @@ def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
         (["fit", "words.csv"], "Missing option '-o'"),
         (["nothing"], "No such command 'nothing'"),
         (["fit", "words.csv", "--labels", "language", "--measure", "smith", "-o", "m"],
-         "no measure is called 'smith'"),
+         "there is no measure called 'smith'"),
         (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
          "has no parameter 'x'; its parameters: normalize"),
         (["fit", "words.csv", "--landmarks", "meb", "--n-landmarks", "3", "-o", "m"],

@@ -192,7 +192,7 @@ def test_some_of_the_objects_and_new_ones_share_the_folder(tmp_path):
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match=r"not a folder of blocks \(it holds 'thesis.tex'\)"):
+    with pytest.raises(ValueError, match=r"not a cache folder \(it contains 'thesis.tex'\)"):
         run(tmp_path)
     file = tmp_path / "file"
     file.write_text("")

@@ -236,7 +236,7 @@ def test_diagonals_are_counted():
 
 @pytest.mark.parametrize("n_jobs", [0, 1.5])
 def test_a_bad_number_of_workers_is_refused(n_jobs):
-    with pytest.raises(ValueError, match="n_jobs is a whole number"):
+    with pytest.raises(ValueError, match="n_jobs must be a whole number"):
         open_pairs("elm", VECTORS, n_jobs=n_jobs)
 
 
@@ -257,9 +257,9 @@ def test_a_measure_that_loses_objects_is_caught():
         def check(self, objects):
             return super().check(objects)[1:]
 
-    with pytest.raises(ValueError, match=r"X has 3 rows, of which .* made 2 objects"):
+    with pytest.raises(ValueError, match=r"X has 3 rows, but .* made 2 objects"):
         open_pairs(Forgetful(), ["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"X has 3 rows, of which .* made 2 objects"):
+    with pytest.raises(ValueError, match=r"X has 3 rows, but .* made 2 objects"):
         open_new_pairs(Forgetful(), ["a", "b", "c"], ["a"])
 
 

@@ -153,7 +153,7 @@ def test_values_that_were_computed_before(client):
     assert sure.fit(columns, y).temperature_ == sure.fit(K, y).temperature_ != 1
     rule = IKFD("precomputed", random_state=0).fit(lazy, y)
     equal_models(IKFD("precomputed", random_state=0).fit(K, y), rule, K)
-    with pytest.raises(ValueError, match="N × m with landmarks= the m rows"):
+    with pytest.raises(ValueError, match="N × m with landmarks= set to the m rows"):
         IKFD("precomputed").fit(columns, y)
     K[7, landmarks[2]] = np.nan
     named = r"partition 0, object 7, with landmark 2 \(object 65\): the value is nan"

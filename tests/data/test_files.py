@@ -176,7 +176,7 @@ def test_values_of_few_landmarks_come_from_a_file_as_from_memory(make, tmp_path,
     D = np.linalg.norm(X[:, None] - X, axis=2)
     square = make("precomputed-distance", **options).fit(D, y)
     np.testing.assert_array_equal(in_memory.predict_proba(C), square.predict_proba(D))
-    with pytest.raises(ValueError, match=r"N × m with landmarks= the m rows"):
+    with pytest.raises(ValueError, match=r"N × m with landmarks= set to the m rows"):
         make("precomputed-distance", landmarks=[1, 2]).fit(C, y)
     with pytest.raises(ValueError, match=r"to the landmarks alone; got 700 × 3"):
         in_memory.predict(C[:, :3])

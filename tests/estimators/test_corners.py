@@ -358,7 +358,7 @@ def test_a_measure_in_the_place_of_a_number_is_told():
 def test_a_series_in_the_place_of_many_is_refused():
     series = np.random.default_rng(0).normal(size=(12, 20))
     clf = IKFD("dtw", landmarks="all").fit(series, np.arange(12) % 2)
-    with pytest.raises(ValueError, match="give a list of series"):
+    with pytest.raises(ValueError, match="pass a list of series"):
         clf.predict(list(series[0]))
 
 

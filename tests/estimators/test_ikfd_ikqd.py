@@ -243,7 +243,7 @@ class TestBadInput:
         ("options", "message"),
         [
             ({"landmarks": "best"}, "there is no landmark rule called 'best'; there are"),
-            ({"measure": "smith"}, "no measure is called 'smith'"),
+            ({"measure": "smith"}, "there is no measure called 'smith'"),
             ({"landmarks": [0, 0]}, "landmark 0 is given more than once"),
             ({"landmarks": [151]}, "out of range"),
             (

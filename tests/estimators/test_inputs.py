@@ -172,7 +172,7 @@ def test_odd_nested_frames_are_refused_by_name():
     with pytest.raises(ValueError, match="series 1 has channels of 2 and of 3 values"):
         open_pairs("dtw", pd.DataFrame({"a": two, "b": [[1.0, 2.0], [1.0, 2.0, 3.0]]}))
     with pytest.raises(
-        ValueError, match="column 1 holds single values where column 0 holds series"
+        ValueError, match="column 1 contains single values, but column 0 contains series"
     ):
         open_pairs("dtw", pd.DataFrame({"a": two, "b": [1.0, 2.0]}))
 
@@ -325,14 +325,14 @@ def test_masked_arrays_are_refused(measure):
     clf.set_params(measure_params=params).fit(whole, LANGUAGES)
     for call in (lambda: clf.fit(masked, LANGUAGES), lambda: clf.predict(masked)):
         with pytest.raises(
-            ValueError, match=f"object {row} is masked in part: fill what is missing"
+            ValueError, match=f"object {row} is partly masked: fill in missing values"
         ):
             call()
 
 
 def test_half_a_character_names_its_text():
     clf = IKFD("compression", landmarks=[0, 4]).fit(WORDS, LANGUAGES)
-    with pytest.raises(ValueError, match=r"text 1 holds '\\ud800' at position 3, half a character"):
+    with pytest.raises(ValueError, match=r"text 1 holds '\\ud800' at position 3, a lone surrogate"):
         clf.predict(["house", "ha\ud800s"])
 
 

@@ -163,7 +163,7 @@ def test_both_strands_take_the_better_of_two(name):
 
 def test_proteins_have_one_strand():
     for params in ({"matrix": "BLOSUM62"}, {}):
-        with pytest.raises(ValueError, match="both_strands is for DNA and RNA"):
+        with pytest.raises(ValueError, match="both_strands needs DNA or RNA"):
             get_measure("smith-waterman", {**params, "both_strands": True}).decide(PROTEINS)
 
 
@@ -188,10 +188,13 @@ def test_a_stop_is_no_letter():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"matrix": "BLOSUM63"}, "no scoring matrix is called 'BLOSUM63'.*BLOSUM62"),
+        ({"matrix": "BLOSUM63"}, "there is no scoring matrix called 'BLOSUM63'.*BLOSUM62"),
         ({"gap_open": -1}, "gap costs"),
         ({"gap_extend": 0.5}, "gap costs"),
-        ({"unknown_letters": "J"}, "unknown_letters is one of 'map', 'X', 'skip', 'fail'; got 'J'"),
+        (
+            {"unknown_letters": "J"},
+            "unknown_letters must be one of 'map', 'X', 'skip', 'fail'; got 'J'",
+        ),
     ],
 )
 def test_bad_parameters_are_named(params, message):

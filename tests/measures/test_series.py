@@ -59,7 +59,7 @@ def test_a_band_of_numpy_is_that_of_python():
         for kind in (np.int64, np.uint8) if isinstance(band, int) else (np.float64, np.float32):
             assert one("dtw", a, b, band=kind(band)) == expected
     for band in (np.int64(-1), np.float64(1.5), True, np.True_):
-        with pytest.raises(ValueError, match="band is a whole number"):
+        with pytest.raises(ValueError, match="band must be a whole number"):
             get_measure("dtw", {"band": band})
 
 
@@ -119,7 +119,7 @@ def test_window_is_another_name_for_band():
     assert get_measure("dtw", {"window": np.int64(3)}).params()["band"] == 3
     with pytest.raises(ValueError, match="window is another name for band; got band=2 and window"):
         get_measure("dtw", {"window": 3, "band": 2})
-    with pytest.raises(ValueError, match="band is a whole number"):
+    with pytest.raises(ValueError, match="band must be a whole number"):
         get_measure("dtw", {"window": 1.5})
 
 

@@ -1,4 +1,4 @@
-"""Who compares which pairs: blocks of rows, shared out among workers, counted, kept."""
+"""Compare pairs in blocks of rows, distributed among workers, counted and cached."""
 
 from .opening import open_new_pairs, open_pairs
 from .pairs import Pairs

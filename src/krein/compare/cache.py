@@ -1,13 +1,13 @@
-"""A folder of finished blocks that outlives the process, whatever ends it.
+"""A folder of finished blocks that survives the process, however it ends.
 
     manifest.json         format, measure and parameters
     blocks/<key>.npy      values of one block, with a checksum behind the array
 
 The key of a block is a hash of the measure and of the contents of its row and column objects:
-sketches, landmark columns, predictions, folds and refits live side by side, whatever objects they
-compare, and no block is ever taken for another. Every file is written under a temporary name,
-flushed to the disk, and renamed: after a crash it is there as a whole or not at all. Two processes
-that write the same file write the same contents.
+sketches, landmark columns, predictions, folds and refits can share a folder, and no block is ever
+mistaken for another. Every file is written under a temporary name, flushed to disk, and renamed:
+after a crash it is either complete or absent. Two processes that write the same file write the same
+contents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .digests import Digests, object_digests
 from .temporary import remove_stale, temporary_path
 
 FORMAT = 2
-"""Changes whenever older folders would be misread."""
+"""Incremented whenever older folders would be misread."""
 
 _CHECKSUM = 16
 _MANIFEST = "manifest.json"
@@ -43,13 +43,14 @@ def was_made(folder: str | PathLike[str]) -> bool:
 
 
 class CacheError(ValueError):
-    """A folder that cannot serve as the cache: the objects are not at fault."""
+    """A folder that cannot be used as a cache; the objects are not the problem."""
 
 
 class BlockCache:
     """The store of finished blocks of one measure, over any objects.
 
-    A folder of another measure or other parameters is refused: it was named by mistake.
+    A folder of another measure or other parameters is refused, because it was probably named by
+    mistake.
     """
 
     def __init__(
@@ -76,18 +77,18 @@ class BlockCache:
         return key.hexdigest()
 
     def load(self, key: str, shape: tuple[int, ...]) -> Array | None:
-        """Return the stored values, or None where there are none, or only damaged ones."""
+        """Return the stored values, or None if there are none or they are damaged."""
         values = _read(self.blocks / f"{key}.npy")
         if values is None or values.shape != shape or values.dtype != np.float64:
             return None
         return values if np.isfinite(values).all() else None
 
     def store(self, key: str, values: Array) -> None:
-        """Keep the values, safely on the disk when this returns."""
+        """Store the values; they are on disk when this returns."""
         _write(self.blocks / f"{key}.npy", values)
 
     def _open(self) -> None:
-        """Make the folder, or make sure that it is the one for this measure."""
+        """Create the folder, or check that it belongs to this measure."""
         manifest = self.folder / _MANIFEST
         try:
             self.blocks.mkdir(parents=True, exist_ok=True)
@@ -102,18 +103,18 @@ class BlockCache:
             raise CacheError(f"{manifest} cannot be read ({error}); delete {self.folder}") from None
         if version != FORMAT:
             raise CacheError(
-                f"{self.folder} has format {version}, this version reads {FORMAT}; "
+                f"{self.folder} has format {version}, but this version reads {FORMAT}; "
                 "name another folder"
             )
         if about != self.about:
             raise CacheError(
-                f"{self.folder} holds blocks of {_told(about)}, not of {_told(self.about)}; "
+                f"{self.folder} contains blocks of {_told(about)}, not of {_told(self.about)}; "
                 "name another folder"
             )
         self._sweep()
 
     def _claim(self, manifest: Path) -> None:
-        """Make the folder ours unless another process is the first to do so."""
+        """Claim the folder unless another process does so first."""
         strangers = [
             item.name
             for item in self.folder.iterdir()
@@ -121,14 +122,14 @@ class BlockCache:
         ]
         if strangers and not manifest.exists():
             raise CacheError(
-                f"{self.folder} is not a folder of blocks (it holds {strangers[0]!r}); "
-                "name a new or an empty one"
+                f"{self.folder} is not a cache folder (it contains {strangers[0]!r}); name a new "
+                f"or empty one"
             )
         text = json.dumps({"format": FORMAT, "about": self.about}, indent=1)
         _put(manifest, text.encode("utf-8"), keep=True)
 
     def _sweep(self) -> None:
-        """Remove what processes of this machine left half-written when they died."""
+        """Remove half-written files of dead processes on this machine."""
         for folder in (self.folder, self.blocks):
             remove_stale(folder, _TEMPORARY)
 
@@ -138,14 +139,14 @@ def _told(about: Any) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in about["params"].items())
         averaged = ", symmetrized" if about["symmetrize"] else ""
         return f"{about['measure']}({params}){averaged}"
-    except (KeyError, TypeError, AttributeError):  # a manifest that somebody has changed
+    except (KeyError, TypeError, AttributeError):  # a manifest that has been changed
         return "an unknown measure"
 
 
 def _read(path: Path) -> NDArray[Any] | None:
-    """Return the array in the file, or None where it is not whole: it is then made again.
+    """Return the array in the file, or None if it is damaged; it is then computed again.
 
-    The checksum is no secret: a block may have one that fits and still be nothing that was stored.
+    The checksum is not a secret: a forged block may have a valid one.
     """
     try:
         contents = path.read_bytes()
@@ -171,9 +172,9 @@ def _write(path: Path, array: NDArray[Any]) -> None:
 
 
 def _put(path: Path, contents: bytes, keep: bool = False) -> None:
-    """Write a file so that it appears as a whole or not at all, and is on the disk after that.
+    """Write a file atomically, and flush it to disk.
 
-    With `keep`, a file that is there already stays.
+    With `keep`, an existing file is kept.
     """
     temporary = temporary_path(path.parent, _TEMPORARY)
     try:
@@ -194,18 +195,18 @@ def _put(path: Path, contents: bytes, keep: bool = False) -> None:
 
 
 def _link(temporary: Path, path: Path) -> None:
-    """Give the file its name unless that is taken."""
+    """Give the file its name unless it exists."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         return
-    except OSError:  # a file system without links: nearly as good, for equals write equals
+    except OSError:  # a file system without links; nearly as good, as all write the same
         if not path.exists():
             os.replace(temporary, path)
 
 
 def _flush_folder(folder: Path) -> None:
-    """Have the new name on the disk too, where the system can."""
+    """Flush the new name to disk too, if the system supports it."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -217,7 +218,7 @@ def _flush_folder(folder: Path) -> None:
 
 def _explained(error: OSError, folder: Path, done: str = "written") -> OSError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        reason = "the disk is full; finished blocks are kept, and a rerun goes on from there"
+        reason = "the disk is full; finished blocks are kept, and a rerun resumes from there"
     else:
         reason = f"cannot be {done}: {error.strerror or error}"
     return OSError(error.errno, f"{folder}: {reason}")

@@ -12,6 +12,6 @@ Digests = NDArray[np.uint8]  # (N, SIZE)
 
 
 def object_digests(objects: Objects) -> Digests:
-    """Return one fingerprint an object, (N, SIZE) bytes. O(total size of the objects)."""
+    """Return one fingerprint per object, (N, SIZE) bytes. O(total size of the objects)."""
     digests = b"".join(fingerprint(item) for item in objects)
     return np.frombuffer(digests, dtype=np.uint8).reshape(len(objects), SIZE)

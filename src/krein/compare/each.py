@@ -1,4 +1,4 @@
-"""Every object with candidates of its own: what a second look compares."""
+"""Compare every object with its own candidates, for the second look."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .workers import in_order, in_process
 
 
 def compare_each(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
-    """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, shared out and counted.
+    """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, distributed and counted.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _compared(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
 
 
 def each(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
-    """Return the values of each of A with some of B: what another process is asked for."""
+    """Return the values of each of A with some of B; runs in another process."""
     return measure.each(A, B, places)
 
 

@@ -1,4 +1,4 @@
-"""From what a user hands over to pairs: objects among themselves, or new ones with landmarks."""
+"""Open pairs for the user's objects: among themselves, or new ones with landmarks."""
 
 from __future__ import annotations
 
@@ -24,24 +24,23 @@ def open_pairs(
 ) -> Pairs:
     """Return the pairs of the objects X among themselves, checked and ready to be compared.
 
-    - `measure`: a name out of `krein.measures.available()`, a `Measure`, a function of two
+    - `measure`: a name from `krein.measures.available()`, a `Measure`, a function of two
       objects, or "precomputed" / "precomputed-distance" with X the N×N matrix: an array, a
       memory map, or the path of an `.npy` file, which is read by block.
-    - `n_jobs`: workers. None: all processors for measures that release Python's lock, this
-      process alone for a plain function. -1: all processors.
-    - `cache`: a folder that keeps every finished block of one measure (one of another measure is
-      refused); a later run compares only blocks that are missing. Blocks are known by the
-      contents of their objects, so that one folder serves folds, refits and predictions, and
-      reused as wholes, where the same rows meet the same columns. A function is known by its code
-      and all that it holds, but not by what it reads from its module: name another folder when
-      that changes. Not used with a matrix.
-    - `verbose`: above 0, a progress bar where standard error is a terminal.
-    - `symmetrize`: average both directions of a measure or matrix that is not symmetric. Of new
-      objects a matrix holds one direction alone: `open_new_pairs` takes its n × N values as they
-      are.
+    - `n_jobs`: workers. None: all processors for measures that release Python's lock, one process
+    for a plain function. -1: all processors.
+    - `cache`: a folder for the finished blocks of one measure (a folder of another measure is
+    refused); a later run compares only missing blocks. Blocks are identified by the contents of
+    their objects, so one folder serves folds, refits and predictions. A block is reused as a whole,
+    if the same rows meet the same columns. A function is identified by its code and everything it
+    closes over, but not by what it reads from its module: use another folder if that changes. Not
+    used with a matrix.
+    - `verbose`: above 0, show a progress bar if standard error is a terminal.
+    - `symmetrize`: average both directions of a measure or matrix that is not symmetric. For new
+    objects, a matrix contains only one direction: `open_new_pairs` uses its n × N values unchanged.
 
-    A plain function is tried on up to 8 pairs in both directions, which are counted; not where
-    the cache shows that it was tried before.
+    A plain function is checked on up to 8 pairs in both directions, which are counted, unless the
+    cache shows that it has been checked before.
 
     Examples
     --------
@@ -84,8 +83,9 @@ def open_new_pairs(
 ) -> Pairs:
     """Return the pairs of new objects X (rows) with the landmarks (columns 0 … m − 1).
 
-    `landmarks` are the landmark objects, as the measure keeps them: `landmark_objects_` of a
-    fitted model, or what `measure.check` returned. The other parameters are those of `open_pairs`.
+    `landmarks` are the landmark objects, in the form that the measure stores: `landmark_objects_`
+    of a fitted model, or what `measure.check` returned. The other parameters are the same as in
+    `open_pairs`.
 
     Examples
     --------

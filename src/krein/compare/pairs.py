@@ -1,4 +1,4 @@
-"""The one maker of blocks: row objects against column objects, compared, counted and kept."""
+"""Compute blocks of values: row objects against column objects, compared, counted and cached."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from .workers import count_workers, in_order, in_process
 Result = TypeVar("Result")
 Indices = NDArray[np.intp]
 Evaluate = Callable[[Indices, Indices, bool], Array]
-"""Values of rows × columns; with True, of the columns with the rows."""
+"""Computes the values of rows × columns; with True, of columns with rows."""
 
 BLOCK_BYTES = 2 * 2**20
-"""Values of one block at most: large enough for BLAS, small enough to stay near the processor."""
+"""Maximum number of values per block: large enough for BLAS, small enough for the processor's
+cache."""
 
 TRIANGLE_ROWS = 32
-"""Rows of a step where half a symmetric block is compared."""
+"""Number of rows per step when half of a symmetric block is compared."""
 
 
 class Counter:
-    """How many pairs were compared, and how many values a cache had; several threads may add."""
+    """Counts compared pairs and values read from a cache; thread-safe."""
 
     def __init__(self, compared: int = 0) -> None:
         self.compared, self.reused = compared, 0
@@ -42,27 +43,27 @@ class Counter:
         vars(self).update(state, _lock=threading.Lock())
 
     def reset(self) -> None:
-        """Begin at 0."""
+        """Start at 0."""
         with self._lock:
             self.compared = self.reused = 0
 
     def add(self, compared: int = 0, reused: int = 0) -> None:
-        """Count some more."""
+        """Add to the counts."""
         with self._lock:
             self.compared += compared
             self.reused += reused
 
 
 class Pairs:
-    """Row objects against column objects: values of the measure by block, each pair counted.
+    """Row objects against column objects: values of the measure in blocks, with every pair counted.
 
     While landmarks are chosen, rows and columns are the same objects; while fitting and
     predicting, the columns are the landmarks.
 
-    `n_jobs` is the number of workers: threads where the measure releases Python's lock, processes
-    where not (None: all processors, or this process alone). `cache` is a store of finished blocks;
-    what it serves is counted as `reused`. `symmetrize` averages both directions of a measure that
-    is not symmetric, at twice the comparisons. `evaluate` compares a block on another machine.
+    `n_jobs` is the number of workers: threads if the measure releases Python's lock, processes
+    otherwise (None: all processors, or one process). `cache` is a store of finished blocks; values
+    read from it count as `reused`. `symmetrize` averages both directions of a measure that is not
+    symmetric, at twice the comparisons. `evaluate` compares a block on another machine.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class Pairs:
         self.symmetric = measure.symmetric or symmetrize
         self.shape = (len(self.objects), len(self.others))
         self.at_hand = measure.at_hand(objects)
-        """Whether every value is in memory already."""
+        """Whether all values are already in memory."""
         self.workers = count_workers(n_jobs, default_all=measure.releases_gil)
         self.verbose = verbose
         self.symmetrize = symmetrize
@@ -106,11 +107,11 @@ class Pairs:
 
     @property
     def evaluations(self) -> int:
-        """How many pairs were compared so far."""
+        """Number of pairs compared so far."""
         return self.counter.compared
 
     def part(self, rows: Indices) -> Pairs:
-        """Return the pairs of some of the objects among themselves, counted here too."""
+        """Return the pairs among some of the objects; they are counted here too."""
         return Pairs(
             self.measure,
             take(self.objects, rows),
@@ -135,19 +136,19 @@ class Pairs:
     ) -> Iterator[Result]:
         """Yield `function(row indices, block)` over all rows against `cols`, in row order.
 
-        One pass; a block is forgotten once `function` has seen it. `known`, where given, holds
-        the values of the objects `cols` with each other: their rows are not compared again.
-        Several threads may share the work, and `function` runs in them: it must not write to
-        what other calls of it read or write. The blocks, and so the numbers, are the same
-        whatever the number of threads. Memory: a few blocks per thread. Until the last result has
-        been taken BLAS runs in one thread.
+        Makes one pass; a block is discarded once `function` has seen it. `known`, if given,
+        contains the values between the objects `cols`, whose rows are not compared again. Several
+        threads may share the work, and `function` runs in them: it must not write to data that
+        other calls read or write. The blocks, and so the results, do not depend on the number of
+        threads. Memory: a few blocks per thread. BLAS runs in one thread until the last result has
+        been consumed.
         """
         cols = np.asarray(cols, dtype=np.intp)
         n = len(self) if rows is None else len(rows)
         size = self.block_rows(len(cols))
 
         def run(start: int) -> tuple[int, Result]:
-            # indices are made block by block: nothing here grows with the number of rows
+            # indices are created block by block, so that nothing grows with the number of rows
             stop = min(start + size, n)
             part = np.arange(start, stop) if rows is None else np.asarray(rows[start:stop])
             if known is None:
@@ -161,10 +162,10 @@ class Pairs:
                 yield result
 
     def block(self, rows: Indices, cols: Indices) -> Array:
-        """Return the values of `rows` × `cols`, shared out among the workers.
+        """Return the values of `rows` × `cols`, computed by the workers.
 
-        Where both are the same objects and the measure is symmetric, a little more than half
-        of the pairs are compared, and the others are their mirror images.
+        If both are the same objects and the measure is symmetric, only a little more than half of
+        the pairs are compared, and the others are mirrored.
         """
         rows, cols = np.asarray(rows, dtype=np.intp), np.asarray(cols, dtype=np.intp)
         same = self.others is self.objects and np.array_equal(rows, cols)
@@ -246,7 +247,7 @@ class Pairs:
 
 
 class StoredBlocks:
-    """The blocks of some rows and columns in a cache; without one, none."""
+    """The blocks of some rows and columns in a cache, if there is one."""
 
     def __init__(self, cache: BlockCache | None, objects: Objects, others: Objects) -> None:
         self.cache = cache
@@ -255,7 +256,7 @@ class StoredBlocks:
             self.cols = self.rows if others is objects else cache.digests(others)
 
     def load(self, rows: Indices, cols: Indices | None = None) -> Array | None:
-        """Return the values of `rows` × `cols`, or of the diagonal, where they are stored."""
+        """Return the values of `rows` × `cols`, or of the diagonal, if they are stored."""
         if self.cache is None:
             return None
         if cols is None:
@@ -281,9 +282,9 @@ class StoredBlocks:
 def try_symmetry(
     measure: Measure, objects: Objects, symmetrize: bool, cache: str | PathLike[str] | None
 ) -> tuple[Objects, int]:
-    """Return the objects, and how many pairs were compared to see that both directions agree.
+    """Return the objects, and the number of pairs compared to check that both directions agree.
 
-    None where a cache shows that this was tried before.
+    No pairs are compared if a cache shows that this has been checked before.
     """
     if cache is not None and measure.cacheable and was_made(cache):
         return objects, 0
@@ -291,27 +292,27 @@ def try_symmetry(
 
 
 def averages(measure: Measure, symmetrize: bool) -> bool:
-    """Whether both directions of a pair are compared: not where they are known to be equal."""
+    """Whether to compare both directions of a pair, unless they are known to be equal."""
     return symmetrize and not (measure.symmetric and measure.one_direction)
 
 
 def open_cache(
     folder: str | PathLike[str] | None, measure: Measure, symmetrize: bool
 ) -> BlockCache | None:
-    """Return the store of finished blocks, None without one or where values are given."""
+    """Return the store of finished blocks; None without a cache or for precomputed values."""
     if folder is None or not measure.cacheable:
         return None
     return BlockCache(folder, measure, averages(measure, symmetrize))
 
 
 def block_rows(measure: Measure, n_cols: int) -> int:
-    """How many rows make a block against `n_cols` columns, of all that compare with them."""
+    """Return the number of rows per block against `n_cols` columns."""
     return max(1, min(BLOCK_BYTES // 8, measure.block_pairs) // max(1, n_cols))
 
 
 def check_finite(measure: Measure, values: Array) -> None:
     """Raise a `PairError` for the first value that is not a number."""
-    # one pass and no temporary array: a sum is finite unless something in it is not
+    # one pass and no temporary array: a sum is finite unless one of its terms is not
     if not np.isfinite(values.sum()) and not np.isfinite(values).all():
         i, j = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
         raise PairError(i, j, f"the measure {measure.name!r} gave {values[i, j]}")
@@ -320,9 +321,9 @@ def check_finite(measure: Measure, values: Array) -> None:
 def with_known(
     rows: Indices, cols: Indices, known: Array, compare: Callable[[Indices], Array]
 ) -> Array:
-    """Return the values (n, m) of `rows`, of which `known` holds those of the rows `cols`.
+    """Return the values (n, m) of `rows`; `known` contains those of the rows `cols`.
 
-    `compare(places)` gives the values of the rows at these places, which are not among `cols`.
+    `compare(places)` returns the values of the rows at these positions, which are not among `cols`.
     """
     order = np.argsort(cols)
     place = order[np.searchsorted(cols, rows, sorter=order).clip(max=len(cols) - 1)]
@@ -337,5 +338,5 @@ def with_known(
 
 
 def compare_block(measure: Measure, A: Objects, B: Objects) -> Array:
-    """Return the values of A × B: what another process is asked for."""
+    """Return the values of A × B; runs in another process."""
     return measure.block(A, B)

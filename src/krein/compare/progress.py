@@ -1,4 +1,4 @@
-"""A progress bar where a person watches."""
+"""A progress bar for interactive use."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _one_at_a_time = threading.Lock()
 
 
 class Progress:
-    """Counts pairs, or passes; where a bar is shown, moves it."""
+    """Counts pairs or passes, and moves the bar if one is shown."""
 
     def __init__(self, bar: Any = None) -> None:
         self.bar = bar
 
     def advance(self, more: int) -> None:
-        """Note that so many more are done."""
+        """Record that this many more are done."""
         if self.bar is not None:
             self.bar.advance(self.bar.task_ids[0], more)
 
 
 @contextmanager
 def progress(total: int | None, what: str, verbose: int, unit: str = "pairs") -> Iterator[Progress]:
-    """Show a bar of pairs compared, their rate and the time that remains, on standard error.
+    """Show a bar with the number of pairs, their rate and the remaining time on standard error.
 
-    Where nobody knows the total, None, it shows how many are done and for how long. Only where
-    `verbose` is above 0 and standard error is a terminal; within another bar none.
+    If the total is None, the bar shows the number done and the elapsed time. It appears only if
+    `verbose` is above 0 and standard error is a terminal, and never inside another bar.
     """
     if not verbose or not sys.stderr.isatty() or not _one_at_a_time.acquire(blocking=False):
         yield Progress()

@@ -1,4 +1,5 @@
-"""Names of files that are being written: they say by whom, so what a dead process left can go."""
+"""Names of files being written; they name the process, so that leftovers of dead ones can be
+removed."""
 
 from __future__ import annotations
 
@@ -11,21 +12,21 @@ _serial = itertools.count()
 
 
 def temporary_path(folder: Path, prefix: str, suffix: str = "") -> Path:
-    """Return a path in `folder` that no other process uses, and that names this one."""
+    """Return a path in `folder` that names this process and is used by no other."""
     unique = f"{socket.gethostname()}-{os.getpid()}-{next(_serial)}"
     return folder / f"{prefix}{unique}{suffix}"
 
 
 def remove_stale(folder: Path, prefix: str, suffix: str = "") -> None:
-    """Remove files of `temporary_path` whose process on this machine is no more.
+    """Remove files from `temporary_path` whose process on this machine no longer exists.
 
-    Those of other machines stay, for nobody here knows about them.
+    Files from other machines are kept, because their processes cannot be checked.
     """
     here = f"{prefix}{socket.gethostname()}-"
     try:
         found = [path for path in folder.iterdir() if path.name.startswith(here)]
     except OSError:
-        return  # a folder that cannot be listed can be written to all the same
+        return  # a folder that cannot be listed may still be writable
     for path in found:
         owner, _, number = path.name.removeprefix(here).removesuffix(suffix).partition("-")
         ours = path.name.endswith(suffix) and owner.isdecimal() and number.isdecimal()
@@ -38,7 +39,7 @@ def remove_stale(folder: Path, prefix: str, suffix: str = "") -> None:
 
 def _alive(process: int) -> bool:
     if os.name != "posix":
-        return True  # there, asking a process for a sign of life would end it
+        return True  # on that system, checking for a process would end it
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

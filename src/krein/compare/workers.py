@@ -1,4 +1,4 @@
-"""Threads and processes that share out blocks; results come in order."""
+"""Threads and processes that compute blocks; results are returned in order."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 AHEAD = 2
-"""Blocks that may be finished or begun beyond one a worker: memory stays bounded by that."""
+"""Number of blocks, beyond one per worker, that may be started or finished; this bounds memory."""
 
 _here = threading.local()
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -31,18 +31,18 @@ def processors() -> int:
 def count_workers(n_jobs: int | None, *, default_all: bool) -> int:
     """Return the number of workers that `n_jobs` means.
 
-    None means all processors where `default_all`, else one; in a process that somebody else
-    started to share out work (as scikit-learn does) None is one. -1 means all, -2 all but one.
+    None means all processors if `default_all`, otherwise one; in a worker process started by
+    another library (such as scikit-learn), None means one. -1 means all, -2 all but one.
     """
     if n_jobs is None:
         return processors() if default_all and parent_process() is None else 1
     if n_jobs != int(n_jobs) or n_jobs == 0:
-        raise ValueError(f"n_jobs is a whole number other than 0, or None; got {n_jobs!r}")
+        raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {n_jobs!r}")
     return int(n_jobs) if n_jobs > 0 else max(1, processors() + 1 + int(n_jobs))
 
 
 class _BlasLimit:
-    """BLAS held to one thread while any caller is inside, whichever leaves first."""
+    """Limits BLAS to one thread while any caller is inside, whichever leaves first."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -54,7 +54,7 @@ class _BlasLimit:
     def __call__(self) -> Iterator[None]:
         with self.lock:
             if self.inside == 0:
-                if self.libraries is None:  # to look for them takes milliseconds
+                if self.libraries is None:  # looking for them takes milliseconds
                     from threadpoolctl import ThreadpoolController
 
                     self.libraries = ThreadpoolController()
@@ -80,9 +80,9 @@ def in_order(
 
     At most `workers + AHEAD` results wait at a time. A single item, and any call from inside a
     task, runs in the calling thread. Items are taken one by one, in the calling thread, while the
-    workers are busy with earlier ones. BLAS is held to one thread whatever the number of workers:
-    threads of ours and of BLAS would fight over the processors, and sums would be rounded
-    differently from one number of workers to another.
+    workers are busy with earlier ones. BLAS is limited to one thread, whatever the number of
+    workers: otherwise our threads and those of BLAS would compete for the processors, and rounding
+    would depend on the number of workers.
     """
     if getattr(_here, "busy", False):
         yield from map(task, items)
@@ -115,7 +115,7 @@ def _busy(task: Callable[[Item], Result], item: Item) -> Result:
 def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -> Result:
     """Return `function(*arguments)` as computed by one of `workers` processes.
 
-    The processes are started once and stay for a while; what they are given may be a lambda.
+    The processes are started once and kept for a while; the function may be a lambda.
     """
     from joblib.externals.loky import get_reusable_executor
     from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -126,8 +126,8 @@ def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -
         return future.result()
     except BrokenProcessPool as error:
         raise RuntimeError(
-            "a process that was comparing objects died (killed, or out of memory); "
-            "n_jobs=1 compares them in this process"
+            "a worker process died while comparing objects (killed, or out of memory); use "
+            "n_jobs=1 to compare in this process"
         ) from error
 
 

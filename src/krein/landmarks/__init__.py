@@ -1,6 +1,6 @@
-"""Which objects stand for all: one selection rule per file behind one small protocol.
+"""Rules that choose landmarks, one per file, behind one small protocol.
 
-Each is imported when it is first asked for: a model file holds a `Selection`, and needs no rule.
+Each is imported on first use: a model file contains a `Selection`, and needs no rule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a selection rule finds."""
+"""The result of a selection rule."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..core.family import Family
 
 @dataclass(frozen=True)
 class Selection:
-    """Landmarks, and what the rule found on the way."""
+    """Landmarks, and what the rule found along the way."""
 
-    indices: Indices  # ascending, none twice
+    indices: Indices  # ascending, without repetition
     details: dict[str, Any] = field(default_factory=dict)
-    values: Array | None = None  # (N, m) of all objects to the landmarks, where they are known
-    family: Family | None = None  # what the rule fitted, with what that has chosen on the way
+    values: Array | None = None  # (N, m) of all objects to the landmarks, if known
+    family: Family | None = None  # the family that the rule fitted, with what it has chosen

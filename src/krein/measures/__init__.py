@@ -1,4 +1,4 @@
-"""How two objects are compared: one family of measures a file behind one small protocol."""
+"""Measures that compare two objects, one family per file, behind one small protocol."""
 
 from .base import Measure, take
 from .errors import PairError, Readable, RefusedObject

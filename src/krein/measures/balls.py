@@ -15,10 +15,10 @@ from .vectors import Vectors, as_matrix
 
 @dataclass(frozen=True)
 class Balls(Vectors):
-    """Distance of two balls' surfaces, max(0, ‖c − c′‖ − r − r′) (Pękalska & Duin 2005).
+    """Gap between the surfaces of two balls, max(0, ‖c − c′‖ − r − r′) (Pękalska & Duin 2005).
 
-    A ball is a row: its centre, then its radius. Far from Euclidean, for the triangle
-    inequality fails through any ball that lies between two others. O(d) a pair.
+    A ball is a row: its centre, then its radius. Far from Euclidean: the triangle inequality fails
+    for any ball that lies between two others. O(d) per pair.
 
     Examples
     --------
@@ -34,10 +34,10 @@ class Balls(Vectors):
     psd = False
 
     def check(self, objects: Any) -> Objects:
-        """Return a finite float matrix whose last column, the radii, is not negative."""
+        """Return a finite float matrix with non-negative radii in the last column."""
         X = as_matrix(objects, "ball")
         if X.shape[1] < 2:
-            raise ValueError(f"a ball is its centre and its radius; got {X.shape[1]} numbers")
+            raise ValueError(f"a ball consists of a centre and a radius; got {X.shape[1]} numbers")
         if (X[:, -1] < 0).any():
             row = int(np.argmax(X[:, -1] < 0))
             raise RefusedObject("ball", row, f"has the negative radius {X[row, -1]:g}")

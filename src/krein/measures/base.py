@@ -1,4 +1,4 @@
-"""What a measure is: one block of objects compared with another."""
+"""The protocol of a measure: compare one block of objects with another."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .errors import PairError, Readable, RefusedObject, RefusedType
 from .frames import frame_contents
 
 Array = NDArray[np.float64]
-Objects = Any  # an array, a list, or what a measure makes of them that has len() and [indices]
+Objects = Any  # an array, a list, or a type of the measure's own with len() and [indices]
 Kind = Literal["similarity", "dissimilarity"]
 
 
 def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
-    """The objects at `indices`: rows of an array, or items of a list.
+    """Return the objects at `indices`: rows of an array, or items of a list.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Several sequences of objects as one: arrays stacked, lists appended.
+    """Return several sequences of objects as one: arrays are stacked, lists appended.
 
     Examples
     --------
@@ -57,17 +57,18 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def refuse_masked(objects: Any, what: str = "object") -> None:
-    """Raise a `RefusedObject` where something is masked: what lies under a mask is no value."""
+    """Raise a `RefusedObject` if anything is masked: what is under a mask is not a value."""
     if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
         first = np.argwhere(np.ma.getmaskarray(objects))[0]
-        reason = "is masked in part: fill what is missing (X.filled(value)), or leave such rows out"
+        reason = "is partly masked: fill in missing values (X.filled(value)), or leave such rows "
+        "out"
         raise RefusedObject(what, first[0], reason)
 
 
 def unframed(objects: Any) -> Any:
-    """Return what a data frame, one of its columns or a table holds; anything else as it is.
+    """Return the contents of a data frame, a column or a table; anything else unchanged.
 
-    A masked array is refused where something is masked.
+    An array with masked entries is refused.
     """
     if isinstance(objects, np.ma.MaskedArray):
         refuse_masked(objects)
@@ -77,9 +78,10 @@ def unframed(objects: Any) -> Any:
 
 
 def as_list(objects: Any, what: str) -> list[str]:
-    """Return `objects` as a list of strings, or name the first that is none.
+    """Return `objects` as a list of strings, or raise an error that names the first that is not
+    one.
 
-    Takes lists, arrays (one column is read as flat) and pandas columns.
+    Takes lists, arrays (a single column is flattened) and pandas columns.
     """
     if isinstance(objects, str | bytes):
         raise TypeError(f"one {what} alone was given; {what}s come as a list")
@@ -98,7 +100,8 @@ def as_list(objects: Any, what: str) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """Return numbers out of numpy as Python's own, also within lists; anything else as it is."""
+    """Convert NumPy numbers to Python numbers, also within lists; return anything else
+    unchanged."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, bool | np.bool_):
@@ -116,12 +119,12 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Measure(ABC):
-    """A function of two objects, evaluated a block of pairs at a time.
+    """A function of two objects, evaluated one block of pairs at a time.
 
-    A subclass is a frozen dataclass: its fields are the parameters of the measure, plain
-    values that can be written to JSON. It declares what is known of the measure, so that no
-    method has to guess. A `__post_init__` of its own begins with `super().__post_init__()`, which
-    turns parameters out of numpy into Python's numbers.
+    A subclass is a frozen dataclass. Its fields are the parameters of the measure: plain values
+    that can be written to JSON. It declares what is known about the measure, so that no method has
+    to guess. If it defines `__post_init__`, that must begin with `super().__post_init__()`, which
+    converts NumPy parameters to Python numbers.
 
     Examples
     --------
@@ -132,60 +135,63 @@ class Measure(ABC):
     """
 
     name: ClassVar[str]
-    """What the registry calls it."""
+    """Its name in the registry."""
     kind: ClassVar[Kind]
-    """Whether a larger value means more alike or less."""
+    """Whether a larger value means more alike or less alike."""
     symmetric: ClassVar[bool] = True
     """Whether `block(A, B)` is the transpose of `block(B, A)`."""
     one_direction: ClassVar[bool] = True
-    """Whether a symmetric measure is known to be, so that averaging both directions is idle."""
+    """Whether the measure is known to be symmetric, so that averaging both directions is
+    pointless."""
     psd: ClassVar[bool | None] = None
-    """Whether it is known to be positive semi-definite (a dissimilarity: Euclidean)."""
+    """Whether it is known to be positive semi-definite (for a dissimilarity: Euclidean)."""
     releases_gil: ClassVar[bool] = False
-    """Whether several threads evaluate faster than one."""
+    """Whether several threads are faster than one."""
     expensive: ClassVar[bool] = True
     """Whether a pair costs more than the arithmetic on its value."""
     accepts: ClassVar[str] = "objects"
-    """What X is to scikit-learn: "objects" of any kind, "vectors", or "values" given by pair."""
+    """The type of X for scikit-learn: "objects" of any kind, "vectors", or precomputed "values"."""
     cacheable: ClassVar[bool] = True
-    """Whether finished blocks are worth keeping; not where the values are there already."""
+    """Whether finished blocks are worth storing; not if the values are precomputed."""
     mirrored: ClassVar[bool] = True
-    """Whether half of a symmetric block may be filled in from the other half."""
+    """Whether half of a symmetric block may be copied from the other half."""
     reads_files: ClassVar[bool] = False
-    """Whether `check` takes the path of a file or a large memory map, and reads it by block."""
+    """Whether `check` accepts the path of a file or a large memory map, and reads it block by
+    block."""
     most_candidates: ClassVar[int | None] = None
-    """Among how many objects landmarks are chosen at most, where not all are in memory."""
+    """Maximum number of candidates for landmarks if not all objects are in memory."""
     block_pairs: ClassVar[int] = 2**18
-    """How many pairs make a block: enough that a call costs nothing beside them, few enough
-    to share out among threads, to stay near the processor, and to lose little in a crash."""
+    """Number of pairs per block: enough to make the cost of a call negligible, and few enough to
+    distribute among threads, to fit in the processor's cache, and to lose little in a crash."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, plain(getattr(self, field.name)))
 
     def undecided(self) -> bool:
-        """Whether a parameter is left to be chosen by the training objects, by `decide`."""
+        """Whether a parameter is still to be chosen from the training objects, by `decide`."""
         return False
 
     def decide(self, objects: Any) -> Self:
-        """Return the measure with all parameters, those left open chosen for these objects.
+        """Return the measure with all parameters set, choosing those left open for these objects.
 
-        A fitted model keeps it, so that new objects are compared as the training objects were.
+        A fitted model keeps it, so that new objects are compared in the same way as the training
+        objects.
         """
         return self
 
     @abstractmethod
     def check(self, objects: Any) -> Objects:
-        """Return the objects in the form `block` takes: an array (objects along the first
-        axis) or a list. Raise a `RefusedObject` where one of them is at fault.
+        """Return the objects in the form that `block` expects: an array (objects along the first
+        axis) or a list. Raise a `RefusedObject` if one of them is invalid.
         """
 
     def readable(self, objects: Any, others: Objects | None = None) -> Readable:
         """Return which objects can be compared, and why the others cannot.
 
-        Each is looked at by itself, so that one bad object costs the others nothing. With `others`,
-        out of `check`, they also have to be comparable with those (landmarks, say); without, with
-        the first that can be read.
+        Each object is checked separately, so that an invalid one does not affect the others. With
+        `others` (returned by `check`, for example landmarks), the objects must also be comparable
+        with those; without, with the first valid object.
 
         Examples
         --------
@@ -203,7 +209,7 @@ class Measure(ABC):
         try:
             self._check_with(objects, others)
         except (TypeError, ValueError):
-            first = None  # of those that can be read: the others have to be like it
+            first = None  # the first valid object, which the others must match
             for i in range(len(objects)):
                 try:
                     one = self._check_with(objects[i : i + 1], others)
@@ -213,7 +219,7 @@ class Measure(ABC):
                 except (TypeError, ValueError) as error:
                     mask[i] = False
                     reasons[i] = str(error)
-                    if isinstance(error, RefusedObject):  # whose row counts this one alone
+                    if isinstance(error, RefusedObject):  # its row refers to this single object
                         reasons[i] = f"{error.kind} {error.reason}"
         return Readable(mask, reasons)
 
@@ -224,11 +230,11 @@ class Measure(ABC):
         return checked
 
     def check_alike(self, A: Objects, B: Objects) -> None:  # noqa: B027 - most have no such rule
-        """Raise a `ValueError` where objects out of `check` cannot be compared with others."""
+        """Raise a `ValueError` if objects returned by `check` cannot be compared with others."""
 
     @abstractmethod
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the (len(A), len(B)) values of the measure, for objects out of `check`."""
+        """Return the (len(A), len(B)) values of the measure, for objects returned by `check`."""
 
     def diagonal(self, A: Objects) -> Array:
         """Return the (len(A),) values of each object with itself."""
@@ -239,14 +245,15 @@ class Measure(ABC):
         )
 
     def check_symmetry(self, objects: Objects, symmetrize: bool) -> tuple[Objects, int]:
-        """Return the training objects, and how many pairs it took to check the measure on them.
+        """Return the training objects, and the number of pairs compared to check the measure on
+        them.
 
-        Raises where the two directions of a pair differ and `symmetrize` does not average them.
+        Raises an error if the two directions of a pair differ and `symmetrize` is not set.
         """
         if not self.symmetric and not symmetrize:
             raise ValueError(
-                f"the measure {self.name!r} is not symmetric; symmetrize=True takes the average "
-                "of both directions, at twice the comparisons"
+                f"the measure {self.name!r} is not symmetric; symmetrize=True uses the average "
+                f"of both directions, at twice the comparisons"
             )
         return objects, 0
 
@@ -257,24 +264,26 @@ class Measure(ABC):
         others: NDArray[np.intp],
         n_objects: int,
     ) -> Objects:
-        """Return objects, at `indices` of all, as they are compared with those at `others`."""
+        """Return the objects at `indices` in the form in which they are compared with those at
+        `others`."""
         return objects
 
     def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:
-        """Return landmarks, at `indices` of all objects, as a fitted model keeps them."""
+        """Return the landmarks at `indices` in the form that a fitted model stores."""
         return objects
 
     def with_each_other(self, objects: Objects, kept: Objects) -> Objects:
-        """Return what landmarks are compared with to find the values among them."""
+        """Return what the landmarks are compared with to compute the values between them."""
         return objects
 
     def landmarks_for(self, objects: Objects, landmarks: Objects) -> Objects:
-        """Return the landmarks as these objects can be compared with them, or raise."""
+        """Return the landmarks in a form that these objects can be compared with, or raise an
+        error."""
         self.check_alike(objects, landmarks)
         return landmarks
 
     def at_hand(self, objects: Objects) -> bool:
-        """Whether every value is in memory already, so that reading all of them costs nothing."""
+        """Whether all values are already in memory, so that reading them costs nothing."""
         return False
 
     def comparable(self, objects: Objects) -> bool:
@@ -284,8 +293,8 @@ class Measure(ABC):
     def each(self, A: Objects, B: Objects, columns: NDArray[np.intp]) -> Array:
         """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
 
-        What a second look asks for: every object has its own candidates. The default is a block of
-        one row at a time; a measure whose calls are costly may do better.
+        The second look uses this: every object has its own candidates. The default computes one row
+        at a time; a measure with expensive calls may override it.
         """
         values = np.empty(columns.shape)
         for i, row in enumerate(columns):
@@ -304,9 +313,9 @@ class Measure(ABC):
         return in_words(a, b)
 
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
-        """Return a number (N,) for each object that its contents decide, not its place.
+        """Return one number (N,) per object that depends on its contents, not its position.
 
-        The place where contents cannot be told, as for an object that holds an open file.
+        If the contents cannot be hashed (for example, an open file), the position is used.
         """
         from .contents import fingerprint
 
@@ -317,20 +326,20 @@ class Measure(ABC):
         return np.frombuffer(found, dtype=np.uint64)
 
     def params(self) -> dict[str, Any]:
-        """Return the parameters by name, as for a model file or a fingerprint."""
+        """Return the parameters by name, for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}
 
 
 def checked_objects(measure: Measure, X: Any) -> Objects:
-    """Return the objects in the measure's form, one for every row of X and at least one."""
+    """Return the objects in the measure's form: one per row of X, and at least one."""
     refuse_masked(X)
     given = _count(X)
-    if given == 0:  # which every measure would tell in words of its own
+    if given == 0:  # every measure would report this differently
         raise ValueError("there are no objects to compare")
     objects = measure.check(X)
     if given is not None and len(objects) != given:
         raise ValueError(
-            f"X has {given} rows, of which the measure {measure.name!r} made {len(objects)} objects"
+            f"X has {given} rows, but the measure {measure.name!r} made {len(objects)} objects"
         )
     if len(objects) == 0:
         raise ValueError("there are no objects to compare")
@@ -338,7 +347,7 @@ def checked_objects(measure: Measure, X: Any) -> Objects:
 
 
 def _count(X: Any) -> int | None:
-    """Return how many objects X holds; None where that shows only as they are read."""
+    """Return the number of objects in X; None if it is not known before they are read."""
     if isinstance(X, str | bytes | PathLike):
         return None
     shape = getattr(X, "shape", None)

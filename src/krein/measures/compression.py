@@ -1,4 +1,4 @@
-"""Anything that can be written down, compared by how well it compresses together."""
+"""Compare any two byte strings by how well they compress together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .errors import RefusedObject, RefusedType
 
 
 def _lzma(text: bytes) -> bytes:
-    # raw, for a container's header would be most of a short text; the window holds all of it
+    # raw, because a container's header would dominate a short text; the window covers all of it
     window = min(max(1 << max(len(text) - 1, 1).bit_length(), 4096), 1 << 26)
     chain = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": window}]
     return lzma.compress(text, format=lzma.FORMAT_RAW, filters=chain)
@@ -34,12 +34,12 @@ _COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 class Compression(Measure):
     """Normalised compression distance (Cilibrasi & Vitányi 2005).
 
-    (C(xy) − min(C(x), C(y))) / max(C(x), C(y)), C the length after compression: near 0 for
-    texts of the same content, near 1 for unrelated ones. C(xy) and C(yx) differ by a few bytes;
-    the two are joined in the order of their contents, which makes the distance symmetric.
-    Objects are bytes or strings (as UTF-8). `compressor`: "lzma" (sees all of a text), "bz2"
-    (blocks of 900 kB), "zlib" (fast, looks back 32 kB alone). One compression of |x| + |y| bytes
-    a pair. An object is at a small distance above 0 from itself.
+    (C(xy) − min(C(x), C(y))) / max(C(x), C(y)), C the length after compression: near 0 for texts
+    with the same content, near 1 for unrelated ones. C(xy) and C(yx) differ by a few bytes; to make
+    the distance symmetric, the two are joined in the order of their contents. Objects are bytes or
+    strings (as UTF-8). `compressor`: "lzma" (sees all of a text), "bz2" (blocks of 900 kB), "zlib"
+    (fast, but looks back only 32 kB). Costs one compression of |x| + |y| bytes per pair. The
+    distance of an object to itself is slightly above 0.
 
     Examples
     --------
@@ -61,13 +61,14 @@ class Compression(Measure):
         super().__post_init__()
         if self.compressor not in _COMPRESSORS:
             raise ValueError(
-                f"no compressor is called {self.compressor!r}; there are {', '.join(_COMPRESSORS)}"
+                f"there is no compressor called {self.compressor!r}; there are "
+                f"{', '.join(_COMPRESSORS)}"
             )
 
     def check(self, objects: Any) -> Objects:
         """Return a list of bytes."""
         if isinstance(objects, str | bytes):
-            raise TypeError("one text alone was given; texts come as a list")
+            raise TypeError("got a single text; pass a list of texts")
         objects = unframed(objects)
         if isinstance(objects, np.ndarray):
             objects = objects.ravel().tolist() if objects.size == len(objects) else list(objects)
@@ -80,8 +81,8 @@ class Compression(Measure):
                     raise RefusedObject(
                         "text",
                         row,
-                        f"holds {item[error.start]!r} at position {error.start + 1}, half a "
-                        "character that UTF-8 cannot write; take it out",
+                        f"holds {item[error.start]!r} at position {error.start + 1}, a lone "
+                        f"surrogate, which UTF-8 cannot encode; remove it",
                     ) from None
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
@@ -105,5 +106,5 @@ class Compression(Measure):
 
 @lru_cache(maxsize=2**14)
 def _length(compressor: str, text: bytes) -> int:
-    """Return C(x), remembered: landmarks meet every block."""
+    """Return C(x), cached because landmarks occur in every block."""
     return len(_COMPRESSORS[compressor](text))

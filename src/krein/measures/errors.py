@@ -1,4 +1,4 @@
-"""What a measure says of objects that it cannot compare."""
+"""Errors about objects that a measure cannot compare."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 class PairError(ValueError):
     """A pair that could not be compared: `row` and `col` say which, `reason` says why.
 
-    A measure raises it with positions inside its block; whoever cut the block out of a larger
-    collection raises it again with the positions there.
+    A measure raises it with positions inside its block; the caller that took the block from a
+    larger collection raises it again with the positions there.
 
     Examples
     --------
@@ -35,10 +35,10 @@ class PairError(ValueError):
 
 
 class RefusedObject(ValueError):
-    """An object that a measure cannot compare: `kind` is what it is, `row` which, `reason` why.
+    """An object that a measure cannot compare, with its `kind`, its `row` and the `reason`.
 
-    `Measure.check` raises it with the position among the objects that it was given. What read them
-    from a file or a partition tells instead where the object came from.
+    `Measure.check` raises it with the position among the objects that it received. Code that reads
+    from a file or a partition replaces the position by the origin of the object.
 
     Examples
     --------
@@ -60,11 +60,11 @@ class RefusedObject(ValueError):
 
 
 class RefusedType(RefusedObject, TypeError):
-    """An object that is of another type than the measure compares."""
+    """An object of a type that the measure cannot compare."""
 
 
 class Readable(NamedTuple):
-    """Which objects a measure can read, and why not the others, by their places.
+    """Which objects a measure can read, and the reasons for the others, by position.
 
     Examples
     --------
@@ -79,5 +79,5 @@ class Readable(NamedTuple):
 
 
 def excerpt(text: str, length: int = 12) -> str:
-    """Return the beginning of `text`, in quotes, to recognise it by."""
+    """Return the beginning of `text`, in quotes, for an error message."""
     return repr(text if len(text) <= length else text[:length] + "…")

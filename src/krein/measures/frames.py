@@ -1,8 +1,8 @@
-"""Objects out of data frames, columns and tables, which are recognised by what they can do.
+"""Objects from data frames, columns and tables, recognised by duck typing.
 
-Neither pandas, nor Polars, nor Arrow is imported. A frame has columns; a column can be turned into
-an array of its cells. A cell may be a series itself ("nested" frames): one column of such cells
-holds the objects; of several, each is a channel.
+Neither pandas, Polars nor Arrow is imported. A frame has columns, and a column can be converted to
+an array of its cells. A cell may itself be a series ("nested" frames): a single column of such
+cells contains the objects; with several columns, each is a channel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .errors import RefusedObject, RefusedType
 
 
 class TimesFirst(np.ndarray):
-    """A series whose first axis is known to be time: its channels came one by one.
+    """A series whose first axis is known to be time, because its channels came separately.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class TimesFirst(np.ndarray):
 
 
 def frame_contents(objects: Any) -> Any:
-    """Return what a data frame, one of its columns or a table holds; anything else as it is.
+    """Return the contents of a data frame, a column or a table; anything else unchanged.
 
     Examples
     --------
@@ -51,18 +51,18 @@ def frame_contents(objects: Any) -> Any:
 
 
 def as_numbers(item: Any, what: str, row: int, part: str = "") -> NDArray[np.float64]:
-    """Return an object as an array of numbers, or say `what` and which it is, or which `part`."""
+    """Return an object as an array of numbers, or raise an error that names it and the `part`."""
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
-        reason = f"{part}is masked in part: fill what is missing, or leave it out"
+        reason = f"{part}is partly masked: fill in missing values, or leave it out"
         raise RefusedObject(what, row, reason)
     try:
         return np.ascontiguousarray(item, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise RefusedType(what, row, f"{part}is not made of numbers: {error}") from None
+        raise RefusedType(what, row, f"{part}does not consist of numbers: {error}") from None
 
 
 def _columns(objects: Any) -> list[Any] | None:
-    """Return the columns of a frame or a table, None where it is neither."""
+    """Return the columns of a frame or a table; None if it is neither."""
     if hasattr(objects, "get_columns"):  # Polars
         return list(objects.get_columns())
     if hasattr(objects, "column_names") and hasattr(objects, "columns"):  # Arrow
@@ -77,7 +77,7 @@ def _is_column(objects: Any) -> bool:
 
 
 def _cells(column: Any) -> NDArray[Any]:
-    """Return the cells of a column as an array, of objects where they are not numbers."""
+    """Return the cells of a column as an array, of dtype object if they are not numbers."""
     if hasattr(column, "to_pylist"):  # Arrow, which would rather fail than copy
         return np.asarray(column.to_numpy(zero_copy_only=False))
     return np.asarray(column.to_numpy())
@@ -95,8 +95,8 @@ def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[NDArray[Any
     """Return each row's series, (times, columns)."""
     if not all(nested):
         raise ValueError(
-            f"column {nested.index(False)} holds single values where column {nested.index(True)} "
-            "holds series; leave one kind out"
+            f"column {nested.index(False)} contains single values, but column {nested.index(True)} "
+            "contains series; leave one kind out"
         )
     rows: list[NDArray[Any]] = []
     for row, parts in enumerate(zip(*cells, strict=True)):
@@ -106,8 +106,8 @@ def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[NDArray[Any
             raise RefusedObject(
                 "series",
                 row,
-                f"has channels of {min(lengths)} and of {max(lengths)} values; the channels of a "
-                "series have one length",
+                f"has channels of {min(lengths)} and of {max(lengths)} values; all channels of a "
+                f"series must have the same length",
             )
         rows.append(np.stack([part.ravel() for part in named], axis=1).view(TimesFirst))
     return rows

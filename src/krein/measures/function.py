@@ -19,14 +19,14 @@ from .kinds import KindWarning, looks_like
 
 @dataclass(frozen=True)
 class FunctionMeasure(Measure):
-    """`function(a, b)` → number, called once a pair.
+    """A Python function `function(a, b)` that returns a number, called once per pair.
 
-    `kind` says whether a larger value means more alike ("similarity", the default) or less
-    ("dissimilarity"). Where it is not said and the values look like distances, a `KindWarning`
-    asks for it. `psd` says whether the function is known to be positive semi-definite. It has to
-    be symmetric: `krein.compare.open_pairs` tries that on a few pairs, and averages both
-    directions where it is asked to. Where several processes share the work the function is
-    sent to them, so it may be a lambda or a closure, but everything it needs travels along.
+    `kind` says whether a larger value means more alike ("similarity", the default) or less alike
+    ("dissimilarity"). If it is not given and the values look like distances, a `KindWarning` asks
+    for it. `psd` says whether the function is known to be positive semi-definite. The function must
+    be symmetric: `krein.compare.open_pairs` checks this on a few pairs, and averages both
+    directions if asked to. If several processes share the work, the function is sent to them; it
+    may be a lambda or a closure, and everything it refers to is sent along.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class FunctionMeasure(Measure):
     """
 
     function: Callable[[Any, Any], float]
-    # the user knows these, the class cannot
+    # known to the user, not to the class
     kind: Kind = field(default=None, kw_only=True)  # type: ignore[misc, arg-type]
     psd: bool | None = field(default=None, kw_only=True)  # type: ignore[misc]
 
@@ -47,26 +47,26 @@ class FunctionMeasure(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # not a parameter: whether anybody said what a larger value means
+        # not a parameter: whether the user stated the kind
         object.__setattr__(self, "kind_is_said", self.kind is not None)
         if self.kind is None:
             object.__setattr__(self, "kind", "similarity")
         if self.kind not in ("similarity", "dissimilarity"):
-            raise ValueError(f"kind is 'similarity' or 'dissimilarity'; got {self.kind!r}")
+            raise ValueError(f"kind must be 'similarity' or 'dissimilarity'; got {self.kind!r}")
 
     def check(self, objects: Any) -> Objects:
         """Return an array or a list of the objects, whatever they are."""
         if isinstance(objects, str | bytes) or not hasattr(objects, "__len__"):
-            raise TypeError(f"objects come as a list or an array; got {type(objects).__name__}")
+            raise TypeError(f"objects must be a list or an array; got {type(objects).__name__}")
         objects = unframed(objects)
         if isinstance(objects, np.ndarray):
             if objects.ndim == 0:
-                raise TypeError("objects come as a list or an array; got a single value")
+                raise TypeError("objects must be a list or an array; got a single value")
             return objects
         return list(objects)
 
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the values; a `PairError` says for which pair the function failed."""
+        """Return the values; if the function fails, a `PairError` names the pair."""
         values = np.empty((len(A), len(B)))
         for i, a in enumerate(A):
             for j, b in enumerate(B):
@@ -78,23 +78,23 @@ class FunctionMeasure(Measure):
         return np.array([self._value(a, a, i, i) for i, a in enumerate(A)], dtype=np.float64)
 
     def check_symmetry(self, objects: Objects, symmetrize: bool) -> tuple[Objects, int]:
-        """Try the function on up to 8 pairs in both directions, which are counted."""
+        """Check the function on up to 8 pairs in both directions, which are counted."""
         if symmetrize:
             return objects, 0
-        # where its kind is doubted too, both looks together cost no more than one alone
+        # if its kind is checked too, both checks together cost no more than one alone
         pairs = 8 if self.kind_is_said else 5  # type: ignore[attr-defined]
         spent, asymmetry = sample_symmetry(self, objects, pairs)
         if asymmetry:
             raise ValueError(
                 f"the function {self.called()} is not symmetric: {asymmetry}; "
-                "symmetrize=True takes the average of both, at twice the comparisons"
+                "symmetrize=True uses the average of both directions, at twice the comparisons"
             )
         return objects, spent + self._check_kind(objects)
 
     def _check_kind(self, objects: Objects) -> int:
-        """Warn where nobody said what a larger value means, and the values look like distances.
+        """Warn if the kind is not given and the values look like distances.
 
-        Returns how many pairs that took: one where an object with itself does not give 0.
+        Returns the number of pairs compared: one if an object compared with itself does not give 0.
         """
         if self.kind_is_said or len(objects) < 3:  # type: ignore[attr-defined]
             return 0
@@ -115,9 +115,9 @@ class FunctionMeasure(Measure):
         return spent
 
     def params(self) -> dict[str, Any]:
-        """Return the parameters; the function stands there as its name and a fingerprint.
+        """Return the parameters, with the function as its name and a fingerprint.
 
-        Raises a `TypeError` where the function holds what cannot be recognised by its contents.
+        Raises a `TypeError` if the function refers to something that has no fingerprint.
         """
         return {"function": self._identity(), "kind": self.kind, "psd": self.psd}
 
@@ -137,23 +137,23 @@ class FunctionMeasure(Measure):
         return getattr(function, "__qualname__", None) or type(function).__qualname__
 
     def _identity(self) -> str:
-        """Return what tells this function from another: its name and a hash of its source, its
-        bytecode, defaults, bound arguments and all it closes over; of a callable object also its
-        attributes and the methods of its class. What it reads from its module is not seen.
+        """Return the identity of the function: its name and a hash of its source, bytecode,
+        defaults, bound arguments and everything it closes over; for a callable object, also its
+        attributes and the methods of its class. What it reads from its module is not included.
         """
         function = self.function
         while isinstance(function, partial):
             function = function.func
         try:
             source = inspect.getsource(function)
-        except (OSError, TypeError, SyntaxError, IndexError):  # none, or changed since
+        except (OSError, TypeError, SyntaxError, IndexError):  # no source, or changed since
             source = ""
         try:
             digest = fingerprint([source, self.function]).hex()
         except TypeError as error:
             raise TypeError(
-                f"the function {self.called()} holds something by which a cache cannot tell it "
-                f"from another ({error.__cause__}); cache=None does without"
+                f"the function {self.called()} refers to something that a cache cannot identify "
+                f"({error.__cause__}); use cache=None"
             ) from error
         where = getattr(function, "__module__", None) or type(function).__module__
         return f"{where}.{self.called()}#{digest}"
@@ -164,9 +164,9 @@ def sample_symmetry(
 ) -> tuple[int, str | None]:
     """Compare up to `pairs` pairs in both directions.
 
-    Returns how many comparisons that took, and a sentence about the first pair whose two values
-    differ by more than rounding of the largest value met, or None. Where all values may be
-    rounding, as those of orthogonal vectors are, objects are compared with themselves too.
+    Returns the number of comparisons, and a sentence about the first pair whose two values differ
+    by more than rounding errors of the largest value, or None. If all values may be rounding
+    errors, as for orthogonal vectors, objects are also compared with themselves.
     """
     n = len(objects)
     if n < 2:

@@ -1,8 +1,8 @@
-"""Values that the user supplies, as a measure: an object is a row of them.
+"""Precomputed values as a measure: an object is a row of them.
 
-To be compared with others an object has to stand for a column. In an N×N matrix, object i is row i
-and column i. Of N×m values the columns are the landmarks, which the user names. A fitted model
-keeps of its landmarks the columns alone.
+To be compared with others, an object must correspond to a column. In an N×N matrix, object i is row
+i and column i. In N×m values, the columns are the landmarks, which the user names. A fitted model
+keeps only the columns of its landmarks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Indices = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class GivenColumns:
-    """Landmarks of given values: the columns they stand for, in rows of `width` values."""
+    """Landmarks among precomputed values: their columns, in rows of `width` values."""
 
     columns: Indices  # (m,)
     width: int
@@ -39,12 +39,12 @@ class GivenColumns:
 
 @dataclass(frozen=True)
 class GivenRows:
-    """Objects known by their values: rows of a matrix, which is never copied as a whole."""
+    """Objects given by their values: rows of a matrix, which is never copied as a whole."""
 
     matrix: NDArray[Any]
-    width: int  # of the rows as they came, though `matrix` may hold some columns of them alone
+    width: int  # of the original rows; `matrix` may contain only some of their columns
     rows: Indices | None = None  # of the matrix; None for all
-    columns: Indices | None = None  # of the matrix, that the objects stand for; None: not known
+    columns: Indices | None = None  # the columns of the matrix for the objects; None if unknown
     average: bool = False  # both directions of a square matrix
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class GivenRows:
 
     @property
     def mapped(self) -> bool:
-        """Whether the values lie in a file."""
+        """Whether the values are in a file."""
         base: Any = self.matrix
         while base is not None:
             if isinstance(base, np.memmap):
@@ -105,7 +105,7 @@ class GivenRows:
 
 @dataclass(frozen=True)
 class Given(Measure):
-    """Values that are given: similarities, or dissimilarities where `kind` says so.
+    """Precomputed values: similarities or, according to `kind`, dissimilarities.
 
     Reading a value counts as comparing a pair.
 
@@ -124,13 +124,13 @@ class Given(Measure):
     expensive: ClassVar[bool] = False
     accepts: ClassVar[str] = "values"
     cacheable: ClassVar[bool] = False
-    mirrored: ClassVar[bool] = False  # that would symmetrise in silence what a user gave
+    mirrored: ClassVar[bool] = False  # that would silently symmetrise the user's data
     reads_files: ClassVar[bool] = True
-    most_candidates: ClassVar[int | None] = 2_000  # values of all pairs of them are held at once
+    most_candidates: ClassVar[int | None] = 2_000  # the values of all pairs are in memory at once
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What users call it."""
+        """Its name for users."""
         return "precomputed" if self.kind == "similarity" else "precomputed-distance"
 
     def check(self, objects: Any) -> GivenRows:
@@ -141,7 +141,7 @@ class Given(Measure):
         return GivenRows(matrix, matrix.shape[1])
 
     def among(self, objects: Any, indices: Indices, others: Indices, n_objects: int) -> GivenRows:
-        """Let objects stand for columns where there is a column for each of all objects."""
+        """Assign columns to objects if there is one column per object."""
         if objects.width != n_objects:
             return objects
         if len(others) == n_objects:
@@ -150,7 +150,7 @@ class Given(Measure):
         return GivenRows(some, objects.width, columns=np.searchsorted(others, indices))
 
     def check_symmetry(self, objects: Any, symmetrize: bool) -> tuple[GivenRows, int]:
-        """Refuse a square matrix that is not symmetric, not finite, or a negative distance."""
+        """Refuse a square matrix that is not symmetric, not finite, or has negative distances."""
         if objects.columns is None:
             return objects, 0
         square = objects.rows is None and len(objects.matrix) == objects.matrix.shape[1]
@@ -162,7 +162,7 @@ class Given(Measure):
         return replace(objects, average=symmetrize and square), 0
 
     def keep(self, objects: Any, indices: Indices, n_objects: int) -> GivenColumns:
-        """Return the columns that the objects stand for: theirs, or one each in their order."""
+        """Return the columns of the objects: their own, or one each in their order."""
         if objects.width == n_objects:
             return GivenColumns(np.asarray(indices), n_objects)
         if objects.width != len(indices):
@@ -170,11 +170,11 @@ class Given(Measure):
         return GivenColumns(np.arange(len(indices)), objects.width)
 
     def with_each_other(self, objects: Any, kept: Any) -> Any:
-        """Return the objects where they stand for columns, else the columns that are kept."""
+        """Return the objects if they correspond to columns, otherwise the kept columns."""
         return kept if objects.columns is None else objects
 
     def landmarks_for(self, objects: Any, landmarks: Any) -> GivenColumns:
-        """Return the landmarks' columns in these rows, which hold all values or those alone."""
+        """Return the landmarks' columns in these rows, which contain all values or only those."""
         m = len(landmarks)
         if objects.width == landmarks.width:
             return landmarks
@@ -182,7 +182,7 @@ class Given(Measure):
             return GivenColumns(np.arange(m), m)
         full = f"n × {landmarks.width}, to all training objects, or " * (landmarks.width != m)
         raise ValueError(
-            f"the values of new objects are {full}n × {m}, to the landmarks alone; "
+            f"the values of new objects must be {full}n × {m}, to the landmarks alone; "
             f"got {len(objects)} × {objects.width}"
         )
 
@@ -191,14 +191,14 @@ class Given(Measure):
         return not objects.mapped
 
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the values of rows A at the columns of B. A value that is none is refused."""
+        """Return the values of rows A at the columns of B. Invalid values are refused."""
         columns = B.columns
         if columns is None:
             raise self._no_columns(A.width)
         return self._checked(A.read(columns))
 
     def _checked(self, values: Array) -> Array:
-        """Return the values; one that cannot be is refused."""
+        """Return the values; invalid ones are refused."""
         wrong = find_wrong(values, self.kind)
         if wrong is not None:
             raise PairError(*wrong, f"the value is {values[wrong]:g}")
@@ -213,7 +213,7 @@ class Given(Measure):
         return values
 
     def comparable(self, objects: Any) -> bool:
-        """Whether there is a column for each: not where those of landmarks alone are given."""
+        """Whether there is a column for each object, and not only for landmarks."""
         return objects.columns is not None
 
     def each(self, A: Objects, B: Objects, columns: Indices) -> Array:
@@ -223,9 +223,9 @@ class Given(Measure):
         return self._checked(A.read_each(B.columns[columns]))
 
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
-        """Return the place of each object in the order of its row sums.
+        """Return the rank of each object by its row sum.
 
-        It depends neither on the order of rows and columns nor on the unit of the values.
+        It does not depend on the order of rows and columns or on the unit of the values.
         """
         sums = np.empty(len(objects))
         for start in range(0, len(objects), TILE):
@@ -235,6 +235,6 @@ class Given(Measure):
 
     def _no_columns(self, width: int) -> ValueError:
         return ValueError(
-            "precomputed values are N × N, or N × m with landmarks= the m rows that the columns "
-            f"stand for; got rows of {width} values"
+            f"precomputed values must be N × N, or N × m with landmarks= set to the m rows that "
+            f"the columns stand for; got rows of {width} values"
         )

@@ -15,7 +15,7 @@ from .vectors import Vectors, as_matrix
 
 @dataclass(frozen=True)
 class _Histograms(Vectors):
-    """Rows of counts or shares, each divided by its sum; `pseudocount` is added to each first."""
+    """Rows of counts or shares, normalised to sum 1 after adding `pseudocount` to each entry."""
 
     pseudocount: float = 0.0
 
@@ -24,17 +24,17 @@ class _Histograms(Vectors):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.pseudocount >= 0:
-            raise ValueError(f"pseudocount is 0 or more; got {self.pseudocount}")
+            raise ValueError(f"pseudocount must be at least 0; got {self.pseudocount}")
 
     def check(self, objects: Any) -> Objects:
-        """Return rows of which none is negative or zero throughout."""
+        """Return the rows; negative entries and rows of zeros are refused."""
         X = as_matrix(objects, "histogram")
         if (X < 0).any():
             row, column = np.argwhere(X < 0)[0]
             raise RefusedObject("histogram", row, f"holds {X[row, column]:g} in column {column}")
         sums = X.sum(axis=1) + self.pseudocount
         if (sums == 0).any():
-            raise RefusedObject("histogram", int(np.argmin(sums)), "holds zeros alone")
+            raise RefusedObject("histogram", int(np.argmin(sums)), "contains only zeros")
         return X
 
     def diagonal(self, A: Objects) -> Array:
@@ -48,11 +48,11 @@ class _Histograms(Vectors):
 
 @dataclass(frozen=True)
 class SymmetricKL(_Histograms):
-    """√ of Jeffreys' divergence Σ (p − q)(log p − log q), which is KL(p‖q) + KL(q‖p).
+    """Square root of Jeffreys' divergence Σ (p − q)(log p − log q), which is KL(p‖q) + KL(q‖p).
 
-    The root, because it is the divergence that behaves like a squared distance, and squared
-    distances are what a dissimilarity is turned into. Every share has to be above zero, which a
-    `pseudocount` sees to. Through BLAS, O(d) a pair.
+    The root is used because the divergence itself behaves like a squared distance, and
+    dissimilarities are squared later. Every share must be positive, which a `pseudocount` ensures.
+    Uses BLAS, O(d) per pair.
 
     Examples
     --------
@@ -66,15 +66,15 @@ class SymmetricKL(_Histograms):
     name = "symmetric-kl"
 
     def check(self, objects: Any) -> Objects:
-        """Return rows without a zero, unless there is a pseudocount."""
+        """Return the rows; zeros are refused unless there is a pseudocount."""
         X = np.asarray(super().check(objects))
         if self.pseudocount == 0 and (X == 0).any():
             row, column = np.argwhere(X == 0)[0]
             raise RefusedObject(
                 "histogram",
                 row,
-                f"holds 0 in column {column}, infinitely far from any that does not; a "
-                "pseudocount, say 0.5 for counts, avoids that",
+                f"holds 0 in column {column}, which is infinitely far from any histogram without "
+                f"one; a pseudocount, say 0.5 for counts, avoids that",
             )
         return X
 
@@ -92,9 +92,9 @@ class SymmetricKL(_Histograms):
 
 @dataclass(frozen=True)
 class JensenShannon(_Histograms):
-    """√ of the Jensen–Shannon divergence H((p + q)/2) − (H(p) + H(q))/2, in nats.
+    """Square root of the Jensen–Shannon divergence H((p + q)/2) − (H(p) + H(q))/2, in nats.
 
-    A metric (Endres & Schindelin 2003), and Euclidean. O(d) a pair.
+    A metric (Endres & Schindelin 2003), and Euclidean. O(d) per pair.
 
     Examples
     --------

@@ -25,16 +25,17 @@ DEFORMATIONS = (
 )
 
 _BATCH = 64
-"""Images differentiated at a time, so that their derivatives stay near the processor."""
+"""Number of images differentiated at a time, so that their derivatives fit in the processor's
+cache."""
 
 _COLUMNS, _PAIRS = 128, 2048
-"""Columns and pairs of images at a time, of which all products are held: 1 MB."""
+"""Numbers of columns and pairs of images handled at a time; their products take 1 MB."""
 
 _RIDGE = 1e-12
-"""What is added to the diagonal of a Gram matrix that may be singular."""
+"""Ridge added to the diagonal of a Gram matrix that may be singular."""
 
 _PLANES = 2**23
-"""Numbers in the tangent planes held at a time: 64 MB."""
+"""Numbers in the tangent planes kept at a time: 64 MB."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,13 @@ class Tangent(Measure):
     Deforming an image a little moves it along a plane, spanned by the derivatives T of the
     image with respect to shifts, scaling, rotation, stretching, shearing and thickness.
     `sides=1` is the distance of one image from the plane of the other, d² = min_t ‖x + T_x t −
-    y‖², averaged over both directions to be symmetric; `sides=2` the distance of the two planes,
-    min_s,t ‖x + T_x s − y − T_y t‖². With orthonormal bases both are products and small solves:
-    O(D·k) a pair for one side, O(D·k² + k³) for two, with D pixels and k deformations.
+    y‖², averaged over both directions to make it symmetric; `sides=2` is the distance between the
+    two planes, min_s,t ‖x + T_x s − y − T_y t‖². With orthonormal bases both are products and small
+    solves: O(D·k) per pair for one side, O(D·k² + k³) for two, with D pixels and k deformations.
 
-    Images come as (N, height, width), or flattened with their `shape` (a square where none is
-    given). They are smoothed with `smoothing` pixels of a Gaussian before they are
-    differentiated. `deformations` names those to be used.
+    Images are (N, height, width), or flattened with their `shape` (square if not given). They are
+    smoothed with a Gaussian of `smoothing` pixels before they are differentiated. `deformations`
+    names the deformations to use.
 
     Examples
     --------
@@ -79,13 +80,13 @@ class Tangent(Measure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sides not in (1, 2):
-            raise ValueError(f"sides is 1 or 2; got {self.sides!r}")
+            raise ValueError(f"sides must be 1 or 2; got {self.sides!r}")
         if self.smoothing < 0:
-            raise ValueError(f"smoothing is 0 or more; got {self.smoothing}")
+            raise ValueError(f"smoothing must be at least 0; got {self.smoothing}")
         for name in self.deformations:
             if name not in DEFORMATIONS:
                 raise ValueError(
-                    f"no deformation is called {name!r}; there are {', '.join(DEFORMATIONS)}"
+                    f"there is no deformation called {name!r}; there are {', '.join(DEFORMATIONS)}"
                 )
         if not self.deformations:
             raise ValueError("name at least one deformation")
@@ -104,17 +105,19 @@ class Tangent(Measure):
             images = images.reshape(len(images), *self._shape(images.shape[1]))
         if images.ndim != 3:
             raise ValueError(
-                f"images come as (N, height, width) or (N, pixels); got {images.shape}"
+                f"images must be (N, height, width) or (N, pixels); got {images.shape}"
             )
         if min(images.shape[1:]) < 2:
-            raise ValueError(f"images of {images.shape[1]} × {images.shape[2]} have no derivative")
+            raise ValueError(
+                f"images of {images.shape[1]} × {images.shape[2]} are too small to differentiate"
+            )
         if not np.isfinite(images).all():
             row, y, x = np.argwhere(~np.isfinite(images))[0]
             raise RefusedObject("image", row, f"holds {images[row, y, x]} at pixel ({y}, {x})")
         return images
 
     def check_alike(self, A: Objects, B: Objects) -> None:
-        """Raise where the images have different sizes."""
+        """Raise an error if the images have different sizes."""
         if np.shape(A)[1:] != np.shape(B)[1:]:
             a, b = (" × ".join(map(str, np.shape(X)[1:])) for X in (A, B))
             raise ValueError(f"images of {a} pixels cannot be compared with images of {b}")
@@ -133,7 +136,7 @@ class Tangent(Measure):
         return values
 
     def _tile(self, A: Array, B: Array) -> Array:
-        """Return the distances of so few images that their planes fit into memory."""
+        """Return the distances of a tile of images whose planes fit in memory."""
         D = A.shape[1] * A.shape[2]
         X, Y = A.reshape(len(A), D), B.reshape(len(B), D)
         P, Q = self._planes(A), self._planes(B)  # (n, k, D), (m, k, D)
@@ -153,17 +156,17 @@ class Tangent(Measure):
         if self.shape is None:
             side = isqrt(pixels)
             if side * side != pixels:
-                raise ValueError(f"{pixels} pixels are no square image; name its shape=(h, w)")
+                raise ValueError(f"{pixels} pixels do not form a square image; set shape=(h, w)")
             return side, side
         if self.shape[0] * self.shape[1] != pixels:
-            raise ValueError(f"shape={self.shape} has not the {pixels} pixels of the images")
+            raise ValueError(f"shape={self.shape} does not have the {pixels} pixels of the images")
         return self.shape
 
     def _planes(self, images: Array) -> Array:
         """Return (n, k, D): orthonormal bases of the tangent planes, zeros where rank is less.
 
         Through the eigenvectors of the k×k Gram matrix, T = (TTᵀ)^(−1/2) T, which is products
-        alone. A direction below 1e-10 of the largest is rounding and no direction.
+        alone. A direction below 1e-10 of the largest is a rounding error.
         """
         planes = np.empty((len(images), len(self.deformations), images.shape[1] * images.shape[2]))
         for start in range(0, len(images), _BATCH):

@@ -1,4 +1,4 @@
-"""Whether values look like distances or similarities, whatever they are said to be."""
+"""Check whether values look like distances or similarities."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from .base import Array
 
 LOOKED_AT = 200
-"""Objects of a matrix that are looked at to see what its values are."""
+"""Number of objects of a matrix that are sampled to see what its values are."""
 
 REMEDIES = ("say measure='precomputed-distance'", "say measure='precomputed'")
 
 
 class KindWarning(UserWarning):
-    """Values look like distances where they are said to be similarities, or the other way round.
+    """Values declared as similarities look like distances, or the other way round.
 
     Examples
     --------
@@ -56,9 +56,9 @@ def looks_like(values: Array) -> str | None:
 def mistaken_for(
     found: str | None, distance: bool, remedies: tuple[str, str] = REMEDIES
 ) -> str | None:
-    """Return a sentence where a matrix looks like what it is not said to be.
+    """Return a warning if a matrix looks like the other kind.
 
-    `found` is what they look like; `remedies` say how to call them distances, and how not to.
+    `found` is what the values look like; `remedies` say how to declare distances, and how not to.
     """
     if found == "distance" and not distance:
         return (
@@ -74,7 +74,7 @@ def mistaken_for(
 
 
 def sample_square(matrix: NDArray[Any]) -> Array:
-    """Return the values of up to `LOOKED_AT` objects of a square matrix among themselves."""
+    """Return the values between up to `LOOKED_AT` objects of a square matrix."""
     n = len(matrix)
     some = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int))
     return np.asarray(matrix[np.ix_(some, some)], dtype=np.float64)

@@ -14,15 +14,16 @@ TIMES_FIRST, CHANNELS_FIRST = "times-channels", "channels-times"
 LAYOUTS = ("auto", TIMES_FIRST, CHANNELS_FIRST)
 
 FEW_CHANNELS = 16
-"""No guess is made beyond: with hundreds of sensors there are often fewer times than channels."""
+"""Maximum number of channels for a guess: with hundreds of sensors there are often fewer times than
+channels."""
 
 
 def guess_layout(objects: Any) -> str:
-    """Return the layout of series, out of `unframed`, where their shapes make it plain.
+    """Return the layout of series from `unframed`, if their shapes are unambiguous.
 
-    Time is the axis whose length differs from series to series. Where none differs, it is the one
-    beside an axis of length 1, or the one at least twice as long as the other, if that has at most
-    `FEW_CHANNELS`. Anything else is refused.
+    Time is the axis whose length differs between series. If neither differs, it is the one next to
+    an axis of length 1, or the one at least twice as long as the other, provided that the other has
+    at most `FEW_CHANNELS` entries. Anything else is refused.
 
     Examples
     --------
@@ -43,7 +44,7 @@ def guess_layout(objects: Any) -> str:
     if not shapes:
         return TIMES_FIRST
     first, second = ({shape[axis] for shape in shapes} for axis in (0, 1))
-    if len(first) > 1:  # where both differ, no channels agree: the error is told elsewhere
+    if len(first) > 1:  # if both differ, the channels do not agree, which is reported elsewhere
         return TIMES_FIRST
     if len(second) > 1:
         return CHANNELS_FIRST
@@ -53,7 +54,7 @@ def guess_layout(objects: Any) -> str:
         return TIMES_FIRST if a >= b else CHANNELS_FIRST
     raise ValueError(
         f"series of shape ({a}, {b}) may be {a} times of {b} channels or {b} times of {a} "
-        "channels; say which: measure_params={'layout': 'times-channels'} or "
+        "channels; set measure_params={'layout': 'times-channels'} or "
         "{'layout': 'channels-times'}"
     )
 
@@ -61,14 +62,14 @@ def guess_layout(objects: Any) -> str:
 def _shape(item: Any) -> tuple[int, ...]:
     try:
         return np.shape(item)
-    except ValueError:  # a list of lists of different lengths, which is refused by name later
+    except ValueError:  # a list of lists of different lengths, which is refused later
         return ()
 
 
 def read_series(objects: Any, layout: str) -> Array | list[Array]:
-    """Return series, out of `unframed`, as (N, times, channels), a list where lengths differ.
+    """Return series from `unframed` as (N, times, channels), or as a list if lengths differ.
 
-    `layout` says how they come. NaN at the end of a series is padding, and stripped; NaN or
+    `layout` describes the input. NaN at the end of a series is padding and is stripped; NaN or
     infinity elsewhere is refused.
     """
     if layout == "auto":
@@ -94,13 +95,13 @@ def read_series(objects: Any, layout: str) -> Array | list[Array]:
 def _stacked(objects: Any, layout: str) -> Array:
     if objects.ndim not in (2, 3):
         raise ValueError(
-            "series come as an array (N, times), (N, times, channels) or (N, channels, times), or "
-            f"as a list; got an array of shape {objects.shape}"
+            f"series must be an array (N, times), (N, times, channels) or (N, channels, times), "
+            f"or a list; got an array of shape {objects.shape}"
         )
     try:
         stack = np.asarray(objects, dtype=np.float64)
     except ValueError as error:
-        raise TypeError(f"the series are not made of numbers: {error}") from None
+        raise TypeError(f"the series do not consist of numbers: {error}") from None
     if stack.ndim == 2:
         stack = stack[:, :, None]
     elif layout == CHANNELS_FIRST:
@@ -113,21 +114,23 @@ def _stacked(objects: Any, layout: str) -> Array:
 def _one(item: Any, row: int, layout: str) -> Array:
     """Return one series (times, channels) without its padding."""
     if np.ndim(item) == 0 and not isinstance(item, str):
-        raise RefusedObject("series", row, f"is the single value {item!r}; give a list of series")
+        raise RefusedObject("series", row, f"is a single value, {item!r}; pass a list of series")
     one = as_numbers(item, "series", row)
     if one.ndim == 1:
         one = one[:, None]
     elif one.ndim == 2 and layout == CHANNELS_FIRST and not isinstance(item, TimesFirst):
         one = np.ascontiguousarray(one.T)
     if one.ndim != 2:
-        raise RefusedObject("series", row, f"has {one.ndim} axes; times and channels are two")
+        raise RefusedObject(
+            "series", row, f"has {one.ndim} axes; a series has at most two, times and channels"
+        )
     if one.size == 0:
         raise RefusedObject("series", row, "is empty")
     if np.isfinite(one).all():
         return one
     known = np.flatnonzero(~np.isnan(one).all(axis=1))
     if len(known) == 0:
-        raise RefusedObject("series", row, "is empty: it holds NaN alone")
+        raise RefusedObject("series", row, "is empty: it contains only NaN")
     one = one[: known[-1] + 1]
     if not np.isfinite(one).all():
         time = int(np.argwhere(~np.isfinite(one))[0, 0])
@@ -136,7 +139,7 @@ def _one(item: Any, row: int, layout: str) -> Array:
         raise RefusedObject(
             "series",
             row,
-            f"holds {one[time, channel]} at {where}; NaN is read as padding at the end of a series "
-            "alone, so fill the gap or leave the series out",
+            f"holds {one[time, channel]} at {where}; NaN counts as padding only at the end of a "
+            f"series, so fill the gap or leave the series out",
         )
     return one

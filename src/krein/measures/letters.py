@@ -1,4 +1,4 @@
-"""Letters of biological sequences: what they spell, and how those are read that nobody scores."""
+"""Letters of biological sequences, and how unscored letters are read."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _COMPLEMENT = str.maketrans("ATGCSWRYKMBVHDN", "TACGSWYRMKVBDHN")
 
 _AMINO_ACIDS = {"U": "C", "O": "K"}
-"""What the field reads rare amino acids as: selenocysteine as cysteine, pyrrolysine as lysine."""
+"""How rare amino acids are customarily read: selenocysteine as cysteine, pyrrolysine as lysine."""
 
 
 class LettersWarning(UserWarning):
     """Letters that the scoring matrix does not know were read as others, or left out.
 
-    `letters` counts them by what was done ("U as C"), `sequences` says how many hold some.
+    `letters` counts them by what was done ("U as C"); `sequences` is the number of affected
+    sequences.
 
     Examples
     --------
@@ -56,7 +57,7 @@ class LettersWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Alphabet:
-    """Letters that a matrix scores, and how others are read."""
+    """The letters that a matrix scores, and how others are read."""
 
     name: str  # of the matrix
     letters: str
@@ -65,12 +66,13 @@ class Alphabet:
 
     @property
     def wildcard(self) -> str:
-        """The letter that stands for any; all matrices have it."""
+        """The wildcard letter, which all matrices have."""
         return "N" if self.nucleotides else "X"
 
     @property
     def spelling(self) -> dict[int, int]:
-        """A table for `str.translate`: upper case (where the matrix has that), and RNA as DNA."""
+        """A table for `str.translate`: converts to upper case (if the matrix uses it), and RNA to
+        DNA."""
         table = dict(UPPER) if self.letters == self.letters.upper() else {}
         if self.nucleotides:
             table[ord("U")] = ord("T")
@@ -79,15 +81,15 @@ class Alphabet:
         return table
 
     def read(self, given: str, policy: str, done: Counter[str]) -> str:
-        """Return the sequence with scored letters alone, and count in `done` what that took.
+        """Return the sequence with scored letters only, and count the replacements in `done`.
 
-        A `ValueError` says what cannot be read.
+        A `ValueError` names a letter that cannot be read.
         """
         sequence = given.translate(self.spelling)
         foreign = set(sequence) - set(self.letters)
         if foreign:
             changes = {letter: self._reading(letter, policy) for letter in foreign}
-            if policy == "map" and "*" in foreign:  # the stop at the end is no amino acid
+            if policy == "map" and "*" in foreign:  # a final stop is not an amino acid
                 ended = sequence.rstrip("*")
                 if len(ended) < len(sequence):
                     done["* left out"] += len(sequence) - len(ended)
@@ -97,7 +99,7 @@ class Alphabet:
                 place = min(sequence.index(letter) for letter in refused)
                 raise ValueError(
                     f"contains {given[place]!r} at position {place + 1}, which is not scored with "
-                    f"{self.name}; take it out, or take {self.wildcard} for it: "
+                    f"{self.name}; remove it, or replace it by {self.wildcard} for it: "
                     "measure_params={'unknown_letters': 'X'}"
                 )
             for letter, count in Counter(c for c in sequence if c in foreign).items():
@@ -105,11 +107,11 @@ class Alphabet:
                 done[f"{letter} as {reading}" if reading else f"{letter} left out"] += count
             sequence = sequence.translate({ord(a): b for a, b in changes.items()})
         if not sequence:
-            raise ValueError("is empty" if not given else "is empty but for gaps and stops")
+            raise ValueError("is empty" if not given else "contains only gaps and stops")
         return sequence
 
     def _reading(self, letter: str, policy: str) -> str | None:
-        """Return what a letter is read as: "" where it is left out, None where it is refused."""
+        """Return what a letter is read as: "" if it is left out, None if it is refused."""
         if policy == "fail":
             return None
         if policy == "X":
@@ -135,6 +137,6 @@ def reverse_complement(sequence: str) -> str:
 
 
 def refused(row: int, given: str, reason: str) -> RefusedObject:
-    """Return the error that says which sequence cannot be read, and why."""
+    """Return the error that names an unreadable sequence and the reason."""
     about = "" if reason == "is empty" else f"({excerpt(given)}) "
     return RefusedObject("sequence", row, f"{about}{reason}")

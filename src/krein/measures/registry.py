@@ -1,4 +1,4 @@
-"""Measures by name. A module is imported when its measure is asked for."""
+"""Measures by name. A module is imported when its measure is first used."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _GIVEN: dict[str, dict[str, Any]] = {
     "precomputed": {"kind": "similarity"},
     "precomputed-distance": {"kind": "dissimilarity"},
 }
-"""Names that say what given values are."""
+"""Names for precomputed values."""
 
 _EXTRAS = {"sequences": "bio", "strings": "text", "series": "series"}
-"""The extra that brings what a module imports beyond the core dependencies."""
+"""The extra that provides the optional dependencies of each module."""
 
 
 def available() -> list[str]:
@@ -55,11 +55,11 @@ def available() -> list[str]:
 
 
 def get_measure(measure: Any, params: dict[str, Any] | None = None) -> Measure:
-    """Return the measure that a user meant.
+    """Return the measure for a name, a `Measure` or a function.
 
-    `measure` is a name out of `available()`, a `Measure` as it is, or a plain function of two
-    objects; `params` are the parameters of a named measure, or say what the function is
-    (`kind`, `psd`, see `krein.measures.function.FunctionMeasure`).
+    `measure` is a name from `available()`, a `Measure`, which is returned unchanged, or a plain
+    function of two objects; `params` are the parameters of a named measure, or describe the
+    function (`kind`, `psd`, see `krein.measures.function.FunctionMeasure`).
 
     Examples
     --------
@@ -70,7 +70,9 @@ both_strands=False)
     """
     if isinstance(measure, Measure):
         if params:
-            raise ValueError("measure_params go with a measure given by name; this one has its own")
+            raise ValueError(
+                "measure_params need a measure given by name; this one has its own parameters"
+            )
         return measure
     if callable(measure) and not isinstance(measure, type):
         from .function import FunctionMeasure
@@ -78,7 +80,7 @@ both_strands=False)
         return _build(FunctionMeasure, {"function": measure, **(params or {})}, "a function")
     if not isinstance(measure, str) or measure not in _REGISTRY:
         raise ValueError(
-            f"no measure is called {measure!r}; there are {', '.join(available())}, "
+            f"there is no measure called {measure!r}; there are {', '.join(available())}, "
             "any function of two objects, and 'precomputed' or 'precomputed-distance' "
             "for a matrix of values"
         )
@@ -94,13 +96,13 @@ both_strands=False)
         ) from missing
     if measure in _GIVEN:
         if params:
-            raise ValueError(f"measure_params mean nothing with measure={measure!r}: {params}")
+            raise ValueError(f"measure_params cannot be used with measure={measure!r}: {params}")
         params = _GIVEN[measure]
     return _build(cls, params or {}, f"the measure {measure!r}")
 
 
 def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
-    """Return `cls(**params)`, or say which parameter it does not have."""
+    """Return `cls(**params)`, or raise an error that names the unknown parameter."""
     known = list(signature(cls).parameters) if params else []  # with other names for a parameter
     for name in params:
         if name not in known:

@@ -30,15 +30,16 @@ from .letters import (
 )
 
 PROTEIN_MATRIX, NUCLEOTIDE_MATRIX = "BLOSUM62", "NUC.4.4"
-"""What "auto" takes."""
+"""The choices of "auto"."""
 
 NUCLEOTIDES = "ACGTUN"
 NUCLEOTIDE_SHARE = 0.95
-"""Of the letters of DNA or RNA so many are among `NUCLEOTIDES`; of proteins, about a quarter."""
+"""At least this share of the letters of DNA or RNA are `NUCLEOTIDES`; for proteins, it is about a
+quarter."""
 
 
 class _Scoring(NamedTuple):
-    """A scoring matrix and what the sums over it need."""
+    """A scoring matrix, and derived quantities."""
 
     matrix: Any  # ScoringMatrix
     alphabet: Alphabet  # the letters that the aligner takes
@@ -56,23 +57,25 @@ def _scoring(name: str) -> _Scoring:
         matrix = ScoringMatrix.from_name(name)
     except ValueError:
         raise ValueError(
-            f"no scoring matrix is called {name!r}; there are "
+            f"there is no scoring matrix called {name!r}; there are "
             f"{', '.join(sorted(ScoringMatrix.BUILTIN_MATRICES))}"
         ) from None
     if not matrix.is_integer():
-        raise ValueError(f"the scores of {name} are not integers, as the aligner needs them")
+        raise ValueError(f"the scores of {name} are not integers, which the aligner needs")
     if not matrix.is_symmetric():
-        raise ValueError(f"{name} is not symmetric: a with b would not score as b with a")
+        raise ValueError(
+            f"{name} is not symmetric: the score of a with b would differ from that of b with a"
+        )
     M = np.array(matrix, dtype=np.float64)
     letters = np.frombuffer(matrix.alphabet.encode("ascii"), dtype=np.uint8)
     self_score = np.zeros(256)
     self_score[letters] = np.diag(M)
     dominant = np.zeros(256, dtype=bool)
     dominant[letters] = (np.diag(M) > 0) & (np.diag(M) >= M.max(axis=1))
-    # Opal encodes letters alone: "*", which stands in most matrices, it cannot align
+    # Opal encodes only letters; it cannot align "*", which most matrices contain
     usable = "".join(letter for letter in matrix.alphabet if letter.isalpha())
     nucleotides = "L" not in usable and set("ACGT") <= set(usable)
-    amino_acids = "L" in usable and name != "3DI"  # whose letters are shapes of the backbone
+    amino_acids = "L" in usable and name != "3DI"  # its letters are shapes of the backbone
     alphabet = Alphabet(name, usable, nucleotides, amino_acids)
     strands = False
     if nucleotides:
@@ -96,7 +99,7 @@ def scoring_alphabet(matrix: str) -> Alphabet:
 class _Alignment(Measure):
     """Scores of optimal alignments with affine gaps (Gotoh 1982), by Opal's SIMD kernels.
 
-    A gap of k letters costs `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) a pair.
+    A gap of k letters costs `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) per pair.
     """
 
     matrix: str = "auto"
@@ -116,28 +119,28 @@ class _Alignment(Measure):
         super().__post_init__()
         for cost in (self.gap_open, self.gap_extend):
             if cost != int(cost) or cost < 0:
-                raise ValueError(f"gap costs are whole numbers, 0 or more; got {cost}")
+                raise ValueError(f"gap costs must be whole numbers, at least 0; got {cost}")
         object.__setattr__(self, "gap_open", int(self.gap_open))
         object.__setattr__(self, "gap_extend", int(self.gap_extend))
         if self.unknown_letters not in POLICIES:
             raise ValueError(
-                f"unknown_letters is one of {', '.join(map(repr, POLICIES))}; "
+                f"unknown_letters must be one of {', '.join(map(repr, POLICIES))}; "
                 f"got {self.unknown_letters!r}"
             )
         if self.undecided():
             return
         if not _scoring(self.matrix).strands and self.both_strands:
             raise ValueError(
-                f"both_strands is for DNA and RNA, as {NUCLEOTIDE_MATRIX} scores them; the matrix "
-                f"is {self.matrix}"
+                f"both_strands needs DNA or RNA, scored with {NUCLEOTIDE_MATRIX}; the matrix is "
+                f"{self.matrix}"
             )
 
     def undecided(self) -> bool:
-        """Whether the matrix is left to the letters."""
+        """Whether the matrix is still to be chosen from the letters."""
         return self.matrix == "auto"
 
     def decide(self, objects: Any) -> Self:
-        """Return the measure with a matrix for these letters: of nucleotides or amino acids."""
+        """Return the measure with a matrix for these letters: nucleotides or amino acids."""
         if not self.undecided():
             return self
         given = unframed(objects)
@@ -148,8 +151,8 @@ class _Alignment(Measure):
     def check(self, objects: Any) -> Objects:
         """Return the sequences in upper case, in letters that the matrix scores.
 
-        A `LettersWarning` says once how many letters were read as others. An empty sequence is
-        refused: it aligns with nothing.
+        One `LettersWarning` says how many letters were replaced. Empty sequences are refused,
+        because they align with nothing.
         """
         checked, read = self._read(objects)
         if read is not None:
@@ -185,13 +188,13 @@ class _Alignment(Measure):
                     "sequence",
                     row,
                     f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
-                    "normalised; normalize=False takes raw scores",
+                    f"normalised; normalize=False uses raw scores",
                 )
         return checked, LettersWarning(done, touched, len(sequences)) if done else None
 
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the scores. Opal compares a query with a whole database, and is the faster
-        the larger the database: the larger side makes it.
+        """Return the scores. Opal compares a query with a whole database and is faster the larger
+        the database is, so the larger side becomes the database.
         """
         if self.undecided():
             return self.decide([*A, *B]).block(A, B)
@@ -202,7 +205,7 @@ class _Alignment(Measure):
         return scores
 
     def diagonal(self, A: Objects) -> Array:
-        """Return the score of each sequence with itself; 1 where scores are normalised."""
+        """Return the score of each sequence with itself; 1 if scores are normalised."""
         if self.normalize:
             return np.ones(len(A))
         return self.decide(A)._self_scores(A)
@@ -229,11 +232,11 @@ class _Alignment(Measure):
         return scores
 
     def _self_scores(self, sequences: Objects) -> Array:
-        """Return k(x, x), by adding up the matrix's diagonal wherever that is the answer.
+        """Return k(x, x), by adding up the matrix's diagonal if that is the answer.
 
-        Where every letter of x scores more than zero with itself and no more with any other,
-        no alignment of x with itself, or with its other strand, beats the identity: each letter
-        is paired once at most, with at most its own self-score.
+        If every letter of x scores more than zero with itself and no more with any other, no
+        alignment of x with itself, or with its other strand, beats the identity: each letter is
+        paired once at most, with at most its own self-score.
         """
         scoring = _scoring(self.matrix)
         scores = np.empty(len(sequences))
@@ -281,7 +284,7 @@ def _columns(measure: _Alignment, a: str, b: str) -> tuple[int, Letters]:
 
 
 def are_nucleotides(sequences: Sequence[Any]) -> bool:
-    """Whether the letters of all sequences together are those of DNA or RNA. Linear in them.
+    """Whether the letters of all sequences together are those of DNA or RNA. Linear time.
 
     Examples
     --------
@@ -300,15 +303,15 @@ def are_nucleotides(sequences: Sequence[Any]) -> bool:
 
 
 def _scores(aligner: Any, query: str, database: Any, algorithm: str) -> list[int]:
-    # "buckets", the default for overflow, loses some 50 bytes a pair; it is faster below a few
-    # hundred targets only, by up to a fifth
+    # "buckets", the default for overflow, leaks some 50 bytes per pair; it is faster only below a
+    # few hundred targets, by up to a fifth
     hits = aligner.align(query, database, mode="score", algorithm=algorithm, overflow="simple")
     return [hit.score for hit in hits]
 
 
 @lru_cache(maxsize=2**14)
 def _aligned_self_score(measure: _Alignment, sequence: str) -> float:
-    """Return k(x, x) by alignment, remembered: landmarks meet every block."""
+    """Return k(x, x) by alignment, cached because landmarks occur in every block."""
     return float(measure._align([sequence], [sequence])[0, 0])
 
 
@@ -316,22 +319,22 @@ def _aligned_self_score(measure: _Alignment, sequence: str) -> float:
 class SmithWaterman(_Alignment):
     """Score of the best local alignment (Smith & Waterman 1981).
 
-    By default normalised, k(a, b) / √(k(a, a)·k(b, b)): raw scores grow with the length of
-    the sequences, and a classifier would see length before likeness. `normalize=False` gives
-    the raw scores. A gap of k letters costs `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) a pair,
-    by Opal's SIMD kernels.
+    Normalised by default, k(a, b) / √(k(a, a)·k(b, b)): raw scores grow with the length of the
+    sequences, so a classifier would see length rather than similarity. `normalize=False` gives the
+    raw scores. A gap of k letters costs `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) per pair,
+    with Opal's SIMD kernels.
 
-    `matrix="auto"` chooses by the letters of the training sequences: NUC.4.4 for DNA and RNA,
-    BLOSUM62 for proteins. A fitted model keeps the choice. With NUC.4.4, U is read as T.
+    `matrix="auto"` chooses the matrix from the letters of the training sequences: NUC.4.4 for DNA
+    and RNA, BLOSUM62 for proteins. A fitted model keeps the choice. With NUC.4.4, U is read as T.
 
-    Lower case is read as upper case. `unknown_letters` says what becomes of letters that the
-    matrix does not score: "map" reads them as the field does (U as C, O as K, a stop at the end
-    and the gaps - and . left out, any other letter as X, or N in DNA), "X" takes X or N for
-    all of them, "skip" leaves them out, "fail" refuses the sequence. A `LettersWarning` says how
-    many there were.
+    Lower case is read as upper case. `unknown_letters` determines what happens to letters that the
+    matrix does not score: "map" reads them as is customary (U as C, O as K, any other letter as X,
+    or N in DNA; a final stop and the gaps - and . are left out), "X" reads all of them as X or N,
+    "skip" leaves them out, and "fail" refuses the sequence. A `LettersWarning` says how many there
+    were.
 
-    `both_strands=True`, for DNA, takes the larger of the scores with a sequence and with its
-    reverse complement, at twice the cost.
+    For DNA, `both_strands=True` takes the larger of the scores with a sequence and with its reverse
+    complement, at twice the cost.
 
     Examples
     --------
@@ -349,8 +352,9 @@ class SmithWaterman(_Alignment):
 class NeedlemanWunsch(_Alignment):
     """Score of the best global alignment (Needleman & Wunsch 1970), end gaps counted.
 
-    By default normalised, k(a, b) / √(k(a, a)·k(b, b)). Parameters, letters and cost as for
-    `SmithWaterman`. Unrelated sequences score below zero.
+    Normalised by default, k(a, b) / √(k(a, a)·k(b, b)). Unrelated sequences score below zero. A gap
+    of k letters costs `gap_open` + (k − 1)·`gap_extend`. The parameters, the treatment of letters
+    and the cost are the same as in `SmithWaterman`.
 
     Examples
     --------

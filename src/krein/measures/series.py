@@ -1,4 +1,5 @@
-"""Elastic distances of time series: a batch of series at a time, one lane each."""
+"""Elastic distances between time series, computed for a batch of series at a time, one lane
+each."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from .warping import MOST_CELLS, Steps, dtw_steps, erp_steps, least_path, msm_st
 class _Elastic(Measure):
     """Distances by dynamic programming over all alignments in time.
 
-    O(T²·channels) a pair. The recursion has to go step by step, so many pairs go side by side:
-    one series against `LANES` others, padded to the longest of them. Padding changes nothing:
-    a cell depends on earlier cells alone, and each lane is read off at its own length.
+    O(T²·channels) per pair. The recursion proceeds step by step, so many pairs are computed side by
+    side: one series against `LANES` others, padded to the longest of them. Padding changes nothing:
+    a cell depends only on earlier cells, and each lane is read off at its own length.
     """
 
     layout: str = field(default="auto", kw_only=True)
@@ -36,10 +37,10 @@ class _Elastic(Measure):
         super().__post_init__()
         if self.layout not in LAYOUTS:
             names = ", ".join(map(repr, LAYOUTS[:-1]))
-            raise ValueError(f"layout is {names} or {LAYOUTS[-1]!r}; got {self.layout!r}")
+            raise ValueError(f"layout must be {names} or {LAYOUTS[-1]!r}; got {self.layout!r}")
 
     def undecided(self) -> bool:
-        """Whether the layout is still to be guessed."""
+        """Whether the layout is still to be determined."""
         return self.layout == "auto"
 
     def decide(self, objects: Any) -> Self:
@@ -49,9 +50,9 @@ class _Elastic(Measure):
         return replace(self, layout=guess_layout(unframed(objects)))
 
     def check(self, objects: Any) -> Objects:
-        """Return an array (N, times, channels), or a list where lengths differ.
+        """Return an array (N, times, channels), or a list if lengths differ.
 
-        Where `layout` says "channels-times" they stay in that order.
+        If `layout` is "channels-times", they stay in that order.
         """
         series = read_series(unframed(objects), self.layout)
         if self.layout != CHANNELS_FIRST:
@@ -61,7 +62,7 @@ class _Elastic(Measure):
         return [np.ascontiguousarray(one.T) for one in series]
 
     def check_alike(self, A: Objects, B: Objects) -> None:
-        """Raise where the numbers of channels differ."""
+        """Raise an error if the numbers of channels differ."""
         channels = 0 if self.layout == CHANNELS_FIRST else 1
         if len(A) and len(B) and A[0].shape[channels] != B[0].shape[channels]:
             a, b = (X[0].shape[channels] for X in (A, B))
@@ -96,7 +97,7 @@ class _Elastic(Measure):
             yield order[first : first + LANES]
 
     def diagonal(self, A: Objects) -> Array:
-        """Return zeros: a series is at no distance from itself."""
+        """Return zeros: the distance of a series to itself."""
         return np.zeros(len(A))
 
     def beside(self, a: Any, b: Any) -> Beside:
@@ -127,24 +128,25 @@ def _check_band(band: float | None) -> None:
     whole = isinstance(band, int) and not isinstance(band, bool)
     if band is not None and (band is True or not (band >= 0 if whole else 0 <= band <= 1)):
         raise ValueError(
-            "band is a whole number of samples or a share of the longer series (0.0 to 1.0); "
-            f"got {band!r}"
+            f"band must be a whole number of samples or a share of the longer series (0.0 to "
+            f"1.0); got {band!r}"
         )
 
 
 @dataclass(frozen=True)
 class DTW(_Elastic):
-    """Dynamic time warping (Sakoe & Chiba 1978): √ of the least sum of squared differences.
+    """Dynamic time warping (Sakoe & Chiba 1978): square root of the smallest sum of squared
+    differences.
 
     Several channels are warped together (the squared Euclidean distance of two samples is the
     local cost). `band` keeps the warping near the diagonal, |i − j| ≤ band: a whole number of
-    samples, or a share of the longer series (0.1 is a tenth; 1 is one sample, 1.0 no limit);
-    it is widened to the difference in length where two series need that. `window` is another name
-    for `band`. O(T²) a pair, O(T·band) with a band. Neither a metric nor Euclidean.
+    samples, or a share of the longer series (0.1 is a tenth; 1 is one sample, 1.0 no limit). If two
+    series differ in length by more, it is widened to the difference. `window` is another name for
+    `band`. O(T²) per pair, O(T·band) with a band. Neither a metric nor Euclidean.
 
-    `layout` says what the axes of a series are: "times-channels", "channels-times", or "auto",
-    which looks at the shapes of the training series and refuses where they leave it open. NaN at
-    the end of a series is padding and stripped.
+    `layout` describes the axes of a series: "times-channels", "channels-times", or "auto", which
+    decides from the shapes of the training series and refuses ambiguous ones. NaN at the end of a
+    series is padding and is stripped.
 
     Examples
     --------
@@ -184,9 +186,9 @@ class DTW(_Elastic):
 class ERP(_Elastic):
     """Edit distance with real penalty (Chen & Ng 2004): a metric.
 
-    Least sum of the distances of matched samples and, for the unmatched, of their distances
-    from `gap`; the distance of two samples of several channels is Euclidean. O(T²) a pair.
-    `layout` and padding as for `DTW`.
+    The smallest sum of the distances between matched samples and, for unmatched samples, of their
+    distances from `gap`; the distance between two samples of several channels is Euclidean. O(T²)
+    per pair. `layout` and padding work as in `DTW`.
 
     Examples
     --------
@@ -214,9 +216,9 @@ class ERP(_Elastic):
 class MSM(_Elastic):
     """Move-split-merge (Stefan, Athitsos & Das 2013): a metric for series of one channel.
 
-    Least cost of turning one series into the other by moving a value (its change), splitting
-    one in two or merging two equal ones (`cost` each). O(T²) a pair. `layout` and padding as for
-    `DTW`.
+    The smallest cost of turning one series into the other by moving a value (at the cost of its
+    change), splitting one in two, or merging two equal ones (`cost` each). O(T²) per pair. `layout`
+    and padding as for `DTW`.
 
     Examples
     --------
@@ -234,10 +236,10 @@ class MSM(_Elastic):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.cost > 0:
-            raise ValueError(f"cost is above 0; got {self.cost}")
+            raise ValueError(f"cost must be above 0; got {self.cost}")
 
     def check(self, objects: Any) -> Objects:
-        """Return the series, which have to be of one channel."""
+        """Return the series, which must have one channel."""
         series = super().check(objects)
         channels = 0 if self.layout == CHANNELS_FIRST else 1
         if len(series) and series[0].shape[channels] != 1:

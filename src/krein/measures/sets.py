@@ -16,11 +16,11 @@ from .errors import RefusedObject
 from .frames import as_numbers
 
 _DISTANCES = 2**20
-"""Distances of points held at a time: 8 MB."""
+"""Number of distances between points kept at a time: 8 MB."""
 
 
 def _groups(sizes: NDArray[np.intp], most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sets with at most so many points together, or of one set."""
+    """Yield ranges of sets with at most this many points in total, or single sets."""
     first, points = 0, 0
     for j, size in enumerate(sizes):
         if j > first and points + size > most:
@@ -34,7 +34,7 @@ def _groups(sizes: NDArray[np.intp], most: int) -> Iterator[tuple[int, int]]:
 class _PointSets(Measure):
     """Each object is an array of points, (points, d); the numbers of points may differ.
 
-    O(|a|·|b|·d) a pair: one set against all points of all the others at once.
+    O(|a|·|b|·d) per pair: one set against all points of all the others at once.
     """
 
     metric: str = "euclidean"
@@ -47,7 +47,7 @@ class _PointSets(Measure):
         super().__post_init__()
         if self.metric not in ("euclidean", "cityblock", "chebyshev"):
             raise ValueError(
-                f"metric is 'euclidean', 'cityblock' or 'chebyshev'; got {self.metric!r}"
+                f"metric must be 'euclidean', 'cityblock' or 'chebyshev'; got {self.metric!r}"
             )
 
     def check(self, objects: Any) -> Objects:
@@ -59,13 +59,13 @@ class _PointSets(Measure):
                 points = points[:, None]
             if points.ndim != 2:
                 raise RefusedObject(
-                    "set", row, f"has {points.ndim} axes; points and coordinates are 2"
+                    "set", row, f"has {points.ndim} axes; it must have 2, points and coordinates"
                 )
             if points.size == 0:
                 raise RefusedObject("set", row, "is empty")
             if sets and points.shape[1] != sets[0].shape[1]:
                 raise ValueError(
-                    f"set {row} lies in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}"
+                    f"set {row} is in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}"
                 )
             if not np.isfinite(points).all():
                 point = int(np.argwhere(~np.isfinite(points))[0, 0])
@@ -74,7 +74,7 @@ class _PointSets(Measure):
         return sets
 
     def check_alike(self, A: Objects, B: Objects) -> None:
-        """Raise where the sets lie in different dimensions."""
+        """Raise an error if the sets have different dimensions."""
         if len(A) and len(B) and A[0].shape[1] != B[0].shape[1]:
             raise ValueError(f"sets in {A[0].shape[1]} and in {B[0].shape[1]} dimensions")
 
@@ -107,14 +107,14 @@ class _PointSets(Measure):
         starts: NDArray[np.intp],
         sizes: NDArray[np.intp],
     ) -> Array:
-        """Return the distance of one set to each b, from how far each point's nearest lies."""
+        """Return the distance of one set to each b, from the nearest distances of the points."""
 
 
 @dataclass(frozen=True)
 class Hausdorff(_PointSets):
-    """max(max_x min_y ‖x − y‖, max_y min_x ‖x − y‖): the point worst served by the other set.
+    """max(max_x min_y ‖x − y‖, max_y min_x ‖x − y‖): the largest nearest distance.
 
-    A metric on closed sets, ruled by outliers.
+    A metric on closed sets, dominated by outliers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A matrix of values as the user gives it: read, and checked tile by tile."""
+"""A precomputed matrix: read, and checked tile by tile."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ from .base import Array, Kind, unframed
 
 TILE = 1024
 HUGE = 1e150
-"""What is larger, or as small, cannot be squared in double precision."""
+"""Larger values, and those below its inverse, cannot be squared in double precision."""
 
 SAMPLED_TILES = 64
-"""Pairs of tiles looked at in a memory map, which may take hours to read as a whole."""
+"""Number of pairs of tiles checked in a memory map, which may take hours to read completely."""
 
 SYMMETRY_TOLERANCE = 1e-8
 """Largest |K − Kᵀ| relative to the largest |K| that counts as rounding."""
 
 
 def as_matrix(given: Any) -> NDArray[Any]:
-    """Return the matrix: an array as it is, a memory map as it is, an `.npy` file mapped."""
+    """Return the matrix: arrays and memory maps unchanged, `.npy` files memory-mapped."""
     if isinstance(given, str | PathLike):
         path = Path(given)
         if path.suffix != ".npy":
-            raise ValueError(f"{path}: a matrix file is an .npy file here")
+            raise ValueError(f"{path}: a matrix file must be an .npy file")
         given = np.load(path, mmap_mode="r", allow_pickle=False)
     given = unframed(given)
     if not isinstance(given, np.ndarray):
         if hasattr(given, "toarray"):
-            raise TypeError("a sparse matrix leaves open what its missing entries mean; fill it")
+            raise TypeError(
+                "a sparse matrix does not say what its missing entries mean; convert "
+                "it to a dense one"
+            )
         given = np.asarray(given)
     if given.dtype == object:
         given = np.asarray(given, dtype=np.float64)
     if given.ndim != 2:
-        raise ValueError(f"a matrix of values has two axes; got an array of {given.ndim}")
+        raise ValueError(f"a matrix of values must have two axes; got an array of {given.ndim}")
     if not (np.issubdtype(given.dtype, np.number) or given.dtype == bool):
-        raise TypeError(f"a matrix of values is made of numbers; got {given.dtype}")
+        raise TypeError(f"a matrix of values must consist of numbers; got {given.dtype}")
     if np.issubdtype(given.dtype, np.complexfloating):
         raise ValueError("Complex data not supported: values of a measure are real")
     return given
@@ -49,16 +52,18 @@ def as_matrix(given: Any) -> NDArray[Any]:
 def check_square(
     matrix: NDArray[Any], kind: Kind, *, symmetrize: bool = False, sample: bool = False
 ) -> None:
-    """Raise where the matrix is not square, not finite, not symmetric, or a negative distance.
+    """Raise an error if the matrix is not square, not finite, not symmetric, or has negative
+    distances.
 
-    Rounding does not count as asymmetry: that of the matrix's own type, eight units in the last
-    place of its largest entry. O(N²) time, two tiles of memory. With `sample` some tiles are looked
-    at; the rest is checked as it is read.
+    Rounding errors of the matrix's own type do not count as asymmetry: eight units in the last
+    place of its largest entry. O(N²) time, two tiles of memory. With `sample`, only some tiles are
+    checked; the rest is checked as it is read.
     """
     n, columns = matrix.shape
     if n != columns:
         raise ValueError(
-            f"to fit, a precomputed matrix is square, each object with each; got {n} × {columns}"
+            f"for fit, a precomputed matrix must be square, every object with every other; got "
+            f"{n} × {columns}"
         )
     largest, worst, where = 0.0, 0.0, (0, 0)
     for i, j in _tiles(n, sample):
@@ -83,24 +88,25 @@ def check_square(
     rounding = 8 * np.finfo(matrix.dtype).eps if matrix.dtype.kind == "f" else 0.0
     if worst > max(SYMMETRY_TOLERANCE, rounding) * largest:
         a, b = where
-        # as text, every digit of the type is there: two numbers that differ look different
+        # with all digits of the type, so that two different numbers look different
         raise ValueError(
             f"the matrix is not symmetric: entry ({a}, {b}) is {matrix[a, b]!s} but entry "
             f"({b}, {a}) is {matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart; "
-            "symmetrize=True takes the average of both"
+            "symmetrize=True uses the average of both"
         )
 
 
 def _off_scale(largest: float) -> ValueError:
     return ValueError(
-        f"the largest value of the matrix is {largest:.3g}: products of such values are lost, "
-        f"for numbers end near 1e±308; multiply the matrix by {1 / max(largest, 1e-300):.0e} first"
+        f"the largest value of the matrix is {largest:.3g}: products of such values overflow or "
+        f"underflow (the limits are near 1e±308); multiply the matrix by "
+        f"{1 / max(largest, 1e-300):.0e} first"
     )
 
 
 def find_wrong(values: Array, kind: Kind) -> tuple[int, int] | None:
-    """Return the place of an entry that is not finite, or negative where it is a distance."""
-    # one pass and no temporary array where all is well: a sum is finite unless a term is not
+    """Return the position of an entry that is not finite, or of a negative distance."""
+    # one pass and no temporary array in the normal case: a sum is finite unless a term is not
     finite = bool(np.isfinite(values.sum())) or bool(np.isfinite(values).all())
     if finite and not (kind == "dissimilarity" and values.size and values.min() < 0):
         return None

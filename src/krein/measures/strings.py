@@ -1,4 +1,4 @@
-"""Edit distances and their kin between strings, by rapidfuzz."""
+"""Edit distances and related measures of strings, computed by rapidfuzz."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_CELLS = 25_000_000
 
 @dataclass(frozen=True)
 class _Strings(Measure):
-    """Strings compared character by character; the empty string is one of them."""
+    """Strings compared character by character; the empty string is allowed."""
 
     releases_gil = True
     edits: ClassVar[Any] = distance.Levenshtein
@@ -44,7 +44,7 @@ class _Edits(_Strings):
 
     normalize: bool = False
 
-    psd = False  # "", "a", "b", "ab" lie as no points of a Euclidean space can
+    psd = False  # "", "a", "b", "ab" cannot be embedded in a Euclidean space
 
     kind = "dissimilarity"
     scorer: ClassVar[Any]
@@ -55,16 +55,16 @@ class _Edits(_Strings):
         return self._cdist(A, B, scorer.normalized_distance if self.normalize else scorer.distance)
 
     def diagonal(self, A: Objects) -> Array:
-        """Return zeros: no edit leads from a string to itself."""
+        """Return zeros: no edit is needed."""
         return np.zeros(len(A))
 
 
 @dataclass(frozen=True)
 class Levenshtein(_Edits):
-    """Least number of insertions, deletions and substitutions (Levenshtein 1966).
+    """Smallest number of insertions, deletions and substitutions (Levenshtein 1966).
 
     `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 0.
-    O(|a|·|b| / 64) a pair (Hyyrö's bit-parallel algorithm).
+    O(|a|·|b| / 64) per pair (Hyyrö's bit-parallel algorithm).
 
     Examples
     --------
@@ -79,9 +79,9 @@ class Levenshtein(_Edits):
 
 @dataclass(frozen=True)
 class Damerau(_Edits):
-    """Levenshtein's edits and transpositions of neighbours (Damerau 1964), unrestricted.
+    """Levenshtein's edits plus transpositions of neighbours (Damerau 1964), unrestricted.
 
-    `normalize=True` divides by the length of the longer string. O(|a|·|b|) a pair, some
+    `normalize=True` divides by the length of the longer string. O(|a|·|b|) per pair, some
     hundred times slower than Levenshtein.
 
     Examples
@@ -101,7 +101,7 @@ class LCS(_Strings):
     """Length of the longest common subsequence.
 
     `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 1.
-    O(|a|·|b| / 64) a pair.
+    O(|a|·|b| / 64) per pair.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class LCS(_Strings):
         )
 
     def diagonal(self, A: Objects) -> Array:
-        """Return the length of each string; 1 where normalised."""
+        """Return the length of each string; 1 if normalised."""
         if self.normalize:
             return np.ones(len(A))
         return np.array([len(a) for a in A], dtype=np.float64)
@@ -134,7 +134,7 @@ class LCS(_Strings):
 class JaroWinkler(_Strings):
     """Jaro's similarity, raised by a common prefix of up to four characters (Winkler 1990).
 
-    Between 0 and 1; `prefix_weight` 0 is Jaro's own. O(|a|·|b| / 64) a pair.
+    Between 0 and 1; `prefix_weight` 0 is Jaro's own. O(|a|·|b| / 64) per pair.
 
     Examples
     --------
@@ -151,7 +151,7 @@ class JaroWinkler(_Strings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 <= self.prefix_weight <= 0.25:
-            raise ValueError(f"prefix_weight lies in [0, 0.25]; got {self.prefix_weight}")
+            raise ValueError(f"prefix_weight must be in [0, 0.25]; got {self.prefix_weight}")
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the similarities."""
@@ -159,5 +159,5 @@ class JaroWinkler(_Strings):
         return self._cdist(A, B, scorer, prefix_weight=self.prefix_weight)
 
     def diagonal(self, A: Objects) -> Array:
-        """Return ones: a string is as like itself as can be."""
+        """Return ones: a string is identical to itself."""
         return np.ones(len(A))

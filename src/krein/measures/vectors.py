@@ -1,4 +1,4 @@
-"""Kernels and kernel-like functions of vectors, through BLAS where they allow it."""
+"""Kernels and related functions of vectors, with BLAS where possible."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from scipy.spatial.distance import cdist
 from .base import Array, Measure, Objects, unframed
 from .errors import RefusedObject
 
-_ROWS = 2**14  # looked at together, so that a check of a memory map needs little memory
+_ROWS = 2**14  # checked together, so that checking a memory map needs little memory
 
 
 def as_matrix(objects: Any, what: str = "vector") -> Array:
-    """Return `objects` as a float matrix, or say what is wrong with it."""
+    """Return `objects` as a float matrix, or raise an error that says what is wrong."""
     objects = unframed(objects)
     if getattr(getattr(objects, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {what}s are rows of real numbers")
     try:
         X = np.asarray(objects, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{what}s are rows of numbers, all of one length: {error}") from None
+        raise ValueError(
+            f"{what}s must be rows of numbers, all of the same length: {error}"
+        ) from None
     if X.ndim != 2:
-        raise ValueError(f"{what}s come as a 2-dimensional array, one row each; got {X.ndim}-d")
+        raise ValueError(f"{what}s must be a 2-dimensional array, one row each; got {X.ndim}-d")
     for start in range(0, len(X), _ROWS):
         bad = ~np.isfinite(X[start : start + _ROWS])
         if bad.any():
@@ -35,7 +37,7 @@ def as_matrix(objects: Any, what: str = "vector") -> Array:
 
 @dataclass(frozen=True)
 class Vectors(Measure):
-    """A function of two rows of numbers. O(d) a pair."""
+    """A function of two rows of numbers. O(d) per pair."""
 
     releases_gil = True
     expensive = False
@@ -46,7 +48,7 @@ class Vectors(Measure):
         return as_matrix(objects)
 
     def check_alike(self, A: Objects, B: Objects) -> None:
-        """Raise where the vectors have different lengths."""
+        """Raise an error if the vectors have different lengths."""
         d, e = np.shape(A)[1], np.shape(B)[1]
         if d != e:
             raise ValueError(f"vectors of {d} numbers cannot be compared with vectors of {e}")
@@ -81,16 +83,16 @@ class ELM(Vectors):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.sigma > 0:
-            raise ValueError(f"sigma is above 0; got {self.sigma}")
+            raise ValueError(f"sigma must be above 0; got {self.sigma}")
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the kernel block."""
         A, B = np.asarray(A), np.asarray(B)
         a, b = self._scale(A), self._scale(B)
-        # scaling the factors is (n + m)·d work where scaling the product is n·m
+        # scaling the factors is (n + m)·d work; scaling the product would be n·m
         product = np.column_stack([A, np.ones(len(A))]) / a[:, None]
         product = product @ (np.column_stack([B, np.ones(len(B))]) / b[:, None]).T
-        np.clip(product, -1, 1, out=product)  # rounding, where vectors are long
+        np.clip(product, -1, 1, out=product)  # rounding errors for long vectors
         np.arcsin(product, out=product)
         product *= 2 / np.pi
         return product
@@ -107,7 +109,7 @@ class ELM(Vectors):
 
 @dataclass(frozen=True)
 class RBF(Vectors):
-    """Gaussian kernel k(p, q) = exp(−γ‖p − q‖²); γ is 1/d where none is given.
+    """Gaussian kernel k(p, q) = exp(−γ‖p − q‖²); γ defaults to 1/d.
 
     Examples
     --------
@@ -128,14 +130,14 @@ class RBF(Vectors):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.gamma is not None and not self.gamma > 0:
-            raise ValueError(f"gamma is above 0; got {self.gamma}")
+            raise ValueError(f"gamma must be above 0; got {self.gamma}")
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the kernel block."""
         A, B = np.asarray(A), np.asarray(B)
         gamma = 1 / A.shape[1] if self.gamma is None else self.gamma
-        # ‖p − q‖² = p·p − 2 p·q + q·q: differences of large numbers where the data lie far from
-        # the origin, so both sides are moved there first
+        # ‖p − q‖² = p·p − 2 p·q + q·q: differences of large numbers if the data are far from the
+        # origin, so both sides are centred first
         centre = B.mean(axis=0) if len(B) else 0.0
         A, B = A - centre, B - centre
         K = A @ B.T
@@ -178,7 +180,7 @@ class Linear(Vectors):
 
 @dataclass(frozen=True)
 class Sigmoid(Vectors):
-    """k(p, q) = tanh(γ p·q + c), in general indefinite; γ is 1/d where none is given.
+    """k(p, q) = tanh(γ p·q + c), in general indefinite; γ defaults to 1/d.
 
     Examples
     --------
@@ -242,7 +244,7 @@ class Manhattan(Vectors):
 class TL1(Vectors):
     """Truncated ℓ₁ kernel max(ρ − ‖p − q‖₁, 0) (Huang et al. 2018), indefinite from d = 2.
 
-    ρ is 0.7·d where none is given, its authors' advice for data scaled to [0, 1].
+    ρ defaults to 0.7·d, which the authors recommend for data scaled to [0, 1].
 
     Examples
     --------
@@ -262,7 +264,7 @@ class TL1(Vectors):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rho is not None and not self.rho > 0:
-            raise ValueError(f"rho is above 0; got {self.rho}")
+            raise ValueError(f"rho must be above 0; got {self.rho}")
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the values."""
