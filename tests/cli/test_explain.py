@@ -81,4 +81,4 @@ def test_the_model_is_not_written_over(world, run):
     model = world / "auto.krein"
     code, _, err = run("explain", model, world / "new.fasta", "-o", model)
     assert code == 2
-    assert "is read and would be written over" in err
+    assert "is an input and would be overwritten" in err

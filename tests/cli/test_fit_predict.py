@@ -261,7 +261,7 @@ def test_both_strands_of_dna_are_the_same_object(files, run):
         run("predict", "one.krein", "other.fasta")[1] != run("predict", "one.krein", "dna.fasta")[1]
     )
     for measure, message in (
-        ("smith-waterman", "is for DNA and RNA"),
+        ("smith-waterman", "needs DNA or RNA"),
         ("levenshtein", "both_strands"),
     ):
         code, _, err = run(
