@@ -90,7 +90,7 @@ def test_standard_output_may_be_closed(files, monkeypatch, capsys):
     ("args", "message"),
     [
         (("inspect", "families.fasta", "--label-pattern", "(a"), "label pattern '(a' is not one"),
-        (("inspect", "families.fasta", "--label-pattern", "a"), "needs one group"),
+        (("inspect", "families.fasta", "--label-pattern", "a"), "needs exactly one group"),
         (("inspect", "families.fasta", "--distance"), "--distance describes a matrix"),
         (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=nan"), "gamma"),
         (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=a"), "gamma"),

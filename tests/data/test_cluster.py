@@ -312,7 +312,7 @@ def test_blocks_of_a_chunk_know_where_their_objects_lie():
 
 def test_labels_that_do_not_fit_are_refused(client):
     X = bag(WORDS, 3)
-    with pytest.raises(ValueError, match="labels y go with a Dask collection"):
+    with pytest.raises(ValueError, match="a Dask collection X needs labels y"):
         IKFD("levenshtein").fit(X)
     with pytest.raises(ValueError, match="1500 objects but 1499 labels"):
         IKFD("levenshtein").fit(X, LABELS[:-1])

@@ -169,7 +169,7 @@ def test_an_address_where_nobody_answers_is_told_within_seconds():
     with pytest.raises(ConnectionError, match=rf"no Dask scheduler answers at {address}"):
         connect(address, timeout=2)
     assert time.monotonic() - start < 10
-    with pytest.raises(ValueError, match="as in tcp://host:8786; got 'nonsense'"):
+    with pytest.raises(ValueError, match="such as tcp://host:8786; got 'nonsense'"):
         connect("nonsense")
 
 
@@ -237,7 +237,7 @@ def test_an_object_that_ends_its_worker_is_named(make, tmp_path):
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         cluster(1) as local,
         Client(local),
-        pytest.raises(ObjectError, match="partition 4, object 0: ends the process"),
+        pytest.raises(ObjectError, match="partition 4, object 0: crashes the process"),
     ):
         make(Fatal(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
 

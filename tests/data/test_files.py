@@ -332,7 +332,7 @@ def test_predictions_come_by_chunk(table, few_candidates):
         parts = getattr(clf, method)(path)
         assert not isinstance(parts, np.ndarray)
         np.testing.assert_array_equal(np.concatenate(list(parts)), getattr(clf, method)(words))
-    with pytest.raises(ValueError, match="no file is called that"):
+    with pytest.raises(ValueError, match="there is no such file"):
         clf.predict("nowhere.csv")
 
 

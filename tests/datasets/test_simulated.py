@@ -97,7 +97,7 @@ def test_what_tells_balls_apart_is_in_the_negative_eigenvalues(seed):
 
 
 def test_a_full_cube_is_said_to_be_full():
-    with pytest.raises(ValueError, match=r"no place was found for ball \d+ of 100 .*smaller radii"):
+    with pytest.raises(ValueError, match=r"there is no room for ball \d+ of 100 .*smaller radii"):
         make_balls(100, radii=(0.2, 0.3), random_state=0)
 
 

@@ -222,7 +222,9 @@ def test_one_string_is_not_a_list_of_objects(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     clf = IKFD("levenshtein", landmarks=[0, 4]).fit(WORDS, LANGUAGES)
     for call in (clf.predict, clf.predict_proba, lambda X: clf.fit(X, LANGUAGES)):
-        with pytest.raises(ValueError, match=r"a list of objects is wanted.*'house' is one string"):
+        with pytest.raises(
+            ValueError, match=r"expected a list of objects.*'house' is a single string"
+        ):
             call("house")
     (tmp_path / "house").write_text("louse\nlaus\n")
     assert np.concatenate(list(clf.predict("house"))).tolist() == ["en", "de"]
@@ -289,7 +291,9 @@ def test_other_labels_with_holes():
         with pytest.raises(ValueError, match="y has no label for object 3"):
             IKFD("levenshtein").fit(WORDS, labels)
     mixed = np.array([1, "a"] * 12, dtype=object)
-    with pytest.raises(ValueError, match=r"labels are all of one kind; y holds 1 \(int\) and 'a'"):
+    with pytest.raises(
+        ValueError, match=r"labels must all be of one kind; y contains 1 \(int\) and 'a'"
+    ):
         IKFD("levenshtein").fit(WORDS, mixed)
     masked = np.ma.masked_equal(np.arange(24) % 3, 2)
     with pytest.raises(ValueError, match="label 2 is masked"):

@@ -211,7 +211,7 @@ def test_a_packed_or_damaged_parquet_is_named(tmp_path):
     parquet.write_table(pa.table({"word": words}), path, use_dictionary=False)
     content = path.read_bytes()
     (tmp_path / "w.parquet.gz").write_bytes(gzip.compress(content))
-    with pytest.raises(DataError, match=r"w\.parquet\.gz: .* unpack it first"):
+    with pytest.raises(DataError, match=r"w\.parquet\.gz: .* decompress the file first"):
         open_source(tmp_path / "w.parquet.gz")
     path.write_bytes(content[:4] + b"\xff" * 60 + content[64:])
     with pytest.raises(DataError, match=r"w\.parquet: is damaged"):

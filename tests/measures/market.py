@@ -115,7 +115,7 @@ BAD_IMAGES = [
 ]
 BAD_SETS = [
     ([[[0.0, 1.0]], []], "set 1 is empty"),
-    ([[[0.0, 1.0]], [[1.0, 2.0, 3.0]]], "set 1 lies in 3 dimensions"),
+    ([[[0.0, 1.0]], [[1.0, 2.0, 3.0]]], "set 1 is in 3 dimensions"),
     ([[[0.0, NAN]]], "set 0 holds NaN or infinity in point 0"),
 ]
 BAD_COUNTS = [([[1, 2], [-1, 2]], "histogram 1 holds -1"), ([[1, 2], [0, 0]], "histogram 1")]

@@ -1,4 +1,4 @@
-"""Where objects live: in memory, in files, or on a cluster, behind one protocol."""
+"""Data sets in memory, in files, or on a cluster, behind one protocol."""
 
 from .chunk import ObjectError
 from .daskengine import connect

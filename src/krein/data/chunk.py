@@ -40,12 +40,12 @@ class Provenance(Protocol):
     """Where objects came from: a chunk of a file, a partition."""
 
     def where(self, i: int) -> str:
-        """Return in words where the i-th of its objects lies."""
+        """Return a description of where the i-th of its objects is."""
 
 
 @dataclass(frozen=True)
 class ProvenanceRange:
-    """`count` objects of a chunk that are those of `source` from `first` on."""
+    """`count` objects of a chunk: those of `source` from number `first` on."""
 
     source: Provenance
     first: int
@@ -54,21 +54,21 @@ class ProvenanceRange:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Objects `start`, `start` + 1, … of all, with labels and weights where there are any."""
+    """Objects `start`, `start` + 1, …, with labels and weights if there are any."""
 
     start: int
-    objects: Any  # None where labels alone were asked for
+    objects: Any  # None if only labels were requested
     labels: Any = None
     weights: Array | None = None
     provenance: tuple[ProvenanceRange, ...] = ()  # empty for objects in memory
-    checked: bool = False  # whether the objects are in the form that the measure takes
+    checked: bool = False  # whether the objects are in the measure's form
     size: int = 0
 
     def __len__(self) -> int:
         return self.size
 
     def where(self, i: int) -> str:
-        """Return in words where the i-th object comes from."""
+        """Return a description of where the i-th object comes from."""
         number = self.start + i
         for run in self.provenance:
             if i < run.count:
@@ -96,7 +96,8 @@ class Chunk:
         )
 
     def in_form(self, measure: Measure) -> Objects:
-        """Return the objects as the measure takes them, or name the one that it refuses."""
+        """Return the objects in the measure's form, or raise an error that names the refused
+        one."""
         if self.checked:
             return self.objects
         try:
@@ -104,7 +105,8 @@ class Chunk:
         except RefusedObject as error:
             raise ObjectError(f"{self.where(error.row)}: {_reason(error)}") from error
         except (TypeError, ValueError) as error:
-            # the measure does not say which object: the first that is refused alone, if one is
+            # the measure does not say which object: find the first that is refused on its own, if
+            # any
             for i in range(len(self)):
                 try:
                     measure.check(self.objects[i : i + 1])
@@ -114,13 +116,13 @@ class Chunk:
 
 
 def _reason(error: Exception) -> str:
-    """Return why an object was refused, without its position among those that were checked."""
+    """Return the reason for refusing an object, without its position."""
     return f"this {error.kind} {error.reason}" if isinstance(error, RefusedObject) else str(error)
 
 
 @dataclass(frozen=True)
 class Counted(Generic[Value]):
-    """A value, and what it took: objects seen, pairs compared, values found in a cache."""
+    """A value and its cost: objects seen, pairs compared, values read from a cache."""
 
     value: Value
     objects: int
@@ -128,13 +130,13 @@ class Counted(Generic[Value]):
     reused: int = 0
 
     def holding(self, value: Other) -> Counted[Other]:
-        """Return another value that took the same."""
+        """Return another value with the same cost."""
         return Counted(value, self.objects, self.compared, self.reused)
 
 
 @dataclass(frozen=True)
 class CountedSum(Generic[Value]):
-    """The sum of counted values, given that of the values; it can be sent to other processes."""
+    """The sum of counted values, given how to add the values; it can be sent to other processes."""
 
     add: Callable[[Value, Value], Value]
 
@@ -150,15 +152,15 @@ class CountedSum(Generic[Value]):
 
 @dataclass
 class LandmarkColumns:
-    """The landmarks that objects are compared with: a chunk in, its values (n, m) out.
+    """The landmarks that objects are compared with: takes a chunk, returns its values (n, m).
 
-    `indices` are the landmarks' rows among all objects; of the objects at `known_rows` the values
-    are known already. It travels to other processes as it is; a cache is opened where it is used,
-    once per process.
+    `indices` are the landmarks' rows among all objects; the values of the objects at `known_rows`
+    are already known. It can be sent to other processes; a cache is opened where it is used, once
+    per process.
     """
 
     measure: Measure
-    landmarks: Objects  # as the model keeps them
+    landmarks: Objects  # in the model's form
     indices: Indices  # (m,)
     known_rows: Indices  # (k,)
     known: Array  # (k, m)
@@ -242,10 +244,10 @@ def is_dask(X: Any) -> bool:
 
 
 def aligned(item: Any) -> Any:
-    """Return arrays contiguous, their entries where the processor expects them; others as they are.
+    """Return contiguous, aligned arrays; anything else unchanged.
 
-    What comes out of a message may begin at any byte, and BLAS rounds it differently then. Looks
-    into dataclasses and lists of arrays, such as the sums of a pass.
+    An array from a message may start at any byte, and BLAS then rounds differently. Also handles
+    dataclasses and lists of arrays, such as the sums of a pass.
     """
     if isinstance(item, np.ndarray):
         return item if item.dtype == object else np.require(item, requirements=["C", "A"])

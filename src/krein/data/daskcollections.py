@@ -1,4 +1,4 @@
-"""Dask collections: their partitions, a file spread over a cluster, and lazy predictions."""
+"""Dask collections: their partitions, files distributed over a cluster, and lazy predictions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DaskCollection(Partitioned):
 
     def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int = 0) -> None:
         if y is None:
-            raise ValueError("labels y go with a Dask collection X")
+            raise ValueError("a Dask collection X needs labels y")
         known = getattr(X, "chunks", None)
         lengths = None
         if known is not None and not np.isnan(known[0]).any():
@@ -46,12 +46,12 @@ class DaskCollection(Partitioned):
             raise
 
     def close(self) -> None:
-        """Let go of the client where it is our own."""
+        """Close the client if it is our own."""
         self._stack.close()
 
 
 def partitions(collection: Any) -> list[Any]:
-    """Return the partitions of a collection, each a task that gives it."""
+    """Return the partitions of a collection, as tasks."""
     if getattr(collection, "ndim", 1) > 1 and hasattr(collection, "rechunk"):
         collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
     return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
@@ -60,17 +60,17 @@ def partitions(collection: Any) -> list[Any]:
 def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     """Return the objects and the labels of a source as two `dask.bag`s on the cluster.
 
-    No more than a chunk is in memory here. Each partition is a task whose result is the chunk, so
-    that it outlives the worker that holds it. Workers get one after the other: left to itself the
-    scheduler gives whatever takes no time to the first of them.
+    At most one chunk is in memory here. Each partition is a task whose result is the chunk, so that
+    it survives the worker that stores it. Partitions are assigned to workers in turn: by default,
+    the scheduler would give tasks that take no time to the first worker.
 
     Parameters
     ----------
     source : krein.io.Source
-        With labels.
+        A source with labels.
     client : distributed.Client
     size : int, default=4096
-        Objects of a partition.
+        Number of objects per partition.
 
     Returns
     -------
@@ -85,12 +85,12 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     for chunk in source.chunks(size):
         alive(client)
         worker = next(workers, None)
-        if worker is None:  # once round; those that came meanwhile get theirs
+        if worker is None:  # once per round; workers that have joined meanwhile get theirs
             workers = iter(client.nthreads())
             worker = next(workers, None)
         if chunk.labels is None:
             raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
-        # wrapped: a bag made of bare futures does not hold on to them
+        # wrapped: a bag of bare futures would not keep them alive
         objects.append(dask.delayed(engine.broadcast(chunk.objects, worker)))
         labels.append(dask.delayed(engine.broadcast(chunk.labels, worker)))
     return db.from_delayed(objects), db.from_delayed(labels)
@@ -99,7 +99,7 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
 def map_lazily(
     X: Any, function: Callable[[Chunk], NDArray[Any]], shape: tuple[int, ...], dtype: Any
 ) -> Any:
-    """Return a `dask.array` of what `function` gives for the objects of X, by partition.
+    """Return a `dask.array` of the results of `function` for the objects of X, by partition.
 
     `shape` and `dtype` are those of one object's result.
     """
@@ -124,7 +124,7 @@ def map_lazily(
 def predict_partition(
     function: Callable[[Chunk], NDArray[Any]], number: int, part: Any, empty: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return what the function says of a partition."""
+    """Return the result of the function for a partition."""
     objects = as_objects(part)
     n = len(objects)
     if n == 0:

@@ -1,4 +1,4 @@
-"""Dask as an engine: the connection to a cluster, its tasks, and what is said when it breaks."""
+"""Dask as an engine: the connection to a cluster, its tasks, and its error messages."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from .daskworkers import (
 from .engines import Task, TaskKilledError
 
 CONNECT_SECONDS = 5.0
-"""How long a scheduler may take to answer."""
+"""Seconds to wait for a scheduler to answer."""
 ALONE_SECONDS = 10.0
-"""How long a cluster may be without workers before somebody is told."""
+"""Seconds without workers before a warning."""
 WAIT_SECONDS = 60.0
-"""How long it may be so before the work is given up; `krein.wait` in Dask's configuration."""
+"""Seconds without workers before giving up; `krein.wait` in Dask's configuration."""
 _LOOK_SECONDS = 1.0
 
 
 def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
     """Return a client of the scheduler at `address`, or of a new local cluster for "local".
 
-    The client is the one that `fit` then uses. A local cluster has a worker of one thread for
-    each processor; its dashboard is told by `client.dashboard_link`. Closing the client closes it.
+    `fit` then uses this client. A local cluster has one single-threaded worker per processor;
+    `client.dashboard_link` is the address of its dashboard. Closing the client closes the cluster.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
     Raises
     ------
     ConnectionError
-        Where no scheduler answers.
+        If no scheduler answers.
 
     Examples
     --------
@@ -60,14 +60,14 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
     if address == "local":
         import dask
 
-        # a second worker that dies with a task of one machine says enough
+        # on one machine, a second worker dying with the same task is enough
         with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
             return distributed.Client(
                 n_workers=processors(), threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
     if "://" not in address:
         raise ValueError(
-            f"a cluster is 'local' or the address of a scheduler, as in tcp://host:8786; "
+            f"a cluster must be 'local' or the address of a scheduler, such as tcp://host:8786; "
             f"got {address!r}"
         )
     try:
@@ -81,7 +81,7 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
 
 @contextmanager
 def current_client() -> Iterator[Any]:
-    """Give the client that is there, or for the while threads of this process."""
+    """Yield the current client, or a temporary one with threads of this process."""
     distributed = _distributed()
     try:
         client = distributed.default_client()
@@ -111,7 +111,7 @@ class DaskEngine:
         check_workers(client)
 
     def _watch(self) -> None:
-        """Say where no worker is left, and give up after a while: Dask would wait for ever."""
+        """Warn if no worker is left, and give up after a while: Dask would wait for ever."""
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return
@@ -124,23 +124,23 @@ class DaskEngine:
         if self._alone > self.wait:
             raise ConnectionError(
                 f"the Dask cluster at {address_of(self.client)} has had no worker for "
-                f"{self._alone:.0f} s; start some, and run this again: with cache= on storage that "
-                "all workers share, it goes on where it stopped"
+                f"{self._alone:.0f} s; start some and run this again: with cache= on storage "
+                f"that all workers share, it resumes where it stopped"
             )
         if self._alone > ALONE_SECONDS and not self._said:
             self._said = True
             warnings.warn(
-                f"no worker is left of the Dask cluster at {address_of(self.client)}; waiting for "
-                f"one for up to {self.wait:.0f} s",
+                f"no worker is left on the Dask cluster at {address_of(self.client)}; waiting up "
+                f"to {self.wait:.0f} s",
                 RuntimeWarning,
                 stacklevel=2,
             )
 
     def broadcast(self, item: Any, worker: str | None = None) -> Task:
-        """Return `item` as the future of a task that gives it: a worker fetches it once.
+        """Return `item` as the future of a task; each worker fetches it once.
 
-        Not scattered: what was scattered is lost with the worker that holds it. With `worker`, its
-        address, preferably there.
+        It is not scattered, because scattered data are lost with their worker. With `worker`, an
+        address, it is preferably stored there.
         """
         with large_tasks():
             return self.client.submit(
@@ -167,7 +167,7 @@ class DaskEngine:
     def _submit_beside(
         self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], beside: Sequence[Task]
     ) -> list[Task]:
-        """Start each call where a task's result lies, unless others would have less to do."""
+        """Start each call on the worker that has a task's result, unless others have less to do."""
         client = self.client
         held = client.who_has(list(beside))
         holders = [tuple(held.get(task.key, ())) for task in beside]
@@ -178,9 +178,9 @@ class DaskEngine:
         ]
 
     def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
-        """Yield each task with its number, as they are finished, and let go of it.
+        """Yield each task with its number when it is finished, and release it.
 
-        What failed there is raised here, and all others are given up.
+        Errors are raised here, and all other tasks are cancelled.
         """
         from distributed import as_completed
 
@@ -189,7 +189,7 @@ class DaskEngine:
         number = {future.key: i for i, future in enumerate(tasks)}
         with client.as_current():
             finished = as_completed(tasks, loop=client.loop)
-        del tasks[:]  # a result that others have used may go
+        del tasks[:]  # a result that others have used may be released
         try:
             while True:
                 while not finished.has_ready() and not finished.is_empty():
@@ -207,7 +207,7 @@ class DaskEngine:
             raise
 
     def gather(self, tasks: Sequence[Task]) -> list[Any]:
-        """Return the results of the tasks, in their order, aligned; raise what failed there."""
+        """Return the aligned results of the tasks in order; errors are raised here."""
         alive(self.client)
         number = {task.key: i for i, task in enumerate(tasks)}
         try:
@@ -224,14 +224,14 @@ class DaskEngine:
 
 
 def hand_out(item: Any) -> Any:
-    """Return what every worker is to have; Dask's dashboard shows this by name."""
+    """Return an item for every worker; Dask's dashboard shows this function by name."""
     return item
 
 
 def large_tasks() -> Any:
-    """Have Dask say nothing of landmarks and labels that tasks are made of, above 10 MB of them.
+    """Silence Dask's warning about tasks larger than 10 MB, which contain landmarks and labels.
 
-    They pass through the scheduler once.
+    They pass through the scheduler only once.
     """
     import dask
 
@@ -239,9 +239,9 @@ def large_tasks() -> Any:
 
 
 def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str] | list[None]:
-    """Return a worker for each block: one that has it, unless others would have less to do.
+    """Return a worker for each block: one that has it, unless others have less to do.
 
-    None where there is no worker: the scheduler waits for one.
+    None if there is no worker: the scheduler waits for one.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list
 
 
 def _raise(client: Any, future: Any, number: Mapping[str, int]) -> None:
-    """Raise what went wrong in a task."""
+    """Raise the error of a task."""
     try:
         future.result(timeout=10)
     except BaseException as error:
@@ -277,21 +277,21 @@ def _raise(client: Any, future: Any, number: Mapping[str, int]) -> None:
 
 
 def _explained(client: Any, error: BaseException, number: Mapping[str, int]) -> BaseException:
-    """Return the error of a task, or what it means where it is Dask's own."""
+    """Return the error of a task, translated if it is one of Dask's own."""
     from distributed import CancelledError, KilledWorker
     from distributed.comm import CommClosedError
 
     if isinstance(error, KilledWorker):
         return TaskKilledError(
-            f"a task was given up after {error.allowed_failures + 1} workers died with it: out of "
-            "memory, most likely. Give the workers more memory, or cut the collection into "
-            "smaller partitions",
+            f"a task was abandoned after {error.allowed_failures + 1} workers died running it, "
+            f"probably out of memory. Give the workers more memory, or divide the collection "
+            f"into smaller partitions",
             number.get(str(error.task)),
         )
     if client.status != "running" or isinstance(error, CommClosedError | TimeoutError):
         return lost(client)
     if isinstance(error, CancelledError):
-        return RuntimeError(f"the cluster has given up what the fit needs: {error}")
+        return RuntimeError(f"the cluster has lost data that the fit needs: {error}")
     return error
 
 

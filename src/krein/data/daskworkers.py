@@ -1,4 +1,4 @@
-"""Who is there on a Dask cluster: the scheduler, and workers that run the same krein."""
+"""Check a Dask cluster: the scheduler, and workers that run the same version of krein."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def alive(client: Any) -> None:
-    """Raise where the scheduler is lost: what is asked of it would wait for it to come back."""
+    """Raise an error if the scheduler is lost: requests would wait for it to come back."""
     if client.status != "running":
         raise lost(client)
 
 
 def count_threads(client: Any) -> int:
-    """Return how many tasks run at a time; raise where there are no workers."""
+    """Return the number of tasks that run at a time; raise an error if there are no workers."""
     alive(client)
     threads = running_threads(client)
     if not threads:
@@ -25,7 +25,7 @@ def count_threads(client: Any) -> int:
 
 
 def running_threads(client: Any) -> int:
-    """Return how many tasks run at a time, 0 without workers."""
+    """Return the number of tasks that run at a time; 0 without workers."""
     try:
         return int(sum(client.nthreads().values()))
     except (OSError, TimeoutError) as error:  # among them Dask's CommClosedError
@@ -33,15 +33,15 @@ def running_threads(client: Any) -> int:
 
 
 def check_workers(client: Any) -> None:
-    """Raise where a worker has no krein, another version of it, or of Python or NumPy.
+    """Raise an error if a worker lacks krein, or has another version of krein, Python or NumPy.
 
-    Tasks are functions of krein, and values have to come out the same on all machines.
+    Tasks are functions of krein, and results must be the same on all machines.
     """
     import numpy as np
 
     from ..version import __version__
 
-    def versions() -> dict[str, str]:  # sent as it is: krein may not be there to import it from
+    def versions() -> dict[str, str]:  # sent by value: krein may not be installed there
         import importlib
         import sys
 
@@ -49,7 +49,7 @@ def check_workers(client: Any) -> None:
         for name in ("numpy", "krein"):
             try:
                 found[name] = importlib.import_module(name).__version__
-            except Exception as error:  # whatever goes wrong there is told here
+            except Exception as error:  # any error there is reported here
                 found[name] = f"none ({type(error).__name__}: {error})"
         return found
 
@@ -62,26 +62,27 @@ def check_workers(client: Any) -> None:
     for worker, found in there.items():
         if not isinstance(found, dict):
             raise RuntimeError(
-                f"the worker at {worker} runs nothing from here ({found}); it needs Python "
-                f"{own['Python']} and krein {own['krein']}, as this machine has"
+                f"the worker at {worker} cannot run our tasks ({found}); it needs Python "
+                f"{own['Python']} and krein {own['krein']}, like this machine"
             )
         for name, version in own.items():
             if found[name] != version:
                 raise RuntimeError(
-                    f"the worker at {worker} has {name} {found[name]}, this machine {version}: "
+                    f"the worker at {worker} has {name} {found[name]}, but this machine has "
+                    f"{version}: "
                     "install the same version on all machines"
                 )
 
 
 def lost(client: Any) -> ConnectionError:
-    """Return the error of a scheduler that does not answer any more."""
+    """Return the error for a scheduler that no longer answers."""
     return ConnectionError(
         f"the connection to the Dask scheduler at {address_of(client)} is lost. With cache= on "
-        "storage that all workers share, a new cluster goes on where this one stopped"
+        "storage that all workers share, a new cluster resumes where this one stopped"
     )
 
 
 def address_of(client: Any) -> str:
-    """Return where the scheduler is."""
+    """Return the address of the scheduler."""
     scheduler = getattr(client, "scheduler", None)
     return str(getattr(scheduler, "address", None) or "an unknown address")

@@ -1,4 +1,4 @@
-"""The protocol of data sets: what can be asked of labelled objects, in memory or not."""
+"""The protocol of data sets: labelled objects, in memory or not."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from .chunk import Chunk, Counted, ProvenanceRange
 Result = TypeVar("Result")
 
 IN_MEMORY_OBJECTS = 20_000
-"""Landmarks are chosen among about so many objects where not all are in memory. That is what has
-to be at one place, and what the quadratic parts of the rules see."""
+"""Approximate number of candidates for landmarks if not all objects are in memory. They must fit in
+one place, and the quadratic parts of the rules run on them."""
 
 OF_EACH_CLASS = 200
-"""So many objects of each class are among the candidates at least, all where it has fewer."""
+"""Minimum number of candidates per class, or all objects of a smaller class."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What one look at the labels tells: objects, classes, and how many objects each has."""
+    """Summary of the labels: number of objects, classes, and objects per class."""
 
     n_objects: int
     classes: NDArray[Any]  # sorted
     counts: NDArray[np.int64]  # objects of each class
-    weights: Array  # Σ sample_weight of each class; the counts where there are no weights
-    weighted: int  # how many objects have a weight above 0
+    weights: Array  # Σ sample_weight of each class; the counts if there are no weights
+    weighted: int  # number of objects with a weight above 0
 
     def among(self, classes: NDArray[Any]) -> Survey:
-        """Return the same of these classes, some of which may have no object."""
+        """Return the same for these classes, some of which may have no objects."""
         place = encode(self.classes, classes)
         counts, weights = np.zeros(len(classes), dtype=int), np.zeros(len(classes))
         counts[place], weights[place] = self.counts, self.weights
@@ -48,7 +48,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Sample:
-    """Some of the objects, in memory: their numbers among all, and their labels."""
+    """Some of the objects in memory, with their numbers among all and their labels."""
 
     indices: Indices
     objects: Any
@@ -68,9 +68,9 @@ class FeatureBlock:
 class Dataset(ABC):
     """Objects 0, 1, … N − 1 with labels, in memory, in files or on a cluster.
 
-    A pass runs a function over chunks of them. What it sums is summed over blocks of a fixed number
-    of objects, counted from the first, in a fixed order: so neither threads nor machines, nor how a
-    file is cut, change a digit.
+    A pass runs a function over chunks of objects. Sums are taken over blocks of a fixed number of
+    objects, counted from the first, in a fixed order. Results therefore do not depend on threads,
+    machines, or how a file is divided.
 
     Examples
     --------
@@ -90,19 +90,20 @@ class Dataset(ABC):
     """
 
     measure: Measure
-    """How the objects are compared, with what their own kind decides."""
+    """How the objects are compared, with all parameters decided."""
     candidates: int | None = IN_MEMORY_OBJECTS
-    """Landmarks are chosen among about so many objects; None where all of them may be looked at."""
+    """Approximate number of candidates for landmarks; None if all objects may be used."""
     spent: int | None = None
-    """Pairs compared to try the measure on all objects; None where it is to be tried on some."""
+    """Pairs compared to check the measure on all objects; None if it is to be checked on a
+    sample."""
     n_jobs: int | None = None
-    """How many workers share out the pairs of one block: not ours to choose on a cluster."""
+    """Number of workers for the pairs of one block; on a cluster it is not ours to choose."""
 
     @abstractmethod
     def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
-        """Yield `function(chunk)` over all objects in order, in chunks as they come.
+        """Yield `function(chunk)` over all objects in order, in chunks of any size.
 
-        With `objects=False` only labels and weights are asked for, and the objects may be None.
+        With `objects=False`, only labels and weights are needed, and the objects may be None.
         """
 
     @abstractmethod
@@ -122,29 +123,30 @@ class Dataset(ABC):
     def keep(
         self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
     ) -> tuple[Features, Counted[ClassMoments]]:
-        """Keep the values (N, `width`) that `function` gives, where later passes are short.
+        """Keep the values (N, `width`) of `function` where later passes are fast.
 
         Also returns the sum of the moments.
         """
 
     def take(self, indices: Indices, measure: Measure) -> Sample:
-        """Return the objects at these places, which ascend, in memory. One pass."""
+        """Return the objects at these ascending positions, in memory. One pass."""
         n = self.survey().n_objects
         return _together(list(self.map(_At(indices, measure, n))))
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
-        """Return the pairs of a sample, compared where there are processors for it."""
+        """Return the pairs of a sample, compared where processors are available."""
         return pairs
 
     def survey(self) -> Survey:
-        """Return number of objects, classes and class counts. One pass over the labels, once."""
+        """Return the number of objects, classes and class counts. One pass over the labels, made
+        once."""
         found: Survey | None = getattr(self, "_survey", None)
         if found is None:
             found = self._survey = _merged(list(self.map(look_at_labels, objects=False)))
         return found
 
     def n_candidates(self, measure: Measure) -> int:
-        """Return among how many objects landmarks are chosen, about."""
+        """Return the approximate number of candidates for landmarks."""
         n = self.survey().n_objects
         if self.candidates is None:
             return n
@@ -153,10 +155,10 @@ class Dataset(ABC):
     def sample(self, measure: Measure, seed: int) -> Sample:
         """Draw the candidates for landmarks, some of every class among them.
 
-        Only objects of positive weight are drawn. Every object has a random key that depends on the
-        seed and its number alone, and is drawn where the key lies below n/N, or below
-        `OF_EACH_CLASS` over the size of its class: the same objects are drawn however they are cut
-        into chunks or spread over machines.
+        Only objects of positive weight are drawn. Every object has a random key that depends only
+        on the seed and its number. It is drawn if the key is below n/N, or below `OF_EACH_CLASS`
+        over the size of its class. The draw does not depend on how the objects are divided into
+        chunks or distributed over machines.
         """
         known = self.survey()
         share = np.maximum(
@@ -167,7 +169,7 @@ class Dataset(ABC):
         return self.take(np.concatenate(drawn), measure)
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Let go of what was opened."""
+        """Release what was opened."""
 
     def __enter__(self) -> Self:
         return self
@@ -177,12 +179,14 @@ class Dataset(ABC):
 
 
 def look_at_labels(chunk: Chunk) -> Survey:
-    """Return what the labels of a chunk tell."""
+    """Return a summary of the labels of a chunk."""
     if chunk.labels is None:
         raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
     labels = np.asarray(chunk.labels)
     if labels.ndim != 1:
-        raise ValueError(f"there is one label per object; got an array of shape {labels.shape}")
+        raise ValueError(
+            f"y must contain one label per object; got an array of shape {labels.shape}"
+        )
     missing = first_missing(labels)
     if missing is not None:
         raise ValueError(f"{chunk.where(missing)}: there is no label ({labels[missing]!r})")
@@ -191,7 +195,7 @@ def look_at_labels(chunk: Chunk) -> Survey:
     except TypeError:  # of which none is less than another
         kinds = {type(label).__name__: label for label in labels.tolist()}
         told = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
-        raise ValueError(f"labels are all of one kind; y holds {told}") from None
+        raise ValueError(f"labels must all be of one kind; y contains {told}") from None
     counts = np.bincount(codes, minlength=len(classes))
     weights, weighted = counts.astype(float), len(labels)
     if chunk.weights is not None:
@@ -217,7 +221,7 @@ def _merged(parts: list[Survey]) -> Survey:
 
 @dataclass(frozen=True)
 class _Draw:
-    """Numbers of the objects whose key lies below the threshold of their class."""
+    """The numbers of the objects whose key is below the threshold of their class."""
 
     seed: int
     classes: NDArray[Any]
@@ -232,7 +236,8 @@ class _Draw:
 
 @dataclass(frozen=True)
 class _At:
-    """Objects at given places, which ascend, as they are compared among themselves."""
+    """Objects at given ascending positions, in the form in which they are compared with each
+    other."""
 
     indices: Indices
     measure: Measure
@@ -286,18 +291,18 @@ def uniform_keys(seed: int, indices: Indices) -> Array:
     return ((x ^ (x >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / 2**53
 
 
-_LABELS = 65_536  # looked at together, so that memory does not grow with their number
+_LABELS = 65_536  # handled together, so that memory does not grow with their number
 
 
 def distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sorted distinct labels, and the place of each label among them."""
+    """Return the sorted distinct labels, and the index of each label among them."""
     parts = [np.unique(labels[i : i + _LABELS]) for i in range(0, len(labels), _LABELS)]
     classes = np.unique(np.concatenate(parts)) if parts else labels[:0]
     return classes, encode(labels, classes)
 
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the place of each label among the classes, in the smallest type that holds it."""
+    """Return the index of each label among the classes, in the smallest suitable type."""
     codes = np.empty(len(labels), dtype=np.min_scalar_type(max(len(classes) - 1, 0)))
     for i in range(0, len(labels), _LABELS):
         part = labels[i : i + _LABELS]

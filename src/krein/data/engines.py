@@ -1,4 +1,5 @@
-"""Who runs tasks: what a cluster has to offer, and threads of this process that offer the same."""
+"""Engines that run tasks: the protocol of a cluster, and threads of this process that satisfy
+it."""
 
 from __future__ import annotations
 
@@ -10,13 +11,14 @@ from ..compare.workers import limit_blas_threads
 from ..core.ordered import FAN, ordered_sum
 
 Task = Any
-"""A result that an engine holds or will hold, and takes as an argument of other tasks."""
+"""A present or future result that an engine stores and accepts as an argument of other tasks."""
 
 Add = Callable[[Any, Any], Any]
 
 
 class TaskKilledError(RuntimeError):
-    """A task that several workers died with; `number` says which of those that were waited for."""
+    """A task that several workers died running; `number` is its position among the awaited
+    tasks."""
 
     def __init__(self, message: str, number: int | None = None) -> None:
         super().__init__(message)
@@ -24,9 +26,10 @@ class TaskKilledError(RuntimeError):
 
 
 class Engine(Protocol):
-    """Runs functions somewhere and keeps their results there until they are asked for.
+    """Runs functions somewhere and keeps their results there until they are needed.
 
-    A second engine is one class with these methods; cutting data into tasks knows nothing else.
+    Another engine is one class with these methods; the code that divides data into tasks uses
+    nothing else.
 
     Examples
     --------
@@ -38,10 +41,10 @@ class Engine(Protocol):
     """
 
     threads: int
-    """How many tasks run at a time."""
+    """Number of tasks that run at a time."""
 
     def broadcast(self, item: Any) -> Task:
-        """Have every worker get `item` once, when it needs it first."""
+        """Send `item` to every worker once, when it is first needed."""
 
     def submit(
         self,
@@ -51,14 +54,14 @@ class Engine(Protocol):
     ) -> list[Task]:
         """Start `function(*call)` for every call; arguments may be tasks.
 
-        With `beside`, each preferably where that task's result lies.
+        With `beside`, each preferably runs where that task's result is stored.
         """
 
     def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
-        """Yield the tasks with their numbers as they end, and let go of them; empties the list."""
+        """Yield the tasks with their numbers as they finish, and release them; empties the list."""
 
     def gather(self, tasks: Sequence[Task]) -> list[Any]:
-        """Return the results, in the order of the tasks; raise what failed there."""
+        """Return the results in the order of the tasks; errors are raised here."""
 
 
 class Threads:
@@ -91,7 +94,8 @@ class Threads:
         calls: Sequence[tuple[Any, ...]],
         beside: Sequence[Task] | None = None,
     ) -> list[Task]:
-        """Start the calls; one that waits for another begins after it, so none waits for ever."""
+        """Start the calls; a call that depends on another starts after it, so that none waits for
+        ever."""
         return [self._pool.submit(_run, function, call) for call in calls]
 
     def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:

@@ -1,4 +1,4 @@
-"""Features of many rows in one file, for passes that need more memory than there is."""
+"""Features of many rows in one file, for passes over data larger than memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .features import Blocks, StoredFeatures, StoredRows
 class FeatureFile(StoredFeatures):
     """Features (N, r) on disk as doubles, class codes (N,) in memory, a byte or two each.
 
-    The file has no name: whatever ends the process, the room is given back.
+    The file has no name, so its space is freed however the process ends.
     """
 
     def __init__(
@@ -39,9 +39,9 @@ class FeatureFile(StoredFeatures):
         needed, free = 8 * shape[0] * shape[1], shutil.disk_usage(place).free
         if needed > free:
             raise OSError(
-                f"{place}: {shape[0]:,} × {shape[1]} features need {needed / 1e9:.1f} GB for the "
-                f"time of the fit, {free / 1e9:.1f} GB are free; name a larger disk with cache= "
-                "or TMPDIR, or take fewer landmarks"
+                f"{place}: {shape[0]:,} × {shape[1]} features need {needed / 1e9:.1f} GB during "
+                f"the fit, but only {free / 1e9:.1f} GB are free; name a larger disk with cache= "
+                f"or TMPDIR, or use fewer landmarks"
             )
         self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
         self._parts: list[tuple[NDArray[Any], Array | None]] = []
@@ -64,8 +64,8 @@ class FeatureFile(StoredFeatures):
         self._parts = []
         if len(self.codes) != self.shape[0]:
             raise ValueError(
-                f"{len(self.codes)} objects were read where there were {self.shape[0]} before: "
-                "the file has changed meanwhile"
+                f"{len(self.codes)} objects were read, but there were {self.shape[0]} before: "
+                f"the file has changed in the meantime"
             )
 
     def rows(self, recode: Labels, n_classes: int) -> FileRows:
@@ -98,7 +98,7 @@ class FeatureFile(StoredFeatures):
             pass
 
     def close(self) -> None:
-        """Give the room on the disk back."""
+        """Free the disk space."""
         self._file.close()
         super().close()
 
@@ -133,7 +133,7 @@ class FileRows(StoredRows):
     def sum(self, term: Term) -> list[Array]:
         """Return Σ term(block), read from several threads."""
 
-        # a pass is short beside the time that fresh memory for every block would take
+        # allocating fresh memory for every block would take longer than the pass
         room: SimpleQueue[Array] = SimpleQueue()
         for _ in range(self.kept.workers):
             room.put(np.empty((self.block_rows, self.shape[1])))

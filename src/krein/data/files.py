@@ -1,4 +1,4 @@
-"""Objects in files: read by chunks, as often as needed, while threads compare those before."""
+"""Objects in files: read in chunks, as often as needed, while threads compare earlier ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .featurefile import FeatureFile
 from .memory import Local
 
 CHUNK = 4096
-"""Objects read at once where nothing else says how many."""
+"""Default number of objects read at a time."""
 
 LABELS = 2**16
 """Labels of a memory map that are looked at together."""
@@ -112,7 +112,7 @@ class _MappedRows:
 class MappedFile(Files):
     """Rows of an array in a file, and labels in memory or in another file.
 
-    Pages that were looked at are released, so that they do not count as this process's memory.
+    Pages are released after use, so that they do not count as this process's memory.
     """
 
     def __init__(
@@ -154,10 +154,10 @@ class MappedFile(Files):
 
 
 def release_pages(array: Any) -> None:
-    """Have the pages of a mapped file that were looked at no longer count as our memory.
+    """Release the pages of a mapped file that were read, so that they do not count as our memory.
 
-    They stay in the system's cache, and come back when they are looked at again. Not where they
-    may have been changed for this process alone.
+    They stay in the system's cache and are mapped again on access. Pages that may have been changed
+    by this process are kept.
     """
     mapped = getattr(array, "_mmap", None)
     if mapped is not None and getattr(array, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):

@@ -1,6 +1,6 @@
-"""The edge: from what a user hands to `fit` or `predict` to where the objects live.
+"""Open the data that a user passes to `fit` or `predict`.
 
-Behind it, every data set looks alike.
+This is the only code that knows where objects live; beyond it, all data sets look the same.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .memory import Memory
 
 
 def in_memory(X: Any, measure: Measure) -> bool:
-    """Whether X holds the objects themselves: not a path, a source or a Dask collection.
+    """Whether X contains the objects themselves, and is not a path, a source or a Dask collection.
 
-    Nor is a memory map of more than 20,000 rows. Given values in a file are a matrix, which is read
-    by block, and count as in memory.
+    A memory map of more than 20,000 rows is not in memory. Precomputed values in a file are a
+    matrix, which is read block by block, and count as in memory.
 
     Examples
     --------
@@ -76,9 +76,9 @@ def open_data(
     verbose: int = 0,
     symmetrize: bool = False,
 ) -> Dataset:
-    """Return the data set that X is: a sequence of objects, a file, a memory map, or a collection.
+    """Return the data set for X: a sequence of objects, a file, a memory map, or a collection.
 
-    A file of no more than 20,000 objects, and one that can be read once only, is read whole.
+    A file with at most 20,000 objects, or one that can be read only once, is read completely.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def open_data(
 
 
 def _decided(data: Dataset, measure: Measure) -> Dataset:
-    """Let the first objects of a data set decide what the measure leaves open."""
+    """Decide open parameters of the measure from the first objects of a data set."""
     if measure.undecided():
         try:
             measure = measure.decide(next(iter(data.map(_objects_of))))
@@ -127,8 +127,8 @@ def as_source(X: Any) -> Any:
     """Return X as a source: a path is opened."""
     if isinstance(X, str) and X != "-" and not os.path.exists(X):
         raise ValueError(
-            f"a list of objects is wanted, or the path of a file; {excerpt(X, 40)} is one string, "
-            "and no file is called that: for one object, give a list of one"
+            f"expected a list of objects or the path of a file; {excerpt(X, 40)} is a single "
+            f"string, and there is no such file: for one object, pass a list of one"
         )
     if isinstance(X, str | os.PathLike):
         from ..io import open_source
@@ -138,7 +138,7 @@ def as_source(X: Any) -> Any:
 
 
 def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
-    """Return the objects of a source in memory where they are few, or can be read only once."""
+    """Return the objects of a source in memory if they are few or can be read only once."""
     once = not getattr(file.source, "rereadable", True)
     chunks, n = [], 0
     for chunk in file.chunks(None):
@@ -169,11 +169,10 @@ def map_objects(
     dtype: Any,
     n_jobs: int | None = None,
 ) -> Any:
-    """Return what `function` gives for new objects: one array for objects in memory.
+    """Return the results of `function` for new objects: one array for objects in memory.
 
-    What comes by chunk, a source or a path, is answered by chunk: an iterator of arrays. A Dask
-    collection is answered by a `dask.array` that is computed when it is asked for. `shape` and
-    `dtype` are those of one object's result.
+    For a source or a path, return an iterator with one array per chunk. For a Dask collection,
+    return a lazy `dask.array`. `shape` and `dtype` are those of one object's result.
     """
     if is_dask(X):
         return map_lazily(X, function, shape, dtype)

@@ -1,9 +1,10 @@
-"""Objects in partitions that an engine keeps: functions go to the partitions, sums come back.
+"""Objects in partitions that an engine stores: functions are sent to the partitions, sums come
+back.
 
-Blocks are those that a fit in memory would have, counted from the first object on. A task takes a
-run of blocks that is a whole branch of the tree of sums, about a partition or less; where a
-partition ends inside it, the objects beyond travel. So neither partitions, nor workers, nor the
-death of one of them change a digit.
+Blocks are the same as in an in-memory fit, counted from the first object. A task handles a run of
+blocks that is a whole branch of the tree of sums, about one partition or less. If a partition ends
+inside the run, the remaining objects are sent to it. Results therefore do not depend on partitions,
+workers, or the death of one of them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from .suspects import find_fatal
 Result = TypeVar("Result")
 
 PILOT = 32
-"""Objects that are compared to learn how long one takes."""
+"""Number of objects compared to estimate the time per object."""
 
 
 class Partitioned(Dataset):
@@ -71,8 +72,8 @@ class Partitioned(Dataset):
             given = self.parts[name]
             if isinstance(given, list) and len(given) != len(objects):
                 raise ValueError(
-                    f"X has {len(objects)} partitions and {name} have {len(given)}: "
-                    f"cut the {name} as X is cut"
+                    f"X has {len(objects)} partitions and {name} have {len(given)}: partition "
+                    f"the {name} like X"
                 )
         if lengths is None:
             of = labels if isinstance(labels, list) else objects
@@ -193,7 +194,7 @@ class Partitioned(Dataset):
         return found
 
     def _pilot(self, function: Callable[[Chunk], Counted[Any]]) -> Counted[float]:
-        """Return how many seconds one object takes, from the first ones."""
+        """Return the estimated seconds per object, from the first ones."""
         n = int(min(PILOT, self.starts[-1]))
         found: Counted[float]
         cuts = self.cuts(n)[:1]
@@ -203,7 +204,7 @@ class Partitioned(Dataset):
 
     @contextmanager
     def _naming(self, function: Callable[[Chunk], Any], cuts: list[Cut]) -> Iterator[None]:
-        """Name the object that workers died with, where it can be found."""
+        """Name the object that crashed workers, if it can be found."""
         try:
             yield
         except TaskKilledError as error:
@@ -219,7 +220,7 @@ class Partitioned(Dataset):
             where = ", ".join(f"partition {p}, objects {a} to {b - 1}" for p, a, b in cut)
             if fatal is not None:
                 raise ObjectError(
-                    f"{chunk.where(fatal)}: ends the process that compares it; take it out"
+                    f"{chunk.where(fatal)}: crashes the process that compares it; remove it"
                 ) from error
             raise ObjectError(f"{where}: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Into how many tasks work on a cluster is cut: few enough to schedule, enough to share out."""
+"""Divide work on a cluster into tasks: few enough to schedule, enough to keep all workers busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers do with partitions: cut them into runs, put chunks together, compare."""
+"""Work on partitions: divide them into runs, assemble chunks, compare."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def gather_chunk(
         for what, found in (("objects", given), ("labels", told), ("weights", heavy)):
             if found is not None and len(found[i]) != b - a:
                 raise ValueError(
-                    f"partition {p}: {b - a} {what} were expected, and {len(found[i])} found; "
-                    "X and y go together, and stay as they are while they are read"
+                    f"partition {p}: {b - a} {what} were expected, but {len(found[i])} were "
+                    f"found; X and y must match, and must not change while they are read"
                 )
     return Chunk(
         start,

@@ -1,8 +1,8 @@
-"""Which object ends the process that compares it: tried one by one, in a process of its own.
+"""Find the object that crashes the process that compares it, by trying them one by one.
 
-After several workers have died with the same task, the cluster gives it up and knows no more than
-the task. Its objects are compared here again, each announced before it is; the last one announced
-before the process ended is the one.
+After several workers have died with the same task, the cluster abandons it and knows only the task.
+Its objects are compared again in a separate process, which announces each one first; the last one
+announced before the process died is the culprit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Data to try things on, as X and y in scikit-learn's manner.
+"""Example data sets, as X and y in scikit-learn's style.
 
-`make_…` simulates, with a seed; `load_…` reads what a package brings, or what lies in the folder
-that the environment variable `KREIN_DATA` names. Nothing is fetched.
+`make_…` functions simulate data with a seed. `load_…` functions read data from installed packages,
+or from the folder that the environment variable `KREIN_DATA` names. Nothing is downloaded.
 """
 
 from .balls import make_balls

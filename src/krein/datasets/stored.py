@@ -1,6 +1,6 @@
-"""Measured data that no package brings: read from the folder that `KREIN_DATA` names.
+"""Measured data that no package contains, read from the folder that `KREIN_DATA` names.
 
-Nothing is fetched, and nothing in a file is run: arrays are read without pickle.
+Nothing is downloaded, and nothing in a file is executed: arrays are read without pickle.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ def load_protein(
 ) -> tuple[Array, Labels]:
     """Load 213 globins in four families, compared by an evolutionary measure.
 
-    The similarity S is the matrix that the literature, and the paper, report on. It is 1 − D/13.64
-    with a digit lost on the way in some entries, which is where its negative eigenvalues come
-    from; the distance D is clean.
+    The similarity S is the matrix used in the literature and in the paper. It is 1 − D/13.64 with a
+    digit lost in some entries, which causes its negative eigenvalues; the distance D is clean.
 
     Parameters
     ----------
     distance : bool, default=False
-        Give D, for `measure="precomputed-distance"`, instead of S, for "precomputed".
+        Return D, for `measure="precomputed-distance"`, instead of S, for "precomputed".
     data_home : path or None, default=None
         Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
 
@@ -48,7 +47,7 @@ def load_protein(
 
 
 def load_aural_sonar(*, data_home: str | Path | None = None) -> tuple[Array, Labels]:
-    """Load 100 sonar echoes of two kinds: how alike people found each two of them.
+    """Load 100 sonar echoes of two kinds, with human ratings of the similarity of each pair.
 
     Parameters
     ----------
@@ -70,14 +69,14 @@ def load_aural_sonar(*, data_home: str | Path | None = None) -> tuple[Array, Lab
 def load_uwave_gestures(
     *, distance: bool = False, data_home: str | Path | None = None
 ) -> tuple[Array, Labels]:
-    """Load 896 gestures of eight kinds, three accelerations each over time (UCR archive).
+    """Load 896 gestures of eight kinds, as time series of three accelerations (UCR archive).
 
-    The paper's gestures are others, which could not be had.
+    The paper uses other gestures, which are not available.
 
     Parameters
     ----------
     distance : bool, default=False
-        Give the DTW distances, taken on every second sample of the series, instead of the series.
+        Return the DTW distances, computed on every second sample, instead of the series.
     data_home : path or None, default=None
         Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
 
@@ -98,13 +97,14 @@ def load_swissprot(
 ) -> tuple[Texts, ...]:
     """Load 8,031 protein sequences of Swiss-Prot in 30 classes.
 
-    The classes are hits of PROSITE patterns, some of them wrong, with 100 sequences or more each;
-    close in kind to the paper's 10,988 in 30. The measure to go with them is "smith-waterman".
+    The classes are hits of PROSITE patterns, some of them wrong, with at least 100 sequences each;
+    they resemble the paper's 10,988 sequences in 30 classes. The matching measure is
+    "smith-waterman".
 
     Parameters
     ----------
     return_names : bool, default=False
-        Return the entries' names too.
+        Also return the names of the entries.
     data_home : path or None, default=None
         Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
 
@@ -125,14 +125,14 @@ def load_swissprot(
 def load_sonatas(
     *, return_names: bool = False, data_home: str | Path | None = None
 ) -> tuple[Texts, ...]:
-    """Load 262 movements of sonatas by four composers, their notes as text.
+    """Load 262 movements of sonatas by four composers, with their notes as text.
 
-    For the measure "compression". The paper's sonatas are others, which could not be had.
+    The matching measure is "compression". The paper uses other sonatas, which are not available.
 
     Parameters
     ----------
     return_names : bool, default=False
-        Return the names of the scores too.
+        Also return the names of the scores.
     data_home : path or None, default=None
         Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
 
@@ -151,9 +151,9 @@ def load_sonatas(
 
 
 def load_words(*, data_home: str | Path | None = None) -> tuple[Texts, ...]:
-    """Load 132,000 words of eleven languages.
+    """Load 132,000 words from eleven languages.
 
-    For the measure "levenshtein", and for scale. Not in the paper.
+    The matching measure is "levenshtein". They are for tests at scale, and not in the paper.
 
     Parameters
     ----------
@@ -173,17 +173,17 @@ def load_words(*, data_home: str | Path | None = None) -> tuple[Texts, ...]:
 
 
 def _path(name: str, data_home: str | Path | None) -> Path:
-    """Return where the file lies, or say what is missing."""
+    """Return the path of the file, or raise an error that says what is missing."""
     home = data_home or os.environ.get("KREIN_DATA")
     if not home:
         raise FileNotFoundError(
-            f"{name} comes with no package: set the environment variable KREIN_DATA to the folder "
-            "that holds it, or give data_home"
+            f"{name} is not part of any package: set the environment variable KREIN_DATA to its "
+            f"folder, or pass data_home"
         )
     path = Path(home).expanduser() / name
     if not path.is_file():
         source = "data_home" if data_home else "the environment variable KREIN_DATA"
-        raise FileNotFoundError(f"there is no file {path}; {source} is to name the folder with it")
+        raise FileNotFoundError(f"there is no file {path}; {source} must name its folder")
     return path
 
 

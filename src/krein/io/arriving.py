@@ -1,4 +1,4 @@
-"""Items of a pipe as they arrive: what is there is used, what is not is not waited for."""
+"""Items of a pipe as they arrive, without waiting for more."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 WAIT = 0.2
-"""Seconds that items are held back at most in the hope of more."""
+"""Maximum seconds to wait for more items."""
 
 AHEAD = 4096
-"""Items that are read before somebody asks for them."""
+"""Number of items read ahead."""
 
 
 class Arriving(Iterator[Item], Generic[Item]):

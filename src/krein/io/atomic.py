@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ PREFIX, SUFFIX = ".krein-", ".part"
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Give a file to write to, under a temporary name beside `path`; synced and renamed at the end.
 
-    Where what is done inside fails, or the process is killed, a file of the name stays as it was.
-    What an earlier process left there when it was killed is removed first. Of a link, the file it
-    leads to is written. A pipe or a device is no file that could be replaced: it is written to as
-    it is.
+    If the body fails or the process is killed, an existing file is unchanged. Leftovers of an
+    earlier, killed process are removed first. For a link, its target is written. Pipes and devices
+    cannot be replaced, and are written to directly.
     """
     if is_stream(path):
         with open(path, "wb") as file:

@@ -1,6 +1,6 @@
-"""Bytes and lines out of a file or standard input, plain or compressed.
+"""Bytes and lines from a file or standard input, plain or compressed.
 
-Compression is known by the first bytes, not by the name: gzip, xz and bzip2 are read as they are.
+Compression is recognised by the first bytes, not by the name: gzip, xz and bzip2 are supported.
 Text is UTF-8, with or without a byte order mark.
 """
 
@@ -41,13 +41,13 @@ def bare_name(path: str) -> str:
 
 
 def shown(path: str) -> str:
-    """Return what a message calls the file."""
+    """Return the name of the file for messages."""
     return "standard input" if path == STDIN else path
 
 
 @contextmanager
 def open_bytes(path: str) -> Iterator[IO[bytes]]:
-    """Open a file, or standard input, and undo its compression."""
+    """Open a file or standard input, and decompress it."""
     try:
         if path == STDIN:
             yield _standard_input()
@@ -139,8 +139,8 @@ def damaged(path: str, error: Exception, line: int | None = None) -> DataError:
     after = "" if line is None else f", after line {line}"
     if isinstance(error, EOFError):
         return DataError(
-            f"{shown(path)}{after}: the compressed file ends too early; it was cut off, "
-            "perhaps while it was copied"
+            f"{shown(path)}{after}: the compressed file ends too early; it may have been "
+            f"truncated while it was copied"
         )
     return DataError(f"{shown(path)}{after}: the compressed file is damaged ({error})")
 
@@ -156,7 +156,7 @@ def _unpacked(raw: Any, path: str) -> Any:
         return bz2.open(raw)
     if kind == "zstd":
         raise DataError(
-            f"{shown(path)}: is compressed by zstd, which is not read here; gzip, xz and bzip2 are"
+            f"{shown(path)}: is compressed with zstd, which is not supported; use gzip, xz or bzip2"
         )
     return raw
 
@@ -164,8 +164,8 @@ def _unpacked(raw: Any, path: str) -> Any:
 def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
     """Yield the lines of a text, each with its end, decoded one by one: the second is line 2.
 
-    A line is refused before more than `max_size` bytes of it are in memory, and a packed file
-    where it unpacks to more than its size can account for.
+    A line is refused before more than `max_size` bytes of it are in memory, and a compressed file
+    if it expands to implausibly more than its size.
     """
     line, limit = 0, record_limit(max_size)
     try:
@@ -190,7 +190,8 @@ def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
                     byte = text[error.start]
                     raise DataError(
                         f"{shown(path)}, line {line}: byte 0x{byte:02x} is not UTF-8; is the file "
-                        f"in another encoding? iconv -f latin1 -t utf-8 converts the usual one"
+                        f"in another encoding? iconv -f latin1 -t utf-8 converts the most common "
+                        f"one"
                     ) from None
     except DataError as error:
         if isinstance(error.__cause__, EOFError | zlib.error | lzma.LZMAError | OSError) and line:

@@ -1,10 +1,10 @@
-"""What is wrong with a file, in one line."""
+"""Errors about files, in one line."""
 
 from __future__ import annotations
 
 
 def quoted(text: str, longest: int = 40) -> str:
-    """Return the beginning of text out of a file, in quotes, so that it fits into a message.
+    """Return the beginning of text from a file, in quotes, for a message.
 
     >>> quoted("a" * 100, 10)
     "'aaaaaaaaaa…'"

@@ -1,4 +1,4 @@
-"""Labels that stand beside the objects: a file of them, or a pattern that finds them in names."""
+"""Labels from a separate file, or from a pattern that finds them in names."""
 
 from __future__ import annotations
 
@@ -56,10 +56,12 @@ class PatternLabels(Labels):
         try:
             self.pattern = re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"the label pattern {pattern!r} is not one: {error}") from None
+            raise ValueError(
+                f"the label pattern {pattern!r} is not a valid regular expression: {error}"
+            ) from None
         if self.pattern.groups != 1:
             raise ValueError(
-                f"the label pattern {pattern!r} needs one group, in round brackets, for the "
+                f"the label pattern {pattern!r} needs exactly one group, in parentheses, for the "
                 f"label; it has {self.pattern.groups}"
             )
 
@@ -92,11 +94,11 @@ class _NameColumn:
 
 
 class NamedLabels(Labels):
-    """Labels by the names of the objects, out of a table.
+    """Labels by the names of the objects, from a table.
 
-    The names may stand in any column but that of the labels, and either side may hold a part of
-    the other's identifiers: of all columns and forms (`identifiers.FORMS`), the first that matches
-    every object is taken. Objects come by chunk; what did not match one is not tried again.
+    The names may be in any column except that of the labels, and either side may contain a part of
+    the other's identifiers: the first column and form (`identifiers.FORMS`) that matches every
+    object is used. Objects come in chunks; a form that has failed is not tried again.
     """
 
     given = True
@@ -141,8 +143,8 @@ class NamedLabels(Labels):
             if first[self.column] != label:
                 same = "" if first[names.at] == name else f", as {quoted(first[names.at])}"
                 raise DataError(
-                    f"{self.path}, line {line}: {quoted(name)} has the label "
-                    f"{quoted(first[self.column])} already{same}"
+                    f"{self.path}, line {line}: {quoted(name)} already has the label "
+                    f"{quoted(first[self.column])}{same}"
                 )
             if not label:
                 raise DataError(f"{self.path}, line {line}: {quoted(name)} has no label")
@@ -156,7 +158,7 @@ class NamedLabels(Labels):
         return others[0]
 
     def _unmatched(self, part: Unlabelled) -> DataError:
-        """Return the error that shows both sides: names of objects, and names of the table."""
+        """Return the error that shows both sides: names of objects and names in the table."""
         best = max(self._left, key=lambda names: names.matches(part.names))
         i = best.matches(part.names)
         there = [row[best.at] for _, row in self.rows[:3]]
@@ -195,14 +197,14 @@ class OrderedLabels(Labels):
         if n < len(self.labels):
             raise DataError(
                 f"{self.path}: holds {len(self.labels)} labels for {n} objects"
-                + ("; is its first line a heading?" if n + 1 == len(self.labels) else "")
+                + ("; is its first line a header?" if n + 1 == len(self.labels) else "")
             )
 
 
 def find_labels(labels: str | None, pattern: str | None, max_size: int | None = None) -> Labels:
     """Return where labels come from: a file, a pattern, or the records themselves."""
     if labels is not None and pattern is not None:
-        raise ValueError("labels come from a column or a file, or from a pattern: give one of them")
+        raise ValueError("labels come from a column, a file or a pattern: use only one of them")
     if pattern is not None:
         return PatternLabels(pattern)
     if labels is not None:
@@ -222,8 +224,8 @@ def read_labels(path: str, max_size: int | None = None) -> Labels:
         path, _, column = path.rpartition(":")
     if not os.path.isfile(path):
         raise DataError(
-            f"{path}: there is no such file of labels (two columns, name and label; or one line "
-            "for each object)"
+            f"{path}: there is no such file of labels (it needs two columns, name and label, or "
+            f"one line per object)"
         )
     if bare_name(path).endswith(".npy"):
         from .matrix import load_npy
@@ -257,7 +259,7 @@ def _only_cell(path: str, line: int, row: list[str]) -> str:
         raise DataError(f"{path}, line {line}: {len(row)} fields where the first line has 1")
     if not row or not row[0].strip():
         raise DataError(
-            f"{path}, line {line}: is blank, so an object has no label; labels go by their order"
+            f"{path}, line {line}: is blank, so an object has no label; labels are matched by order"
         )
     return row[0].strip()
 
@@ -268,7 +270,9 @@ def _column(path: str, heading: Sequence[str], column: str | None) -> int | None
     if column is not None:
         if column in called:
             return called.index(column)
-        raise DataError(f"{path}: no column is called {column!r}; there are {', '.join(called)}")
+        raise DataError(
+            f"{path}: there is no column called {column!r}; there are {', '.join(called)}"
+        )
     if len(called) == 2:
         return 1
     usual = [i for i, cell in enumerate(called) if cell.lower() in USUAL_LABELS]
@@ -289,7 +293,7 @@ def as_labels(array: Any, what: str) -> list[str]:
     array = np.squeeze(np.asarray(array))
     check_characters(array, what)
     if array.ndim != 1:
-        raise DataError(f"{what}: labels are a list; got an array of shape {array.shape}")
+        raise DataError(f"{what}: labels must be a list; got an array of shape {array.shape}")
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise DataError(
@@ -304,7 +308,7 @@ def as_labels(array: Any, what: str) -> list[str]:
         except UnicodeDecodeError as error:
             raise DataError(f"{what}: a label is not UTF-8 ({error})") from None
     if array.dtype.kind not in "biufUO":
-        raise DataError(f"{what}: labels are numbers or strings; got {array.dtype}")
+        raise DataError(f"{what}: labels must be numbers or strings; got {array.dtype}")
     return [str(label).strip() for label in array.tolist()]
 
 

@@ -1,4 +1,4 @@
-"""What the columns of a table are: objects, labels, names.
+"""Decide which columns of a table are objects, labels and names.
 
 The rules, in order:
 
@@ -40,17 +40,17 @@ class Layout:
 
     @property
     def understood(self) -> str:
-        """The layout in words."""
+        """A description of the layout."""
         if self.content == "strings":
             what = f"strings in the column {self.columns[self.objects[0]]!r}"
         elif self.content == "vectors":
-            what = f"vectors of {len(self.objects)} numbers, one a row"
+            what = f"vectors of {len(self.objects)} numbers, one per row"
         else:
             what = f"rows of {len(self.objects)} values, a matrix"
         for role, at in (("labels", self.labels), ("names", self.names)):
             if at is not None:
                 what += f", {role} in {self.columns[at]!r}"
-        return what + ("" if self.heading else " (no heading)")
+        return what + ("" if self.heading else " (no header)")
 
 
 def decide(
@@ -71,7 +71,9 @@ def decide(
     says of each column whether it is made of numbers, where the file knows.
     """
     if meant == "series":
-        raise ValueError(f"{shown}: series come as .ts, .npy or .npz; format='vectors' reads rows")
+        raise ValueError(
+            f"{shown}: series must be in .ts, .npy or .npz files; format='vectors' reads rows"
+        )
     if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
         rows = [["", *rows[0]], *rows[1:]]  # R leaves the corner above the row names out
         heading = True
@@ -85,7 +87,7 @@ def decide(
     columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
     data = rows[1:] if heading else rows
     if not data:
-        raise DataError(f"{shown}: holds a heading and no objects")
+        raise DataError(f"{shown}: contains a header but no objects")
     if numeric is None:
         complete = [row for row in data if len(row) == width]
         numeric = [all(is_number(row[i]) for row in complete) for i in range(width)]
@@ -93,7 +95,7 @@ def decide(
     def find(column: str, role: str) -> int:
         if column in columns:
             if columns.count(column) > 1:
-                raise DataError(f"{shown}: two columns are called {column!r}; give a number")
+                raise DataError(f"{shown}: two columns are called {column!r}; use its number")
             return columns.index(column)
         if column.isdecimal() and 1 <= int(column) <= width:
             return int(column) - 1
@@ -132,15 +134,15 @@ def decide(
         )
     if meant is not None:
         raise DataError(
-            f"{shown}: the column {columns[words[0]]!r} is not made of numbers; name it as "
-            "labels= or names=, or name the columns of numbers with objects="
+            f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
+            f"with labels= or names=, or name the columns of numbers with objects="
         )
     found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
     if found is None:
         listed = ", ".join(repr(columns[i]) for i in rest[:30])
         raise DataError(
-            f"{shown}: which column holds the objects? There are {listed}; say objects=COLUMN "
-            "(and labels=, names=)"
+            f"{shown}: which column holds the objects? There are {listed}; use objects=COLUMN "
+            f"(and labels=, names=)"
         )
     return Layout(columns, heading, "strings", [found], at_labels, at_names)
 

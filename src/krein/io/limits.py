@@ -1,7 +1,7 @@
-"""How much one thing out of a file may take: known before the memory is.
+"""Limits on the size of a file's contents, checked before memory is allocated.
 
-A few bytes of a packed file can stand for gigabytes, and a line need never end. What a file claims
-is compared with these limits first; whoever has larger objects raises them with `max_size`.
+A few bytes of a compressed file can expand to gigabytes, and a line need never end. The sizes that
+a file claims are checked against these limits first; `max_size` raises them for larger objects.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def parse_size(text: str) -> int:
     """
     found = re.fullmatch(r"(\d{1,18})([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE | re.ASCII)
     if found is None or int(found[1]) == 0:
-        raise ValueError(f"a size is a number of bytes, as in 500M or 2G; got {text!r}")
+        raise ValueError(f"a size must be a number of bytes, such as 500M or 2G; got {text!r}")
     return int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ")
 
 
@@ -75,7 +75,8 @@ def _packed_limit(path: str, max_size: int | None, ratio: int) -> int:
 def too_many(where: str, cells: int, limit: int) -> DataError:
     """Return the error of a record of too many cells."""
     return DataError(
-        f"{where}: has {cells:,} values or more, above {limit:,}; if that is meant, raise max_size="
+        f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if that is meant, "
+        f"raise max_size="
     )
 
 

@@ -11,7 +11,7 @@ from .source import Record, RecordSource
 
 
 class LineFile(RecordSource):
-    """Strings, one on each line; an empty line is refused, for it is hardly meant."""
+    """Strings, one per line; empty lines are refused, since they are probably a mistake."""
 
     def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
         super().__init__(path, "strings", labels, max_size)
@@ -19,7 +19,7 @@ class LineFile(RecordSource):
     @property
     def understood(self) -> str:
         """What the file was taken for."""
-        return "strings, one a line"
+        return "strings, one per line"
 
     def records(self) -> Iterator[Record]:
         """Yield the lines, without their ends."""

@@ -1,8 +1,8 @@
-"""Arrays out of `.npy`, `.npz` and `.mat` files: matrices of values, vectors, series.
+"""Arrays from `.npy`, `.npz` and `.mat` files: matrices of values, vectors, series.
 
-The rules: a square array of two axes is a matrix of values, another one of two axes holds vectors,
-one of three axes (objects, times, channels) holds series; `format` overrules them. Nothing in a
-file is unpickled.
+A square array with two axes is a matrix of values; any other array with two axes contains vectors;
+one with three axes (objects, times, channels) contains series. `format` overrides these rules.
+Nothing in a file is unpickled.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ArraySource(Source):
         size = " × ".join(str(k) for k in self.array.shape)
         what = {
             "matrix": f"a matrix of {size} values",
-            "vectors": f"{size} numbers, a vector a row",
+            "vectors": f"{size} numbers, one vector per row",
             "series": f"{size} numbers: series (objects × times × channels)",
         }[self.kind]
         return what + (f" in the array {self.called!r}" if self.called else "")
@@ -65,7 +65,7 @@ class ArraySource(Source):
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time."""
         if size < 1:
-            raise ValueError(f"a chunk holds at least one object; got size={size}")
+            raise ValueError(f"a chunk must contain at least one object; got size={size}")
         for first in range(0, len(self.array), size):
             yield self._chunk(np.array(self.array[first : first + size]), first)
         self.labels.finish(len(self.array))
@@ -103,8 +103,8 @@ class ArraySource(Source):
             value = part[(row, *place)]
             at = ", ".join(str(k) for k in place)
             raise DataError(
-                f"{chunk.where(start + row)}: the value at ({at}) is {value}; fill it in, or take "
-                f"the {NOUNS[self.kind]} out"
+                f"{chunk.where(start + row)}: the value at ({at}) is {value}; fill it in, or "
+                f"remove the {NOUNS[self.kind]}"
             )
 
 
@@ -123,9 +123,7 @@ def open_arrays(
         raise DataError(f"{written} is read from a file, not from standard input")
     if written == "npy":
         if objects is not None or names is not None:
-            raise ValueError(
-                f"{path} holds one array without a name: leave objects= and names= out"
-            )
+            raise ValueError(f"{path} contains one unnamed array: leave out objects= and names=")
         array = load_npy(path, max_size)
         kind = _kind(array, meant, path)
         return ArraySource(path, kind, array, find_labels(labels, label_pattern, max_size))
@@ -164,7 +162,9 @@ def _kind(array: Any, meant: str | None, what: str) -> Kind:
         )
     if array.ndim == 3:
         if meant in ("matrix", "vectors"):
-            raise DataError(f"{what}: has three axes {array.shape}, so it is no {meant}")
+            raise DataError(
+                f"{what}: has three axes {array.shape}, so it cannot be read as {meant}"
+            )
         return "series"
     if meant in ("matrix", "vectors", "series"):
         return meant  # type: ignore[return-value]
@@ -172,7 +172,7 @@ def _kind(array: Any, meant: str | None, what: str) -> Kind:
 
 
 def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
-    """Return the array of an `.npy` file, mapped unless it is packed."""
+    """Return the array of an `.npy` file, memory-mapped unless it is compressed."""
     packed = path.lower() != bare_name(path)
     try:
         with open_bytes(path) if packed else open(path, "rb") as file:
@@ -307,7 +307,7 @@ def _pick(arrays: _Members, objects: str | None, meant: str | None, path: str) -
     if not possible:
         raise DataError(f"{path}: no array in it can hold objects; there are {_listed(arrays)}")
     raise DataError(
-        f"{path}: which array holds the objects? There are {_listed(arrays)}; say objects=NAME"
+        f"{path}: which array holds the objects? There are {_listed(arrays)}; use objects=NAME"
     )
 
 

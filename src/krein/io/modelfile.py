@@ -1,9 +1,9 @@
-"""The model file: a tree of plain values and arrays in one file, written whole or not at all.
+"""The model file: a tree of plain values and arrays in one file, written atomically.
 
-A `.krein` file is a NumPy `.npz` archive of arrays without pickles. The member `header` holds
-JSON: the format, the package version, the tree with each array replaced by its name, and a
-SHA-256 of every array; the member `seal` holds the SHA-256 of the header. Reading runs nothing
-from the file.
+A `.krein` file is a NumPy `.npz` archive of arrays without pickles. The member `header` contains
+JSON: the format, the package version, the tree with each array replaced by its name, and a SHA-256
+of every array. The member `seal` contains the SHA-256 of the header. Reading a file never runs code
+from it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
             tree = _rebuilt(header["tree"], arrays)
         except ModelFileError:
             raise
-        # sealed, and yet not what krein writes
+        # valid checksums, but not written by krein
         except _MALFORMED as error:
             raise _malformed(shown) from error
         if not isinstance(tree, dict):

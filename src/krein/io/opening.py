@@ -1,4 +1,4 @@
-"""Which file is read by which reader: by what it is called, or else by how it begins."""
+"""Choose the reader for a file, by its suffix or else by its first bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUFFIXES: dict[str, tuple[str, ...]] = {
 }
 
 FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
-"""What `format` may say: how a file is written, or what its numbers are."""
+"""Values of `format`: the format of a file, or the meaning of its numbers."""
 
 
 def open_source(
@@ -39,33 +39,34 @@ def open_source(
     header: bool | None = None,
     max_size: int | None = None,
 ) -> Source:
-    """Open a file of objects, or standard input (`"-"`), for reading by chunks.
+    """Open a file of objects, or standard input (`"-"`), for reading in chunks.
 
     Parameters
     ----------
     path : path
         FASTA, FASTQ, CSV, TSV, JSON lines, lines of text, Parquet, `.npy`, `.npz`, `.mat` or
-        `.ts`, known by its suffix or else by how it begins; gzip, xz and bzip2 are undone.
+        `.ts`, recognised by its suffix or else by its first bytes; gzip, xz and bzip2 are
+        decompressed.
     format : str, optional
-        How the file is written, where its name does not say (one of `FORMATS`); or what its
-        numbers are: "matrix" (values of objects to each other), "vectors" or "series".
+        Format of the file, if its name does not say (one of `FORMATS`); or the meaning of its
+        numbers: "matrix" (values between objects), "vectors" or "series".
     objects : str, optional
-        Column (name, or number from 1; several, separated by commas, make vectors), field of
-        JSON lines or array that holds the objects.
+        Column (by name or by number from 1; several columns, separated by commas, form vectors),
+        field of JSON lines, or array with the objects.
     labels : str, optional
-        Column or array that holds the labels; or a file: CSV or TSV of names and labels (also
-        "labels.csv:column"), lines or an `.npy` array of labels in the order of the objects. The
-        names may be whole identifiers, accessions with or without version, or entry names.
+        Column or array with the labels; or a file: a CSV or TSV table of names and labels (also
+        "labels.csv:column"), or lines or an `.npy` array of labels in the order of the objects. The
+        names may be full identifiers, accessions with or without version, or entry names.
     names : str, optional
-        Column that holds the names.
+        Column with the names.
     label_pattern : str, optional
-        Regular expression with one group, which finds the label in a FASTA header or a name.
+        Regular expression with one group that finds the label in a FASTA header or a name.
     header : bool, optional
         Whether the first row of a table names its columns; None decides by its cells.
     max_size : int, optional
-        Bytes that one line, record or cell may take, by default 32 MiB, and the arrays of a packed
-        file together, by default 256 MiB or 20 times the file. What is larger is refused before
-        memory is taken for it.
+        Maximum size in bytes of a line, record or cell (default 32 MiB), and of all arrays of a
+        compressed file together (default 256 MiB or 20 times the file). Anything larger is refused
+        before memory is allocated for it.
 
     Returns
     -------
@@ -85,18 +86,18 @@ def open_source(
     """
     path = os.fspath(path)
     if format is not None and format not in FORMATS:
-        raise ValueError(f"no format is called {format!r}; there are {', '.join(FORMATS)}")
+        raise ValueError(f"there is no format called {format!r}; there are {', '.join(FORMATS)}")
     if path != STDIN:
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such file")
         if os.path.isdir(path):
-            raise DataError(f"{path}: is a folder; name a file")
+            raise DataError(f"{path}: is a folder, not a file")
     written = format if format in _SUFFIXES else _written(path)
     meant = format if format not in _SUFFIXES else None
     if written in ("fasta", "fastq", "ts", "lines"):
         for value, option in ((objects, "objects"), (names, "names")):
             if value is not None:
-                raise ValueError(f"{option}={value!r} goes with tables, not with {shown(path)}")
+                raise ValueError(f"{option}={value!r} is for tables, not for {shown(path)}")
         if meant is not None and (written, meant) != ("ts", "series"):
             raise ValueError(f"{shown(path)} does not hold {meant}")
     if written in ("csv", "tsv"):
@@ -141,7 +142,7 @@ def _written(path: str) -> str:
     if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
         raise DataError(
             f"{shown(path)}: its name does not say what it is; rename it to .npy, .npz, .mat or "
-            ".parquet, or say it: format="
+            f".parquet, or set format="
         )
     text = start.lstrip()
     if not text:

@@ -19,7 +19,8 @@ BATCH = 4096
 
 
 class ParquetFile(RecordSource):
-    """Objects out of the rows of a Parquet file, a batch of a row group in memory at a time."""
+    """Objects from the rows of a Parquet file, with one batch of a row group in memory at a
+    time."""
 
     def __init__(
         self, path: str, layout: Layout, kind: Kind, labels: Labels, max_size: int | None = None
@@ -111,7 +112,7 @@ class ParquetFile(RecordSource):
         try:
             array = np.array(item, dtype=np.float64)
         except (TypeError, ValueError):
-            raise DataError(f"{where}: is not made of numbers alone") from None
+            raise DataError(f"{where}: does not consist of numbers only") from None
         if array.size == 0 or not np.isfinite(array).all():
             raise DataError(f"{where}: a value is missing or infinite")
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
@@ -135,8 +136,8 @@ def _open(path: str, columns: list[str] | None = None) -> Any:
     """Open a file; text in these columns stays a dictionary, for one word may be there often."""
     if path.lower() != bare_name(path):
         raise DataError(
-            f"{path}: Parquet is packed within and read in pieces, so not out of another packing; "
-            "unpack it first (gunzip, unxz)"
+            f"{path}: Parquet files must not be compressed again; decompress the file first "
+            f"(gunzip, unxz)"
         )
     try:
         from pyarrow import ArrowException

@@ -55,8 +55,8 @@ class SeriesFile(RecordSource):
                     )
                 elif key == "@timestamps" and words[-1].lower() == "true":
                     raise DataError(
-                        f"{self.shown}, line {line}: series with time stamps are not read; "
-                        "resample them to equal steps"
+                        f"{self.shown}, line {line}: series with time stamps are not supported; "
+                        f"resample them to equal steps"
                     )
                 elif key in ("@classlabel", "@targetlabel"):
                     labelled = len(words) > 1 and words[1].lower() == "true"
@@ -69,11 +69,11 @@ class SeriesFile(RecordSource):
             parts = text.split(":")
             label = parts.pop().strip() if labelled else None
             if not parts:
-                raise DataError(f"{where}: holds a label alone, or no label")
+                raise DataError(f"{where}: contains only a label, or no label")
             if label and declared and label not in declared:
                 listed = quoted(", ".join(declared[:20]), 80)[1:-1]
                 raise DataError(
-                    f"{where}: ends in {quoted(label)}, which is none of the labels that "
+                    f"{where}: ends in {quoted(label)}, which is not one of the labels that "
                     f"@classLabel names ({listed}); is its label missing?"
                 )
             one = _values(parts, where)

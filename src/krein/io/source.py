@@ -1,7 +1,7 @@
-"""Where objects come from: a file that is read by chunks, as often as needed.
+"""Sources of objects: files that are read in chunks, as often as needed.
 
-A source never holds more than a chunk, unless `read` is asked for all. Every object has a name, and
-a place (file and line, or row) that errors can tell. Labels are strings.
+A source never keeps more than one chunk in memory, unless `read` is called. Every object has a
+name, and a position (file and line, or row) for error messages. Labels are strings.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ NOUNS: dict[str, str] = {
     "series": "series",
     "matrix": "row",
 }
-"""What one object of each kind is called."""
+"""The noun for one object of each kind."""
 
 
 class Record(NamedTuple):
-    """One object as a reader finds it."""
+    """One object as read from a file."""
 
     name: str | None  # None: its number among all, from 0
     object: Any
     label: str | None  # what the file itself says
     line: int | None = None  # None: the file has no lines
     about: str = ""  # what a label pattern looks at; the name where empty
-    unreadable: str = ""  # why there is no object; empty where there is one
+    unreadable: str = ""  # why there is no object; empty if there is one
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some objects of a source, one after the other.
+    """Some consecutive objects of a source.
 
     `names` are strings, `objects` a list or an array, `labels` a list of strings or None; `first`
     is the number of the first object among all, from 0.
@@ -66,7 +66,7 @@ class Chunk:
         return len(self.names)
 
     def where(self, i: int) -> str:
-        """Return file, line and name of the i-th object of the chunk."""
+        """Return the file, line and name of the i-th object of the chunk."""
         noun = NOUNS[self.kind]
         if self.lines is None:
             return f"{self.path}, {noun} {self.first + i}" + (
@@ -109,7 +109,7 @@ class Chunk:
 
 
 class Source(ABC):
-    """Objects of one kind, read by chunks as often as needed (standard input: once).
+    """Objects of one kind, read in chunks as often as needed (standard input: once).
 
     Examples
     --------
@@ -128,24 +128,27 @@ class Source(ABC):
     path: str
     kind: Kind
     lenient: bool = False
-    """Whether a record that cannot be read is passed on as `unreadable`, instead of ending all."""
+    """Whether a record that cannot be read is passed on as `unreadable` instead of raising an
+    error."""
 
     @abstractmethod
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (the last chunk may be smaller)."""
 
     def arriving(self, size: int) -> Iterator[Chunk]:
-        """Yield all objects as `chunks` does, but those of a pipe as they come.
+        """Yield all objects like `chunks`, but those of a pipe as they arrive.
 
-        A chunk of a pipe is given up to 0.2 s after its first object, however few there are.
+        A chunk of a pipe is returned at most 0.2 s after its first object, however few objects
+        there are.
         """
         return self.chunks(size)
 
     @abstractmethod
     def read(self) -> Chunk:
-        """Return all objects in one chunk, all in memory but what a file maps there.
+        """Return all objects in one chunk, in memory unless the file is memory-mapped.
 
-        Two objects of one name are refused: a table of results could not tell them apart.
+        Two objects with the same name are refused, because a table of results could not tell them
+        apart.
         """
 
     @property
@@ -155,13 +158,13 @@ class Source(ABC):
 
     @property
     def shown(self) -> str:
-        """What a message calls the file."""
+        """The name of the file for messages."""
         return shown(self.path)
 
     @property
     @abstractmethod
     def understood(self) -> str:
-        """What the file was taken for, in words."""
+        """A description of how the file was interpreted."""
 
 
 class RecordSource(Source):
@@ -210,9 +213,9 @@ class RecordSource(Source):
 
     def _begin(self, size: int) -> Iterator[Record]:
         if size < 1:
-            raise ValueError(f"a chunk holds at least one object; got size={size}")
+            raise ValueError(f"a chunk must contain at least one object; got size={size}")
         if not self.rereadable and self._spent:
-            raise DataError("standard input can be read once only; save it to a file and name that")
+            raise DataError("standard input can be read only once; save it to a file instead")
         self._spent = True
         return self.records()
 
@@ -266,7 +269,7 @@ def whole(chunks: Iterable[Chunk]) -> Chunk:
         if name in seen:
             earlier = chunk.where(seen[name]).removeprefix(f"{chunk.path}, ")
             raise DataError(
-                f"{chunk.where(i)}: the name was there before ({earlier}); names tell objects apart"
+                f"{chunk.where(i)}: the name occurs twice ({earlier}); names must be unique"
             )
         seen[name] = i
     return chunk

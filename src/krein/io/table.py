@@ -26,10 +26,10 @@ Row = tuple[int, list[str]]  # its first line, its cells
 def read_rows(
     path: str, delimiter: str | None, *, empty: bool = False, max_size: int | None = None
 ) -> Iterator[Row]:
-    """Yield the rows of a table with the line each begins on; empty lines only where asked for.
+    """Yield the rows of a table with the line each begins on; empty lines only if requested.
 
-    Without a delimiter, it is the tab in a `.tsv` file, else the one of comma, semicolon and tab
-    that the first line holds most.
+    The default delimiter is the tab in a `.tsv` file, otherwise whichever of comma, semicolon and
+    tab is most frequent in the first line.
     """
     lines = iter(read_lines(path, max_size))
     first = next(lines, None)
@@ -161,7 +161,7 @@ class TableFile(RecordSource):
                 raise DataError(f"{where}, which is not a number")
             if cell.strip() == "" or not np.isfinite(_float(cell)):
                 raise DataError(f"{where}: a value is missing or infinite")
-        raise AssertionError("a row of numbers is made of numbers")
+        raise AssertionError("a row of numbers must consist of numbers")
 
 
 def _float(cell: str) -> float:
