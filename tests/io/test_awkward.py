@@ -127,7 +127,7 @@ def test_labels_cut_off_or_large(tmp_path):
 @pytest.mark.parametrize("end", ["3,4", "1,2:wink", "1,2:4,5"])
 def test_a_label_of_ts_is_one_that_is_declared(tmp_path, end):
     (tmp_path / "g.ts").write_text(f"@classLabel true wave point\n@data\n1,2:wave\n1,2:{end}\n")
-    with pytest.raises(DataError, match=r"g\.ts, line 4, series 1: .*none of .*\(wave, point\)"):
+    with pytest.raises(DataError, match=r"g\.ts, line 4, series 1: .*not one of .*\(wave, point\)"):
         open_source(tmp_path / "g.ts").read()
 
 

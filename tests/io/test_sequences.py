@@ -232,7 +232,7 @@ def test_a_missing_label_names_the_sequence_and_the_table(tmp_path):
     with pytest.raises(DataError, match=r"line 3: 'a' already has the label 'globin'"):
         open_source(path, labels=table)
     lines = written(tmp_path, "label\nx\ny\n", "labels.txt")
-    with pytest.raises(DataError, match="3 labels for 2 objects; is its first line a heading"):
+    with pytest.raises(DataError, match="3 labels for 2 objects; is its first line a header"):
         open_source(path, labels=lines).read()
     with pytest.raises(DataError, match="no such file of labels"):
         open_source(path, labels="nowhere.csv")
