@@ -264,7 +264,7 @@ def test_a_cluster_that_loses_its_last_worker_is_told_and_given_up(tmp_path, mon
 def test_another_version_on_a_worker_is_told_before_the_work_begins(client, monkeypatch):
     monkeypatch.setattr("krein.version.__version__", "9.9")
     with pytest.raises(
-        RuntimeError, match=r"worker at tcp.* has krein .*, this machine 9\.9: inst"
+        RuntimeError, match=r"worker at tcp.* has krein .*, but this machine has 9\.9: inst"
     ):
         IKFD("levenshtein", landmarks=CHOSEN).fit(*bags())
 

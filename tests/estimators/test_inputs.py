@@ -296,7 +296,7 @@ def test_other_labels_with_holes():
     ):
         IKFD("levenshtein").fit(WORDS, mixed)
     masked = np.ma.masked_equal(np.arange(24) % 3, 2)
-    with pytest.raises(ValueError, match="label 2 is masked"):
+    with pytest.raises(ValueError, match="label 2 is partly masked"):
         IKFD("levenshtein").fit(WORDS, masked)
 
 

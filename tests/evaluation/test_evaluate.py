@@ -158,7 +158,7 @@ def test_duplicates_are_found_and_contradictions_counted():
         ({"names": ["one"]}, "1 names for 180 objects"),
         ({"folds": 61}, "at most the size of the largest class, 60"),
         ({"y": ["x", *LABELS[1:]]}, r"class 'x' has one object \(row 0\)"),
-        ({"y": ["x"] * 180}, "holds one: 'x'"),
+        ({"y": ["x"] * 180}, "contains one: 'x'"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(change, message):
