@@ -89,7 +89,10 @@ def test_standard_output_may_be_closed(files, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("inspect", "families.fasta", "--label-pattern", "(a"), "label pattern '(a' is not a valid"),
+        (
+            ("inspect", "families.fasta", "--label-pattern", "(a"),
+            "'(a' is not a valid",
+        ),
         (("inspect", "families.fasta", "--label-pattern", "a"), "needs exactly one group"),
         (("inspect", "families.fasta", "--distance"), "--distance describes a matrix"),
         (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=nan"), "gamma"),

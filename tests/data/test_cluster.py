@@ -318,7 +318,7 @@ def test_labels_that_do_not_fit_are_refused(client):
         IKFD("levenshtein").fit(X, LABELS[:-1])
     with pytest.raises(ValueError, match="X has 3 partitions and labels have 4"):
         IKFD("levenshtein").fit(X, bag(LABELS.tolist(), 4))
-    with pytest.raises(ValueError, match=r"partition \d: \d+ objects were expected, but 500 were found"):
+    with pytest.raises(ValueError, match=r"partition \d: \d+ objects .*, but 500 were found"):
         IKFD("levenshtein").fit(X, db.concat([bag(LABELS[:600].tolist(), 1), bag(LABELS[600:], 2)]))
 
 

@@ -11,7 +11,7 @@ from krein.evaluation import evaluate
 from krein.evaluation.scores import log_losses
 from krein.evaluation.unknown import FEWEST, MOST_CLASSES, SAMPLED, sample_for_unknown
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* have a near copy")
+pytestmark = pytest.mark.filterwarnings("ignore:.* have a near-duplicate")
 
 
 def blobs(n=160, n_classes=4, spread=1.0, seed=0):
