@@ -82,6 +82,14 @@ def nearest_points(
     `without` names one point per query that is not its neighbour, the query itself; −1 for none.
     Ties go to the point that comes first. O(N·r) per query in single precision, through one matrix
     product per batch. `norms` are `squared_norms(points)` where they are known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.candidates import nearest_points
+    >>> points = np.array([[0.0], [1.0], [5.0]], dtype=np.float32)
+    >>> nearest_points(points, points[:1], 2, without=np.array([0]))
+    (array([[1, 2]]), array([[1., 5.]]))
     """
     N = len(points)
     k = max(0, min(k, N - (without is not None)))

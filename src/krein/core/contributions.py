@@ -36,6 +36,19 @@ def head_contributions(
     """Return f(baseline), and what each landmark adds to it (m,), for one object.
 
     `values` and `baseline` (m,) are values of the measure. O(m²) for each head.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.contributions import head_contributions
+    >>> from krein.core.heads import PCVMHead
+    >>> weights, bias = np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2)
+    >>> head = PCVMHead("similarity", np.arange(2), weights, bias)
+    >>> start, parts = head_contributions(
+    ...     [head], np.ones(1), np.array([0.9, 0.2]), np.array([0.5, 0.5]), label=0, other=1
+    ... )
+    >>> round(start, 9), parts.round(9)
+    (0.0, array([0.4, 0.3]))
     """
     start, parts = 0.0, np.zeros(len(values))
     for head, a in zip(heads, weights, strict=False):  # the last weights may be of the evidence

@@ -50,6 +50,16 @@ def fit_pool(
     """Return the weights a (H,) of held-out log-probabilities, H arrays (n, C).
 
     Minimises Σ_i w_i (−log p(code_i)) + ½ ridge ‖a − prior‖² over a ≥ 0. O(H·n·C) per step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pooling import fit_pool
+    >>> codes = np.arange(300) % 2
+    >>> right = np.log(np.where(np.eye(2)[codes] == 1, 0.9, 0.1))
+    >>> idle = np.log(np.full((300, 2), 0.5))
+    >>> bool(fit_pool([right, idle], codes, np.full(2, 0.5))[0] > 1)
+    True
     """
     stacked = np.stack(log_proba)  # (H, n, C)
     rows = np.arange(len(codes))
