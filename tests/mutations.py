@@ -367,13 +367,14 @@ def main() -> None:
     if asked.report:
         return summary(results, chosen)
 
+    reasons = equivalent()
     make_copy()
     prepare()
     covering = Covering()
     covering.collect()
     for number, mutant in enumerate(chosen, 1):
         known = results.get(mutant.key)
-        if known and (known["how"] == "caught" or not asked.again):
+        if known and (known["how"] == "caught" or not asked.again or mutant.name in reasons):
             continue
         tests = covering.tests(mutant, asked.budget)
         started = time.perf_counter()

@@ -110,6 +110,19 @@ def test_class_weights_move_the_boundary():
     assert more > base + 0.05
 
 
+def test_basis_objects_are_dropped_where_objects_are_many():
+    """By default of two classes with enough objects to a landmark; `sparse` overrules that."""
+    Z, labels = checkerboard(400)
+    for m, few in ((20, True), (100, False)):
+        options = {"landmarks": np.arange(m), "n_jobs": 1}
+        kept = {
+            sparse: PCVM(sparse=sparse, **options).fit(Z, labels).relevance_.tolist()
+            for sparse in (True, False, None)
+        }
+        assert set(kept[True]) < set(kept[False])
+        assert kept[None] == kept[few]
+
+
 @pytest.mark.parametrize("calibrate", [False, True])
 def test_class_weights_are_relative(calibrate):
     """Twice the weight of every class is no more evidence than there are objects."""

@@ -225,10 +225,9 @@ def test_values_come_back_as_they_were(tmp_path):
         write_model(tmp_path / "t", {"a": 1j}, "0")
 
 
-@pytest.mark.parametrize("rank", [1, 2])
-def test_a_model_of_so_few_dimensions_comes_back(tmp_path, rank):
+def test_a_model_of_one_dimension_comes_back(tmp_path):
     X, y = load_iris(return_X_y=True)
-    clf = IKFD(landmarks=np.arange(0, 150, 10), rank=rank).fit(X, y)
+    clf = IKFD(landmarks=np.arange(0, 150, 10), rank=1).fit(X, y)
     clf.save(tmp_path / "m.krein")
     assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
 
