@@ -73,7 +73,7 @@ def test_a_model_without_evidence_is_refused(world, run, tmp_path):
         "explain", world / "ikfd.krein", world / "new.fasta", "-o", tmp_path / "why.html"
     )
     assert code == 1
-    assert "evidence needs a model of krein fit --model auto; this one is IKFD" in err
+    assert "evidence needs a model from krein fit --model auto; this one is IKFD" in err
     assert not (tmp_path / "why.html").exists()
 
 

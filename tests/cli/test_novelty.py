@@ -125,3 +125,13 @@ def test_what_cannot_be_is_refused(world, fitted, run, tmp_path):
     rows = table(run("predict", str(other), str(world / "new.fasta"))[1])
     assert {row["status"] for row in rows} == {"ok"}
     assert "novelty" not in rows[0]
+
+
+def test_dna_for_a_protein_model_is_named_once(world, fitted, run, tmp_path):
+    new = tmp_path / "dna.fasta"
+    text = "".join(f">read{i}\n{'ACGTTGCAGG' * 8}\n" for i in range(9))
+    new.write_text((world / "new.fasta").read_text() + text)
+    code, _, err = run("predict", fitted, new, "-o", tmp_path / "labels.csv")
+    assert code == 0
+    warning = "read0, read1, read2, read3, read4 and 4 more (letters of DNA or RNA)"
+    assert err.count(warning) == err.count("krein: warning") == 1

@@ -25,6 +25,9 @@ pytest.importorskip("starlette")
 
 from krein.cli.service import Limits, make_app  # noqa: E402 - it needs the packages above
 
+# some requests hold objects far shorter than the training objects, of which a line is logged
+pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.likeness.OtherKindWarning")
+
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 PATTERN = ("--label-pattern", r"family=(\w+)")
 JSON = {"Content-Type": "application/json"}

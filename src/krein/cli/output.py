@@ -119,11 +119,14 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """Print the warnings of Python code as the command does: one line each on standard error."""
-    from ..measures.given import KindWarning  # which the command reports itself
+    # which the command reports itself
+    from ..measures.given import KindWarning
+    from ..measures.likeness import OtherKindWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("ignore", KindWarning)
+        warnings.simplefilter("ignore", OtherKindWarning)
         yield
     for text in dict.fromkeys(
         str(one.message) for one in caught if issubclass(one.category, UserWarning)

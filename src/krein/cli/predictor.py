@@ -14,8 +14,10 @@ import click
 
 from ..io import Chunk, DataError, Source, open_source
 from ..measures import take
+from ..measures.likeness import NAMED
+from ..measures.likeness import told as told_others
 from .columns import Batch, columns_of
-from .errors import told
+from .errors import printable, told
 from .letters import letters_of
 from .novelty import UNREADABLE, Asked, Sorted
 from .reading import match_columns
@@ -79,6 +81,7 @@ class Predictor:
             asked=self.asked,
         )
         self.names = ["name", *(name for group in self.columns for name in group.names), "reason"]
+        self.others: dict[str, tuple[list[str], int]] = {}
         self.unknown_letters = unknown_letters
         self.letters = letters_of(self.model.measure_, unknown_letters)
         if unknown_letters is not None and self.letters is None:
@@ -142,7 +145,9 @@ class Predictor:
             objects, reasons = self.letters.read(chunk)
         reasons |= chunk.unreadable
         places = [i for i in range(len(chunk)) if i not in reasons]
-        found = dict(self._answered(take(objects, np.array(places, dtype=np.intp)), chunk, places))
+        readable = take(objects, np.array(places, dtype=np.intp))
+        self._note_others(readable, chunk, places)
+        found = dict(self._answered(readable, chunk, places))
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
@@ -191,8 +196,20 @@ class Predictor:
             )
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
+    def _note_others(self, objects: Any, chunk: Chunk, places: list[int]) -> None:
+        """Keep the names of objects that look unlike the training objects, to be said once."""
+        from ..estimators.twolooks import FittedTwoLooks, other_kind
+
+        if isinstance(self.model, FittedTwoLooks):
+            for why, rows in other_kind(self.model, objects).items():
+                names, n = self.others.get(why, ([], 0))
+                more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
+                self.others[why] = (names + more, n + len(rows))
+
     def say_what_was_read(self) -> None:
-        """Say once how many sequences held letters that are not scored."""
+        """Say once how many sequences held letters that are not scored, or look foreign."""
+        if self.others:
+            click.echo(f"krein: warning: {told_others(self.others)}", err=True)
         if self.letters is not None and self.letters.n_mapped:
             click.echo(f"krein: warning: {self.letters.told()}", err=True)
 

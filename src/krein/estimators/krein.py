@@ -202,6 +202,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
             self.kernel_evaluations_ += learned.counter.compared
             self.kernel_reused_ += learned.counter.reused
             self._last_call = Counter()
+            self.__dict__.pop("_likeness", None)
         return self
 
     def _check(self) -> None:

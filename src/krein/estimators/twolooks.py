@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from ..core.looks import TwoLooks
 from ..data.chunk import LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
+from ..measures.likeness import Likeness, OtherKindWarning
 from .answers import Assess, Explained, Novelty, OfLogProba, Sets
 from .compound import IfThere, Objects, Optional
 from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
@@ -41,6 +43,7 @@ class FittedTwoLooks(FittedClassifier):
     size_curve_: SizeCurve
 
     _last_call: Counter
+    _likeness: Likeness | None
 
     _parameters: ClassVar[tuple[str, ...]] = (
         *FittedModel._parameters,
@@ -212,6 +215,8 @@ class FittedTwoLooks(FittedClassifier):
         if is_empty(X):
             return np.empty((0, *shape), dtype=dtype)
         measure = self.measure_
+        if others := other_kind(self, X):
+            warnings.warn(OtherKindWarning(others), stacklevel=3)
         counter = self.__dict__.setdefault("_last_call", Counter())
         counter.reset()
         return map_objects(
@@ -261,6 +266,19 @@ class FittedTwoLooks(FittedClassifier):
                 found.append(self.looks_.second_look(opinions, near))
         if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
             raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")
+
+
+def other_kind(model: FittedTwoLooks, X: Any) -> dict[str, list[int]]:
+    """Return the rows of new objects in memory that look unlike the training objects, by reason.
+
+    The model keeps training objects, so what they look like need not be kept beside them.
+    """
+    if model.measure_.accepts != "objects" or not isinstance(X, list | tuple | np.ndarray):
+        return {}
+    if "_likeness" not in model.__dict__:
+        kept = [model.landmark_objects_, model.known_objects_]
+        model._likeness = Likeness.of([part for part in kept if part is not None])
+    return {} if model._likeness is None else model._likeness.others(X)
 
 
 def _novelty(model: FittedTwoLooks) -> Novelty:

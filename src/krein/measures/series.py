@@ -66,7 +66,10 @@ class _Elastic(Measure):
         channels = 0 if self.layout == CHANNELS_FIRST else 1
         if len(A) and len(B) and A[0].shape[channels] != B[0].shape[channels]:
             a, b = (X[0].shape[channels] for X in (A, B))
-            raise ValueError(f"series of {a} and of {b} channels")
+            raise ValueError(
+                f"series of {a} channels cannot be compared with series of {b} channels; leave out "
+                "or add channels so that all have the same ones"
+            )
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances; the side that leaves fewer lanes empty fills them."""

@@ -1,0 +1,142 @@
+"""Objects of another kind than those a model was fitted to: other letters, another length scale.
+
+They can be compared, and get a label; but the label means little, and nobody may notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+NUCLEOTIDES = frozenset("ACGTUN")
+GAPS = frozenset("-.*")
+FEWEST_LETTERS, FEWEST_KINDS = 20, 3
+"""What is shorter, or has fewer different letters, may be a protein by chance."""
+
+MORE_LETTERS = 6
+"""Letters beyond those of nucleotides that make training objects something else."""
+
+TIMES = 10
+"""So many times longer than the longest training object, or shorter than the shortest."""
+
+LOOKED_AT = 1_000
+"""Training objects that are looked at."""
+
+NAMED = 5
+"""Objects that are named in a warning."""
+
+
+class OtherKindWarning(UserWarning):
+    """New objects look unlike those that the model was fitted to.
+
+    `rows` says which, by their reason.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from krein import KreinClassifier
+    >>> from krein.datasets import make_protein_families
+    >>> from krein.measures.likeness import OtherKindWarning
+    >>> X, y = make_protein_families(40, random_state=0)
+    >>> clf = KreinClassifier("smith-waterman").fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = clf.predict([X[0], "ACGTTGCAACGTTGCAACGTTGCA"])
+    >>> isinstance(caught[0].message, OtherKindWarning), caught[0].message.rows
+    (True, {'letters of DNA or RNA': [1]})
+    """
+
+    def __init__(self, rows: dict[str, list[int]]) -> None:
+        self.rows = rows
+        super().__init__(rows)
+
+    def __str__(self) -> str:
+        return told(
+            {
+                why: ([f"object {i}" for i in rows[:NAMED]], len(rows))
+                for why, rows in self.rows.items()
+            }
+        )
+
+
+def told(named: dict[str, tuple[list[str], int]]) -> str:
+    """Say which objects are of another kind: some of their names and how many, by reason.
+
+    >>> print(told({"letters of DNA or RNA": (["a", "b"], 7)}))
+    labels of objects of another kind mean little: a, b and 5 more (letters of DNA or RNA)
+    """
+    parts = []
+    for why, (names, n) in named.items():
+        more = f" and {n - len(names):,} more" if n > len(names) else ""
+        parts.append(f"{', '.join(names)}{more} ({why})")
+    return f"labels of objects of another kind mean little: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Letters and lengths of training objects."""
+
+    letters: frozenset[str]  # none where they are no strings
+    shortest: int
+    longest: int
+
+    @classmethod
+    def of(cls, parts: Sequence[Any]) -> Likeness | None:
+        """Return those of training objects in several lists; None where they have no length."""
+        some = [
+            one for part in parts for one in part[:: max(1, len(part) * len(parts) // LOOKED_AT)]
+        ]
+        lengths = [n for one in some if (n := _length(one)) is not None]
+        if not some or len(lengths) < len(some):
+            return None
+        letters = frozenset().union(*(one.upper() for one in some if isinstance(one, str)))
+        return cls(letters, min(lengths), max(lengths))
+
+    def others(self, objects: Any) -> dict[str, list[int]]:
+        """Return the places of objects of another kind, by the reason.
+
+        Examples
+        --------
+        >>> from krein.measures.likeness import Likeness
+        >>> Likeness.of([["house", "mouse"]]).others(["haus", "m" * 51])
+        {'far longer than the training objects, up to 5 letters': [1]}
+        """
+        found: dict[str, list[int]] = {}
+        for row, one in enumerate(objects):
+            why = self._why(one)
+            if why is not None:
+                found.setdefault(why, []).append(row)
+        return found
+
+    def _why(self, one: Any) -> str | None:
+        length = _length(one)
+        if length is None:
+            return None
+        if isinstance(one, str) and len(self.letters - NUCLEOTIDES) >= MORE_LETTERS:
+            letters = set(one.upper()) - GAPS
+            if length >= FEWEST_LETTERS and len(letters) >= FEWEST_KINDS and letters <= NUCLEOTIDES:
+                return "letters of DNA or RNA"
+        unit = "letters" if self.letters else "numbers"
+        if length > TIMES * self.longest:
+            return f"far longer than the training objects, up to {self.longest:,} {unit}"
+        if length * TIMES < self.shortest:
+            return f"far shorter than the training objects, from {self.shortest:,} {unit}"
+        return None
+
+
+def _length(one: Any) -> int | None:
+    """Return how many letters or numbers an object has; None for what has no length.
+
+    Numbers are counted over all axes: images and series may come in several shapes.
+    """
+    if isinstance(one, str):
+        return len(one)
+    if isinstance(one, np.ndarray | list | tuple):
+        try:
+            return int(np.size(one))
+        except ValueError:  # ragged
+            return None
+    return None
