@@ -110,9 +110,9 @@ def test_bad_requests():
         RejectingClassifier(IKFD()).fit(X, y)
     with pytest.raises(ValueError, match="exactly one"):
         RejectingClassifier(IKFD(), risk=0.1, coverage=0.5).fit(X, y)
-    with pytest.raises(ValueError, match="coverage is a share"):
+    with pytest.raises(ValueError, match="coverage must be"):
         threshold_for_coverage(np.eye(2), 0.0)
-    with pytest.raises(ValueError, match="risk is a share"):
+    with pytest.raises(ValueError, match="risk must be"):
         threshold_for_risk([0, 1], np.eye(2), 1.0)
     with pytest.raises(ValueError, match="name them: classes="):
         augrc([0, 1], np.eye(3)[:2])
@@ -179,7 +179,7 @@ def test_novel_objects_are_rejected_as_such():
     assert clf.rejects(new).tolist() == [False, True, True, False]
     plain = RejectingClassifier(KreinClassifier("manhattan"), threshold=0.9).fit(X, y)
     assert plain.status([[40.0]]).tolist() == ["known"]
-    with pytest.raises(ValueError, match="does not tell novel objects"):
+    with pytest.raises(ValueError, match="does not recognise novel objects"):
         RejectingClassifier(IKFD(), threshold=0.9, novel_below=0.01).fit(X, y)
-    with pytest.raises(ValueError, match="confidence goes with risk"):
+    with pytest.raises(ValueError, match="confidence needs risk"):
         RejectingClassifier(IKFD(), threshold=0.9, confidence=0.9).fit(X, y)

@@ -1,12 +1,12 @@
-"""When to say "I do not know": a reject option over any classifier with probabilities.
+"""A reject option for any classifier with probabilities: when to say "I do not know".
 
-An object may be rejected as *ambiguous*, for doubt between classes, and, where the classifier can
-tell, as *novel*: like none of them.
+An object may be rejected as *ambiguous*, because of doubt between classes, or, if the classifier
+can tell, as *novel*, because it resembles none of them.
 
 Objects are ranked by confidence, the largest probability of a class. Rejecting the least
-confident gives, for every coverage, the accuracy on what is left: the accuracy–reject curve.
-AUGRC, the area under the generalised risk–coverage curve (Traub et al. 2024), is one number for
-it: the mean, over all coverages, of the share of objects that are accepted *and* wrong.
+confident gives, for every coverage, the accuracy on the rest: the accuracy–reject curve. AUGRC, the
+area under the generalised risk–coverage curve (Traub et al. 2024), summarises it in one number: the
+share of objects that are accepted *and* wrong, averaged over all coverages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 
 
 def _right(y: Any, probabilities: Any, classes: Any) -> tuple[NDArray[np.bool_], Array]:
-    """Return whether each prediction is right, and how confident it is."""
+    """Return whether each prediction is correct, and its confidence."""
     P = np.asarray(probabilities, dtype=float)
     y = np.asarray(y)
     if P.ndim != 2 or len(P) != len(y):
@@ -44,7 +44,7 @@ def _right(y: Any, probabilities: Any, classes: Any) -> tuple[NDArray[np.bool_],
 
 @dataclass(frozen=True)
 class AccuracyRejectCurve:
-    """Coverage, and the accuracy and threshold that go with it; from few accepted to all."""
+    """Coverage with the corresponding accuracy and threshold, from few accepted objects to all."""
 
     coverage: Array
     accuracy: Array
@@ -54,7 +54,7 @@ class AccuracyRejectCurve:
 def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> AccuracyRejectCurve:
     """Return the accuracy on the accepted objects for every threshold on the confidence.
 
-    `probabilities` (n, C) has a column for each of `classes`, by default the sorted labels.
+    `probabilities` (n, C) has one column per class in `classes`, by default the sorted labels.
     Objects of equal confidence are accepted or rejected together. O(n log n).
 
     Examples
@@ -100,7 +100,7 @@ def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
     0.8
     """
     if not 0 < coverage <= 1:
-        raise ValueError(f"coverage is a share above 0 and up to 1; got {coverage}")
+        raise ValueError(f"coverage must be above 0 and at most 1; got {coverage}")
     confidence = np.sort(np.asarray(probabilities, dtype=float).max(axis=1))[::-1]
     return float(confidence[max(1, int(np.ceil(coverage * len(confidence) - 1e-9))) - 1])
 
@@ -108,25 +108,26 @@ def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
 BOUNDED_THRESHOLDS = np.array(
     [0, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999]
 )
-"""Thresholds among which a bound on the risk chooses: fixed before the objects are seen."""
+"""Candidate thresholds for a bound on the risk, fixed before the objects are seen."""
 
 
 def threshold_for_risk(
     y: Any, probabilities: Any, risk: float, classes: Any = None, *, confidence: float | None = None
 ) -> float:
-    """Return the smallest threshold at which the accepted objects are wrong at most this often.
+    """Return the smallest threshold at which at most this share of the accepted objects is wrong.
 
-    Hand over objects that the model was not fitted to. Where no threshold reaches the risk the
-    result is infinite: everything is rejected.
+    Pass objects that the model was not fitted to. If no threshold meets the risk, the result is
+    infinite: everything is rejected.
 
     Parameters
     ----------
     y, probabilities, classes
-        As for `accuracy_reject_curve`.
+        True labels, probabilities (n, C) and the classes of their columns, as in
+        `accuracy_reject_curve`.
     risk : float
-        Share of errors among accepted objects.
+        Maximum share of errors among accepted objects.
     confidence : float or None, default=None
-        None meets the risk on these objects. That is optimistic for others: the threshold was
+        None meets the risk on these objects, which is optimistic for others: the threshold was
         chosen among many because it did well here. With a confidence, say 0.95, the risk on *new*
         objects is at most `risk` with that probability, over the draw of independent objects. For
         each of a fixed list of J thresholds, k errors among n accepted objects bound the risk by
@@ -141,10 +142,10 @@ def threshold_for_risk(
     0.8
     """
     if not 0 <= risk < 1:
-        raise ValueError(f"risk is a share from 0 up to 1; got {risk}")
+        raise ValueError(f"risk must be at least 0 and below 1; got {risk}")
     if confidence is not None:
         if not 0 < confidence < 1:
-            raise ValueError(f"confidence is a share between 0 and 1; got {confidence}")
+            raise ValueError(f"confidence must be between 0 and 1; got {confidence}")
         right, sure = _right(y, probabilities, classes)
         return _bounded_threshold(right, sure, risk, confidence)
     curve = accuracy_reject_curve(y, probabilities, classes)
@@ -167,34 +168,34 @@ def _bounded_threshold(
 
 
 class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """A classifier that answers `reject_label` where it is not confident enough.
+    """A classifier that returns `reject_label` if it is not confident enough.
 
     Parameters
     ----------
     estimator : classifier with `predict_proba`
-        Fitted by `fit`, or taken as it is where `prefit`.
+        Fitted by `fit`, or used unchanged if `prefit`.
     threshold : float or None, default=None
-        Accept where the largest probability reaches it.
+        Accept objects whose largest probability is at least this.
     coverage : float or None, default=None
-        Or choose the threshold so that at least this share of the objects is accepted.
+        Alternatively, choose the threshold so that at least this share of the objects is accepted.
     risk : float or None, default=None
-        Or so that at most this share of the accepted ones is wrong.
+        Alternatively, choose it so that at most this share of the accepted objects is wrong.
     confidence : float or None, default=None
-        None meets `risk` on the objects at hand, which is optimistic for new ones. With 0.95, say,
-        the risk on new objects is at most `risk` with that probability: exactly where `prefit` and
-        (X, y) are new to the estimator, and approximately with folds.
+        None meets `risk` on the given objects, which is optimistic for new ones. With 0.95, say,
+        the risk on new objects is at most `risk` with that probability: exactly if `prefit` is set
+        and (X, y) are new to the estimator, and approximately with folds.
     novel_below : float or None, default=None
-        Also reject objects that are like none of the classes, by p-values up to this; the
-        estimator needs `assess`, as `KreinClassifier` has it.
+        Also reject objects that resemble none of the classes, with a novelty p-value of at most
+        this. The estimator needs an `assess` method, as `KreinClassifier` has.
     reject_label : default=None
-        What `predict` returns for a rejected object. None takes −1 for numeric labels and
-        "rejected" for others; it may not be a class. Where the two are of different kinds the
-        answer is an array of objects.
+        What `predict` returns for a rejected object. None uses −1 for numeric labels and "rejected"
+        for others. It must not be a class. If it is of another type than the labels, the result is
+        an array of dtype object.
     prefit : bool, default=False
-        Whether `estimator` is fitted already; then (X, y) of `fit` only set the threshold.
+        Whether `estimator` is already fitted; then (X, y) in `fit` only determine the threshold.
     cv : int, default=5
-        Without `prefit`, `coverage` and `risk` are met on probabilities from so many folds, so
-        on objects that the model had not seen.
+        Number of folds. Without `prefit`, `coverage` and `risk` are met on out-of-fold
+        probabilities, that is, on objects that the model has not seen.
 
     Examples
     --------
@@ -241,24 +242,26 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         given = [self.threshold, self.coverage, self.risk]
         if sum(value is not None for value in given) != 1:
-            raise ValueError("give exactly one of threshold, coverage and risk")
+            raise ValueError("set exactly one of threshold, coverage and risk")
         if self.confidence is not None and self.risk is None:
-            raise ValueError("confidence goes with risk, which it bounds")
+            raise ValueError("confidence needs risk, which it bounds")
         if self.novel_below is not None and not hasattr(self.estimator, "assess"):
             raise ValueError(
-                f"a {type(self.estimator).__name__} does not tell novel objects, so novel_below= "
-                "cannot be met; a KreinClassifier does"
+                f"a {type(self.estimator).__name__} does not recognise novel objects, so "
+                f"novel_below= cannot be used; a KreinClassifier does"
             )
         self.estimator_ = self.estimator if self.prefit else clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
         if self._reject_label() in self.classes_.tolist():
             raise ValueError(
-                f"the label of a rejected object, {self._reject_label()!r}, is a class of its own; "
-                "name another with reject_label="
+                f"the label of a rejected object, {self._reject_label()!r}, is itself a class; "
+                f"choose another with reject_label="
             )
         if self.threshold is not None:
             if not 0 <= self.threshold <= 1:
-                raise ValueError(f"threshold is a probability from 0 to 1; got {self.threshold}")
+                raise ValueError(
+                    f"threshold must be a probability from 0 to 1; got {self.threshold}"
+                )
             self.threshold_ = float(self.threshold)
             return self
         if self.prefit:
@@ -280,7 +283,7 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         labels = self.classes_[np.argmax(P, axis=1)]
         rejected = np.asarray(self._reject_label())
         if (labels.dtype.kind in "US") != (rejected.dtype.kind in "US") or labels.dtype == bool:
-            labels = labels.astype(object)  # else NumPy would turn the labels into strings
+            labels = labels.astype(object)  # otherwise NumPy would turn the labels into strings
         elif labels.dtype.kind in "US":
             labels = labels.astype(np.result_type(labels, rejected))
         labels[status != "known"] = self._reject_label()
@@ -303,7 +306,7 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return np.asarray(self.estimator_.predict_proba(X))
 
     def _assessed(self, X: Any) -> tuple[Array, NDArray[np.str_]]:
-        """Return probabilities and status; one pass, for each comparison costs."""
+        """Return probabilities and status in one pass, because each comparison costs."""
         if self.novel_below is None:
             P = self.predict_proba(X)
             novelty = np.ones(len(P))

@@ -243,9 +243,9 @@ def test_objects_of_many_kinds_are_saved(tmp_path):
 
 class TestReject:
     def test_a_class_may_not_be_the_reject_label(self):
-        with pytest.raises(ValueError, match="name another with reject_label="):
+        with pytest.raises(ValueError, match="choose another with reject_label="):
             RejectingClassifier(IKFD(), threshold=0.9).fit(X, y - 1)
-        with pytest.raises(ValueError, match="threshold is a probability"):
+        with pytest.raises(ValueError, match="threshold must be a probability"):
             RejectingClassifier(IKFD(), threshold=90).fit(X, y)
 
     @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_parameters_out_of_range(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rank": 3}, "goes with n_basis="),
+        ({"rank": 3}, "needs n_basis="),
         ({"solver": "paper", "calibrate": True}, "knows no calibrate=True"),
         ({"solver": "paper", "class_weight": "balanced"}, "knows no class_weight"),
     ],

@@ -224,7 +224,9 @@ def test_dual_coefficients_are_the_model():
 
 class TestBadInput:
     def test_one_class(self):
-        with pytest.raises(ValueError, match="needs two classes or more; y holds one class: 'a'"):
+        with pytest.raises(
+            ValueError, match="needs at least two classes; y contains one class: 'a'"
+        ):
             IKFD().fit(X, np.full(150, "a"))
 
     def test_lengths(self):
@@ -258,7 +260,7 @@ class TestBadInput:
             ({"priors": {0: 1.0}}, "no probability for class 1"),
             ({"class_weight": {7: 1.0}}, "names 7"),
             ({"class_weight": "even"}, "'balanced' or a dict"),
-            ({"prune": True, "multiclass": "ovr"}, "goes with multiclass='joint'"),
+            ({"prune": True, "multiclass": "ovr"}, "needs multiclass='joint'"),
         ],
     )
     def test_parameters(self, options, message):

@@ -255,10 +255,10 @@ def test_each_class_has_a_landmark():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"neighbours": -1}, "neighbours is a whole number"),
-        ({"max_kept": 0}, "max_kept is a whole number"),
-        ({"max_comparisons": 0}, "max_comparisons is a number"),
-        ({"price": -1}, "price is a number"),
+        ({"neighbours": -1}, "neighbours must be a whole number"),
+        ({"max_kept": 0}, "max_kept must be a whole number"),
+        ({"max_comparisons": 0}, "max_comparisons must be a number"),
+        ({"price": -1}, "price must be a number"),
         ({"n_landmarks": 1000}, "1000 landmarks cannot be chosen among 40"),
     ],
 )

@@ -159,7 +159,7 @@ def test_grown_landmarks():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "sgd"}, "solver is 'em' or 'paper'"),
+        ({"solver": "sgd"}, "solver must be 'em' or 'paper'"),
         ({"n_basis": 151}, "n_basis=151 basis objects were asked for among 150"),
         ({"n_basis": "some"}, "n_basis is a number"),
         ({"multiclass": "x"}, "'joint' or 'ovr'"),

@@ -222,7 +222,7 @@ def test_a_file_of_objects_is_answered_in_chunks(tmp_path):
 @pytest.mark.parametrize("params", [{"novel_below": -1}, {"ambiguous_below": 2}])
 def test_shares_are_checked(params):
     X, y = blobs(40, 0)
-    with pytest.raises(ValueError, match="is a share from 0 to 1"):
+    with pytest.raises(ValueError, match="must be a share from 0 to 1"):
         KreinClassifier("manhattan", **params).fit(X, y)
 
 

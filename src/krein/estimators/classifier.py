@@ -1,4 +1,4 @@
-"""What the classifiers share when they are fitted: labels, weights, data sets, landmarks."""
+"""Code that classifiers share during fit: labels, weights, data sets, landmarks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
         """Return the data set of labelled objects that X is."""
         measure = get_measure(self.measure, self.measure_params) if reset else self.measure_
         if self.multiclass not in ("joint", "ovr"):
-            raise ValueError(f"multiclass is 'joint' or 'ovr'; got {self.multiclass!r}")
+            raise ValueError(f"multiclass must be 'joint' or 'ovr'; got {self.multiclass!r}")
         if in_memory(X, measure):
             if y is None:
                 name = type(self).__name__
@@ -89,7 +89,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
         known = found if classes is None else found.among(np.unique(classes))
         if len(known.classes) < 2:
             raise ValueError(
-                f"{name} needs two classes or more; y holds one class: "
+                f"{name} needs at least two classes; y contains one class: "
                 f"{known.classes.tolist()[0]!r}"
             )
         if not float(found.weights.sum()) <= MOST_OBJECTS:
@@ -100,7 +100,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
         if classes is None:
             present = int(np.count_nonzero(found.weights > 0))
             if present < 2:
-                raise ValueError(f"{name} needs two classes or more with sample_weight above 0")
+                raise ValueError(f"{name} needs at least two classes with sample_weight above 0")
             if found.weights.sum() - present < 1 and found.weighted > present:
                 raise ValueError(
                     f"sample_weight sums to {found.weights.sum():.3g} for {found.n_objects} "
@@ -143,7 +143,9 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
             return ClassWeights()
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
-                raise ValueError(f"class_weight is 'balanced' or a dict; got {self.class_weight!r}")
+                raise ValueError(
+                    f"class_weight must be 'balanced' or a dict; got {self.class_weight!r}"
+                )
             return ClassWeights("balanced")
         names = self.classes_.tolist()
         unknown = [name for name in self.class_weight if name not in names]

@@ -86,14 +86,14 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         Parameters
         ----------
         X : sequence of N objects, or an N×N matrix of values
-            What the measure compares; for a precomputed measure the values themselves, also N×m
-            with `landmarks` the m rows that the columns stand for. Objects need not be in memory:
-            the path of a file or a source out of `krein.io` (with its labels), a memory map, a
-            Dask collection. Landmarks are then chosen among about 20,000 objects.
-        y : array of N labels, or None where X has them
+            The objects to compare; for a precomputed measure, the values, which may also be N×m
+            with `landmarks` set to the m rows that the columns stand for. Objects need not be in
+            memory: X may be the path of a file, a source from `krein.io` (with its labels), a
+            memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
+        y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
-            How many objects each one counts for. Landmarks are chosen among those above 0,
-            whatever their weight.
+            How many objects each one counts for. Landmarks are chosen among objects of positive
+            weight, whatever the weight.
 
         Returns
         -------
@@ -108,17 +108,17 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
     ) -> Self:
         """Add a chunk of objects, in constant memory.
 
-        The landmarks are chosen from the first chunk. The result is that of `fit` on all chunks
-        with the same landmarks, to rounding. A call that fails leaves the model as it was.
+        The landmarks are chosen from the first chunk. Up to rounding, the result is the same as
+        `fit` on all chunks with the same landmarks. A call that fails leaves the model unchanged.
 
         Parameters
         ----------
-        X : sequence of n objects, or what else `fit` takes
-            For a precomputed measure: n×n values among the first chunk, later n values to each
-            object of the first chunk, or to each landmark.
+        X : sequence of n objects, or anything else that `fit` accepts
+            For a precomputed measure, the first chunk is n×n values; later chunks contain the
+            values to each object of the first chunk, or to each landmark.
         y : array of n labels
         classes : array of labels
-            Every class there will be; needed in the first call.
+            All classes that will occur; required in the first call.
         sample_weight : array of n numbers, optional
 
         Returns
@@ -127,7 +127,9 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         """
         before = getattr(self, "stream_", None)
         if before is None and classes is None:
-            raise ValueError("the first call of partial_fit needs classes=, all there will be")
+            raise ValueError(
+                "the first call of partial_fit needs classes=, with all classes that will occur"
+            )
         known = self.classes_ if classes is None else np.unique(classes)
         if before is not None and not np.array_equal(known, self.classes_):
             raise ValueError(
@@ -136,8 +138,8 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
             )
         if before is not None and before.passed is None:
             raise ValueError(
-                "this model was calibrated and then loaded from a file, which does not keep what "
-                "further chunks would be added to: use fit, or start anew with partial_fit"
+                "this model was calibrated and then loaded from a file, which does not store the "
+                "state that further chunks need: use fit, or start again with partial_fit"
             )
         with (
             all_or_nothing(self),
@@ -230,20 +232,22 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         rho = self.shrinkage
         named = isinstance(rho, str) and rho in ("auto", "oas")
         if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
-            raise ValueError(f"shrinkage is 'auto', 'oas' or a number from 0 to 1; got {rho!r}")
+            raise ValueError(
+                f"shrinkage must be 'auto', 'oas' or a number from 0 to 1; got {rho!r}"
+            )
         names = self.classes_.tolist()
         weights = self._class_weights()
         if self.priors is None:
             return Priors(None, weights)
         if isinstance(self.priors, str):
             if self.priors != "uniform":
-                raise ValueError(f"priors are None, 'uniform' or numbers; got {self.priors!r}")
+                raise ValueError(f"priors must be None, 'uniform' or numbers; got {self.priors!r}")
             return Priors(np.ones(len(names)), weights)
         numbers = self.priors
         if isinstance(numbers, dict):
             missing = [name for name in names if name not in numbers]
             if missing:
-                raise ValueError(f"priors name no probability for class {missing[0]!r}")
+                raise ValueError(f"priors contain no probability for class {missing[0]!r}")
             numbers = [numbers[name] for name in names]
         given = np.asarray(numbers, dtype=float)
         usable = (given > 0) & np.isfinite(given)

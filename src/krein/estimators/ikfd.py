@@ -21,56 +21,58 @@ from .gaussian import GaussianClassifier, target_of
 class IKFD(FittedIKFD, GaussianClassifier):
     """Indefinite kernel Fisher discriminant: probabilistic, linear in N, nothing to tune.
 
-    With `landmarks="all"` the dense method, otherwise its Nyström version: one pass over
-    blocks of similarities, of which only class counts, sums and one Gram matrix are kept.
+    With `landmarks="all"`, this is the dense method; otherwise its Nyström version, which makes one
+    pass over blocks of similarities and keeps only class counts, sums and one Gram matrix.
 
     Parameters
     ----------
     measure : str, Measure or callable, default="elm"
-        How two objects are compared: a name out of `krein.measures.available()`, a `Measure`, a
-        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name; of a function, {"kind": "dissimilarity"} where a
-        larger value means less alike.
+        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
+        values mean less alike.
     landmarks : str, Rule or array of int, default="meb"
-        Which objects stand for all: "all", "meb", "kmeans", "entropy", "random", "leverage",
-        "auto" (grown until more no longer help), a rule out of `krein.landmarks`, or indices.
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        `krein.landmarks`, or row indices.
     n_landmarks : int or None, default=None
-        How many, for rules that take a number; None takes as many as "meb" would.
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
     rank : int or None, default=None
-        Keep so many dimensions of the landmark space, the largest |λ|. Not with `prune`.
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+        Cannot be combined with `prune`.
     shrinkage : "auto", "oas" or float, default="auto"
-        How the shared covariance is shrunk. "auto" chooses target, amount, scale and class offsets
-        by the left-out log-loss, which is known in closed form, and for a dissimilarity d whether
-        similarities are made of d², d or √d. "oas", or a share from 0 to 1, shrinks towards a
-        multiple of the identity in the landmark coordinates, with d². At 0 a singular covariance
-        has its pseudo-inverse, as in the paper.
+        How the shared covariance is shrunk. "auto" chooses the target, amount, scale and class
+        offsets by the left-out log-loss, which is known in closed form. For a dissimilarity d, it
+        also chooses whether similarities are computed from d², d or √d. "oas", or a fraction from 0
+        to 1, shrinks towards a multiple of the identity in the landmark coordinates, with d². At 0,
+        the pseudo-inverse of a singular covariance is used, as in the paper.
     multiclass : {"joint", "ovr"}, default="joint"
         One model of all classes with a shared covariance, or one class against the rest.
     priors : "uniform", dict, array or None, default=None
-        Probability of each class before its objects are seen; None takes their frequencies.
+        Prior probability of each class. None uses the class frequencies.
     class_weight : dict, "balanced" or None, default=None
-        What an error on each class costs, as in scikit-learn: a factor of its prior.
+        Cost of an error on each class, as in scikit-learn: a factor on the prior.
     prune : bool, default=False
-        Drop landmarks that the discriminant does not need, so that a prediction costs fewer
-        comparisons. With `multiclass="joint"`.
+        Drop landmarks that the discriminant does not need, so that predictions need fewer
+        comparisons. Requires `multiclass="joint"`.
     calibrate : bool, default=False
-        Fit a temperature to left-out scores, known in closed form: no pair is compared again. With
-        more than 5,000 objects, about 5,000 that are not landmarks have a say. Changes little
-        where `shrinkage="auto"` has chosen the scale.
+        Fit a temperature to left-out scores, known in closed form, without comparing any pair
+        again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
+        It changes little if `shrinkage="auto"` has chosen the scale.
     symmetrize : bool, default=False
-        Average both directions of a measure or matrix that is not symmetric. At predict, given
-        values are used as they are.
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `predict` are used as they are.
     n_jobs : int or None, default=None
-        Workers that compare pairs. None: all processors for measures that release Python's
-        lock, one process for a plain function.
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
     cache : path or None, default=None
-        Folder that keeps finished blocks of one measure, so that a killed run goes on where it
-        stopped. A block is reused where the same objects meet the same landmarks again.
+        Folder for finished blocks of comparisons, so that an interrupted run can resume. A block is
+        reused if the same objects meet the same landmarks again.
     verbose : int, default=0
-        Above 0, a progress bar where standard error is a terminal.
+        Above 0, show a progress bar if standard error is a terminal.
     random_state : int, RandomState or None, default=None
-        Seed of everything random in the choice of landmarks.
+        Seed for everything random in the choice of landmarks.
 
     Attributes
     ----------
@@ -81,27 +83,29 @@ class IKFD(FittedIKFD, GaussianClassifier):
     dual_coef_, intercept_ : arrays (m, C) and (C,)
         Scores are similarities to the landmarks times `dual_coef_`, plus `intercept_`.
     signature_ : Signature
-        Positive, negative and vanishing eigenvalues of the approximated kernel.
+        Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
-        The non-zero ones with their signs, largest magnitude first.
+        Its non-zero eigenvalues with their signs, largest magnitude first.
     shrinkage_ : float or array (C,)
-        The share that was used, for each class where `multiclass="ovr"`.
+        The amount of shrinkage used; one per class with `multiclass="ovr"`.
     target_ : str, or list of C
         What the covariance was shrunk towards: "similarities" (the identity in similarities to
-        the landmarks), "identity" (that in landmark coordinates), "landmarks" (their own scatter)
-        or "diagonal".
+        the landmarks), "identity" (the identity in landmark coordinates), "landmarks" (the
+        landmarks' own scatter) or "diagonal".
     power_ : float or None
-        1, 1/2 or 1/4: similarities are made of d², d or √d. None where the measure is a similarity.
+        1, 1/2 or 1/4: similarities are computed from d², d or √d. None if the measure is a
+        similarity.
     kernel_evaluations_ : int
-        How many pairs were compared to fit.
+        Number of pairs compared during fit.
     kernel_reused_ : int
-        How many values the cache had from an earlier run.
+        Number of values read from the cache instead.
     temperature_ : float
-        What scores are multiplied by before they become probabilities: the inverse temperature.
+        Factor on the scores before they become probabilities (an inverse temperature); 1 unless
+        `calibrate=True`.
 
     See Also
     --------
-    IKQD : A covariance for each class: curved boundaries.
+    IKQD : One covariance per class: curved boundaries.
     KreinClassifier : Combines IKFD with IKQD and PCVM; the recommended default.
 
     Examples
@@ -170,7 +174,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         if self.prune:
             if self.multiclass != "joint":
-                raise ValueError("prune=True goes with multiclass='joint'")
+                raise ValueError("prune=True needs multiclass='joint'")
             if self.rank is not None:
                 raise ValueError("prune=True drops landmarks, rank= dimensions: use one of them")
             assert not isinstance(family.shrinkage, tuple)

@@ -12,10 +12,10 @@ from .gaussian import GaussianClassifier, target_of
 
 
 class IKQD(FittedIKQD, GaussianClassifier):
-    """Indefinite kernel quadratic discriminant: a covariance for each class.
+    """Indefinite kernel quadratic discriminant: one covariance per class.
 
-    Like `IKFD`, but with curved boundaries between the classes. Each class covariance is shrunk
-    towards the shared one; the fewer objects a class has, the more.
+    It works like `IKFD`, but with curved boundaries between the classes. Each class covariance is
+    shrunk towards the shared one; the fewer objects a class has, the more.
 
     Parameters
     ----------
@@ -42,9 +42,8 @@ class IKQD(FittedIKQD, GaussianClassifier):
     class_weight : dict, "balanced" or None, default=None
         Cost of an error on each class, as in scikit-learn: a factor on the prior.
     calibrate : bool, default=False
-        Fit a temperature to held-out scores by ten-fold cross-fitting, without comparing any pair
-        again. With up to 20,000 objects, all N×m values are kept in memory while fitting; with
-        more, those of about 5,000 objects.
+        Fit a temperature to left-out scores, known in closed form, without comparing any pair
+        again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
         `predict` are used as they are.

@@ -1,4 +1,4 @@
-"""KreinClassifier: the front door. Two looks at every object, and nothing to tune."""
+"""KreinClassifier, the recommended classifier: up to two looks at every object, nothing to tune."""
 
 from __future__ import annotations
 
@@ -22,81 +22,85 @@ from .twolooks import FittedTwoLooks
 class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
-    The first look compares an object with a few landmarks, and pools three models of those values:
-    `IKFD`, `IKQD` and `PCVM`. Where they are not sure enough, the second look compares it with the
-    training objects that its values to the landmarks single out, and adds the labels of the
-    nearest ones as evidence. How far to trust each model and the evidence, and when to look again,
-    is learned from training objects that take their turn as new ones. So a prediction costs about
-    a twentieth of the comparisons that nearest neighbours would, for the same accuracy or better.
+    The first look compares an object with a few landmarks, and pools the probabilities of three
+    models of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough, the
+    second look compares the object with training objects that have similar values to the landmarks,
+    and adds the labels of the nearest ones as evidence. How far to trust each model and the
+    evidence, and when to take a second look, is learned from held-out training objects. A
+    prediction takes about a twentieth of the comparisons of nearest neighbours, at the same
+    accuracy or better.
 
     Parameters
     ----------
     measure : str, Measure or callable, default="elm"
-        What compares two objects: a name out of `krein.measures.available()`, a `Measure`, a
-        function of two objects, or "precomputed" / "precomputed-distance" where X holds the values.
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure that is given by name.
+        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
+        values mean less alike.
     landmarks : str, Rule or array of indices, default="stratified"
         How landmarks are chosen; see `krein.landmarks`.
     n_landmarks : int or None, default=None
-        How many. None takes all of up to 200 objects, and of more 2 √N or N/40, whichever is
-        more, up to 500, of which it keeps as many as are worth their `price`.
+        Number of landmarks. None takes all objects if there are at most 200. Otherwise it takes 2
+        √N or N/40, whichever is more, but at most 500, and keeps as many as are worth their
+        `price`.
     neighbours : int or None, default=None
-        Candidates that an object is compared with in the second look; 0 for the first look alone.
-        None takes a third of the number of landmarks, at least 30 and at most 100.
+        Number of candidates that an object is compared with in the second look; 0 turns the second
+        look off. None takes a third of the number of landmarks, at least 30 and at most 100.
     price : float, default=2e-4
-        A further comparison per prediction has to lower the held-out log-loss by so much, or the
-        model does without it: up to half of the landmarks are dropped.
+        How much each additional comparison per prediction must lower the held-out log-loss.
+        Landmarks that do not are dropped, up to half of them.
     max_comparisons : float or None, default=None
-        Budget for the mean number of comparisons per prediction. None spends what is needed to
-        come within 1 % of the loss of always looking twice.
+        Budget for the mean number of comparisons per prediction. None uses as many as needed to
+        come within 1 % of the loss of always taking a second look.
     max_kept : int, default=100_000
-        Training objects that the model keeps as candidates. Of more than that, those the first
-        look gets wrong come first, and every class is represented.
+        Maximum number of training objects that the model keeps as candidates. If there are more,
+        objects that the first look gets wrong are preferred, and every class is represented.
     novel_below : float, default=0.01
-        `assess` calls an object novel, none of the classes, where its p-value is at most this. Of
-        objects like the training objects about this share is called novel too. Smaller p-values
-        than 1/(n + 1) do not exist, with n held-out objects: 1 % takes 99.
+        `assess` calls an object novel (none of the classes) if its p-value is at most this. About
+        this share of objects from known classes is called novel too. With n held-out objects, no
+        p-value is below 1/(n + 1), so 1 % needs 99 of them.
     ambiguous_below : float, default=0.8
-        `assess` calls an object ambiguous where no class has this probability.
+        `assess` calls an object ambiguous if no class has at least this probability.
     class_weight : dict, "balanced" or None, default=None
-        What an error on each class costs.
+        Cost of an error on each class.
     symmetrize : bool, default=False
         Average both directions of a measure that is not symmetric, at twice the comparisons.
     n_jobs : int or None, default=None
-        Workers that compare objects: None takes all processors for measures that release Python's
-        lock and one for plain functions, −1 always takes all.
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function. −1 always uses all processors.
     cache : path or None, default=None
-        A folder that keeps finished comparisons, so that a later run need not repeat them.
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int, default=0
-        Above 0, progress bars on a terminal.
+        Above 0, show progress bars if standard error is a terminal.
     random_state : int, RandomState or None, default=0
-        Draws the landmarks. The same number gives the same model, in any order of the rows.
+        Seed for the choice of landmarks. The same number gives the same model, in any order of the
+        rows.
 
     Attributes
     ----------
     classes_ : array (C,)
-        The labels, sorted.
+        Class labels, sorted.
     landmarks_ : array (m,)
         Rows of the training objects that every object is compared with.
     comparisons_ : float
         Estimated mean number of comparisons per prediction.
     last_comparisons_ : int
-        Comparisons that the last call on objects in memory took.
+        Number of comparisons in the last call on objects in memory.
     kernel_evaluations_ : int
-        Pairs that were compared to fit.
+        Number of pairs compared during fit.
     kernel_reused_ : int
-        Values that came out of the cache instead.
+        Number of values read from the cache instead.
     looks_ : TwoLooks
         Heads, their weights (`first`, `second`), and the `threshold` for a second look.
     known_ : KnownObjects
-        The objects that may be candidates, and where they lie.
+        The objects that may be candidates, and their coordinates.
     known_objects_ : sequence
-        Those objects, as the measure keeps them.
+        Those objects, in the measure's form.
     reference_ : Reference
-        What held-out training objects scored: new ones are ranked among them.
+        The scores of held-out training objects, among which new objects are ranked.
     size_curve_ : SizeCurve
-        What fewer landmarks would cost and give; absent where their number was not chosen.
+        Loss and cost with fewer landmarks; absent if their number was given.
     signature_ : Signature
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
@@ -104,8 +108,8 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
 
     See Also
     --------
-    IKFD : One pass and constant memory, for streams.
-    PCVM : One sparse model.
+    IKFD : Linear model fitted in one pass with constant memory, for streams.
+    PCVM : Sparse model with weights on basis objects.
 
     Notes
     -----
@@ -169,13 +173,12 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
         Parameters
         ----------
         X : sequence of N objects, or an N×N matrix of values
-            What the measure compares; for a precomputed measure the values themselves. Objects
-            need not be in memory: the path of a file or a source out of `krein.io` (with its
-            labels), a memory map, or a Dask collection. Landmarks are then chosen among about
-            20,000 objects.
-        y : array of N labels, or None where X has them
+            The objects to compare; for a precomputed measure, the values. Objects need not be in
+            memory: X may be the path of a file, a source from `krein.io` (with its labels), a
+            memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
+        y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
-            How many objects each one counts for; one of weight 0 is as good as absent.
+            How many objects each one counts for; an object of weight 0 counts as absent.
 
         Returns
         -------
@@ -208,17 +211,18 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
     def _check(self) -> None:
         k = self.neighbours
         if k is not None and (k != int(k) or k < 0):
-            raise ValueError(f"neighbours is a whole number, 0 for none, or None; got {k!r}")
+            raise ValueError(f"neighbours must be a whole number (0 for none) or None; got {k!r}")
         if self.max_kept != int(self.max_kept) or self.max_kept < 1:
-            raise ValueError(f"max_kept is a whole number, at least 1; got {self.max_kept!r}")
+            raise ValueError(f"max_kept must be a whole number, at least 1; got {self.max_kept!r}")
         if not self.price >= 0:
-            raise ValueError(f"price is a number, at least 0; got {self.price!r}")
+            raise ValueError(f"price must be a number, at least 0; got {self.price!r}")
         for name in ("novel_below", "ambiguous_below"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is a share from 0 to 1; got {getattr(self, name)!r}")
+                raise ValueError(f"{name} must be a share from 0 to 1; got {getattr(self, name)!r}")
         if self.max_comparisons is not None and not self.max_comparisons >= 1:
             raise ValueError(
-                f"max_comparisons is a number, at least 1, or None; got {self.max_comparisons!r}"
+                f"max_comparisons must be a number, at least 1, or None; got "
+                f"{self.max_comparisons!r}"
             )
 
     def _family(self) -> FisherFamily:
@@ -238,7 +242,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
         return rule
 
     def _settings(self, n_landmarks: int) -> Settings:
-        """Return what the parameters say of a fit with so many landmarks."""
+        """Return the settings of a fit with this many landmarks."""
         k = default_neighbours(n_landmarks) if self.neighbours is None else self.neighbours
         return Settings(
             comparing=self._comparing(self.measure_),
@@ -250,7 +254,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
         )
 
     def _keep_values(self, data: Dataset, choice: LandmarkChoice) -> KeptValues:
-        """Compare all objects with the landmarks, once, for all heads."""
+        """Compare all objects with the landmarks once, for all heads."""
         space, m = choice.landmarks.space, len(choice.landmarks.indices)
         each = self._class_weights().of_objects(data.survey().weights)
         term = FeatureTerm(

@@ -1,4 +1,5 @@
-"""Objects to vectors: the Nyström map, the pseudo-Euclidean embedding, indefinite kernel PCA."""
+"""Transformers from objects to vectors: Nyström map, pseudo-Euclidean embedding, indefinite kernel
+PCA."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
             symmetrize=self.symmetrize,
         )
         if not isinstance(data, Memory):
-            raise TypeError(f"{type(self).__name__} takes objects in memory")
+            raise TypeError(f"{type(self).__name__} needs objects in memory")
         self.measure_ = measure = data.measure
         classes = None
         data.labels = np.zeros(len(data), dtype=np.intp)
@@ -148,15 +149,15 @@ class NystromMap(LandmarkTransformer):
     eigenvalues_ : array
         Non-zero eigenvalues of the approximation with their signs, largest magnitude first.
     signature_ : Signature
-        How many are positive, negative and zero.
+        Number of positive, negative and zero eigenvalues.
     landmarks_ : array (m,)
         Rows of the training objects that became landmarks.
     kernel_evaluations_ : int
-        How many pairs were compared to fit.
+        Number of pairs compared during fit.
 
     See Also
     --------
-    PseudoEuclideanEmbedding : Vectors along principal axes, as few as you ask for.
+    PseudoEuclideanEmbedding : Vectors along a chosen number of principal axes.
 
     Examples
     --------
@@ -198,7 +199,7 @@ class NystromMap(LandmarkTransformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose landmarks among the objects X; labels y serve rules that look at them."""
+        """Choose landmarks among the objects X; labels y are used by rules that need them."""
         with all_or_nothing(self):
             moments = self._gram(X, y)
             self.signs_ = self.space_.signs
@@ -316,11 +317,12 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the axes from objects X; labels y serve rules that look at them."""
+        """Find the axes from objects X; labels y are used by rules that need them."""
         n = self.n_components
         if n is not None and not (isinstance(n, Integral) and n >= 1):
             raise ValueError(
-                f"n_components is a whole number from 1, or None; got {n!r} (the measure is named: "
+                f"n_components must be a whole number, at least 1, or None; got {n!r} (the "
+                f"measure is named: "
                 "measure=...)"
             )
         with all_or_nothing(self):
@@ -348,8 +350,8 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
 class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     """Principal axes about the mean of the objects: kernel PCA for kernels that are not psd.
 
-    As `PseudoEuclideanEmbedding` after centring. An axis of negative sign is one along which
-    squared distances are negative.
+    The same as `PseudoEuclideanEmbedding` after centring. Along an axis of negative sign, squared
+    distances are negative.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""PCVM: a weighted sum of similarities, the weight on an object's own class never negative."""
+"""PCVM: weighted sums of similarities, with a non-negative weight on an object's own class."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
 
 
 class PCVM(FittedPCVM, LandmarkClassifier):
-    """Probabilistic classification vector machine: probabilistic, stable, sparse where asked.
+    """Probabilistic classification vector machine: probabilistic, stable, optionally sparse.
 
-    Scores are weighted sums of similarities to basis objects, each weight held to the sign of
-    its object's label under a sparsity prior. With `landmarks="all"` the dense method, otherwise
-    its low-rank version. For more than two classes the joint model has a weight for each class,
-    the one on an object's own class never negative, the others free; since only differences
-    between classes count, that acts through the prior. Weights vanish only at their bound: with
-    more than two classes hardly any basis object is dropped unless `sparse=True`.
+    Scores are weighted sums of similarities to basis objects. Each weight is constrained to the
+    sign of its object's label, under a sparsity prior. With `landmarks="all"`, this is the dense
+    method; otherwise its low-rank version. For more than two classes, the joint model has one
+    weight per class: the weight on an object's own class is never negative, and the others are
+    free. Since only differences between classes count, the constraint acts through the prior.
+    Weights vanish only at their bound: with more than two classes, hardly any basis object is
+    dropped unless `sparse=True`.
 
     Parameters
     ----------
@@ -58,26 +59,26 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         Number of dimensions of the landmark space to keep, largest |λ| first. Only together with
         `n_basis`; without it, similarities are used as they are.
     n_basis : int, "all" or None, default=None
-        How many training objects may be basis objects: None takes the landmarks, a number takes
-        them and a random sample of others up to it, "all" takes everybody. Time and memory stay
-        linear in N for a fixed number.
+        Number of training objects that may be basis objects. None takes the landmarks; a number
+        takes the landmarks and a random sample of others; "all" takes all objects. Time and memory
+        stay linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
-        "em" climbs to a mode of the posterior under the sign constraints. "paper" is the published
-        algorithm, for comparison: one model for each pair of classes, whatever `multiclass` is.
+        "em" finds a mode of the posterior under the sign constraints. "paper" is the published
+        algorithm, for comparison: one model per pair of classes, whatever `multiclass` is.
     multiclass : {"joint", "ovr"}, default="joint"
         One multinomial model of all classes, or one class against the rest as in the paper.
     sparse : bool or None, default=None
         Drop basis objects while the leave-one-out loss stays within one standard error. None does
-        so for two classes with five objects or more to each candidate; otherwise only objects
-        whose weights are zero are dropped.
+        so for two classes with at least five objects per candidate; otherwise only objects whose
+        weights are zero are dropped.
     class_weight : dict, "balanced" or None, default=None
         Weight of the objects of each class in the likelihood, as in scikit-learn; scaled so that
         the mean over all objects is 1.
     calibrate : bool, default=False
-        Fit a temperature: of up to 20,000 objects to scores of ten folds, of more to approximate
-        leave-one-out scores of some thousand objects (beyond 4,000 landmarks to scores of objects
-        that were fitted to). With `n_basis`, or where most objects are landmarks, always ten folds.
-        No pair is compared again.
+        Fit a temperature, without comparing any pair again. With up to 20,000 objects, it is fitted
+        to the scores of ten folds; with more, to approximate leave-one-out scores of some thousand
+        objects (beyond 4,000 landmarks, to in-sample scores). With `n_basis`, or if most objects
+        are landmarks, ten folds are always used.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
         `predict` are used as they are.
@@ -105,13 +106,13 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
-        What basis functions are: the similarity itself (of dissimilarities with `n_basis` or
-        solver="paper": centred), or of a dissimilarity −½d², unless −d, and then −√d, has the
-        smaller leave-one-out loss by two standard errors. Objects that are no landmarks choose,
-        where there are five or more to each landmark and at most 4,000 landmarks.
+        The basis functions: the similarity itself (centred, for dissimilarities with `n_basis` or
+        solver="paper"), or a function of a dissimilarity d. This is −½d², unless −d, and then −√d,
+        lowers the leave-one-out loss by two standard errors. The loss is computed on objects that
+        are not landmarks, if there are at least five per landmark and at most 4,000 landmarks.
     prior_scale_ : float
-        Scale of the sparsity prior on weights of unit-deviation columns: for two classes chosen
-        by the leave-one-out loss, for more 1.
+        Scale of the sparsity prior on weights of columns with unit standard deviation. For two
+        classes, the leave-one-out loss chooses it; for more, it is 1.
     n_iter_ : int
         Number of iterations of the last fit.
     converged_ : bool
@@ -190,11 +191,15 @@ class PCVM(FittedPCVM, LandmarkClassifier):
 
         Parameters
         ----------
-        X : sequence of N objects, or an N×N matrix of values; or, as for `IKFD`, objects that are
-            not in memory. Their N×m values are kept in a file, or on the cluster, while fitting.
-        y : array of N labels, or None where X has them
+        X : sequence of N objects, or an N×N matrix of values
+            The objects to compare; for a precomputed measure, the values. Objects need not be in
+            memory: X may be the path of a file, a source from `krein.io` (with its labels), a
+            memory map, or a Dask collection. Their N×m values are then kept in a file or on the
+            cluster during the fit.
+        y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
-            How many objects each one counts for in the likelihood; none of weight 0 is a landmark.
+            How many objects each one counts for in the likelihood; objects of weight 0 are never
+            landmarks.
 
         Returns
         -------
@@ -220,9 +225,9 @@ class PCVM(FittedPCVM, LandmarkClassifier):
 
     def _check(self, sample_weight: Any) -> None:
         if self.solver not in ("em", "paper"):
-            raise ValueError(f"solver is 'em' or 'paper'; got {self.solver!r}")
+            raise ValueError(f"solver must be 'em' or 'paper'; got {self.solver!r}")
         if self.rank is not None and self.n_basis is None:
-            raise ValueError("rank= goes with n_basis=: without it the features are similarities")
+            raise ValueError("rank= needs n_basis=: without it, the features are similarities")
         if self.solver == "paper":
             for name in ("class_weight", "n_basis"):
                 if getattr(self, name) is not None:
@@ -241,7 +246,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         )
 
     def _keep_values(self, data: Dataset, chosen: LandmarkChoice) -> Features:
-        """Compare all objects with the landmarks, and keep the values for the passes to come."""
+        """Compare all objects with the landmarks, and keep the values for later passes."""
         space, m = chosen.landmarks.space, len(chosen.landmarks.indices)
         each = self._class_weights().of_objects(data.survey().weights)
         term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, each)
@@ -252,7 +257,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         return kept
 
     def _learn(self, data: Dataset, chosen: LandmarkChoice, kept: Features) -> None:
-        """Fit to the values of all objects to the landmarks, and calibrate where asked to."""
+        """Fit to the values of all objects to the landmarks, and calibrate if requested."""
         landmarks, family = chosen.landmarks, self._family()
         if isinstance(chosen.family, PCVMFamily):  # landmarks grew under its basis function
             family = replace(family, otherwise=chosen.family.otherwise)
@@ -321,7 +326,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
             self.temperature_ = self._cross_fit(settled, landmarks, kept)
 
     def _set_model(self, model: PCVMModel, landmarks: LandmarkSet) -> None:
-        """Set the fitted attributes, and tell where the search stopped too early."""
+        """Set the fitted attributes, and warn if the search stopped too early."""
         self._use_landmarks(landmarks)
         self.relevance_ = model.relevance
         self.basis_function_ = model.function
@@ -333,7 +338,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         if not self.converged_ and self.solver == "em":
             warnings.warn(
                 f"PCVM stopped before its optimality conditions held: {model.end.reason} "
-                f"(largest breach {model.end.violation:.1e} per row)",
+                f"(largest violation {model.end.violation:.1e} per row)",
                 ConvergenceWarning,
                 stacklevel=2,
             )
