@@ -201,7 +201,7 @@ def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
         (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],
          "is not KEY=VALUE"),
         (["predict", "m", "--coverage", "2"], "Invalid value for '--coverage'"),
-        (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "give one"),
+        (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "use only one"),
     ],
 )  # fmt: skip
 def test_errors_of_usage_end_with_2(files, run, args, message):

@@ -138,7 +138,7 @@ def test_letters_are_those_of_sequences(files, run):
     run("fit", "words.csv", "--objects", "word", "--labels", "language", "-o", "m.krein")
     code, _, err = run("predict", "m.krein", "--unknown-letters", "X", input="house\n")
     assert code == 2
-    assert "--unknown-letters goes with sequences; the model compares by levenshtein" in err
+    assert "--unknown-letters is for sequences; the model compares by levenshtein" in err
 
 
 def test_a_column_is_added_by_one_function(files, model, run, monkeypatch):

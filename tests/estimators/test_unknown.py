@@ -90,7 +90,7 @@ def test_sets_grow_with_the_coverage(fitted):
     best = clf.predict_proba(D).argmax(axis=1)
     some = clf.predict_set(D, 0.99, by_class=False)
     assert some[some.any(axis=1)][np.arange(some.any(axis=1).sum()), best[some.any(axis=1)]].all()
-    with pytest.raises(ValueError, match="coverage is a share"):
+    with pytest.raises(ValueError, match="coverage must be"):
         clf.predict_set(D, 1.0)
 
 

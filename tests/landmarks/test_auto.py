@@ -98,7 +98,7 @@ def test_sampling_follows_the_loss_and_takes_nobody_twice():
     ("options", "message"),
     [
         ({"growth": 0}, "growth must be positive"),
-        ({"held_out": 1.0}, "held_out is a share"),
+        ({"held_out": 1.0}, "held_out must be"),
         ({"patience": 0}, "patience"),
     ],
 )

@@ -379,7 +379,7 @@ class TestUnknown:
         }
         text = render_report(replace(evaluation, models=models))
         assert 'id="unknown"' not in text
-        assert "What comparisons buy" not in text
+        assert "The benefit of comparisons" not in text
         assert "Possibly mislabelled" not in text
 
     def test_the_charts_hold_a_line_and_points(self):

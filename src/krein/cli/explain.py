@@ -1,4 +1,4 @@
-"""`krein explain`: a page that says why objects got their labels."""
+"""`krein explain`: a page that explains why objects got their labels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     type=click.Path(),
     default="why.html",
     show_default=True,
-    help="Where the page is written.",
+    help="File to write the page to.",
 )
 @click.option(
     "--nearest",
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     default=3,
     show_default=True,
     metavar="N",
-    help="Known objects that are shown beside each.",
+    help="Number of known objects shown next to each object.",
 )
 @click.option(
     "--max",
@@ -47,22 +47,22 @@ if TYPE_CHECKING:
     default=50,
     show_default=True,
     metavar="N",
-    help="Objects on the page: the first ones.",
+    help="Maximum number of objects on the page; the first ones are shown.",
 )
 @click.option(
     "--novel-below",
     type=options.Share(0, 1),
     metavar="P",
-    help="Call objects novel whose p-value is at most this; by default 0.01.",
+    help="Call objects novel if their p-value is at most this. Default: 0.01.",
 )
 @click.option(
     "--unknown-letters",
     type=click.Choice(POLICIES),
-    help="Letters of sequences that the model does not score, as for krein predict.",
+    help="What to do with letters that the model does not score; see krein predict.",
 )
 @click.option("--title", help="Heading of the page.")
 @options.reading
-@click.option("--jobs", type=options.JOBS, help="Workers; by default all processors.")
+@click.option("--jobs", type=options.JOBS, help="Number of workers; default: all processors.")
 def command(
     model: str,
     new: str,
@@ -75,11 +75,12 @@ def command(
     jobs: int | None,
     **reading: Any,
 ) -> None:
-    """Say why the objects of NEW got their labels by a MODEL out of krein fit, on one HTML page.
+    """Explain on one HTML page why the objects of NEW got their labels from a MODEL of krein fit.
 
-    For each object: label, probability, status and novelty; the nearest known objects, each beside
-    the new one (the alignment of sequences, the warping path of series, the pictures, the letters
-    that differ); and what each landmark contributed to the label. The page needs nothing else.
+    For each object, the page shows the label, probability, status and novelty; the nearest known
+    objects next to the new one (the alignment of sequences, the warping path of series, the images,
+    the letters that differ); and what each landmark contributed to the label. The page is
+    self-contained.
 
     \b
       krein explain model.krein new.fasta -o why.html

@@ -1,4 +1,4 @@
-"""`krein predict`: labels with probabilities for new objects, in constant memory."""
+"""`krein predict`: label new objects, with probabilities, in constant memory."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from .rows import RowWriter, format_option, row_format
 @click.argument("model", type=click.Path())
 @click.argument("new", type=click.Path(allow_dash=True), default="-")
 @click.option(
-    "-o", "--output", type=click.Path(), help="Where rows are written; else standard output."
+    "-o", "--output", type=click.Path(), help="File to write the rows to; default: standard output."
 )
 @format_option
 @click.option(
     "--reject-below",
     type=options.Share(0, 1),
     metavar="P",
-    help="Mark objects whose best label is less probable as rejected.",
+    help="Mark objects as rejected if their best label has a lower probability.",
 )
 @click.option(
     "--coverage",
     type=options.Share(0, 1, min_open=True),
     metavar="SHARE",
-    help="Mark the least certain as rejected, so that this share is accepted. Rows come when all "
-    "objects are read, for the limit is known only then.",
+    help="Mark the least certain objects as rejected, so that this share is accepted. Rows are "
+    "written after all objects have been read, because the limit is known only then.",
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
 @click.option(
     "--label-ranks",
     metavar="SIGN",
-    help="Labels are paths of ranks, joined by this sign: add the deepest rank that is probable "
-    "enough, with its probability.",
+    help="Separator of hierarchical labels: add the deepest rank that is probable enough, with "
+    "its probability.",
 )
 @click.option(
     "--rank-above",
@@ -56,24 +56,24 @@ from .rows import RowWriter, format_option, row_format
     default=0.9,
     show_default=True,
     metavar="P",
-    help="How probable that rank must be.",
+    help="Minimum probability of that rank.",
 )
 @click.option(
     "--unknown-letters",
     type=click.Choice(POLICIES),
-    help="Letters of sequences that the model does not score: take X for each, skip such a "
-    "sequence (its row says so), or fail. By default U is read as C, O as K and others as X, and "
-    "gaps and a final * are left out.",
+    help="What to do with letters that the model does not score: read them as X, skip the "
+    "sequence (its row says so), or fail. By default, U is read as C, O as K and others as X, "
+    "and gaps and a final * are left out.",
 )
 @novelty_options
 @click.option(
     "--kraken-report",
     type=click.Path(),
     metavar="FILE",
-    help="Also write how many objects fell to each label, in the form of Kraken's reports.",
+    help="Also write the number of objects per label, in the format of Kraken's reports.",
 )
 @options.reading
-@click.option("--jobs", type=options.JOBS, help="Workers; by default all processors.")
+@click.option("--jobs", type=options.JOBS, help="Number of workers; default: all processors.")
 def command(
     model: str,
     new: str,
@@ -94,13 +94,14 @@ def command(
     jobs: int | None,
     **reading: Any,
 ) -> None:
-    """Label the objects of NEW by a MODEL out of krein fit.
+    """Label the objects of NEW with a MODEL from krein fit.
 
-    Each row holds name, label, probability, the runner-up and its probability, whether the object
-    is rejected, and its status: known, ambiguous, or novel, which is like none of the classes, by
-    the p-value in the column novelty (ok for models that cannot tell), or unreadable with the
-    reason where it cannot be compared. NEW is read in pieces, so it may be larger than the memory;
-    without NEW, or with -, it is standard input, and rows are written as objects come.
+    Each row contains the name, the label and its probability, the runner-up and its probability,
+    whether the object is rejected, and its status. The status is known, ambiguous, or novel (like
+    none of the classes, by the p-value in the column novelty); ok for models that cannot tell; or
+    unreadable, with the reason, if the object cannot be compared. NEW is read in chunks, so it may
+    be larger than memory. Without NEW, or with -, standard input is read, and rows are written as
+    objects arrive.
 
     \b
       krein predict model.krein new.fasta -o labels.csv --reject-below 0.8
@@ -108,11 +109,11 @@ def command(
       zcat new.fasta.gz | krein predict model.krein > labels.csv
     """
     if reject_below is not None and coverage is not None:
-        raise click.UsageError("--reject-below and --coverage are two ways to reject: give one")
+        raise click.UsageError("--reject-below and --coverage are two ways to reject: use only one")
     if coverage is not None and (classified_out or unclassified_out):
         raise click.UsageError(
-            "--coverage rejects when all objects are read, and --classified-out and "
-            "--unclassified-out write as they come: give --reject-below instead"
+            "--coverage needs all objects before it rejects any, but --classified-out and "
+            "--unclassified-out write as objects arrive: use --reject-below instead"
         )
     check_target(output, reads=(model, new))
     check_target(kraken_report, reads=(model, new, output))

@@ -1,4 +1,4 @@
-"""A loaded model, and the rows that it gives."""
+"""A loaded model, and its rows of predictions."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK = 2048
-"""Objects in memory at a time."""
+"""Number of objects in memory at a time."""
 
 NEAREST = 3
-"""Known objects that a service names as evidence."""
+"""Number of known objects that a service names as evidence."""
 
 Row = list[Any]
 
 
 @dataclass(frozen=True)
 class Assessed:
-    """What a model says of the objects of a chunk."""
+    """The predictions of a model for the objects of a chunk."""
 
     places: list[int]  # of those that could be compared
     objects: Any
@@ -45,7 +45,7 @@ class Assessed:
 
 
 class Predictor:
-    """A loaded model, and the rows it gives."""
+    """A loaded model, and its rows of predictions."""
 
     def __init__(
         self,
@@ -63,10 +63,12 @@ class Predictor:
         from .. import load_model
 
         if not os.path.exists(path):
-            raise DataError(f"{path}: there is no such model; krein fit makes one")
+            raise DataError(f"{path}: there is no such model; krein fit writes one")
         self.model = load_model(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
-            raise DataError(f"{path}: holds a {type(self.model).__name__}, which gives no labels")
+            raise DataError(
+                f"{path}: holds a {type(self.model).__name__}, which does not predict labels"
+            )
         self.model.n_jobs = jobs
         if asked is None:
             asked = Asked(evidence=NEAREST if every and hasattr(self.model, "assess") else None)
@@ -86,7 +88,7 @@ class Predictor:
         self.letters = letters_of(self.model.measure_, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
-                f"--unknown-letters goes with sequences; the model compares by {self.model.measure}"
+                f"--unknown-letters is for sequences; the model compares by {self.model.measure}"
             )
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
@@ -137,7 +139,7 @@ class Predictor:
         ]
 
     def assessed(self, chunk: Chunk) -> Assessed:
-        """Return what the model says of a chunk, and why it says nothing of some of it."""
+        """Return the predictions for a chunk, and the reasons for objects without one."""
         import numpy as np
 
         objects, reasons = chunk.objects, dict[int, str]()
@@ -190,9 +192,9 @@ class Predictor:
             return
         for i, found in zip(places, assessed, strict=True):
             reason = (
-                f"{chunk.where(i)}: its probabilities are not numbers; its values are too large or "
-                "too small to compute with: are they on the scale of those that the model was "
-                "fitted to?"
+                f"{chunk.where(i)}: its probabilities are not numbers, because its values are "
+                f"too large or too small to compute with: are they on the same scale as the "
+                f"training objects?"
             )
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 

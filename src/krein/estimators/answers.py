@@ -1,4 +1,4 @@
-"""What can be asked of an object after both looks: functions of an `Answer`, fit to travel."""
+"""Functions of an `Answer`, the result of both looks; they can be sent to other processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OfLogProba:
 
 @dataclass(frozen=True)
 class Novelty:
-    """The p-value of "none of the classes"."""
+    """The p-value for "none of the classes"."""
 
     kind: Literal["similarity", "dissimilarity"]
     landmark_codes: Codes
@@ -117,9 +117,9 @@ class KnownNeighbour:
 class Explanation:
     """Why an object got its label.
 
-    `score` is the log-odds of the label against the runner-up, before probabilities are bounded.
-    It is `baseline`, that of an object with average values to the landmarks, plus `contributions`
-    of the landmarks, plus the `evidence` of the nearest known objects.
+    `score` is the log-odds of the label against the runner-up, before probabilities are bounded. It
+    is the sum of `baseline` (the score of an object with average values to the landmarks), the
+    `contributions` of the landmarks, and the `evidence` of the nearest known objects.
     """
 
     label: Any
@@ -127,7 +127,7 @@ class Explanation:
     score: float
     baseline: float
     contributions: Array  # (m,): in the order of `landmarks_`
-    evidence: float  # 0 where the first look was sure enough
+    evidence: float  # 0 if the first look was sure enough
     nearest: tuple[KnownNeighbour, ...]
 
 

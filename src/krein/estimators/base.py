@@ -1,4 +1,4 @@
-"""What every estimator shares: objects in, landmarks chosen, coordinates out, a file to keep."""
+"""Code shared by all estimators: parameters, validation, landmarks, model files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from .selection import LandmarkSet
 
 @contextmanager
 def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Leave the estimator as it was where what is done inside fails; BLAS runs in one thread.
+    """Restore the estimator if the body fails; BLAS runs in one thread.
 
-    Digits then depend on the number of BLAS threads nowhere, and small eigenproblems are faster:
-    on a busy machine the threads of BLAS wait for each other at every column.
+    Results then do not depend on the number of BLAS threads, and small eigenproblems are faster: on
+    a busy machine, BLAS threads wait for each other at every column.
     """
     before = dict(vars(estimator))
     try:
@@ -42,7 +42,7 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 
 
 class MeasureParameters(BaseEstimator):
-    """Parameters as scikit-learn names them, those of the measure too.
+    """Parameters in scikit-learn's style, including those of the measure.
 
     Examples
     --------
@@ -68,9 +68,9 @@ class MeasureParameters(BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of the measure too, as a grid names them.
+        """Set parameters, including those of the measure, by the names used in a grid.
 
-        `measure_params__normalize=True` sets one entry of `measure_params`; where `measure` is a
+        `measure_params__normalize=True` sets one entry of `measure_params`. If `measure` is a
         `Measure`, `measure__normalize=True` replaces it by one with that parameter.
         """
         own = {name: value for name, value in params.items() if not name.startswith("measure_")}
@@ -93,7 +93,7 @@ class Storable(FittedModel, MeasureParameters):
     """An estimator that a model file can hold."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file, whole or not at all; `krein.load` reads it."""
+        """Write the fitted model to one file, atomically; `krein.load` reads it."""
         from .saving import save
 
         save(self, path)
@@ -108,7 +108,7 @@ class Storable(FittedModel, MeasureParameters):
 
 
 class LandmarkEstimator(Storable):
-    """An estimator whose view of an object is its similarities to the landmarks.
+    """An estimator that describes objects by their similarities to the landmarks.
 
     A subclass declares in `__init__` the parameters named here and its own.
     """
@@ -146,8 +146,9 @@ class LandmarkEstimator(Storable):
             if "could not convert" not in str(error):
                 raise
             raise ValueError(
-                f"{error}: the measure {self.measure!r} compares vectors of numbers; name one for "
-                "such objects, e.g. measure='levenshtein' (krein.measures.available() lists them)"
+                f"{error}: the measure {self.measure!r} compares vectors of numbers; choose one "
+                f"for these objects, e.g. measure='levenshtein' (krein.measures.available() "
+                f"lists them)"
             ) from error
 
     def _rng(self) -> np.random.Generator:

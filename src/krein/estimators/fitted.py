@@ -1,6 +1,6 @@
-"""A fitted model: what a model file holds of it, and what it says of new objects.
+"""A fitted model: what a model file contains, and how it predicts.
 
-Nothing here needs scikit-learn. An estimator is such a model that can also be fitted.
+Nothing here needs scikit-learn. An estimator is a model that can also be fitted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class OfValues:
 
 
 class FittedModel:
-    """A model whose view of an object is its similarities to the landmarks."""
+    """A model that describes objects by their similarities to the landmarks."""
 
     measure: Any
     measure_params: dict[str, Any] | None
@@ -169,8 +169,8 @@ class FittedClassifier(FittedModel):
     def decision_function(self, X: Any) -> Any:
         """Return scores: (n,) for two classes, positive for the second; (n, C) for more.
 
-        Of a path or a source, an iterator of arrays, chunk by chunk; of a Dask collection, a
-        `dask.array`.
+        For a path or a source, return an iterator with one array per chunk; for a Dask collection,
+        a `dask.array`.
         """
         C = self._n_classes()
         return self._map_new(X, self._light()._decisions, () if C == 2 else (C,))
@@ -182,8 +182,8 @@ class FittedClassifier(FittedModel):
     def predict_proba(self, X: Any) -> Any:
         """Return the probability (n, C) of each class, in the order of `classes_`.
 
-        Of a path or a source, an iterator of arrays, chunk by chunk; of a Dask collection, a
-        `dask.array`.
+        For a path or a source, return an iterator with one array per chunk; for a Dask collection,
+        a `dask.array`.
         """
         return self._map_new(X, self._light()._probabilities, (self._n_classes(),))
 
@@ -193,7 +193,7 @@ class FittedClassifier(FittedModel):
         return self._map_new(X, self._light()._labels, (), self.classes_.dtype)
 
     def rank_labels(self, X: Any) -> Any:
-        """Return all labels of each object (n, C), the most probable first."""
+        """Return all labels for each object (n, C), most probable first."""
         C = self._n_classes()
         return self._map_new(X, self._light()._ranked, (C,), self.classes_.dtype)
 

@@ -1,7 +1,7 @@
-"""Model files to what they hold, by names on a list: nothing in a file runs.
+"""Load model files, by names on a list: nothing in a file is executed.
 
-`load` gives the estimator, which can be fitted again. `load_model` gives the model alone, without
-importing scikit-learn, which takes longer than a prediction.
+`load` returns the estimator, which can be fitted again. `load_model` returns only the model,
+without importing scikit-learn, which takes longer than a prediction.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Decode = Callable[[Any], Any]
 def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None) -> Any:
     """Return the estimator of a model file.
 
-    A model that was fitted with a function of the user's own, or with a `Measure` that krein
-    does not know by name, needs it again: `load(path, measure=f)`. The file names it.
+    A model that was fitted with your own function, or with a `Measure` that krein does not know by
+    name, needs it again: `load(path, measure=f)`. The file names it.
 
-    Nothing in the file runs, and it sets nothing but what `save` writes. Every array is checked
-    against the others, and landmarks as the measure checks any objects, before this returns.
-    `max_size` is how many bytes the arrays may take: by default 256 MiB, or 20 times the size of
-    the file where that is more.
+    Nothing in the file is executed, and it sets only what `save` writes. Every array is checked
+    against the others, and the measure checks the landmarks, before this function returns.
+    `max_size` is the maximum size of the arrays in bytes: by default 256 MiB, or 20 times the size
+    of the file if that is more.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | N
 def load_model(
     path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None
 ) -> Any:
-    """Return a model that only predicts, by the code and to the last digit of the estimator.
+    """Return a model that only predicts, with results bit-identical to those of the estimator.
 
     It does not import scikit-learn, so a program that labels a few objects starts in a third of the
-    time. It has every method of the classifier that takes new objects, and no `fit`; `load` returns
-    the estimator. The other parameters are those of `load`. A file that holds a map instead of a
-    classifier gives its estimator.
+    time. It has all methods of the classifier that take new objects, but no `fit`; `load` returns
+    the estimator. The other parameters are the same as in `load`. For a file that contains a
+    transformer instead of a classifier, the estimator is returned.
 
     Examples
     --------
@@ -97,12 +97,12 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
     if isinstance(named, dict) and "function" in named:
         if measure is None:
             raise ValueError(
-                f"{path} was fitted with the measure {str(named['function'])[:60]!r}, which is not "
-                "part of krein: hand it over with load(path, measure=...)"
+                f"{path} was fitted with the measure {str(named['function'])[:60]!r}, which is "
+                f"not part of krein: pass it with load(path, measure=...)"
             )
         params["measure"] = measure
     elif measure is not None:
-        raise ValueError(f"{path} holds its measure; load(path) needs no measure=")
+        raise ValueError(f"{path} contains its measure; load(path) needs no measure=")
     return tree
 
 

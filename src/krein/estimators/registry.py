@@ -39,7 +39,7 @@ class ModelFamily:
 
 MODELS: dict[str, ModelFamily] = {
     "auto": ModelFamily(
-        "krein:KreinClassifier", "three models and a second look; the one to begin with"
+        "krein:KreinClassifier", "three models and a second look; start with this one"
     ),
     "ikfd": ModelFamily("ikfd:IKFD", "one pass, linear boundaries", calibrate=True),
     "ikqd": ModelFamily("ikqd:IKQD", "one pass, curved boundaries", calibrate=True),

@@ -1,4 +1,4 @@
-"""What a model of two looks says of new objects: labels, novelty, sets of labels, and why."""
+"""Predictions of a two-look model: labels, novelty, label sets, and explanations."""
 
 from __future__ import annotations
 
@@ -65,17 +65,18 @@ class FittedTwoLooks(FittedClassifier):
 
     @property
     def last_comparisons_(self) -> int:
-        """Comparisons that the last call on objects in memory took."""
+        """Number of comparisons in the last call on objects in memory."""
         self._check_fitted()
         return self._last_call.compared
 
     def novelty(self, X: Any) -> Any:
-        """Return the p-value of each object: small where it is like none of the classes.
+        """Return the novelty p-value of each object: small if it resembles none of the classes.
 
-        How far the object is from the three nearest of all that it is compared with, ranked among
-        the same number for held-out training objects with the same predicted label. Of objects
-        that are drawn like the training objects, a share of at most t has a p-value of t or less.
-        Every object takes the second look, which costs up to `neighbours` comparisons more.
+        The score of an object is its distance from the three nearest of all objects that it is
+        compared with, ranked among the scores of held-out training objects with the same predicted
+        label. Of objects from the same source as the training objects, at most a share t has a
+        p-value of t or less. Every object takes the second look, which costs up to `neighbours`
+        additional comparisons.
 
         Examples
         --------
@@ -91,18 +92,18 @@ class FittedTwoLooks(FittedClassifier):
         return self._answers(X, _novelty(self), (), everyone=True)
 
     def assess(self, X: Any, *, coverage: float | None = None, evidence: int | None = None) -> Any:
-        """Return label, probabilities, novelty and status of each object, in one pass.
+        """Return the label, probabilities, novelty and status of each object, in one pass.
 
-        The status is "novel" where the p-value of `novelty` is at most `novel_below`, else
-        "ambiguous" where no class reaches the probability `ambiguous_below`, else "known".
+        The status is "novel" if the novelty p-value is at most `novel_below`, otherwise "ambiguous"
+        if no class has a probability of at least `ambiguous_below`, otherwise "known".
 
         Parameters
         ----------
         X : objects
         coverage : float or None, default=None
-            Add the field `set`, as `predict_set` gives it for this coverage.
+            Add the field `set`, the result of `predict_set` for this coverage.
         evidence : int or None, default=None
-            Add the field `why`, as `explain` gives it with so many known objects.
+            Add the field `why`, the result of `explain` with this many known objects.
 
         Returns
         -------
@@ -129,10 +130,11 @@ class FittedTwoLooks(FittedClassifier):
         return self._answers(X, assess, (), assess.dtype, everyone=True)
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = True) -> Any:
-        """Return which labels cannot be ruled out (n, C), in the order of `classes_`.
+        """Return which labels cannot be ruled out: a Boolean array (n, C), in the order of
+        `classes_`.
 
-        The true label is among them for a share of about `coverage` of objects like the training
-        objects. A set may hold several labels, and none where no label fits.
+        The set contains the true label for about a share `coverage` of objects from the same source
+        as the training objects. A set may contain several labels, or none if no label fits.
 
         Parameters
         ----------
@@ -157,10 +159,10 @@ class FittedTwoLooks(FittedClassifier):
         return self._answers(X, _sets(self, coverage, by_class), shape, np.bool_)
 
     def explain(self, X: Any, n: int = 3) -> Any:
-        """Return for each object why it got its label: an array of `Explanation`.
+        """Explain the label of each object; return an array of `Explanation`.
 
-        Each holds the `n` nearest known objects with the value of the measure, and what each
-        landmark contributed to the log-odds of the label against the runner-up.
+        Each contains the `n` nearest known objects with their values of the measure, and the
+        contribution of each landmark to the log-odds of the label against the runner-up.
 
         Examples
         --------
@@ -179,7 +181,7 @@ class FittedTwoLooks(FittedClassifier):
         return self._answers(X, _explained(self, n), (), object, everyone=True)
 
     def name_objects(self, names: Any) -> Self:
-        """Keep the names of the training objects, one for each in order: `explain` gives them.
+        """Store the names of the training objects, one per object in order, for use by `explain`.
 
         Examples
         --------
@@ -193,7 +195,7 @@ class FittedTwoLooks(FittedClassifier):
         names = np.asarray(names, dtype=np.str_)
         if names.shape != (self.n_objects_,):
             raise ValueError(
-                f"one name for each of {self.n_objects_} objects is wanted; got {names.shape}"
+                f"expected one name for each of {self.n_objects_} objects; got {names.shape}"
             )
         self.landmark_names_ = names[self.landmarks_]
         self.known_names_ = None if self.known_ is None else names[self.known_.indices]
@@ -288,13 +290,15 @@ def _novelty(model: FittedTwoLooks) -> Novelty:
 
 def _sets(model: FittedTwoLooks, coverage: float, by_class: bool) -> Sets:
     if not 0 < coverage < 1:
-        raise ValueError(f"coverage is a share between 0 and 1; got {coverage!r}")
+        raise ValueError(f"coverage must be between 0 and 1; got {coverage!r}")
     return Sets(model.reference_.labels, coverage, by_class)
 
 
 def _explained(model: FittedTwoLooks, n: int) -> Explained:
     if n != int(n) or n < 1:
-        raise ValueError(f"explanations take a whole number of objects, at least 1; got {n!r}")
+        raise ValueError(
+            f"the number of explaining objects must be a whole number, at least 1; got {n!r}"
+        )
     return Explained(
         _novelty(model),
         model.looks_,

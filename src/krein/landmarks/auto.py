@@ -1,4 +1,4 @@
-"""A number nobody has to choose: grow the landmarks until more of them no longer help."""
+"""Grow the set of landmarks until more of them no longer help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ a few such would drown what landmarks do for all others."""
 
 
 class Auto(Rule):
-    """MEB's landmarks, grown towards what the classifier gets wrong.
+    """Landmarks of `MEB`, plus further ones where the classifier is wrong.
 
     A share of the objects is held out. Landmarks are added by sampling the others in proportion
     to their loss under the current model, until the mean loss of the held-out ones has stopped
@@ -30,14 +30,14 @@ class Auto(Rule):
     Parameters
     ----------
     growth : float, default=0.5
-        How many landmarks are added at a time, as a share of those there are; at least 10.
+        Number of landmarks added at a time, as a share of the present ones; at least 10.
     held_out : float, default=0.2
         Share of the objects that the criterion is measured on; they are not landmarks, but the
         classifier is fitted to all objects in the end.
     max_landmarks : int or None, default=None
-        Stop at so many; None stops at half the objects.
+        Maximum number of landmarks; None stops at half the objects.
     patience : int, default=3
-        How many times in a row more landmarks may fail to help before growing stops.
+        How many times in a row additional landmarks may fail to help before growing stops.
 
     Notes
     -----
@@ -125,7 +125,7 @@ class Auto(Rule):
         if not self.growth > 0:
             raise ValueError(f"growth must be positive; got {self.growth}")
         if not 0 < self.held_out < 1:
-            raise ValueError(f"held_out is a share between 0 and 1; got {self.held_out}")
+            raise ValueError(f"held_out must be between 0 and 1; got {self.held_out}")
         if self.max_landmarks is not None and self.max_landmarks < 1:
             raise ValueError(f"max_landmarks must be at least 1; got {self.max_landmarks}")
         if self.patience < 1:
@@ -148,7 +148,7 @@ def _held_out(
         held[members[: round(share * int((codes == c).sum()))]] = True
     if held.sum() < 2:
         raise ValueError(
-            "too few objects to hold some out; use landmarks='meb' or 'all' for so small a set"
+            "too few objects to hold some out; use landmarks='meb' or 'all' for such a small set"
         )
     return held
 

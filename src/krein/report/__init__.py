@@ -1,4 +1,4 @@
-"""One HTML file that tells what an evaluation found."""
+"""Write the results of an evaluation to one HTML file."""
 
 from .page import render_report, write_report
 from .why import write_explanations

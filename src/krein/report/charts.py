@@ -138,7 +138,7 @@ def reliability_chart(models: list[ModelResult]) -> Chart:
     ticks = [Tick(v, percent(v)) for v in (0, 0.25, 0.5, 0.75, 1)]
     told = "; ".join(f"{m.name}: {percent(m.reliability.error, 1)}" for m in models)
     return Chart(
-        "confidence: the probability of the answer",
+        "confidence: probability of the predicted label",
         "answers that are right",
         [Tick(x(t.at), t.text) for t in ticks],
         [Tick(y(t.at), t.text) for t in ticks],
@@ -177,7 +177,7 @@ def chosen_point(model: ModelResult, threshold: float | None) -> Chosen | None:
 
 
 def reject_chart(models: list[ModelResult], chosen: list[Chosen | None]) -> Chart:
-    """Accuracy among the answers, when the least sure are not answered."""
+    """Accuracy among the labelled objects if the least certain are rejected."""
     curves = [accuracy_reject_curve(m.labels, m.probabilities, m.classes) for m in models]
     lowest = min(min(_calm(curve)[1]) for curve in curves)
     low = max(0.0, 1 - 1.12 * max(1 - lowest, 0.01))
@@ -328,7 +328,7 @@ def growth_chart(models: list[ModelResult]) -> Chart | None:
         told.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {m[kept]:.0f} kept")
     return Chart(
         "landmarks",
-        "loss of held-out objects",
+        "loss on held-out objects",
         [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, float(sizes.max()) * 1.05, 5)],
         [Tick(y(v), f"{v:g}") for v in nice_ticks(0, highest * 1.05, 5)],
         f"How the landmarks grew. {'; '.join(told)}.",

@@ -1,4 +1,4 @@
-"""What comparisons buy: accuracy and log-loss against the mean number of them per prediction."""
+"""The benefit of comparisons: accuracy and log-loss against their mean number per prediction."""
 
 from __future__ import annotations
 

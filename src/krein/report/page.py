@@ -22,24 +22,24 @@ def write_report(
     command: str | None = None,
     threshold: float | None = None,
 ) -> None:
-    """Write the report of an evaluation to one HTML file, whole or not at all.
+    """Write the report of an evaluation to one HTML file, atomically.
 
-    The file holds all it needs: it opens offline and asks nobody for anything. Names and labels
-    are text in it, whatever they contain.
+    The file is self-contained and opens offline, without any request to other machines. Names and
+    labels are escaped, whatever they contain.
 
     Parameters
     ----------
     evaluation : Evaluation
-        What `krein.evaluation.evaluate` returned.
+        The result of `krein.evaluation.evaluate`.
     path : path
-        The file; one of that name is replaced.
+        The file to write; an existing file is replaced.
     title : str, optional
-        The heading; by default the number of objects and the measure.
+        Heading of the report; default: the number of objects and the measure.
     command : str, optional
-        What was typed to get here, told under "How to repeat".
+        The command that was used, shown under "How to repeat it".
     threshold : float, optional
-        The confidence below which an answer is refused, marked in the accuracy–reject curve. By
-        default the one at which the errors among the answers are half of what they are without.
+        The confidence below which objects are rejected, marked in the accuracy–reject curve. By
+        default, the one that halves the share of errors among labelled objects.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def render_report(
     command: str | None = None,
     threshold: float | None = None,
 ) -> str:
-    """Return the report as text; parameters as for `write_report`.
+    """Return the report as text. The parameters are the same as in `write_report`.
 
     Examples
     --------

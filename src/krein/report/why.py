@@ -1,4 +1,4 @@
-"""One page that says why objects got their labels: whom they resemble, and what spoke for them."""
+"""One page that explains why objects got their labels."""
 
 from __future__ import annotations
 
@@ -47,29 +47,29 @@ def write_explanations(
     max_objects: int = 50,
     title: str | None = None,
 ) -> None:
-    """Write to one HTML file why objects got their labels, whole or not at all.
+    """Write an HTML file that explains why objects got their labels, atomically.
 
-    For each object: label, probability, status and novelty; the nearest known objects, each beside
-    the new one (the alignment of sequences, the warping path of series, the pictures, the letters
-    that differ); and what each landmark contributed. The file holds all it needs and asks nobody
-    for anything. Names and labels are text in it, whatever they contain.
+    For each object, it shows the label, probability, status and novelty; the nearest known objects
+    next to the new one (the alignment of sequences, the warping path of series, the images, the
+    letters that differ); and what each landmark contributed. The file is self-contained and opens
+    offline. Names and labels are escaped, whatever they contain.
 
     Parameters
     ----------
     model : KreinClassifier
-        A fitted model. Known objects have the names that `name_objects` has given it.
+        A fitted model. Known objects have the names given with `name_objects`.
     X : sequence of objects
         In memory.
     path : path
-        The file; one of that name is replaced.
+        The file to write; an existing file is replaced.
     names : sequence of names, optional
-        What the objects are called; by default "row 0", "row 1", …
+        Names of the objects; default: "row 0", "row 1", …
     n : int, default=3
-        How many of the nearest known objects are shown with each.
+        Number of nearest known objects shown with each object.
     max_objects : int, default=50
-        Objects on the page: the first ones.
+        Maximum number of objects on the page; the first ones are shown.
     title : str, optional
-        The heading.
+        Heading of the page.
 
     Examples
     --------
