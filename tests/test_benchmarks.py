@@ -16,6 +16,6 @@ def test_a_benchmark_can_be_started(name):
 
 def test_those_on_stored_data_say_so_without_it(monkeypatch):
     monkeypatch.delenv("KREIN_DATA", raising=False)
-    for name in ("cluster", "swissprot", "words"):
+    for name in ("cluster", "ranks", "swissprot", "words"):
         (only,) = import_module(f"benchmarks.{name}").run()
         assert "KREIN_DATA" in only["detail"]
