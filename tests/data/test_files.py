@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+import warnings
 from contextlib import closing
 
 import numpy as np
@@ -17,9 +18,11 @@ from krein.core.pcvm.rows import FeaturesInMemory
 from krein.data.dataset import OF_EACH_CLASS, FeatureBlock, uniform_keys
 from krein.data.featurefile import FeatureFile
 from krein.data.files import MappedFile, SourceFile
+from krein.datasets import make_protein_families
 from krein.io import open_source
 from krein.landmarks import Random
 from krein.measures import get_measure
+from krein.measures.letters import LettersWarning
 
 from .conftest import equal_models, make_points, make_words
 
@@ -437,3 +440,32 @@ def test_a_model_from_a_file_is_saved_and_read(table, tmp_path, few_candidates):
     clf = IKFD("levenshtein", random_state=0).fit(path)
     clf.save(tmp_path / "m.krein")
     equal_models(clf, krein.load(tmp_path / "m.krein"), words[:50])
+
+
+def test_letters_that_are_not_scored_are_told_once_for_all_chunks(tmp_path, monkeypatch):
+    X, y = make_protein_families(40, n_families=2, random_state=0)
+    sequences = [x[:9] + "U" + x[9:] + "-" * (i % 3) for i, x in enumerate(X)]
+    path = tmp_path / "new.fasta"
+    path.write_text(
+        "".join(f">s{i} c={c}\n{s}\n" for i, (s, c) in enumerate(zip(sequences, y, strict=True)))
+    )
+    clf = IKFD("smith-waterman", random_state=0).fit(X, y)
+
+    def told(function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            found = function()
+        assert [warned.category for warned in caught] == [LettersWarning]
+        return found, str(caught[0].message)
+
+    monkeypatch.setattr("krein.data.opening.CHUNK", 7)
+    found, message = told(lambda: list(clf.predict_proba(path)))
+    assert len(found) == 6
+    assert "some letters of these sequences are not scored" in message
+    in_memory, message = told(lambda: clf.predict_proba(sequences))
+    np.testing.assert_array_equal(np.concatenate(found), in_memory)
+    assert "in 40 of 40 sequences" in message
+    monkeypatch.setattr("krein.data.opening.IN_MEMORY_OBJECTS", 20)  # read by chunk, several times
+    source = open_source(path, label_pattern=r"c=(\d)")
+    _, message = told(lambda: IKFD("smith-waterman", random_state=0).fit(source))
+    assert "some letters" in message

@@ -95,13 +95,15 @@ class Chunk:
             size=b - a,
         )
 
-    def in_form(self, measure: Measure) -> Objects:
-        """Return the objects in the measure's form, or raise an error that names the refused
-        one."""
+    def in_form(self, measure: Measure, *, part: bool = True) -> Objects:
+        """Return the objects in the measure's form, or raise an error that names the refused one.
+
+        With `part=False` they are all there are, and a warning of the measure may count them.
+        """
         if self.checked:
             return self.objects
         try:
-            return measure.check(self.objects)
+            return measure.check_part(self.objects) if part else measure.check(self.objects)
         except RefusedObject as error:
             raise ObjectError(f"{self.where(error.row)}: {_reason(error)}") from error
         except (TypeError, ValueError) as error:

@@ -154,7 +154,7 @@ def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
     whole = Chunk(0, joined([chunk.objects for chunk in chunks]), provenance=provenance, size=n)
     labels: NDArray[Any] = np.concatenate([chunk.labels for chunk in chunks])
     measure = options["measure"].decide(whole.objects)
-    objects = whole.in_form(measure)
+    objects = whole.in_form(measure, part=False)
     options = {**options, "measure": measure}
     return Memory(objects, labels, file.weights, provenance=provenance, **options)
 

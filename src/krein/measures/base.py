@@ -186,6 +186,10 @@ class Measure(ABC):
         axis) or a list. Raise a `RefusedObject` if one of them is invalid.
         """
 
+    def check_part(self, objects: Any) -> Objects:
+        """Return what `check` does for one chunk of many: a warning has the same text for each."""
+        return self.check(objects)
+
     def readable(self, objects: Any, others: Objects | None = None) -> Readable:
         """Return which objects can be compared, and why the others cannot.
 

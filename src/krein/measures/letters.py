@@ -41,11 +41,23 @@ class LettersWarning(UserWarning):
     (True, {'U as C': 1, '* left out': 1}, 2)
     """
 
-    def __init__(self, letters: Mapping[str, int], sequences: int, total: int) -> None:
+    def __init__(
+        self, letters: Mapping[str, int], sequences: int, total: int, part: bool = False
+    ) -> None:
         self.letters, self.sequences, self.total = dict(letters), sequences, total
-        super().__init__(dict(letters), sequences, total)
+        self.part = part  # of sequences that are read one chunk at a time
+        super().__init__(dict(letters), sequences, total, part)
+
+    def of_a_part(self) -> LettersWarning:
+        """Return the warning of a chunk: its words are the same for every chunk."""
+        return LettersWarning(self.letters, self.sequences, self.total, part=True)
 
     def __str__(self) -> str:
+        if self.part:
+            return (
+                "some letters of these sequences are not scored, and read as another or left out; "
+                "unknown_letters='fail' refuses such sequences"
+            )
         told = ", ".join(f"{done}: {count:,}" for done, count in self.letters.items())
         n = sum(self.letters.values())
         return (

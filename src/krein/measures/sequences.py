@@ -154,43 +154,20 @@ class _Alignment(Measure):
         One `LettersWarning` says how many letters were replaced. Empty sequences are refused,
         because they align with nothing.
         """
-        checked, read = self._read(objects)
+        checked, read = _read(self, objects)
         if read is not None:
             warnings.warn(read, stacklevel=2)
         return checked
 
-    def _check_with(self, objects: Any, others: Objects | None) -> Objects:
-        return self._read(objects)[0]
+    def check_part(self, objects: Any) -> Objects:
+        """Return the sequences; the warning counts nothing, for there are more of them."""
+        checked, read = _read(self, objects)
+        if read is not None:
+            warnings.warn(read.of_a_part(), stacklevel=2)
+        return checked
 
-    def _read(self, objects: Any) -> tuple[list[str], LettersWarning | None]:
-        """Return the sequences, and what was done to unknown letters if there were any."""
-        if self.undecided():
-            return self.decide(objects)._read(objects)
-        sequences = as_list(objects, "sequence")
-        scoring, done = _scoring(self.matrix), Counter[str]()
-        checked, touched = [], 0
-        for row, given in enumerate(sequences):
-            sequence = given.translate(scoring.spelling)
-            if sequence and scoring.scored.issuperset(sequence):
-                checked.append(sequence)
-                continue
-            before = done.total() if done else 0
-            try:
-                checked.append(scoring.alphabet.read(given, self.unknown_letters, done))
-            except ValueError as error:
-                raise refused(row, given, str(error)) from None
-            touched += bool(done) and done.total() > before
-        if self.normalize:
-            selves = self._self_scores(checked)
-            if (selves <= 0).any():
-                row = int(np.argmin(selves > 0))
-                raise RefusedObject(
-                    "sequence",
-                    row,
-                    f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
-                    f"normalised; normalize=False uses raw scores",
-                )
-        return checked, LettersWarning(done, touched, len(sequences)) if done else None
+    def _check_with(self, objects: Any, others: Objects | None) -> Objects:
+        return _read(self, objects)[0]
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the scores. Opal compares a query with a whole database and is faster the larger
@@ -247,6 +224,37 @@ class _Alignment(Measure):
             else:
                 scores[i] = _aligned_self_score(self, sequence)
         return scores
+
+
+def _read(measure: _Alignment, objects: Any) -> tuple[list[str], LettersWarning | None]:
+    """Return the sequences, and what was done to unknown letters if there were any."""
+    if measure.undecided():
+        return _read(measure.decide(objects), objects)
+    sequences = as_list(objects, "sequence")
+    scoring, done = _scoring(measure.matrix), Counter[str]()
+    checked, touched = [], 0
+    for row, given in enumerate(sequences):
+        sequence = given.translate(scoring.spelling)
+        if sequence and scoring.scored.issuperset(sequence):
+            checked.append(sequence)
+            continue
+        before = done.total() if done else 0
+        try:
+            checked.append(scoring.alphabet.read(given, measure.unknown_letters, done))
+        except ValueError as error:
+            raise refused(row, given, str(error)) from None
+        touched += bool(done) and done.total() > before
+    if measure.normalize:
+        selves = measure._self_scores(checked)
+        if (selves <= 0).any():
+            row = int(np.argmin(selves > 0))
+            raise RefusedObject(
+                "sequence",
+                row,
+                f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
+                "normalised; normalize=False uses raw scores",
+            )
+    return checked, LettersWarning(done, touched, len(sequences)) if done else None
 
 
 def _aligner(measure: _Alignment) -> Any:
