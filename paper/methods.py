@@ -8,7 +8,7 @@
 The paper's iKFD (`ikfd`) has a ridge where ours shrinks the covariance, one class against the rest
 where ours has one model of all, and a bias half-way between the means. Its PCVM starts from the
 labels, cuts off the weights that the M-step makes negative, and takes one class against one other.
-Both get the same landmarks, chosen once a fold.
+Both get the same landmarks, chosen once per fold.
 """
 
 from __future__ import annotations

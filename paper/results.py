@@ -111,10 +111,10 @@ def missing_section(found: dict[str, Measured]) -> str:
             sets = ", ".join(dict.fromkeys(unit.name for unit in short))
             lines.append([name, f"{len(short)} of {len(units)}", sets])
     if not lines:
-        return "Every method was measured on all the folds that its table asks for."
+        return "Every method was measured on all folds of its table."
     return (
-        "**This page is not complete.** Not measured (–), or on fewer folds than its table asks "
-        "for:\n\n" + table(["table", "methods on sets", "on"], lines)
+        "**This page is not complete.** Not measured (–), or on fewer folds than its table "
+        "requires:\n\n" + table(["table", "methods on sets", "on"], lines)
     )
 
 
@@ -126,7 +126,7 @@ def sets_section(rows: Sequence[Row]) -> str:
         size = f"{own[0]['objects']:.0f} / {own[0]['classes']:.0f}" if own else NONE
         needs = "KREIN_DATA" if SOURCES[name].given else ""
         lines.append([name, SOURCES[name].told, size, needs])
-    lines.append(["chromo", "could not be had, and nothing like it", NONE, ""])
+    lines.append(["chromo", "not available, and nothing similar", NONE, ""])
     return "## The sets\n\n" + table(
         ["set", "what it is here", "objects / classes", "needs"], lines
     )
@@ -189,9 +189,9 @@ def missed_section(data: Measured) -> str:
     heads = ["where", "set", "method", "published", *(WHO[who] for who in SOLVERS)]
     told = (
         f"Of {looked} published figures on sets that are the paper's or made as it says, "
-        f"{len(lines)} lie more than one published deviation above both solvers here. The balls, "
-        "the board and the Gaussians are drawn anew, for the paper gives neither their places nor "
-        "their sizes; what was tried stands at the end.\n\n"
+        f"{len(lines)} are more than one published standard deviation above both of our solvers. "
+        f"The balls, the checkerboard and the Gaussians were simulated again, because the paper "
+        f"gives neither their positions nor their sizes; what we tried is listed at the end.\n\n"
     )
     return "## Which published figures are not reached?\n\n" + told + table(heads, lines)
 
@@ -263,14 +263,14 @@ def beyond_section(data: Measured) -> str:
         "method",
         "accuracy %",
         "log-loss",
-        "comparisons a prediction",
-        "seconds a fold",
+        "comparisons per prediction",
+        "seconds per fold",
     ]
     return (
         "## Beyond the paper: against scikit-learn\n\n"
-        "SVC on the matrix made psd, new rows by the same linear map, C by inner "
-        "cross-validation, as is k of k-NN; methods of cubic cost are left out where N is in the "
-        "thousands.\n\n" + table(heads, lines)
+        "SVC uses the matrix made psd, with the same linear map for new rows. Inner "
+        "cross-validation chooses C, and k for k-NN. Methods of cubic cost are left out if N is "
+        "in the thousands.\n\n" + table(heads, lines)
     )
 
 
@@ -298,9 +298,9 @@ def tried_section(path: Path) -> str:
         before = key[0]
     heads = ["what the paper does not say", "set", "tried", "accuracy %", "landmarks", "published"]
     return (
-        "## Where the paper is silent: what was tried\n\n"
-        "By `paper/tried.py`, krein's methods unless it says otherwise, with the parameter at "
-        "several values.\n\n" + table(heads, lines)
+        "## What we tried where the paper gives no details\n\n"
+        "These results come from `paper/tried.py`. They use krein's methods unless stated "
+        "otherwise, with the parameter at several values.\n\n" + table(heads, lines)
     )
 
 

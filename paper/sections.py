@@ -169,9 +169,9 @@ def table6_section(data: Measured) -> str:
             if told != [NONE, NONE]:
                 ratios.append(["" if given else name, WHO[who], *told])
     return (
-        "## Table 6: run times on the larger sets, seconds a fold\n\n"
+        "## Table 6: run times on the larger sets, seconds per fold\n\n"
         + table(["set", "", *METHODS], lines)
-        + "\n\nHow many times faster low rank is:\n\n"
+        + "\n\nSpeed-up of the low-rank methods:\n\n"
         + table(["set", "", "iKFD / Ny-iKFD", "PCVM / Ny-PCVM"], ratios)
     )
 
@@ -189,8 +189,8 @@ def table7_section(data: Measured) -> str:
         "Training objects that carry a weight above 1e-4 (for iKFD of the largest one, in the "
         "paper's form αᵀk(x)), in %, for any class:\n\n"
         + table(["set", "", *METHODS], weights)
-        + "\n\nWhat a prediction costs: the objects that a new one is compared with. A low-rank "
-        "model needs its landmarks alone, whoever carries weights.\n\n"
+        + "\n\nThe cost of a prediction is the number of objects that a new one is compared "
+        "with. A low-rank model needs only its landmarks, whichever objects have weights.\n\n"
         + table(["set", "", *METHODS], compared)
     )
 

@@ -27,7 +27,7 @@ def fit_temperature(
     log_proba: Callable[[Array], Array],
     weights: Array | None = None,
 ) -> float:
-    """Return β that maximises Σ w log p(code | β·scores) − ½(log β / 3)². O(n·C) a step.
+    """Return β that maximises Σ w log p(code | β·scores) − ½(log β / 3)². O(n·C) per step.
 
     `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. Beside the objects one
     more counts, an average of them that may be of any class: of n that are all classified right,
@@ -83,7 +83,7 @@ def fit_scale_and_offsets(
     The penalty β − 1 − log β + ½‖o‖² is worth about one object, and keeps β above 0. Beside the
     objects one more counts, an average of them that may be of any class: of n that are all
     classified right, the next is still wrong with a probability of about 1/n. The whole is
-    convex; Newton's method with step halving finds its minimum from anywhere, at O(n·C²) a step.
+    convex; Newton's method with step halving finds its minimum from anywhere, at O(n·C²) per step.
     Classes without a prior (−∞) take no part.
 
     Examples

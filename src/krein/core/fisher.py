@@ -28,7 +28,7 @@ from .within import ChosenCovariance, WithinPath
 
 @dataclass(frozen=True)
 class LinearDiscriminant:
-    """Scores (b − centre) coef + intercept, one a class (or one against the rest)."""
+    """Scores (b − centre) coef + intercept, one per class (or one against the rest)."""
 
     centre: Array  # (r,)
     coef: Array  # (r, C)

@@ -109,7 +109,7 @@ def minimum_enclosing_ball(
 
 
 def _solve_dual(K: Array, q: Array, alpha: Array) -> Array:
-    """Return the maximiser of qᵀα − αᵀKα on the simplex, from a feasible start. O(s³) a step.
+    """Return the maximiser of qᵀα − αᵀKα on the simplex, from a feasible start. O(s³) per step.
 
     Primal active set: among the points with weight, walk to the maximum and drop the first weight
     that would turn negative; when none does, let in the point farthest outside. The objective

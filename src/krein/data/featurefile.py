@@ -118,7 +118,7 @@ class FeatureFile(StoredFeatures):
 
 
 class FileRows(StoredRows):
-    """Rows whose features are read by block, once a pass, from several threads."""
+    """Rows whose features are read block by block, once per pass, from several threads."""
 
     kept: FeatureFile
 

@@ -57,7 +57,7 @@ class Drawn:
     width: int
     height: int
     xy: Array  # (n, 2)
-    colours: list[int]  # one a class
+    colours: list[int]  # one per class
     labels: list[Label]
     small_labels: list[Label]
     """Names for a telephone; one that finds no room is left out."""

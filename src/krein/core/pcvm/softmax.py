@@ -39,7 +39,7 @@ class Softmax:
     name = "softmax"
 
     def n_scores(self, n_classes: int) -> int:
-        """Return the number of scores a row: one a class."""
+        """Return the number of scores per row: one per class."""
         return n_classes
 
     def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
