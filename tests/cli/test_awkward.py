@@ -50,16 +50,16 @@ def test_json_holds_no_nan():
 
 
 def test_a_probability_that_is_none_is_not_written(files, model, run, monkeypatch):
-    import krein
+    from krein.estimators.twolooks import FittedTwoLooks
 
-    assess = krein.KreinClassifier.assess
+    assess = FittedTwoLooks.assess
 
     def broken(self, X, **options):
         found = assess(self, X, **options)
         found["probabilities"][1] = np.nan
         return found
 
-    monkeypatch.setattr(krein.KreinClassifier, "assess", broken)
+    monkeypatch.setattr(FittedTwoLooks, "assess", broken)
     code, out, err = run("predict", "m.krein", input="house\nmaus\n")
     assert code == 0
     assert "standard input, line 2, string '1': its probabilities are not numbers" in err
