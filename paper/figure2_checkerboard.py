@@ -21,7 +21,7 @@ NAMES = {
     "random": "random",
     "entropy": "entropy",
     "leverage": "leverage",
-    "auto": "auto: grown towards the errors",
+    "auto": "auto: as many as pay",
 }
 
 

@@ -5,7 +5,7 @@ How to choose landmarks
 krein compares an object with a few *landmarks* instead of with all training objects. This example
 shows four ways to choose them on a checkerboard with nine fields in two colours. Minimum enclosing
 balls, the default, take the rim of each class. k-means takes the centres of clusters. ``"random"``
-draws at random. ``"auto"`` starts with the balls and adds landmarks where the model is still wrong.
+draws at random. ``"auto"`` draws landmarks as long as another one is worth its price.
 """
 
 import matplotlib.pyplot as plt

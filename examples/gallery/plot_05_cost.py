@@ -29,9 +29,9 @@ X, y = digits.images[train], digits.target[train]
 X_new, y_new = digits.images[test], digits.target[test]
 
 # %%
-# krein with enclosing balls, and with more and more landmarks added to them.
+# krein with enclosing balls, and with landmarks at a lower and lower price.
 landmarked = []
-for rule in ("meb", Auto(max_landmarks=45), Auto(patience=9, max_landmarks=160)):
+for rule in ("meb", Auto(price=1e-3), Auto(price=3e-4), Auto()):
     clf = IKFD("tangent", landmarks=rule, random_state=0).fit(X, y)
     landmarked.append((len(clf.landmarks_), 100 * clf.score(X_new, y_new)))
 

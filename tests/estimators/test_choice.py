@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import log_loss
 
 import krein.estimators.gaussian
-from krein import IKFD, IKQD, PCVM
+from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap
 from krein.datasets import make_balls, make_two_gaussians
 from krein.estimators.calibration import stratified_folds
 
@@ -159,5 +159,16 @@ def test_what_cannot_be_told_apart_is_refused(cls):
             cls("linear", landmarks="all").fit(X + offset, y)
     with pytest.raises(ValueError, match="multiply what the measure compares"):
         cls("linear", landmarks="all").fit(X * 1e-155, y)
+    with pytest.raises(ValueError, match="Multiply the objects by a constant"):
+        cls("linear", landmarks="all").fit(X * 1e-170, y)
     with pytest.raises(ValueError, match="weights count objects"):
         cls("linear", landmarks="all").fit(X, y, sample_weight=np.full(60, 1e300))
+
+
+@pytest.mark.parametrize("cls", [IKFD, IKQD, PCVM, KreinClassifier, NystromMap])
+def test_values_that_underflow_are_refused(cls):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    for kept in ({}, {"landmarks": np.arange(0, 60, 5)}):
+        with pytest.raises(ValueError, match="Multiply the objects by a constant"):
+            cls("linear", **kept).fit(X * 1e-170, y)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 
-from .checks import Array
+from .checks import Array, Indices
 from .space import LandmarkSpace
 
 Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
@@ -42,8 +42,26 @@ class Family(Protocol):
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C) from scores (n, C)."""
 
-    def after(self, scorer: Scorer) -> Self:
-        """Return the family with what an earlier `learn` has chosen, as a start for the next."""
+    def judged_landmarks(self, n_objects: int) -> int:
+        """Return up to how many landmarks left-out scores of so many objects can be trusted."""
+
+    def left_out(
+        self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
+    ) -> LeftOut:
+        """Return the scores of objects with values (n, m) by the model without them.
+
+        `landmarks` (m,) are the rows of the objects that are landmarks. The order of the objects
+        may have a say: it should be one of their contents.
+        """
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Scores of objects by models without them."""
+
+    scores: Array  # (k, C)
+    rows: Indices  # (k,): which objects those are; the others cannot be left out
+    family: Family  # with what it has chosen, as a start for more landmarks
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from .checks import Array, Indices
 from .choice import choose_linear, choose_quadratic, oas_amount
 from .convert import POWERS
 from .covariance import Shrinkage
-from .family import Codes, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
+from .family import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
 from .fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest, log_priors
 from .left_out import LeftOutObjects, left_out_linear, left_out_quadratic
 from .moments import ClassMoments
@@ -48,6 +48,17 @@ class Sample:
             same = np.abs(values[rows] - space.landmark_values[place]).max(axis=1) <= rounding
             landmarks[rows[same]] = place
         return cls(values, codes, weights, landmarks)
+
+    def left_out_objects(self, space: LandmarkSpace, moments: ClassMoments) -> LeftOutObjects:
+        """Return those of the objects that can be left out."""
+        return LeftOutObjects.of(
+            moments,
+            space.coordinates(self.values),
+            self.codes,
+            self.weights,
+            space.basis.T,
+            self.landmarks,
+        )
 
 
 @dataclass(frozen=True)
@@ -123,22 +134,29 @@ class GaussianFamily(ABC):
             return log_proba_one_against_rest(scores)
         return log_proba_joint(scores)
 
-    def after(self, scorer: Scorer) -> Self:
-        """Return the same: nothing is chosen on the way."""
-        return self
+    def judged_landmarks(self, n_objects: int) -> int:
+        """Return up to how many landmarks left-out scores of so many objects can be trusted."""
+        return n_objects // 2
 
-    def left_out_objects(
-        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
-    ) -> LeftOutObjects:
-        """Return those of the sample that can be left out."""
-        return LeftOutObjects.of(
-            moments,
-            space.coordinates(sample.values),
-            sample.codes,
-            sample.weights,
-            space.basis.T,
-            sample.landmarks,
-        )
+    def left_out(
+        self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
+    ) -> LeftOut:
+        """Return the scores of objects by the model without them, under the best power.
+
+        O(n·m²) per power and target.
+        """
+        place = np.full(len(codes), -1, dtype=np.intp)
+        place[landmarks] = np.arange(len(landmarks))
+        sample = Sample(values, codes, None, place)
+        choosing = space.kind == "dissimilarity" and self.shrinkage == "auto"
+        spaces = [space.with_power(power) for power in POWERS] if choosing else [space]
+        moments = [self.moments(one, one.origin(), values, codes) for one in spaces]
+        choices = [self.chosen(one, its, sample) for one, its in zip(spaces, moments, strict=True)]
+        losses = [np.inf if np.isnan(choice.loss) else choice.loss for choice in choices]
+        best = int(np.argmin(losses))
+        model = choices[best].family
+        scores, objects = model.left_out_scores(spaces[best], moments[best], sample)
+        return LeftOut(scores, objects.rows, self)
 
     def prior_ratio(self, moments: ClassMoments) -> Array:
         """Return the logarithm of the priors over the class frequencies (C,)."""
@@ -213,7 +231,7 @@ class FisherFamily(GaussianFamily):
         """Return the family with target and amount chosen. O(n·r² + r³) per target."""
         if self.shrinkage != "auto":
             return ChosenFamily(self)
-        objects = self.left_out_objects(space, moments, sample)
+        objects = sample.left_out_objects(space, moments)
         lam = space.basis.lam
         if not self._each_alone:
             found = choose_linear(moments, lam, objects)
@@ -238,7 +256,7 @@ class FisherFamily(GaussianFamily):
         self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
     ) -> tuple[Array, LeftOutObjects]:
         """Return the scores of objects by the model without them. O(n·r² + r³)."""
-        objects = self.left_out_objects(space, moments, sample)
+        objects = sample.left_out_objects(space, moments)
         if not self._each_alone:
             assert not isinstance(self.shrinkage, tuple)
             scores = _without_each(objects, moments, self.shrinkage)
@@ -283,7 +301,7 @@ class QuadraticFamily(GaussianFamily):
         """
         if self.shrinkage != "auto":
             return ChosenFamily(self)
-        objects = self.left_out_objects(space, moments, sample)
+        objects = sample.left_out_objects(space, moments)
         known = isinstance(shared, ChosenCovariance) and (
             shared.target == "similarities" or not objects.mostly_landmarks
         )
@@ -299,7 +317,7 @@ class QuadraticFamily(GaussianFamily):
         self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
     ) -> tuple[Array, LeftOutObjects]:
         """Return the scores of objects by the model without them. O(n·C·r²)."""
-        objects = self.left_out_objects(space, moments, sample)
+        objects = sample.left_out_objects(space, moments)
         assert not isinstance(self.shrinkage, tuple)
         found = _as_chosen(self.shrinkage, moments)
         path = WithinPath.of(moments, found.metric)

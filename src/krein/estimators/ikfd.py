@@ -34,7 +34,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
         values mean less alike.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
-        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
         `krein.landmarks`, or row indices.
     n_landmarks : int or None, default=None
         Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
@@ -199,7 +199,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
         assert isinstance(model, LinearDiscriminant)
         assert not isinstance(family.shrinkage, tuple)
         assert family.shrinkage != "auto"
-        objects = family.left_out_objects(landmarks.space, moments, sample)
+        objects = sample.left_out_objects(landmarks.space, moments)
         places = sample.landmarks[objects.rows][objects.places]
         kept = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
         scores = left_out_on(

@@ -27,7 +27,7 @@ class IKQD(FittedIKQD, GaussianClassifier):
         values mean less alike.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
-        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
         `krein.landmarks`, or row indices.
     n_landmarks : int or None, default=None
         Number of landmarks, for rules that take one. None uses as many as "meb" would choose.

@@ -122,7 +122,7 @@ class NystromMap(LandmarkTransformer):
         values mean less alike.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
-        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
         `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
         all objects are one class.
     n_landmarks : int or None, default=None
@@ -231,7 +231,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         values mean less alike.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
-        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
         `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
         all objects are one class.
     n_landmarks : int or None, default=None
@@ -365,7 +365,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         values mean less alike.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
-        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
         `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
         all objects are one class.
     n_landmarks : int or None, default=None

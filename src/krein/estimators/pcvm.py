@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..core.nystrom import signed_eigen
-from ..core.pcvm.family import PCVMFamily
-from ..core.pcvm.left_out import left_out_temperature, rows_to_ask
+from ..core.pcvm.family import PCVMFamily, left_out_temperature
+from ..core.pcvm.left_out import rows_to_ask
 from ..core.pcvm.model import (
     PCVMModel,
     basis_rows,
@@ -51,7 +51,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         values mean less alike.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
-        "stratified", "auto" (grows the set until more landmarks no longer help), a rule from
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
         `krein.landmarks`, or row indices.
     n_landmarks : int or None, default=None
         Number of landmarks, for rules that take one. None uses as many as "meb" would choose.

@@ -138,6 +138,7 @@ def choose_landmarks(
         known_rows, known = indices, between
     else:
         between, known_rows, known = found.values[found.indices], sample.indices, found.values
+    _refuse_underflow(measure, take(sample.objects, found.indices), between)
     objects = measure.keep(take(sample.objects, found.indices), indices, N)
     unit = 1.0 if classes is None else unit_of(between)  # coordinates keep the user's unit
     space = LandmarkSpace.of(between, pairs.kind, rank=rank, unit=unit)
@@ -166,6 +167,7 @@ def _given(
     pairs = _pairs(data, objects, measure.with_each_other(objects, kept), comparing)
     everyone = np.arange(len(indices))
     between = data.run_pairs(pairs).block(everyone, everyone)
+    _refuse_underflow(measure, objects, between)
     unit = 1.0 if classes is None else unit_of(between)
     space = LandmarkSpace.of(between, pairs.kind, rank=rank, unit=unit)
     landmarks = LandmarkSet(space, indices, kept)
@@ -176,6 +178,19 @@ def _given(
         Selection(indices),
         pairs.counter,
     )
+
+
+def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:
+    """Refuse vectors that differ, but whose values are all 0."""
+    if measure.accepts != "vectors" or between.any():
+        return
+    X = np.asarray(landmarks)
+    if (X[:1] != X).any():
+        raise ValueError(
+            f"all values of the measure {measure.name!r} between the landmarks are 0, though the "
+            f"landmarks differ: entries of up to {np.abs(X).max():.3g} may be too small for it. "
+            "Multiply the objects by a constant, e.g. divide X by its standard deviation"
+        )
 
 
 def _codes(labels: Any, classes: Any) -> Codes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compare import Pairs
+from ..core.checks import Indices
 from ..core.family import Codes, Family
 from .base import Rule, Selection
 
@@ -63,24 +64,34 @@ class Stratified(Rule):
         The first n in that order are the result of a draw of n.
         """
         codes = self._codes(pairs, codes)
-        counts = np.bincount(codes)
         m = self.n_landmarks
         if m is None:
-            m = default_number(len(pairs), int((counts > 0).sum()))
+            m = default_number(len(pairs), len(np.unique(codes)))
         if not 1 <= m <= len(pairs):
             raise ValueError(f"{m} landmarks cannot be chosen among {len(pairs)} objects")
-        keys = _mixed(pairs.measure.content_keys(pairs.objects), int(rng.integers(2**62)))
-        order = np.argsort(keys, kind="stable")
-        first = np.zeros(len(pairs), dtype=bool)
-        first[order[np.append(True, np.diff(keys[order]) > 0)]] = True  # without duplicates
-        rank = np.empty(len(pairs))
-        for c in np.flatnonzero(counts):
-            rows = order[codes[order] == c]
-            rows = np.concatenate([rows[first[rows]], rows[~first[rows]]])
-            rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
-        rank[~first] += 1.0
-        chosen = order[np.argsort(rank[order], kind="stable")][:m]
+        chosen = draw_order(pairs, codes, rng)[:m]
         return Selection(np.sort(chosen), {"order": np.argsort(np.argsort(chosen))})
+
+
+def draw_order(pairs: Pairs, codes: Codes, rng: np.random.Generator) -> Indices:
+    """Return all objects in a random order, whose every beginning has each class in proportion.
+
+    It depends on the contents of the objects, not on the order of the rows. The second of two
+    identical objects comes after all others.
+    """
+    counts = np.bincount(codes)
+    keys = _mixed(pairs.measure.content_keys(pairs.objects), int(rng.integers(2**62)))
+    order = np.argsort(keys, kind="stable")
+    first = np.zeros(len(pairs), dtype=bool)
+    first[order[np.append(True, np.diff(keys[order]) > 0)]] = True  # one of each content
+    rank = np.empty(len(pairs))
+    for c in np.flatnonzero(counts):
+        rows = order[codes[order] == c]
+        rows = np.concatenate([rows[first[rows]], rows[~first[rows]]])
+        rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
+    rank[~first] += 1.0
+    found: Indices = order[np.argsort(rank[order], kind="stable")]
+    return found
 
 
 def default_number(n_objects: int, n_classes: int) -> int:

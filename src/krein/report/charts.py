@@ -291,11 +291,13 @@ def _short(value: float) -> str:
 
 
 def growth_chart(models: list[ModelResult]) -> Chart | None:
-    """Held-out loss against the number of landmarks, for models that grew them."""
+    """Left-out loss against the number of landmarks, for models that grew them."""
     grown = [(k, m) for k, m in enumerate(models) if m.curve is not None]
     if not grown:
         return None
-    sizes = np.concatenate([m.curve["landmarks"] for _, m in grown if m.curve])
+    sizes = np.concatenate(
+        [np.append(m.curve["landmarks"], len(m.landmarks[0])) for _, m in grown if m.curve]
+    )
     highest = max(
         float((m.curve["criterion"] + m.curve["standard_error"]).max()) for _, m in grown if m.curve
     )
@@ -312,23 +314,24 @@ def growth_chart(models: list[ModelResult]) -> Chart | None:
         )
         lines.append(Line(k, bars, kind="whisker"))
         lines.append(Line(k, path(xs, ys), [(a, b, 3.2) for a, b in zip(xs, ys, strict=True)]))
-        kept = int(np.argmin(np.abs(m - len(model.landmarks[0]))))
-        left = xs[kept] > (LEFT + WIDTH) / 2
+        kept = len(model.landmarks[0])
+        a, b = x(kept), y(float(np.interp(kept, m, loss)))
+        left = a > (LEFT + WIDTH) / 2
         notes.append(
             Note(
                 k,
-                xs[kept],
-                ys[kept],
-                f"{m[kept]:.0f} kept",
-                xs[kept] + (-6 if left else 6),
-                max(ys[kept] - 26, TOP + 12),
+                a,
+                b,
+                f"{kept} kept",
+                a + (-6 if left else 6),
+                max(b - 26, TOP + 12),
                 "end" if left else "start",
             )
         )
-        told.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {m[kept]:.0f} kept")
+        told.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {kept} kept")
     return Chart(
         "landmarks",
-        "loss on held-out objects",
+        "left-out log-loss",
         [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, float(sizes.max()) * 1.05, 5)],
         [Tick(y(v), f"{v:g}") for v in nice_ticks(0, highest * 1.05, 5)],
         f"How the landmarks grew. {'; '.join(told)}.",

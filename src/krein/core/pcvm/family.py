@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
+from ..calibration import fit_temperature
 from ..convert import POWERS as EXPONENTS
-from ..family import Codes, Scorer, log_proba_joint
+from ..family import Codes, LeftOut, log_proba_joint
 from ..gaussian import FisherFamily, choose_power
 from ..space import LandmarkSpace
 from .basis import BasisFunction, basis_values
 from .laplace import choose_scale
+from .left_out import left_out_scores
 from .mode import PCVMFit, fit_pcvm
-from .powers import POWERS, ROWS_PER_CANDIDATE, choose_function
+from .powers import CHOICE_TOLERANCE, POWERS, ROWS_PER_CANDIDATE, choose_function
 from .prior import GammaPrior
 from .prune import prune_pcvm
 from .rows import Array, Features, FeaturesInMemory, Labels, Rows
@@ -25,6 +27,12 @@ CHOICE_LANDMARKS = 500
 
 LEARN_TOLERANCE = 1e-5
 """Of fits that are looked at and thrown away, per row."""
+
+FOLDED_OBJECTS, N_FOLDS = 2_500, 5
+"""Up to so many objects, left-out scores are those of so many folds."""
+
+ASKED_OBJECTS = 2_500
+"""Of more objects, so many are asked about when the number of landmarks is chosen."""
 
 Problem = tuple[Labels, Codes, int]
 """New codes of the classes, classes of the basis objects in them, number of classes."""
@@ -158,12 +166,96 @@ class PCVMFamily:
             return found
         return log_proba_joint(scores)
 
-    def after(self, scorer: Scorer) -> PCVMFamily:
-        """Return the family with the scales and, as a fallback, the function of an earlier fit."""
-        if not isinstance(scorer, PCVMScorer):
-            raise TypeError(f"scores learned by this family are wanted; got {scorer!r}")
-        power = scorer.function if scorer.function in POWERS else self.otherwise
-        return replace(self, scales=scorer.scales, otherwise=power)
+    def judged_landmarks(self, n_objects: int) -> int:
+        """Return up to how many landmarks left-out scores of so many objects can be trusted."""
+        return n_objects // (2 if n_objects <= FOLDED_OBJECTS else ROWS_PER_CANDIDATE)
+
+    def left_out(
+        self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Labels
+    ) -> LeftOut:
+        """Return the scores of some objects by models without them.
+
+        By five folds of few objects, dealt round in their order; of many to first order, which is
+        too optimistic with fewer than five objects to each landmark. Landmarks have no scores: no
+        new object is at distance 0 of one. The family that comes with them has this basis function
+        as its fallback.
+        """
+        basis = codes[landmarks]
+        raw = Rows(values, codes, None, n_classes=self.n_classes)
+        function = self.choose_function(space, raw, landmarks, basis)
+        features = FeaturesInMemory(values, codes, None).under(function)
+        priors, fits = [], []
+        for recode, its, size in self.problems(basis):
+            rows = features.rows(recode, size)
+            if size == 2:
+                chosen = choose_scale(rows, its)
+                priors.append(chosen.prior)
+                fits.append(chosen.fit)
+            else:
+                priors.append(GammaPrior())
+                fits.append(fit_pcvm(rows, its, tol=CHOICE_TOLERANCE))
+        others = np.setdiff1d(np.arange(len(codes)), landmarks)
+        if len(codes) > FOLDED_OBJECTS:
+            asked = others[-ASKED_OBJECTS:]
+            scores = both_scores(left_out_scores(features, self.problems(basis), fits, asked))
+        else:
+            asked, scores = self._folded(function, values, codes, landmarks, fits, priors)
+        power = function if function in POWERS else self.otherwise
+        return LeftOut(scores, asked, replace(self, otherwise=power))
+
+    def _folded(
+        self,
+        function: BasisFunction,
+        values: Array,
+        codes: Codes,
+        landmarks: Labels,
+        starts: Sequence[PCVMFit],
+        priors: Sequence[GammaPrior],
+    ) -> tuple[Labels, Array]:
+        """Return objects, and their scores by models without their fold."""
+        others = np.setdiff1d(np.arange(len(codes)), landmarks)
+        problems = self.problems(codes[landmarks])
+        asked, scores = [np.empty(0, dtype=np.intp)], [np.empty((0, self.n_classes))]
+        for held in (others[k::N_FOLDS] for k in range(N_FOLDS)):
+            rest = np.setdiff1d(np.arange(len(codes)), held)
+            if len(held) == 0 or len(np.unique(codes[rest])) < self.n_classes:
+                continue
+            F = FeaturesInMemory(values[rest], codes[rest], None).under(function)
+            fits = [
+                fit_pcvm(
+                    F.rows(recode, size),
+                    its,
+                    prior=prior,
+                    start=(start.weights, start.bias),
+                    tol=CHOICE_TOLERANCE,
+                )
+                for (recode, its, size), start, prior in zip(problems, starts, priors, strict=True)
+            ]
+            W, b = joined_weights(fits, F.mean)
+            asked.append(held)
+            scores.append(both_scores(basis_values(function, values[held]) @ W + b))
+        return np.concatenate(asked), np.concatenate(scores)
+
+
+def left_out_temperature(
+    family: PCVMFamily,
+    landmark_classes: Codes,
+    fits: Sequence[PCVMFit],
+    features: Features,
+    some: Labels,
+) -> float:
+    """Return the temperature that suits the leave-one-out scores of some rows; 1 without any."""
+    C = family.n_classes
+    all_rows = features.rows(np.arange(C), C)
+    weight = all_rows.weight
+    if weight is not None:
+        some = some[weight[some] > 0]
+    if len(some) == 0:
+        return 1.0
+    problems = family.problems(landmark_classes)
+    scores = both_scores(left_out_scores(features, problems, fits, some))
+    counted = None if weight is None else weight[some]
+    return fit_temperature(scores, all_rows.y[some], family.log_proba, counted)
 
 
 def joined_weights(

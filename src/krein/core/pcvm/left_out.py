@@ -7,11 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..calibration import fit_temperature
-from ..family import Codes
 from .coupled import coupled_left_out
 from .covariance import score_covariance
-from .family import PCVMFamily, both_scores
 from .laplace import SCALE_ROWS
 from .mode import PCVMFit
 from .powers import ROWS_PER_CANDIDATE
@@ -86,24 +83,3 @@ def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: in
             for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows))
         ]
     )
-
-
-def left_out_temperature(
-    family: PCVMFamily,
-    landmark_classes: Codes,
-    fits: Sequence[PCVMFit],
-    features: Features,
-    some: NDArray[np.intp],
-) -> float:
-    """Return the temperature that suits the leave-one-out scores of some rows; 1 without any."""
-    C = family.n_classes
-    all_rows = features.rows(np.arange(C), C)
-    weight = all_rows.weight
-    if weight is not None:
-        some = some[weight[some] > 0]
-    if len(some) == 0:
-        return 1.0
-    problems = family.problems(landmark_classes)
-    scores = both_scores(left_out_scores(features, problems, fits, some))
-    counted = None if weight is None else weight[some]
-    return fit_temperature(scores, all_rows.y[some], family.log_proba, counted)
