@@ -180,12 +180,12 @@ def test_what_is_no_matrix_is_refused(tmp_path):
 
     for wrong, message in [
         (S[0], "two axes"),
-        (np.array([["a", "b"], ["c", "d"]]), "made of numbers"),
+        (np.array([["a", "b"], ["c", "d"]]), "consist of numbers"),
         (S + 1j, "real"),
         (csr_matrix(S), "sparse"),
         (tmp_path / "S.csv", ".npy"),
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
             open_pairs("precomputed", wrong)
-    with pytest.raises(ValueError, match="mean nothing"):
+    with pytest.raises(ValueError, match="cannot be used"):
         open_pairs("precomputed", S, measure_params={"sigma": 1})

@@ -276,6 +276,6 @@ def test_a_function_that_cannot_be_recognised_needs_no_fingerprint_without_a_cac
             return a * b
 
     assert len(open_pairs(locked, [1.0, 2.0])) == 2
-    with pytest.raises(TypeError, match=r"function .*locked holds something .*lock"):
+    with pytest.raises(TypeError, match=r"function .*locked refers to something .*lock"):
         open_pairs(locked, [1.0, 2.0], cache=tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
