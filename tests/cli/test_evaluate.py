@@ -150,4 +150,4 @@ class TestGroups:
     def test_standard_input_cannot_be_read_twice(self, table, run):
         code, _, err = run("evaluate", "-", *table[1:], "--groups", "stem", input="a,b\n")
         assert code == 2
-        assert "save it to a file" in err
+        assert "save the data to a file" in err

@@ -31,7 +31,7 @@ def test_a_large_file_is_read_in_pieces(words, tmp_path, few_candidates, monkeyp
     code, out = run("fit", words, "--no-calibrate", "--model", "ikfd", "-o", tmp_path / "m.krein")
     assert code == 0, out
     assert "more than 500 objects" in out
-    assert "900 in 4 classes, read in pieces" in out
+    assert "900 in 4 classes, read in chunks" in out
     there = krein.load(tmp_path / "m.krein")
     equal_models(krein.IKFD("levenshtein", random_state=0).fit(words), there, WORDS[:50])
     code, out = run("predict", tmp_path / "m.krein", words, "-o", tmp_path / "labels.csv")

@@ -254,7 +254,7 @@ def test_a_cluster_that_loses_its_last_worker_is_told_and_given_up(tmp_path, mon
         leaving = threading.Timer(4, local.scale, (0,))
         leaving.start()
         with (
-            pytest.warns(RuntimeWarning, match="no worker is left of the Dask cluster at tcp"),
+            pytest.warns(RuntimeWarning, match="no worker is left on the Dask cluster at tcp"),
             pytest.raises(ConnectionError, match=r"has had no worker for \d+ s; start some"),
         ):
             IKFD(Slow(tmp_path), landmarks=CHOSEN).fit(*bags())

@@ -255,7 +255,7 @@ class TestBadInput:
             ({"landmarks": "meb", "n_landmarks": 5}, "finds its own number"),
             ({"shrinkage": 2}, "number from 0 to 1"),
             ({"multiclass": "one"}, "'joint' or 'ovr'"),
-            ({"priors": "equal"}, "priors are"),
+            ({"priors": "equal"}, "priors must be"),
             ({"priors": [1, 2]}, "3 positive numbers"),
             ({"priors": {0: 1.0}}, "no probability for class 1"),
             ({"class_weight": {7: 1.0}}, "names 7"),

@@ -52,6 +52,7 @@ def test_probabilities_and_counts_are_those_of_each_model_alone():
         "calibrated": IKFD(landmarks="random", n_landmarks=12, calibrate=True, random_state=3),
         "grown": IKFD(landmarks="auto", random_state=1),
         "weights": PCVM(landmarks="kmeans", n_landmarks=9, random_state=0),
+        "drawn": IKFD(landmarks="stratified", n_landmarks=15, random_state=0),
     }
     found = evaluate(WORDS, LABELS, models, measure="levenshtein", folds=4)
     for name, model in models.items():

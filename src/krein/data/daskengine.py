@@ -54,7 +54,7 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
     >>> from krein.data.daskengine import connect
     >>> connect("host:8786")
     Traceback (most recent call last):
-    ValueError: a cluster is 'local' or the address of a scheduler, as in tcp://host:8786; ...
+    ValueError: a cluster must be 'local' or the address of a scheduler, such as tcp:...
     """
     distributed = _distributed()
     if address == "local":

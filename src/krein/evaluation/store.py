@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Indices, Pairs
+from ..measures import take
 from ..measures.base import Array, Measure, Objects
 
 TRIANGLE_ROWS = 32
@@ -161,6 +162,11 @@ class Shared(Measure):
     def diagonal(self, A: Objects) -> Array:
         """Return the value of each object with itself."""
         return self.store.diagonal(np.asarray(A))
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return the keys of the objects behind the numbers, as a model alone would see them."""
+        pairs = self.store.pairs
+        return pairs.measure.content_keys(take(pairs.objects, np.asarray(objects)))
 
     def __deepcopy__(self, memo: Any) -> Shared:
         return self  # models are cloned, the values are not
