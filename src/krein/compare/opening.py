@@ -24,23 +24,34 @@ def open_pairs(
 ) -> Pairs:
     """Return the pairs of the objects X among themselves, checked and ready to be compared.
 
-    - `measure`: a name from `krein.measures.available()`, a `Measure`, a function of two
-      objects, or "precomputed" / "precomputed-distance" with X the N×N matrix: an array, a
-      memory map, or the path of an `.npy` file, which is read by block.
-    - `n_jobs`: workers. None: all processors for measures that release Python's lock, one process
-    for a plain function. -1: all processors.
-    - `cache`: a folder for the finished blocks of one measure (a folder of another measure is
-    refused); a later run compares only missing blocks. Blocks are identified by the contents of
-    their objects, so one folder serves folds, refits and predictions. A block is reused as a whole,
-    if the same rows meet the same columns. A function is identified by its code and everything it
-    closes over, but not by what it reads from its module: use another folder if that changes. Not
-    used with a matrix.
-    - `verbose`: above 0, show a progress bar if standard error is a terminal.
-    - `symmetrize`: average both directions of a measure or matrix that is not symmetric. For new
-    objects, a matrix contains only one direction: `open_new_pairs` uses its n × N values unchanged.
-
     A plain function is checked on up to 8 pairs in both directions, which are counted, unless the
     cache shows that it has been checked before.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable
+        A name from `krein.measures.available()`, a `Measure`, a function of two objects, or
+        "precomputed" / "precomputed-distance".
+    X : sequence of objects
+        For a precomputed measure, the N×N matrix: an array, a memory map, or the path of an `.npy`
+        file, which is read by block.
+    measure_params : dict, optional
+        Parameters of a measure given by name.
+    n_jobs : int or None
+        Workers. None: all processors for measures that release Python's lock, one process for a
+        plain function. -1: all processors.
+    cache : path, optional
+        A folder for the finished blocks of one measure (a folder of another measure is refused); a
+        later run compares only missing blocks. Blocks are identified by the contents of their
+        objects, so one folder serves folds, refits and predictions. A block is reused as a whole,
+        if the same rows meet the same columns. A function is identified by its code and everything
+        it closes over, but not by what it reads from its module: use another folder if that
+        changes. Not used with a matrix.
+    verbose : int
+        Above 0, show a progress bar if standard error is a terminal.
+    symmetrize : bool
+        Average both directions of a measure or matrix that is not symmetric. For new objects, a
+        matrix contains only one direction: `open_new_pairs` uses its n × N values unchanged.
 
     Examples
     --------
