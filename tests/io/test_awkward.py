@@ -202,6 +202,36 @@ def test_columns_of_parquet_in_every_coat(tmp_path):
     np.testing.assert_array_equal(source.read().objects, [[1, 2], [3, 4], [5, 6]])
 
 
+@pytest.mark.parametrize("method", ["__init__", "iter_batches"])
+def test_whatever_the_parquet_reader_raises_is_one_line(tmp_path, monkeypatch, method):
+    """Damaged page indexes end in a plain RuntimeError inside Arrow."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "w.parquet"
+    parquet.write_table(pa.table({"word": ["haus", "maus"]}), path)
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("Definition level histogram size mismatch, size: 4, expected: 3")
+
+    monkeypatch.setattr(parquet.ParquetFile, method, broken)
+    with pytest.raises(DataError, match="histogram size mismatch"):
+        open_source(path).read()
+
+
+def test_an_abort_inside_arrow_does_not_end_the_process(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "v.parquet"
+    parquet.write_table(pa.table({"x": [[1.0, 2.0], [3.0, 4.0]], "label": ["a", "b"]}), path)
+    source = open_source(path, objects="x", labels="label")
+    assert len(source.read()) == 2
+    monkeypatch.setattr("krein.io.parquet._COUNT_VALUES", "import os; os.abort()")
+    with pytest.raises(DataError, match="is damaged"):
+        source.read()
+
+
 def test_a_packed_or_damaged_parquet_is_named(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

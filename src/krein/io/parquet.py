@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +18,15 @@ from .source import Kind, Record, RecordSource
 
 BATCH = 4096
 """Rows decoded at a time."""
+
+_COUNT_VALUES = """
+import sys
+from pyarrow.parquet import read_metadata
+about = read_metadata(sys.argv[1])
+for g in range(about.num_row_groups):
+    group = about.row_group(g)
+    print(sum(group.column(c).num_values for c in range(group.num_columns)))
+"""
 
 
 class ParquetFile(RecordSource):
@@ -64,21 +75,36 @@ class ParquetFile(RecordSource):
 
         try:
             yield from file.iter_batches(BATCH, columns=columns, use_threads=False)
-        except (ArrowException, OSError, ValueError, KeyError) as error:
+        except (ArrowException, OSError, RuntimeError, ValueError, KeyError) as error:
             raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
 
     def _refuse_bombs(self, file: Any) -> None:
         """Raise where a row group claims more values than the file's size can account for.
 
-        A value that repeats takes next to nothing in the file, but 8 bytes each in memory.
+        A value that repeats takes next to nothing in the file, but 8 bytes each in memory. Only
+        lists can have more values than rows. Arrow ends the process if what a file says of a column
+        is damaged, so another process asks about those.
         """
+        from pyarrow import types
+
         limit = array_limit(self.path, self.max_size)
         about = file.metadata
+        nested = any(types.is_nested(field.type) for field in file.schema_arrow)
+        listed = self._listed_values() if nested else None
         for g in range(about.num_row_groups):
             group = about.row_group(g)
-            values = sum(group.column(c).num_values for c in range(group.num_columns))
+            values = group.num_rows * group.num_columns if listed is None else listed[g]
             if 8 * values > limit:
                 raise too_large(f"{self.shown}, row group {g}", 8 * values, limit)
+
+    def _listed_values(self) -> list[int]:
+        """Return the number of values in each row group, as another process finds it."""
+        asked = subprocess.run(
+            [sys.executable, "-c", _COUNT_VALUES, self.path], capture_output=True, check=False
+        )
+        if asked.returncode:
+            raise DataError(f"{self.shown}: is damaged (Arrow cannot read its column metadata)")
+        return [int(number) for number in asked.stdout.split()]
 
     def _plain(self, column: Any) -> Any:
         """Return a column with what a dictionary stands for in its place."""
@@ -95,7 +121,7 @@ class ParquetFile(RecordSource):
                     limit = array_limit(self.path, self.max_size)
                     raise too_large(f"{self.shown}, {len(column):,} rows", total, limit)
             return column.dictionary_decode()
-        except (ArrowException, IndexError) as error:
+        except (ArrowException, RuntimeError, IndexError) as error:
             raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
 
     def _objects(self, columns: list[Any]) -> Any:
@@ -154,7 +180,7 @@ def _open(path: str, columns: list[str] | None = None) -> Any:
             found.close()
             found = Reader(path, read_dictionary=texts)
         return found
-    except (ArrowException, OSError, ValueError, KeyError, UnicodeDecodeError) as error:
+    except (ArrowException, OSError, RuntimeError, ValueError, KeyError) as error:
         raise DataError(f"{path}: cannot be read as Parquet ({_short(error)})") from error
 
 
