@@ -98,7 +98,7 @@ def test_a_killed_worker_changes_no_digit(make, client, tmp_path):
 
 def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
     """What it kept is compared and made again."""
-    monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows a block
+    monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows per block
     passes, victims = [], []
 
     def counted(self, term, own=KeptRows.sum):

@@ -229,7 +229,7 @@ def test_nobody_but_the_landmarks_weighs():
 
 @pytest.mark.parametrize("multiclass", ["joint", "ovr"])
 def test_threads_that_share_a_pass_move_no_digit(multiclass, monkeypatch):
-    monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows a block
+    monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows per block
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(1500, 3))
     labels = np.digitize(np.hypot(Z[:, 0], Z[:, 1]) + 0.2 * rng.normal(size=1500), [1.0, 1.6])

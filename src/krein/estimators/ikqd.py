@@ -15,7 +15,7 @@ class IKQD(FittedIKQD, GaussianClassifier):
     """Indefinite kernel quadratic discriminant: one covariance per class.
 
     It works like `IKFD`, but with curved boundaries between the classes. Each class covariance is
-    shrunk towards the shared one; the fewer objects a class has, the more.
+    shrunk towards the shared one, more strongly for smaller classes.
 
     Parameters
     ----------

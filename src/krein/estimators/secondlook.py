@@ -83,7 +83,7 @@ class KnownObjects:
 
 
 def default_neighbours(n_landmarks: int) -> int:
-    """Return how many candidates suit so many landmarks, as many as the training set called for."""
+    """Return the default number of candidates for this many landmarks."""
     return min(max(n_landmarks // 3, FEWEST), MOST)
 
 

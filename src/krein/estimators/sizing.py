@@ -1,4 +1,4 @@
-"""How many landmarks a prediction is worth: as many as pay for their comparisons.
+"""How many landmarks to use: as many as pay for their comparisons.
 
 All objects are compared once with a nested sequence of landmarks. For several lengths of it, both
 looks are learned from the same values, and the length is taken that minimises

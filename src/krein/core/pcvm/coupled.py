@@ -1,8 +1,8 @@
 """Left-out scores of many classes: the classes are coupled row by row, not weight by weight.
 
 With p the probabilities of a row, the curvature of its loss is diag(p) − p pᵀ: the first part knows
-each class by itself, the second is of rank one. So H = A − U Uᵀ, A one block a class and U one
-column a row, and by Woodbury
+each class by itself, the second is of rank one. So H = A − U Uᵀ, where A has one block per class
+and U one column per row, and by Woodbury
 
     H⁻¹ = A⁻¹ + A⁻¹ U M⁻¹ Uᵀ A⁻¹,    M = I − Uᵀ A⁻¹ U = I − Σ_c p_c p_cᵀ ∘ X_c A_c⁻¹ X_cᵀ.
 

@@ -121,11 +121,6 @@ def score_covariance(
     return ScoreCovariance(*(JointCovariance((R @ R.T).reshape(C, width, C, width)) for R in joint))
 
 
-def _no_wider(R: Array, width: int) -> Array:
-    """Return a root of R Rᵀ with at most `width` columns."""
-    return R if R.shape[1] <= width else qr(R.T, mode="r")[0][:width].T
-
-
 def off_bound(fit: PCVMFit, Q: Array | None, mean: Array, c: int, *, bias: bool = True) -> Array:
     """Return T (r+1, ·), which maps the unknowns of score c to its weights of features and bias.
 

@@ -34,7 +34,7 @@ def curvature(z: Array) -> Array:
 
 
 class Probit:
-    """Two classes, one score a row: log p(y | z) = log Ψ(t z), t = +1 for class 1, −1 for class 0.
+    """Two classes, one score per row: log p(y | z) = log Ψ(t z), t = +1 for class 1, −1 for 0.
 
     Scores are (n, 1) so that two classes and more share one shape.
     """
@@ -42,7 +42,7 @@ class Probit:
     name = "probit"
 
     def n_scores(self, n_classes: int) -> int:
-        """Return the number of scores a row: one, and only two classes."""
+        """Return the number of scores per row: one, for two classes only."""
         if n_classes != 2:
             raise ValueError(f"the probit link tells two classes apart, not {n_classes}")
         return 1

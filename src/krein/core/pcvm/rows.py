@@ -34,7 +34,7 @@ class Link(Protocol):
     name: str
 
     def n_scores(self, n_classes: int) -> int:
-        """Return the number of scores a row."""
+        """Return the number of scores per row."""
 
     def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
         """Return the loss of a block and its derivative by each score."""

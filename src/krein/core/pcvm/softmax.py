@@ -34,7 +34,7 @@ def softmax_root(P: Array, s: Array | float) -> Array:
 
 
 class Softmax:
-    """C classes, C scores a row: log p(y | z) = z_y − log Σ_d exp(z_d)."""
+    """C classes, C scores per row: log p(y | z) = z_y − log Σ_d exp(z_d)."""
 
     name = "softmax"
 
