@@ -19,9 +19,9 @@ class Letters:
     """
 
     def __init__(self, matrix: str, policy: str | None) -> None:
-        from ..measures.sequences import scoring_alphabet
+        from ..measures.scoring import get_scoring
 
-        self.alphabet = scoring_alphabet(matrix)
+        self.alphabet = get_scoring(matrix).alphabet
         self.policy = {None: "map", "X": "X"}.get(policy, "fail")
         self.done: Counter[str] = Counter()
         self.n_mapped = 0

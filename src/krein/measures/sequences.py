@@ -9,12 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyopal
-from numpy.typing import NDArray
-from scoring_matrices import ScoringMatrix
 
 from .alignment import MOST_CELLS, best_alignment
 from .base import Array, Measure, Objects, as_list, unframed
@@ -23,11 +21,11 @@ from .errors import RefusedObject, excerpt
 from .letters import (
     POLICIES,
     UPPER,
-    Alphabet,
     LettersWarning,
     refused,
     reverse_complement,
 )
+from .scoring import get_scoring
 
 PROTEIN_MATRIX, NUCLEOTIDE_MATRIX = "BLOSUM62", "NUC.4.4"
 """The choices of "auto"."""
@@ -38,61 +36,7 @@ NUCLEOTIDE_SHARE = 0.95
 quarter."""
 
 
-class _Scoring(NamedTuple):
-    """A scoring matrix, and derived quantities."""
-
-    matrix: Any  # ScoringMatrix
-    alphabet: Alphabet  # the letters that the aligner takes
-    spelling: dict[int, int]  # how they are written, for `str.translate`
-    scored: frozenset[str]
-    self_score: Array  # (256,) by byte: score of a letter with itself
-    dominant: NDArray[np.bool_]  # (256,) by byte: no other letter scores more with it
-    strands: bool  # whether complements score as the letters do
-
-
-@lru_cache(maxsize=32)
-def _scoring(name: str) -> _Scoring:
-    """Return the scoring matrix of that name, checked to be one that Opal can use."""
-    try:
-        matrix = ScoringMatrix.from_name(name)
-    except ValueError:
-        raise ValueError(
-            f"there is no scoring matrix called {name!r}; there are "
-            f"{', '.join(sorted(ScoringMatrix.BUILTIN_MATRICES))}"
-        ) from None
-    if not matrix.is_integer():
-        raise ValueError(f"the scores of {name} are not integers, which the aligner needs")
-    if not matrix.is_symmetric():
-        raise ValueError(
-            f"{name} is not symmetric: the score of a with b would differ from that of b with a"
-        )
-    M = np.array(matrix, dtype=np.float64)
-    letters = np.frombuffer(matrix.alphabet.encode("ascii"), dtype=np.uint8)
-    self_score = np.zeros(256)
-    self_score[letters] = np.diag(M)
-    dominant = np.zeros(256, dtype=bool)
-    dominant[letters] = (np.diag(M) > 0) & (np.diag(M) >= M.max(axis=1))
-    # Opal encodes only letters; it cannot align "*", which most matrices contain
-    usable = "".join(letter for letter in matrix.alphabet if letter.isalpha())
-    nucleotides = "L" not in usable and set("ACGT") <= set(usable)
-    amino_acids = "L" in usable and name != "3DI"  # its letters are shapes of the backbone
-    alphabet = Alphabet(name, usable, nucleotides, amino_acids)
-    strands = False
-    if nucleotides:
-        bases = usable.replace("U", "")
-        own = [matrix.alphabet.index(letter) for letter in bases]
-        other = [matrix.alphabet.index(reverse_complement(letter)) for letter in bases]
-        strands = bool((M[np.ix_(own, own)] == M[np.ix_(other, other)]).all())
-    spelling, scored = alphabet.spelling, frozenset(usable)
-    return _Scoring(matrix, alphabet, spelling, scored, self_score, dominant, strands)
-
-
 _aligners = threading.local()
-
-
-def scoring_alphabet(matrix: str) -> Alphabet:
-    """Return the letters that a scoring matrix knows."""
-    return _scoring(matrix).alphabet
 
 
 @dataclass(frozen=True)
@@ -129,7 +73,7 @@ class _Alignment(Measure):
             )
         if self.undecided():
             return
-        if not _scoring(self.matrix).strands and self.both_strands:
+        if not get_scoring(self.matrix).strands and self.both_strands:
             raise ValueError(
                 f"both_strands needs DNA or RNA, scored with {NUCLEOTIDE_MATRIX}; the matrix is "
                 f"{self.matrix}"
@@ -215,7 +159,7 @@ class _Alignment(Measure):
         alignment of x with itself, or with its other strand, beats the identity: each letter is
         paired once at most, with at most its own self-score.
         """
-        scoring = _scoring(self.matrix)
+        scoring = get_scoring(self.matrix)
         scores = np.empty(len(sequences))
         for i, sequence in enumerate(sequences):
             letters = np.frombuffer(sequence.encode("ascii"), dtype=np.uint8)
@@ -231,7 +175,7 @@ def _read(measure: _Alignment, objects: Any) -> tuple[list[str], LettersWarning 
     if measure.undecided():
         return _read(measure.decide(objects), objects)
     sequences = as_list(objects, "sequence")
-    scoring, done = _scoring(measure.matrix), Counter[str]()
+    scoring, done = get_scoring(measure.matrix), Counter[str]()
     checked, touched = [], 0
     for row, given in enumerate(sequences):
         sequence = given.translate(scoring.spelling)
@@ -262,7 +206,7 @@ def _aligner(measure: _Alignment) -> Any:
     key = (measure.matrix, measure.gap_open, measure.gap_extend)
     if getattr(_aligners, "key", None) != key:
         _aligners.value = pyopal.Aligner(
-            _scoring(measure.matrix).matrix, int(measure.gap_open), int(measure.gap_extend)
+            get_scoring(measure.matrix).matrix, int(measure.gap_open), int(measure.gap_extend)
         )
         _aligners.key = key
     return _aligners.value
@@ -270,7 +214,7 @@ def _aligner(measure: _Alignment) -> Any:
 
 def _columns(measure: _Alignment, a: str, b: str) -> tuple[int, Letters]:
     """Return the score of the best alignment, and its columns."""
-    matrix = _scoring(measure.matrix).matrix
+    matrix = get_scoring(measure.matrix).matrix
     rows, columns = ([matrix.alphabet.index(letter) for letter in one] for one in (a, b))
     scores = np.array(matrix, dtype=np.int32)[np.ix_(rows, columns)]
     score, (i, j), steps = best_alignment(
