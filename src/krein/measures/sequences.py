@@ -56,7 +56,7 @@ class _Alignment(Measure):
     kind = "similarity"
     psd = False  # Saigo et al. 2004; normalised, small samples look as if it were
     releases_gil = True
-    block_pairs = 2**15
+    block_pairs = 2**16  # Opal is twice as fast with 400 targets as with 200
     algorithm: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -143,13 +143,17 @@ class _Alignment(Measure):
 
     def _align(self, queries: Objects, targets: Objects) -> Array:
         aligner = _aligner(self)
-        database = pyopal.Database(targets, alphabet=aligner.alphabet)
+        # Opal aligns some 32 targets at once and gives the next target to whichever lane is free:
+        # the longest come first, so that no lane is left with a long one at the end
+        order = sorted(range(len(targets)), key=lambda j: -len(targets[j]))
+        database = pyopal.Database([targets[j] for j in order], alphabet=aligner.alphabet)
         scores = np.empty((len(queries), len(targets)))
         for row, query in zip(scores, queries, strict=True):
-            row[:] = _scores(aligner, query, database, self.algorithm)
+            found = _scores(aligner, query, database, self.algorithm)
             if self.both_strands:
                 other = _scores(aligner, reverse_complement(query), database, self.algorithm)
-                np.maximum(row, other, out=row)
+                found = np.maximum(found, other)
+            row[order] = found
         return scores
 
     def _self_scores(self, sequences: Objects) -> Array:
