@@ -47,7 +47,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
     neighbours : int or None, default=None
         Number of candidates that an object is compared with in the second look; 0 turns the second
         look off. None takes a third of the number of landmarks, at least 30 and at most 100.
-    price : float, default=2e-4
+    price : float, default=1e-4
         How much each additional comparison per prediction must lower the held-out log-loss.
         Landmarks that do not are dropped, up to half of them.
     max_comparisons : float or None, default=None
@@ -138,7 +138,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
         landmarks: Any = "stratified",
         n_landmarks: int | None = None,
         neighbours: int | None = None,
-        price: float = 2e-4,
+        price: float = 1e-4,
         max_comparisons: float | None = None,
         max_kept: int = 100_000,
         novel_below: float = 0.01,

@@ -149,11 +149,10 @@ class _Alignment(Measure):
         database = pyopal.Database([targets[j] for j in order], alphabet=aligner.alphabet)
         scores = np.empty((len(queries), len(targets)))
         for row, query in zip(scores, queries, strict=True):
-            found = _scores(aligner, query, database, self.algorithm)
+            row[order] = _scores(aligner, query, database, self.algorithm)
             if self.both_strands:
                 other = _scores(aligner, reverse_complement(query), database, self.algorithm)
-                found = np.maximum(found, other)
-            row[order] = found
+                row[order] = np.maximum(row[order], other)
         return scores
 
     def _self_scores(self, sequences: Objects) -> Array:
