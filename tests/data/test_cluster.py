@@ -30,7 +30,6 @@ from distributed import Client, LocalCluster
 
 from krein.data.chunk import Chunk, LandmarkColumns, ProvenanceRange
 from krein.data.daskcollections import DaskCollection, spread
-from krein.data.partitioned import blocks_of
 from krein.data.planning import (
     FEATURE_BYTES,
     LONGEST_SECONDS,
@@ -304,7 +303,7 @@ def test_blocks_of_a_chunk_know_where_their_objects_lie():
 
     provenance = (ProvenanceRange(Part("x"), 5, 3), ProvenanceRange(Part("y"), 0, 5))
     chunk = Chunk(40, list("abcdefgh"), provenance=provenance, size=8)
-    blocks = list(blocks_of(chunk, 3))
+    blocks = list(chunk.blocks(3))
     assert [block.start for block in blocks] == [40, 43, 46]
     told = [block.where(i) for block in blocks for i in range(len(block))]
     assert told == ["x5", "x6", "x7", "y0", "y1", "y2", "y3", "y4"]

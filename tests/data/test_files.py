@@ -16,7 +16,7 @@ import krein.core.pcvm.rows
 from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.data.dataset import OF_EACH_CLASS, FeatureBlock, uniform_keys
-from krein.data.featurefile import FeatureFile
+from krein.data.features import FeatureFile
 from krein.data.files import MappedFile, SourceFile
 from krein.datasets import make_protein_families
 from krein.io import open_source
@@ -430,7 +430,7 @@ def test_a_disk_that_is_too_small_is_told_before(monkeypatch, tmp_path, few_cand
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr("krein.data.featurefile.shutil.disk_usage", lambda place: usage)
+    monkeypatch.setattr("krein.data.features.shutil.disk_usage", lambda place: usage)
     with pytest.raises(OSError, match="1,000 × 20 features need"):
         PCVM(landmarks=np.arange(20)).fit(mapped, y)
 

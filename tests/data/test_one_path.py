@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-import krein.data.featurefile
+import krein.data.features
 from krein import IKFD, IKQD, PCVM
 from krein.compare.workers import processors
 from krein.core.moments import ClassMoments
@@ -128,13 +128,13 @@ def test_systems_without_posix_calls_give_the_same(monkeypatch, tmp_path, few_ca
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
     reads = []
-    read = krein.data.featurefile.FeatureFile.read
+    read = krein.data.features.FeatureFile.read
 
     def counted(self, *args):
         reads.append(args[:2])
         return read(self, *args)
 
-    monkeypatch.setattr(krein.data.featurefile.FeatureFile, "read", counted)
+    monkeypatch.setattr(krein.data.features.FeatureFile, "read", counted)
     equal_models(model, PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path), WORDS[:200])
     assert reads
     assert processors() >= 1

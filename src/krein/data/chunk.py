@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -94,6 +96,11 @@ class Chunk:
             provenance=tuple(provenance),
             size=b - a,
         )
+
+    def blocks(self, block_rows: int) -> Iterator[Chunk]:
+        """Yield the objects in order, `block_rows` at a time."""
+        for a in range(0, len(self), block_rows):
+            yield self.cut(a, min(a + block_rows, len(self)))
 
     def in_form(self, measure: Measure, *, part: bool = True) -> Objects:
         """Return the objects in the measure's form, or raise an error that names the refused one.
@@ -229,6 +236,24 @@ class LandmarkColumns:
             other = f"{what} {error.col} (object {self.indices[error.col]})"
             told = f"{chunk.where(error.row)}, with {other}: {error.reason}"
             raise ObjectError(told) from error
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return several sequences of objects as one: arrays are stacked, lists appended.
+
+    Examples
+    --------
+    >>> from krein.data.chunk import joined
+    >>> joined([["a"], ["b", "c"]])
+    ['a', 'b', 'c']
+    """
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    if isinstance(parts[0], list | tuple | np.ndarray):
+        return [item for part in parts for item in part]
+    return reduce(add, parts)
 
 
 def is_dask(X: Any) -> bool:

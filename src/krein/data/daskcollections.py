@@ -14,7 +14,7 @@ from .daskengine import DaskEngine, current_client
 from .daskworkers import alive
 from .files import CHUNK
 from .partitioned import Partitioned
-from .runs import Partition, as_objects
+from .tasks import Partition, as_objects
 
 
 class DaskCollection(Partitioned):

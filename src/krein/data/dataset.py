@@ -15,8 +15,8 @@ from ..core.checks import first_missing
 from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features
 from ..measures import Measure
-from ..measures.base import joined, take
-from .chunk import Chunk, Counted, ProvenanceRange
+from ..measures.base import take
+from .chunk import Chunk, Counted, ProvenanceRange, joined
 
 Result = TypeVar("Result")
 

@@ -8,12 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, Protocol
 
 from ..compare.workers import limit_blas_threads
-from ..core.ordered import FAN, ordered_sum
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""
-
-Add = Callable[[Any, Any], Any]
 
 
 class TaskKilledError(RuntimeError):
@@ -122,21 +119,3 @@ def _resolved(argument: Any) -> Any:
     if isinstance(argument, list):
         return [_resolved(item) for item in argument]
     return argument
-
-
-def branches(engine: Engine, tasks: Sequence[Task], add: Add) -> list[Task]:
-    """Return the sums of `FAN` results each, merged where they lie."""
-    parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
-    return engine.submit(merge_branch, [(add, part) for part in parts])
-
-
-def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add) -> Any:
-    """Return the sum of the results in the fixed order, merged on the engine `FAN` at a time."""
-    while len(tasks) > FAN:
-        tasks = branches(engine, tasks, add)
-    return ordered_sum(engine.gather(tasks), add)
-
-
-def merge_branch(add: Add, parts: list[Any]) -> Any:
-    """Return the sum of a branch of tasks."""
-    return ordered_sum(parts, add)

@@ -1,19 +1,41 @@
-"""Features that are kept somewhere else for the passes of one fit, and the rows made of them."""
+"""Features that are kept outside memory for the passes of one fit: in a file, or elsewhere.
+
+Of those on a cluster, `keptfeatures` has the rest.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.progress import Progress, progress
+from ..compare.workers import in_order
+from ..core.ordered import ordered_sum
 from ..core.pcvm.basis import BasisFunction, basis_values
-from ..core.pcvm.rows import Array, Block, Labels, Rows, Term, mean_features, rows_per_block
+from ..core.pcvm.rows import (
+    Array,
+    Block,
+    Labels,
+    Rows,
+    Term,
+    add_sums,
+    mean_features,
+    rows_per_block,
+    sums,
+)
+from .dataset import FeatureBlock
 
 
 class StoredFeatures(ABC):
@@ -134,3 +156,140 @@ class StoredRows(Rows, ABC):
         if kept.state == "features":
             return Blocks("similarity", None, self.recode)
         return Blocks(kept.function, kept.mean, self.recode)
+
+
+class FeatureFile(StoredFeatures):
+    """Features (N, r) on disk as doubles, class codes (N,) in memory, a byte or two each.
+
+    The file has no name, so its space is freed however the process ends.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        workers: int,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.workers = workers
+        place = os.fspath(folder) if folder is not None else tempfile.gettempdir()
+        os.makedirs(place, exist_ok=True)
+        needed, free = 8 * shape[0] * shape[1], shutil.disk_usage(place).free
+        if needed > free:
+            raise OSError(
+                f"{place}: {shape[0]:,} × {shape[1]} features need {needed / 1e9:.1f} GB during "
+                f"the fit, but only {free / 1e9:.1f} GB are free; name a larger disk with cache= "
+                f"or TMPDIR, or use fewer landmarks"
+            )
+        self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
+        self._parts: list[tuple[NDArray[Any], Array | None]] = []
+        self.codes: NDArray[Any] = np.empty(0, dtype=np.uint8)
+        self.weights = None
+        self.mean = np.zeros(shape[1])
+        self._lock = threading.Lock()
+
+    def append(self, block: FeatureBlock) -> None:
+        """Write the next rows."""
+        self._file.write(np.ascontiguousarray(block.F, dtype=np.float64).data)
+        self._parts.append((block.codes, block.weights))
+
+    def finish(self) -> None:
+        """Note that all rows are there."""
+        self._file.flush()
+        self.codes = np.concatenate([codes for codes, _ in self._parts])
+        if self._parts[0][1] is not None:
+            self.weights = np.concatenate([weights for _, weights in self._parts])
+        self._parts = []
+        if len(self.codes) != self.shape[0]:
+            raise ValueError(
+                f"{len(self.codes)} objects were read, but there were {self.shape[0]} before: "
+                f"the file has changed in the meantime"
+            )
+
+    def rows(self, recode: Labels, n_classes: int) -> FileRows:
+        """Return the rows of one problem."""
+        return FileRows(self, recode, n_classes)
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
+        """Return the features of some rows, in `out` where it is given, which has room for them.
+
+        Threads may call it side by side.
+        """
+        r = self.shape[1]
+        F = np.empty((stop - start, r)) if out is None else out[: stop - start]
+        if self._pread(F.reshape(-1).data, 8 * start * r) != F.nbytes:
+            raise OSError("the file of features ends too early")
+        return F
+
+    def put(self, made: Blocks) -> None:
+        """Write what is made of the values over them, from several threads."""
+        N, r = self.shape
+        size = rows_per_block(r)
+
+        def one(start: int) -> None:
+            F = self.read(start, min(start + size, N))
+            F = made.features(F, out=F)
+            if self._pwrite(F.reshape(-1).data, 8 * start * r) != F.nbytes:
+                raise OSError("the file of features could not be written")
+
+        for _ in in_order(one, range(0, N, size), self.workers):
+            pass
+
+    def close(self) -> None:
+        """Free the disk space."""
+        self._file.close()
+        super().close()
+
+    def _pread(self, data: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), [data], offset)
+        with self._lock:  # Windows: a file has one position for all threads
+            self._file.seek(offset)
+            return int(self._file.readinto(data))
+
+    def _pwrite(self, data: memoryview, offset: int) -> int:
+        if hasattr(os, "pwritev"):
+            return os.pwritev(self._file.fileno(), [data], offset)
+        with self._lock:
+            self._file.seek(offset)
+            return int(self._file.write(data))
+
+
+class FileRows(StoredRows):
+    """Rows whose features are read block by block, once per pass, from several threads."""
+
+    kept: FeatureFile
+
+    def __iter__(self) -> Iterator[Block]:
+        return map(self._block, range(0, self.shape[0], self.block_rows))
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows."""
+        found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
+        return self.blocks.features(found)
+
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block), read from several threads."""
+
+        # allocating fresh memory for every block would take longer than the pass
+        room: SimpleQueue[Array] = SimpleQueue()
+        for _ in range(self.kept.workers):
+            room.put(np.empty((self.block_rows, self.shape[1])))
+
+        def one(start: int) -> list[Array]:
+            buffer = room.get()
+            try:
+                return sums(term(self._block(start, buffer)))
+            finally:
+                room.put(buffer)
+
+        parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return total
+
+    def _block(self, start: int, buffer: Array | None = None) -> Block:
+        stop = min(start + self.block_rows, self.shape[0])
+        values = self.kept.read(start, stop, buffer)
+        kept = self.kept
+        weights = None if kept.weights is None else kept.weights[start:stop]
+        return self.blocks(values, kept.codes[start:stop], weights, out=values)

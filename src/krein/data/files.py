@@ -19,7 +19,7 @@ from ..core.pcvm.rows import Features
 from ..measures import Measure
 from .chunk import Chunk, Counted, CountedSum, ProvenanceRange
 from .dataset import FeatureBlock, Sample
-from .featurefile import FeatureFile
+from .features import FeatureFile
 from .memory import Local
 
 CHUNK = 4096

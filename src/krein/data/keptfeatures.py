@@ -15,8 +15,9 @@ from ..core.ordered import ordered_sum
 from ..core.pcvm.rows import Array, Block, Labels, Rows, Term, add_sums, sums
 from .chunk import Counted, aligned
 from .dataset import FeatureBlock
-from .engines import Engine, Task, tree_sum
+from .engines import Engine, Task
 from .features import Blocks, StoredFeatures, StoredRows
+from .tasks import tree_sum
 
 Kept = Counted[FeatureBlock]
 

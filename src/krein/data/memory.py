@@ -110,8 +110,7 @@ class Memory(Local):
         if size is None or size >= n:
             yield whole
             return
-        for start in range(0, n, size):
-            yield whole.cut(start, min(start + size, n))
+        yield from whole.blocks(size)
 
     def keep(
         self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int

@@ -16,9 +16,9 @@ from ..compare.pairs import Array, try_symmetry
 from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
-from ..measures.base import checked_objects, joined
+from ..measures.base import checked_objects
 from ..measures.errors import excerpt
-from .chunk import Chunk, ProvenanceRange, is_dask
+from .chunk import Chunk, ProvenanceRange, is_dask, joined
 from .daskcollections import DaskCollection, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Dataset
 from .files import CHUNK, MappedFile, SourceFile, release_pages
@@ -184,23 +184,15 @@ def map_objects(
         def answer(chunk: Any) -> NDArray[Any]:
             n = len(chunk.objects)
             whole = Chunk(0, chunk.objects, provenance=(ProvenanceRange(chunk, 0, n),), size=n)
-            return np.concatenate(_by_block(whole, function, block_rows, 1))
+            return np.concatenate([function(block) for block in whole.blocks(block_rows)])
 
         return in_order(answer, source.chunks(CHUNK), workers)
-    found = []
+    found: list[NDArray[Any]] = []
     for start in range(0, len(X), IN_MEMORY_OBJECTS) if mapped else [0]:
         part = np.array(X[start : start + IN_MEMORY_OBJECTS]) if mapped else X
         objects = checked_objects(measure, part)
         whole = Chunk(start, objects, checked=True, size=len(objects))
-        found += _by_block(whole, function, block_rows, workers)
+        found += in_order(function, whole.blocks(block_rows), workers)
         if mapped:
             release_pages(X)
     return np.concatenate(found)
-
-
-def _by_block(
-    chunk: Chunk, function: Callable[[Chunk], NDArray[Any]], block_rows: int, workers: int
-) -> list[NDArray[Any]]:
-    n = len(chunk)
-    cuts = (chunk.cut(a, min(a + block_rows, n)) for a in range(0, n, block_rows))
-    return list(in_order(function, cuts, workers))

@@ -9,10 +9,8 @@ workers, or the death of one of them.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import add as plus
 from typing import Any, TypeVar
 
@@ -21,25 +19,29 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Indices, Pairs
 from ..compare.progress import progress
-from ..compare.workers import limit_blas_threads
 from ..core.moments import ClassMoments
-from ..core.ordered import OrderedSum, ordered_sum
+from ..core.ordered import OrderedSum
 from ..core.pcvm.rows import Features
 from .chunk import Chunk, Counted, CountedSum, ObjectError
 from .dataset import Dataset, FeatureBlock
-from .engines import Engine, Task, TaskKilledError, branches, tree_sum
+from .engines import Engine, Task, TaskKilledError
 from .keptfeatures import KeptFeatures
 from .planning import Work, rows_per_task, rows_to_keep
-from .runs import (
+from .suspects import find_fatal
+from .tasks import (
     Cut,
+    JoinBlocks,
+    SumBlocks,
+    Timed,
     block_moments,
+    branches,
     compare_chunk,
     compare_objects,
     count_objects,
     cut_partition,
     gather_chunk,
+    tree_sum,
 )
-from .suspects import find_fatal
 
 Result = TypeVar("Result")
 
@@ -104,7 +106,7 @@ class Partitioned(Dataset):
         n_parts = int(np.count_nonzero(np.diff(self.starts)))
         step = rows_per_task(N, pilot.value, block_rows, n_parts, self.engine.threads)
         cuts = self.cuts(step)
-        leaves = self._tasks(_SumBlocks(function, block_rows, CountedSum(add)), cuts)
+        leaves = self._tasks(SumBlocks(function, block_rows, CountedSum(add)), cuts)
         n = len(leaves)
         total = OrderedSum(CountedSum(add))
         early: dict[int, Any] = {}
@@ -134,7 +136,7 @@ class Partitioned(Dataset):
         pilot = self._pilot(function)
         step = rows_to_keep(Work(N, width, pilot.value), width, self.engine.threads)
         cuts = self.cuts(step)
-        blocks = self._tasks(_JoinBlocks(function, block_rows), cuts)
+        blocks = self._tasks(JoinBlocks(function, block_rows), cuts)
         with (
             progress(N * width, "comparing", self.verbose) as shown,
             self._naming(function, cuts),
@@ -199,7 +201,7 @@ class Partitioned(Dataset):
         found: Counted[float]
         cuts = self.cuts(n)[:1]
         with self._naming(function, cuts):
-            (found,) = self.engine.gather(self._tasks(_Timed(function), cuts))
+            (found,) = self.engine.gather(self._tasks(Timed(function), cuts))
         return found
 
     @contextmanager
@@ -247,63 +249,3 @@ class Partitioned(Dataset):
             return parts[self.starts[p] + a : self.starts[p] + b]
         whole = a == 0 and b == self.starts[p + 1] - self.starts[p]
         return parts[p] if whole else self.engine.submit(cut_partition, [(parts[p], a, b)])[0]
-
-
-# -- what runs on the workers; a dashboard shows the functions by name -------------------------
-
-
-@dataclass(frozen=True)
-class _SumBlocks:
-    """The sum of a function over the blocks of a chunk."""
-
-    function: Callable[[Chunk], Any]
-    block_rows: int
-    add: Callable[[Any, Any], Any]
-
-    def __call__(self, chunk: Chunk) -> Any:
-        with limit_blas_threads():
-            return ordered_sum(map(self.function, blocks_of(chunk, self.block_rows)), self.add)
-
-
-@dataclass(frozen=True)
-class _JoinBlocks:
-    """The values of a chunk, compared block by block."""
-
-    function: Callable[[Chunk], Counted[FeatureBlock]]
-    block_rows: int
-
-    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
-        with limit_blas_threads():
-            found = [self.function(block) for block in blocks_of(chunk, self.block_rows)]
-        blocks = [part.value for part in found]
-        total = ordered_sum((part.holding(0) for part in found), CountedSum(plus))
-        weights = None
-        if blocks[0].weights is not None:
-            weights = np.concatenate([block.weights for block in blocks])
-        return total.holding(
-            FeatureBlock(
-                np.concatenate([block.F for block in blocks]),
-                np.concatenate([block.codes for block in blocks]),
-                weights,
-                ordered_sum((block.moments for block in blocks), plus),
-            )
-        )
-
-
-@dataclass(frozen=True)
-class _Timed:
-    """How many seconds a function takes per object of a chunk."""
-
-    function: Callable[[Chunk], Counted[Any]]
-
-    def __call__(self, chunk: Chunk) -> Counted[float]:
-        start = time.perf_counter()
-        with limit_blas_threads():
-            found = self.function(chunk)
-        return found.holding((time.perf_counter() - start) / len(chunk))
-
-
-def blocks_of(chunk: Chunk, block_rows: int) -> Iterator[Chunk]:
-    """Yield a chunk in blocks of objects."""
-    for a in range(0, len(chunk), block_rows):
-        yield chunk.cut(a, min(a + block_rows, len(chunk)))

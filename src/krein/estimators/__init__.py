@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .registry import ESTIMATORS, find_class
+
 if TYPE_CHECKING:
+    from .embeddings import IndefiniteKernelPCA, PseudoEuclideanEmbedding
     from .ikfd import IKFD
     from .ikqd import IKQD
     from .krein import KreinClassifier
     from .loading import load, load_model
-    from .maps import IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
+    from .maps import NystromMap
     from .pcvm import PCVM
 
-_HOME = {
-    "IKFD": "ikfd",
-    "IKQD": "ikqd",
-    "PCVM": "pcvm",
-    "IndefiniteKernelPCA": "maps",
-    "KreinClassifier": "krein",
-    "NystromMap": "maps",
-    "PseudoEuclideanEmbedding": "maps",
-    "load": "loading",
-    "load_model": "loading",
-}
+_HOME = {**ESTIMATORS, "load": "loading:load", "load_model": "loading:load_model"}
 
 __all__ = [
     "IKFD",
@@ -41,5 +33,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import an estimator: to read the names in the registry is then cheap."""
     if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+        return find_class(_HOME[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,8 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from ..compare.workers import limit_blas_threads
 from ..core.checks import Array
@@ -170,7 +171,9 @@ class LandmarkEstimator(Storable):
         self.signature_ = Signature(p, q, max(self.n_samples_seen_ - p - q, 0))
 
     def _check_fitted(self) -> None:
-        check_is_fitted(self)
+        if not hasattr(self, "space_"):
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} is not fitted yet; call fit before you use it")
 
     def _checked(self, X: Any) -> Any:
         return self._validated(X, self.measure_, reset=False)

@@ -12,13 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..core.nystrom import signed_eigen
 from ..core.pcvm.family import PCVMFamily, left_out_temperature
 from ..core.pcvm.left_out import rows_to_ask
-from ..core.pcvm.model import (
-    PCVMModel,
-    basis_rows,
-    fit_as_published,
-    fit_basis,
-    fit_landmarks,
-)
+from ..core.pcvm.model import PCVMModel, basis_rows, fit_as_published, fit_basis, fit_landmarks
 from ..core.pcvm.powers import POWERS
 from ..core.pcvm.rows import Features
 from ..data.dataset import Dataset

@@ -49,9 +49,9 @@ MODELS: dict[str, ModelFamily] = {
 
 _HOMES = (
     *(family.home for family in MODELS.values()),
-    "maps:IndefiniteKernelPCA",
+    "embeddings:IndefiniteKernelPCA",
     "maps:NystromMap",
-    "maps:PseudoEuclideanEmbedding",
+    "embeddings:PseudoEuclideanEmbedding",
 )
 ESTIMATORS: dict[str, str] = {home.partition(":")[2]: home for home in _HOMES}
 """The classes that a model file may hold, by name; `find_class` imports one.

@@ -41,7 +41,7 @@ class Labels:
         """Return the labels of objects, or None where there are none at all."""
         if all(label is None for label in part.own):
             return None
-        return [_nonempty(label, part.where(i)) for i, label in enumerate(part.own)]
+        return [_nonempty(label, part.where, i) for i, label in enumerate(part.own)]
 
     def finish(self, n: int) -> None:
         """Raise where labels are left over after all n objects."""
@@ -75,7 +75,7 @@ class PatternLabels(Labels):
                     f"{part.where(i)}: the label pattern {self.pattern.pattern!r} does not match "
                     f"{quoted(header or name)}"
                 )
-            found.append(_nonempty(match[1], part.where(i)))
+            found.append(_nonempty(match[1], part.where, i))
         return found
 
 
@@ -124,7 +124,7 @@ class NamedLabels(Labels):
             self._check(chosen)
         self._left = left
         return [
-            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], part.where(i))
+            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], part.where, i)
             for i, name in enumerate(part.names)
         ]
 
@@ -232,7 +232,7 @@ def read_labels(path: str, max_size: int | None = None) -> Labels:
 
         found = as_labels(load_npy(path, max_size), path)
         for i, label in enumerate(found):
-            _nonempty(label, f"{path}, object {i}")
+            _nonempty(label, lambda i: f"{path}, object {i}", i)
         return OrderedLabels(path, found)
     from .table import read_rows
 
@@ -312,7 +312,7 @@ def as_labels(array: Any, what: str) -> list[str]:
     return [str(label).strip() for label in array.tolist()]
 
 
-def _nonempty(label: str | None, where: str) -> str:
+def _nonempty(label: str | None, where: Callable[[int], str], i: int) -> str:
     if label is None or not label.strip():
-        raise DataError(f"{where}: has no label")
+        raise DataError(f"{where(i)}: has no label")
     return label.strip()

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import reduce
 from numbers import Integral, Real
-from operator import add
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 
@@ -36,24 +33,6 @@ def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
     if isinstance(objects, list | tuple) and not isinstance(indices, slice):
         return [objects[i] for i in indices]
     return objects[indices]
-
-
-def joined(parts: Sequence[Any]) -> Any:
-    """Return several sequences of objects as one: arrays are stacked, lists appended.
-
-    Examples
-    --------
-    >>> from krein.measures.base import joined
-    >>> joined([["a"], ["b", "c"]])
-    ['a', 'b', 'c']
-    """
-    if len(parts) == 1:
-        return parts[0]
-    if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
-    if isinstance(parts[0], list | tuple | np.ndarray):
-        return [item for part in parts for item in part]
-    return reduce(add, parts)
 
 
 def refuse_masked(objects: Any, what: str = "object") -> None:

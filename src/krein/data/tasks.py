@@ -1,9 +1,14 @@
-"""Work on partitions: divide them into runs, assemble chunks, compare."""
+"""What an engine runs: assemble chunks out of partitions, compare them, merge their sums.
+
+A dashboard shows these functions by name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import add as plus
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,12 +16,15 @@ import numpy as np
 from ..compare.pairs import Array, Indices
 from ..compare.workers import limit_blas_threads
 from ..core.moments import ClassMoments
+from ..core.ordered import FAN, ordered_sum
 from ..measures import Measure, take
-from ..measures.base import Objects, joined
-from .chunk import Chunk, Counted, ProvenanceRange, aligned
+from ..measures.base import Objects
+from .chunk import Chunk, Counted, CountedSum, ProvenanceRange, aligned, joined
 from .dataset import FeatureBlock
+from .engines import Engine, Task
 
 Result = TypeVar("Result")
+Add = Callable[[Any, Any], Any]
 Cut = list[tuple[int, int, int]]
 """Runs of partitions: number, from, to."""
 
@@ -104,3 +112,75 @@ def compare_objects(
     A, B = take(objects, rows), take(objects, cols)
     with limit_blas_threads():
         return measure.block(B, A) if swapped else measure.block(A, B)
+
+
+@dataclass(frozen=True)
+class SumBlocks:
+    """The sum of a function over the blocks of a chunk."""
+
+    function: Callable[[Chunk], Any]
+    block_rows: int
+    add: Callable[[Any, Any], Any]
+
+    def __call__(self, chunk: Chunk) -> Any:
+        """Return the sum for a chunk."""
+        with limit_blas_threads():
+            return ordered_sum(map(self.function, chunk.blocks(self.block_rows)), self.add)
+
+
+@dataclass(frozen=True)
+class JoinBlocks:
+    """The values of a chunk, compared block by block."""
+
+    function: Callable[[Chunk], Counted[FeatureBlock]]
+    block_rows: int
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        """Return the values of a chunk, with their moments."""
+        with limit_blas_threads():
+            found = [self.function(block) for block in chunk.blocks(self.block_rows)]
+        blocks = [part.value for part in found]
+        total = ordered_sum((part.holding(0) for part in found), CountedSum(plus))
+        weights = None
+        if blocks[0].weights is not None:
+            weights = np.concatenate([block.weights for block in blocks])
+        return total.holding(
+            FeatureBlock(
+                np.concatenate([block.F for block in blocks]),
+                np.concatenate([block.codes for block in blocks]),
+                weights,
+                ordered_sum((block.moments for block in blocks), plus),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Timed:
+    """How many seconds a function takes per object of a chunk."""
+
+    function: Callable[[Chunk], Counted[Any]]
+
+    def __call__(self, chunk: Chunk) -> Counted[float]:
+        """Run the function on a chunk, and return the seconds."""
+        start = time.perf_counter()
+        with limit_blas_threads():
+            found = self.function(chunk)
+        return found.holding((time.perf_counter() - start) / len(chunk))
+
+
+def branches(engine: Engine, tasks: Sequence[Task], add: Add) -> list[Task]:
+    """Return the sums of `FAN` results each, merged where they lie."""
+    parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
+    return engine.submit(merge_branch, [(add, part) for part in parts])
+
+
+def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add) -> Any:
+    """Return the sum of the results in the fixed order, merged on the engine `FAN` at a time."""
+    while len(tasks) > FAN:
+        tasks = branches(engine, tasks, add)
+    return ordered_sum(engine.gather(tasks), add)
+
+
+def merge_branch(add: Add, parts: list[Any]) -> Any:
+    """Return the sum of a branch of tasks."""
+    return ordered_sum(parts, add)
