@@ -1,5 +1,6 @@
 """Objects of another kind than a model was fitted to are named, and others are not."""
 
+import pickle
 import warnings
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from krein import KreinClassifier, load
 from krein.datasets import make_protein_families
 from krein.measures.likeness import Likeness, OtherKindWarning
+from krein.reject import RejectingClassifier
 
 DNA = "ACGTTGCAACGTTGCAACGTTGCA"
 
@@ -16,6 +18,10 @@ DNA = "ACGTTGCAACGTTGCAACGTTGCA"
 def proteins():
     X, y = make_protein_families(60, random_state=0)
     return KreinClassifier("smith-waterman").fit(X[:50], y[:50]), X[50:]
+
+
+def families():
+    return make_protein_families(60, random_state=0)
 
 
 def warned(call, *args):
@@ -35,6 +41,55 @@ def test_dna_is_named_in_one_warning(proteins, tmp_path):
             assert sorted(found.rows.values()) == [[1, 3], [4]]
             assert "object 1, object 3 (letters of DNA or RNA)" in str(found)
             assert "object 4 (far longer" in str(found)
+
+
+def test_objects_of_another_kind_are_novel(proteins):
+    model, new = proteins
+    mixed = [new[0], DNA, new[1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OtherKindWarning)
+        found, p, alone = model.assess(mixed), model.novelty(mixed), model.assess(new[:2])
+        rejecting = RejectingClassifier(model, threshold=0.0, novel_below=0.0).fit(*families())
+        status = rejecting.status(mixed)
+    assert p[1] == found["novelty"][1] == 0
+    assert found["status"][1] == status[1] == "novel"
+    # the others keep their p-values
+    np.testing.assert_array_equal(p[[0, 2]], alone["novelty"])
+    assert status[[0, 2]].tolist() == ["known", "known"]
+
+
+def test_a_file_is_told_once_and_by_name(proteins, tmp_path, monkeypatch):
+    model, new = proteins
+    monkeypatch.setattr("krein.data.opening.CHUNK", 3)
+    path = tmp_path / "new.fasta"
+    mixed = [new[0], DNA, new[1], new[2], DNA, new[3], DNA]
+    path.write_text("".join(f">s{i}\n{one}\n" for i, one in enumerate(mixed)))
+    for call in (model.predict, model.novelty):
+        answers = call(path)
+        assert warned(next, answers) == []  # more may follow
+        (found,) = warned(list, answers)
+        assert found.rows == {"letters of DNA or RNA": [1, 4, 6]}
+        assert all(f"sequence 's{i}'" in str(found) for i in (1, 4, 6))
+    clean = tmp_path / "clean.fasta"
+    clean.write_text("".join(f">s{i}\n{one}\n" for i, one in enumerate(new)))
+    assert warned(lambda: list(model.predict(clean))) == []
+
+
+def test_a_file_of_foreign_objects_takes_constant_memory(proteins, tmp_path, monkeypatch):
+    model, _ = proteins
+    monkeypatch.setattr("krein.data.otherkind.LISTED", 4)
+    path = tmp_path / "new.fasta"
+    path.write_text("".join(f">s{i}\n{DNA}\n" for i in range(9)))
+    (found,) = warned(lambda: list(model.predict(path)))
+    assert found.rows == {"letters of DNA or RNA": [0, 1, 2, 3]}
+    assert "'s4' and 4 more" in str(found)
+
+
+def test_a_warning_survives_a_message():
+    warning = OtherKindWarning({"why": [3]}, {"why": (["object 3"], 1)})
+    there = pickle.loads(pickle.dumps(warning))
+    assert there.rows == warning.rows
+    assert str(there) == str(warning)
 
 
 def test_objects_of_the_same_kind_are_not_named(proteins):
@@ -58,6 +113,9 @@ def test_series_of_another_length_scale():
     assert warned(model.predict, [X[0], np.zeros(290)]) == []
     (found,) = warned(model.predict, [X[0], np.zeros(301), np.zeros(1)])
     assert sorted(found.rows.values()) == [[1], [2]]
+    (found,) = warned(model.predict, np.zeros((2, 301)))  # an array: all of one length
+    assert list(found.rows.values()) == [[0, 1]]
+    assert warned(model.predict, np.zeros((2, 290))) == []
 
 
 def test_a_new_fit_forgets_the_old_objects():

@@ -200,10 +200,11 @@ class Predictor:
 
     def _note_others(self, objects: Any, chunk: Chunk, places: list[int]) -> None:
         """Keep the names of objects that look unlike the training objects, to be said once."""
-        from ..estimators.twolooks import FittedTwoLooks, other_kind
+        from ..estimators.twolooks import FittedTwoLooks, likeness_of
 
-        if isinstance(self.model, FittedTwoLooks):
-            for why, rows in other_kind(self.model, objects).items():
+        likeness = likeness_of(self.model) if isinstance(self.model, FittedTwoLooks) else None
+        if likeness is not None:
+            for why, rows in likeness.others(objects).items():
                 names, n = self.others.get(why, ([], 0))
                 more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
                 self.others[why] = (names + more, n + len(rows))

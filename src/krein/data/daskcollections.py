@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..measures.likeness import Likeness
 from .chunk import Chunk, ObjectError, ProvenanceRange, is_dask
 from .daskengine import DaskEngine, current_client
 from .daskworkers import alive
 from .files import CHUNK
+from .otherkind import warn_of_partition
 from .partitioned import Partitioned
 from .tasks import Partition, as_objects
 
@@ -97,7 +99,11 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
 
 
 def map_lazily(
-    X: Any, function: Callable[[Chunk], NDArray[Any]], shape: tuple[int, ...], dtype: Any
+    X: Any,
+    function: Callable[[Chunk], NDArray[Any]],
+    shape: tuple[int, ...],
+    dtype: Any,
+    likeness: Likeness | None = None,
 ) -> Any:
     """Return a `dask.array` of the results of `function` for the objects of X, by partition.
 
@@ -114,7 +120,7 @@ def map_lazily(
     run = dask.delayed(predict_partition, pure=False)
     return da.concatenate(
         [
-            da.from_delayed(run(shared, p, part, empty), (n, *shape), dtype=dtype)
+            da.from_delayed(run(shared, p, part, empty, likeness), (n, *shape), dtype=dtype)
             for p, (part, n) in enumerate(zip(parts, lengths, strict=True))
         ],
         allow_unknown_chunksizes=True,
@@ -122,17 +128,21 @@ def map_lazily(
 
 
 def predict_partition(
-    function: Callable[[Chunk], NDArray[Any]], number: int, part: Any, empty: NDArray[Any]
+    function: Callable[[Chunk], NDArray[Any]],
+    number: int,
+    part: Any,
+    empty: NDArray[Any],
+    likeness: Likeness | None = None,
 ) -> NDArray[Any]:
     """Return the result of the function for a partition."""
     objects = as_objects(part)
     n = len(objects)
     if n == 0:
         return empty
+    chunk = Chunk(0, objects, provenance=(ProvenanceRange(Partition(number), 0, n),), size=n)
+    warn_of_partition(likeness, chunk)
     try:
-        return function(
-            Chunk(0, objects, provenance=(ProvenanceRange(Partition(number), 0, n),), size=n)
-        )
+        return function(chunk)
     except ObjectError:
         raise
     except ValueError as error:

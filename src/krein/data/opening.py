@@ -6,7 +6,8 @@ This is the only code that knows where objects live; beyond it, all data sets lo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,19 @@ from ..core.checks import check_labels
 from ..measures import Measure
 from ..measures.base import checked_objects
 from ..measures.errors import excerpt
+from ..measures.likeness import Likeness
 from .chunk import Chunk, ProvenanceRange, is_dask, joined
 from .daskcollections import DaskCollection, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Dataset
 from .files import CHUNK, MappedFile, SourceFile, release_pages
 from .memory import Memory
+from .otherkind import OtherKinds
+
+Answered = tuple[NDArray[Any], Chunk, dict[str, list[int]]]
+"""The results of a chunk, and which of its objects are of another kind."""
+
+_STACK = 4
+"""From a warning here to the call of `predict` or `assess`, which is the user's."""
 
 
 def in_memory(X: Any, measure: Measure) -> bool:
@@ -168,31 +177,57 @@ def map_objects(
     shape: tuple[int, ...],
     dtype: Any,
     n_jobs: int | None = None,
+    likeness: Likeness | None = None,
 ) -> Any:
     """Return the results of `function` for new objects: one array for objects in memory.
 
     For a source or a path, return an iterator with one array per chunk. For a Dask collection,
-    return a lazy `dask.array`. `shape` and `dtype` are those of one object's result.
+    return a lazy `dask.array`. `shape` and `dtype` are those of one object's result. Objects unlike
+    the training objects are named in one warning: at the end of objects in memory or in a file, and
+    for each partition of a collection.
     """
     if is_dask(X):
-        return map_lazily(X, function, shape, dtype)
+        return map_lazily(X, function, shape, dtype, likeness)
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
     mapped = _mapped(X, measure)
     if not (mapped or in_memory(X, measure)):
         source = as_source(X)
 
-        def answer(chunk: Any) -> NDArray[Any]:
+        def answer(chunk: Any) -> Answered:
             n = len(chunk.objects)
             whole = Chunk(0, chunk.objects, provenance=(ProvenanceRange(chunk, 0, n),), size=n)
-            return np.concatenate([function(block) for block in whole.blocks(block_rows)])
+            found = np.concatenate([function(block) for block in whole.blocks(block_rows)])
+            return found, whole, _others(likeness, chunk.objects)
 
-        return in_order(answer, source.chunks(CHUNK), workers)
+        return _one_by_one(in_order(answer, source.chunks(CHUNK), workers))
     found: list[NDArray[Any]] = []
+    others = OtherKinds()
     for start in range(0, len(X), IN_MEMORY_OBJECTS) if mapped else [0]:
         part = np.array(X[start : start + IN_MEMORY_OBJECTS]) if mapped else X
         objects = checked_objects(measure, part)
         whole = Chunk(start, objects, checked=True, size=len(objects))
+        if foreign := _others(likeness, objects):
+            others.add(start, whole, foreign)
         found += in_order(function, whole.blocks(block_rows), workers)
         if mapped:
             release_pages(X)
+    if others.rows:
+        warnings.warn(others.warning(), stacklevel=_STACK)
     return np.concatenate(found)
+
+
+def _one_by_one(answered: Iterator[Answered]) -> Iterator[NDArray[Any]]:
+    """Yield the results of a file, and warn after the last one."""
+    others, start = OtherKinds(), 0
+    for found, chunk, foreign in answered:
+        if foreign:
+            others.add(start, chunk, foreign)
+        yield found
+        start += len(chunk)
+    if others.rows:
+        warnings.warn(others.warning(), stacklevel=2)
+
+
+def _others(likeness: Likeness | None, objects: Any) -> dict[str, list[int]]:
+    """Return the places of objects of another kind, by the reason."""
+    return {} if likeness is None else likeness.others(objects)

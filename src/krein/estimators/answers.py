@@ -31,7 +31,7 @@ class OfLogProba:
 
 @dataclass(frozen=True)
 class Novelty:
-    """The p-value for "none of the classes"."""
+    """The p-value for "none of the classes"; 0 for objects of another kind."""
 
     kind: Literal["similarity", "dissimilarity"]
     landmark_codes: Codes
@@ -40,7 +40,9 @@ class Novelty:
     def __call__(self, answer: Answer) -> NDArray[Any]:
         """Return p-values (n,)."""
         scores = novelty_scores(self.near(answer).apart, self.kind)
-        return self.reference.p_values(scores, answer.unbounded.argmax(axis=1))
+        found = self.reference.p_values(scores, answer.unbounded.argmax(axis=1))
+        found[answer.foreign] = 0.0
+        return found
 
     def near(self, answer: Answer) -> Neighbours:
         """Return the nearest of all that the objects were compared with."""

@@ -22,6 +22,7 @@ from ..core.looks import Neighbours, TwoLooks
 from ..core.pcvm.rows import Features
 from ..data.chunk import Chunk, LandmarkColumns
 from ..data.dataset import uniform_keys
+from ..measures.likeness import Likeness
 from .heads import HeldOut
 
 FAR_SHARE = 0.1
@@ -189,6 +190,7 @@ class Answer:
     looked: NDArray[np.bool_]  # (n,): whether the second look decides
     near: Neighbours | None  # of all objects, where they were asked for
     candidates: Indices  # (n, k), among the known objects
+    foreign: Indices  # places of objects of another kind than the training objects
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,7 @@ class LookTwice:
     function: Callable[[Answer], NDArray[Any]]
     counter: Counter
     everyone: bool = False
+    likeness: Likeness | None = None
 
     def __call__(self, chunk: Chunk) -> NDArray[Any]:
         """Compare the chunk with the landmarks, and some of it with candidates."""
@@ -234,7 +237,14 @@ class LookTwice:
                 found[looked] = self.looks.unbounded(some, near.at(again), again[again])
         whole = near if self.everyone else None
         bounded = self.looks.bounded(found)
-        return Answer(values, opinions, bounded, found, looked, whole, candidates)
+        return Answer(
+            values, opinions, bounded, found, looked, whole, candidates, self._foreign(chunk)
+        )
+
+    def _foreign(self, chunk: Chunk) -> Indices:
+        """Return the places of objects of another kind."""
+        others = {} if self.likeness is None else self.likeness.others(chunk.objects)
+        return np.array(sorted(i for places in others.values() for i in places), dtype=np.intp)
 
     def _near(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,7 @@ from ..core.looks import TwoLooks
 from ..data.chunk import LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from ..measures.likeness import Likeness, OtherKindWarning
+from ..measures.likeness import Likeness
 from .answers import Assess, Explained, Novelty, OfLogProba, Sets
 from .compound import IfThere, Objects, Optional
 from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
@@ -75,7 +74,8 @@ class FittedTwoLooks(FittedClassifier):
         The score of an object is its distance from the three nearest of all objects that it is
         compared with, ranked among the scores of held-out training objects with the same predicted
         label. Of objects from the same source as the training objects, at most a share t has a
-        p-value of t or less. Every object takes the second look, which costs up to `neighbours`
+        p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
+        0 (`OtherKindWarning`). Every object takes the second look, which costs up to `neighbours`
         additional comparisons.
 
         Examples
@@ -142,7 +142,7 @@ class FittedTwoLooks(FittedClassifier):
         coverage : float, default=0.9
             Between 0 and 1.
         by_class : bool, default=True
-            Reach the coverage within each class, where it has at least 100 held-out objects;
+            Reach the coverage within each class, where it has at least 50 held-out objects;
             smaller classes share theirs. Otherwise reach it over all objects, with smaller sets.
 
         Examples
@@ -217,8 +217,7 @@ class FittedTwoLooks(FittedClassifier):
         if is_empty(X):
             return np.empty((0, *shape), dtype=dtype)
         measure = self.measure_
-        if others := other_kind(self, X):
-            warnings.warn(OtherKindWarning(others), stacklevel=3)
+        likeness = likeness_of(self)
         counter = self.__dict__.setdefault("_last_call", Counter())
         counter.reset()
         return map_objects(
@@ -231,12 +230,14 @@ class FittedTwoLooks(FittedClassifier):
                 function,
                 counter,
                 everyone,
+                likeness,
             ),
             measure=measure,
             block_rows=block_rows(measure, len(self.landmarks_)),
             shape=shape,
             dtype=dtype,
             n_jobs=self.n_jobs,
+            likeness=likeness,
         )
 
     def _map_new(
@@ -270,17 +271,17 @@ class FittedTwoLooks(FittedClassifier):
             raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")
 
 
-def other_kind(model: FittedTwoLooks, X: Any) -> dict[str, list[int]]:
-    """Return the rows of new objects in memory that look unlike the training objects, by reason.
+def likeness_of(model: FittedTwoLooks) -> Likeness | None:
+    """Return what the training objects look like; None if they have neither letters nor a length.
 
-    The model keeps training objects, so what they look like need not be kept beside them.
+    The model keeps training objects, so this need not be kept beside them.
     """
-    if model.measure_.accepts != "objects" or not isinstance(X, list | tuple | np.ndarray):
-        return {}
+    if model.measure_.accepts != "objects":
+        return None
     if "_likeness" not in model.__dict__:
         kept = [model.landmark_objects_, model.known_objects_]
         model._likeness = Likeness.of([part for part in kept if part is not None])
-    return {} if model._likeness is None else model._likeness.others(X)
+    return model._likeness
 
 
 def _novelty(model: FittedTwoLooks) -> Novelty:

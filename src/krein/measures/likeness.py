@@ -32,7 +32,9 @@ NAMED = 5
 class OtherKindWarning(UserWarning):
     """New objects look unlike those that the model was fitted to.
 
-    `rows` says which, by their reason.
+    `rows` says which, by their reason: rows of X, from 0. For a file they are counted from its
+    first object, up to 10,000 for each reason, and the warning comes after the last chunk. For a
+    Dask collection there is one warning for each partition, and rows are counted within it.
 
     Examples
     --------
@@ -49,17 +51,12 @@ class OtherKindWarning(UserWarning):
     (True, {'letters of DNA or RNA': [1]})
     """
 
-    def __init__(self, rows: dict[str, list[int]]) -> None:
-        self.rows = rows
-        super().__init__(rows)
+    def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
+        self.rows, self.named = rows, named
+        super().__init__(rows, named)  # which a message to another process consists of
 
     def __str__(self) -> str:
-        return told(
-            {
-                why: ([f"object {i}" for i in rows[:NAMED]], len(rows))
-                for why, rows in self.rows.items()
-            }
-        )
+        return told(self.named)
 
 
 def told(named: dict[str, tuple[list[str], int]]) -> str:
@@ -77,7 +74,7 @@ def told(named: dict[str, tuple[list[str], int]]) -> str:
 
 @dataclass(frozen=True)
 class Likeness:
-    """Letters and lengths of training objects."""
+    """Letters and lengths of training objects; objects unlike them are of another kind."""
 
     letters: frozenset[str]  # none where they are no strings
     shortest: int
@@ -105,6 +102,9 @@ class Likeness:
         {'far longer than the training objects, up to 5 letters': [1]}
         """
         found: dict[str, list[int]] = {}
+        if isinstance(objects, np.ndarray) and objects.ndim > 1:  # all of one length
+            why = self._why(objects[0]) if len(objects) else None
+            return {} if why is None else {why: list(range(len(objects)))}
         for row, one in enumerate(objects):
             why = self._why(one)
             if why is not None:
