@@ -4,11 +4,13 @@ import json
 import os
 import re
 import shlex
+from collections import Counter
 
 import numpy as np
 import pytest
 
 import krein as library
+import krein.datasets
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
 
@@ -38,6 +40,36 @@ def test_a_model_says_what_it_is(files, run, name):
     assert f"{len(clf.landmarks_)}, one comparison each per new object, chosen by meb" in out
     assert "matrix=BLOSUM62" in out
     assert f"krein {library.__version__}, format 1" in out
+
+
+def test_a_two_look_model_says_what_to_expect(files, run):
+    X, y = library.datasets.make_protein_families(400, divergence=0.75, random_state=0)
+    records = [f">p{i} family={c}\n{x}\n" for i, (x, c) in enumerate(zip(X, y, strict=True))]
+    (files / "many.fasta").write_text("".join(records[:300]))
+    assert run("fit", "many.fasta", *PATTERN, "-o", "many.krein")[0] == 0
+    clf = library.load("many.krein")
+    code, out, err = run("inspect", "many.krein", "--json")
+    assert (code, err) == (0, "")
+    about = json.loads(out)
+    assert about["landmark_names"] == [f"p{i}" for i in clf.landmarks_]
+    assert about["comparisons"] == clf.comparisons_
+    assert about["candidates"] == clf.known_.n_candidates
+    assert dict(zip(about["classes"], about["class_sizes"], strict=True)) == Counter(
+        map(str, y[:300])
+    )
+    P = clf.predict_proba(X[300:])
+    true = np.searchsorted(clf.classes_, y[300:].astype(str))
+    right, loss = P.argmax(axis=1) == true, -np.log(P[np.arange(100), true])
+    assert 0.5 < right.mean() < 1  # neither trivial
+    assert about["expected"]["held_out"] == 300 - len(clf.landmarks_)
+    # four standard errors of the difference
+    for name, new in (("accuracy", right), ("log_loss", loss)):
+        assert abs(about["expected"][name] - new.mean()) < 4 * np.sqrt(4 / 3) * new.std() / 10
+    code, out, err = run("inspect", "many.krein")
+    assert (code, err) == (0, "")
+    assert f"{clf.comparisons_:.0f} per prediction on average; a second look takes 30" in out
+    assert f"accuracy {100 * about['expected']['accuracy']:.1f} %" in out
+    assert ", ".join(about["landmark_names"][:10]) in out
 
 
 def test_any_model_file_is_described(files, run, tmp_path):

@@ -1,13 +1,14 @@
 """`krein predict`: status and novelty, sets, evidence, and sequences sorted into two files."""
 
 import csv
+import gzip
 import io
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from krein import load
+from krein import KreinClassifier, load
 from krein.cli import krein
 from krein.io import open_source
 
@@ -109,6 +110,86 @@ def test_sequences_are_sorted_into_two_files(world, fitted, run, tmp_path):
     assert found.keys() == sequences.keys()
     assert ">globin" in yes.read_text()
     assert "label=globin" in yes.read_text()
+
+
+WORDS = {"en": ["house", "mouse", "louse", "mouth"], "de": ["haus", "maus", "laus", "mund"]}
+
+
+@pytest.fixture
+def words(tmp_path, run):
+    """A model of words, and a table of new ones, one of them over two lines and one unreadable."""
+    known = "".join(f"{w}{e},{c}\n" for c, ws in WORDS.items() for w in ws for e in "abcdefghijklm")
+    (tmp_path / "known.csv").write_text("word,language\n" + known)
+    model = tmp_path / "words.krein"
+    options = ("--objects", "word", "--labels", "language", "--measure", "levenshtein")
+    assert run("fit", tmp_path / "known.csv", *options, "-o", model)[0] == 0
+    new = tmp_path / "new.csv"
+    new.write_bytes(
+        b'id,word,note\r\n1,house,"two\nlines"\r\n2,zzzzzzzzzzzzzzzzzzzzzz,\r\n3,,empty\r\n4,maus,'
+    )
+    return model, new
+
+
+def test_lines_of_a_table_are_sorted_as_they_are(words, run, tmp_path):
+    model, new = words
+    yes, no = tmp_path / "yes.csv", tmp_path / "no.csv.gz"
+    options = ("--objects", "word", "--names", "id", "--novel-below", "0.02", "-o", tmp_path / "o")
+    sort = ("--classified-out", yes, "--unclassified-out", no)
+    code, _, err = run("predict", model, new, *options, *sort)
+    assert code == 0, err
+    head = b"id,word,note\r\n"
+    assert yes.read_bytes() == head + b'1,house,"two\nlines"\r\n4,maus,'
+    assert gzip.decompress(no.read_bytes()) == head + b"2,zzzzzzzzzzzzzzzzzzzzzz,\r\n3,,empty\r\n"
+    # one file alone
+    yes.unlink()
+    assert run("predict", model, new, *options, "--classified-out", yes)[0] == 0
+    assert yes.read_bytes().startswith(head + b"1,")
+
+
+def test_series_and_json_lines_are_sorted_as_they_are(words, run, tmp_path):
+    model, _ = words
+    lines = ['{"id": 1, "word": "house"}', '{"id": 2, "word": "zzzzzzzzzzzzzzzzzzzzzz"}']
+    (tmp_path / "new.jsonl").write_text("\n".join(lines) + "\n")
+    no = tmp_path / "no.jsonl"
+    options = ("--objects", "word", "--names", "id", "--novel-below", "0.02", "-o", tmp_path / "o")
+    assert run("predict", model, tmp_path / "new.jsonl", *options, "--unclassified-out", no)[0] == 0
+    assert no.read_text() == lines[1] + "\n"
+    rng = np.random.default_rng(0)
+    head = "# made up\n@problemName p\n@classLabel true a b\n@data\n"
+    series = [",".join(f"{v:.3f}" for v in rng.normal(size=20)) for _ in range(40)]
+    known = [f"{s}:{'ab'[i % 2]}" for i, s in enumerate(series)]
+    (tmp_path / "known.ts").write_text(head + "\n".join(known) + "\n")
+    far = ",".join(["1000"] * 20) + ":a"
+    (tmp_path / "new.ts").write_text(head + f"{known[0]}\n{far}\n{known[1]}\n")
+    curves, yes, no = tmp_path / "c.krein", tmp_path / "yes.ts", tmp_path / "no.ts"
+    assert run("fit", tmp_path / "known.ts", "-o", curves)[0] == 0
+    sort = ("--classified-out", yes, "--unclassified-out", no, "--novel-below", "0.03")
+    assert run("predict", curves, tmp_path / "new.ts", *sort, "-o", tmp_path / "o")[0] == 0
+    assert yes.read_text() == head + f"{known[0]}\n{known[1]}\n"
+    assert no.read_text() == head + f"{far}\n"
+
+
+def test_what_cannot_be_sorted_is_refused(words, run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    np.save(tmp_path / "x.npy", X)
+    KreinClassifier("rbf").fit(X, np.arange(40) % 2).save(tmp_path / "x.krein")
+    sort = ("--classified-out", tmp_path / "yes.csv")
+    code, _, err = run("predict", tmp_path / "x.krein", tmp_path / "x.npy", *sort)
+    assert code == 1
+    assert "copy the lines of a text file, which this is not" in err
+    assert not (tmp_path / "yes.csv").exists()
+    code, _, err = run("predict", words[0], "-", "--input-format", "csv", *sort, input="word\nx\n")
+    assert code == 2
+    assert "save standard input to a file first" in err
+
+
+def test_letters_are_refused_in_terms_of_the_command(world, fitted, run, tmp_path):
+    (tmp_path / "odd.fasta").write_text((world / "new.fasta").read_text() + ">odd\nMKV1LL\n")
+    row = table(run("predict", fitted, tmp_path / "odd.fasta")[1])[-1]
+    assert row["reason"].endswith("contains '1' at position 4, which is not scored with BLOSUM62")
+    row = table(run("predict", fitted, tmp_path / "odd.fasta", "--unknown-letters", "X")[1])[-1]
+    assert row["status"] != "unreadable"
 
 
 def test_what_cannot_be_is_refused(world, fitted, run, tmp_path):

@@ -43,6 +43,13 @@ def test_dna_is_named_in_one_warning(proteins, tmp_path):
             assert "object 4 (far longer" in str(found)
 
 
+@pytest.mark.parametrize("how", [lambda s: s.replace("T", "X"), lambda s: s + "-R" + s + "YN"])
+def test_dna_with_ambiguous_letters(proteins, how):
+    model, new = proteins
+    (found,) = warned(model.predict, [new[0], how(2 * DNA)])
+    assert list(found.rows.values()) == [[1]]
+
+
 def test_objects_of_another_kind_are_novel(proteins):
     model, new = proteins
     mixed = [new[0], DNA, new[1]]
@@ -95,6 +102,8 @@ def test_a_warning_survives_a_message():
 def test_objects_of_the_same_kind_are_not_named(proteins):
     model, new = proteins
     assert warned(model.assess, new) == []
+    # a tenth of other letters
+    assert warned(model.predict, [DNA * 3 + "WYKLPQRS"]) == []
     # few letters, or of few kinds, may be a protein
     assert warned(model.predict, ["ACGT" * 4, "G" * 40, new[0][:20]]) == []
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from ..io.modelfile import ModelFileError, read_model, read_versions
 from ..measures import get_measure
 from ..measures.base import plain
@@ -30,7 +32,7 @@ def _described(path: str, tree: dict[str, Any], version: str, written: int) -> d
     labels, landmarks = fitted.get("classes_"), fitted.get("landmarks_")
     columns = fitted.get("feature_names_in_")
     signature = fitted.get("signature_")
-    rule = params.get("landmarks")
+    rule, names = params.get("landmarks"), fitted.get("landmark_names_")
     return {
         "model": str(path),
         "estimator": tree["estimator"],
@@ -42,7 +44,11 @@ def _described(path: str, tree: dict[str, Any], version: str, written: int) -> d
         "columns": None if columns is None else columns.tolist(),
         "landmarks": None if landmarks is None else len(landmarks),
         "landmark_rows": None if landmarks is None else plain(landmarks),
+        "landmark_names": None if names is None else names.tolist(),
         "landmark_rule": rule if isinstance(rule, str) else None,
+        "comparisons": fitted.get("comparisons_"),
+        "candidates": _candidates(fitted),
+        "expected": _expected(fitted),
         "signature": None if signature is None else signature["signature"],
         "calibrated": params.get("calibrate"),
         "compared": fitted.get("kernel_evaluations_"),
@@ -66,12 +72,47 @@ def _measure(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
-    """Return the number of objects per class, if the model keeps the moments of a stream."""
-    stream = fitted.get("stream_")
-    if stream is None:
+    """Return the number of objects per class, if the model keeps the moments of a stream, or all of
+    its training objects."""
+    stream, known = fitted.get("stream_"), fitted.get("known_")
+    if stream is not None:
+        sizes = stream["fields"]["moments"]["fields"]["weights"]
+    elif known is not None:
+        kept = known["fields"]["codes"], known["fields"]["landmark_classes"]
+        sizes = np.bincount(np.concatenate(kept), minlength=len(fitted["classes_"]))
+        if sizes.sum() != fitted["n_samples_seen_"]:
+            return None
+    else:
         return None
-    sizes = stream["fields"]["moments"]["fields"]["weights"]
     return [int(n) if n == int(n) else float(n) for n in sizes.tolist()]
+
+
+def _candidates(fitted: dict[str, Any]) -> int | None:
+    """Return the number of candidates in a second look, if the model has one."""
+    known = fitted.get("known_")
+    return None if known is None else known["fields"]["n_candidates"]
+
+
+def _expected(fitted: dict[str, Any]) -> dict[str, float] | None:
+    """Return accuracy and log-loss on held-out training objects, if the model keeps their scores.
+
+    The scores are the log-odds of the true labels before probabilities are bounded (`bounded` in
+    `core.pooling`).
+    """
+    reference = fitted.get("reference_")
+    if reference is None:
+        return None
+    labels, novelty = (reference["fields"][part]["fields"] for part in ("labels", "novelty"))
+    weights = labels["weights"]
+    right = novelty["predicted"] == labels["codes"]
+    share = 1 / (fitted["looks_"]["fields"]["n_seen"] + 1)
+    p = 1 / (1 + np.exp(-np.clip(labels["odds"], -700, 700)))
+    losses = -np.log((1 - share) * p + share / labels["n_classes"])
+    return {
+        "accuracy": float(np.average(right, weights=weights)),
+        "log_loss": float(np.average(losses, weights=weights)),
+        "held_out": len(right),
+    }
 
 
 def show_model(about: dict[str, Any]) -> None:
@@ -89,6 +130,19 @@ def show_model(about: dict[str, Any]) -> None:
     row("columns", None if about["columns"] is None else ", ".join(about["columns"]))
     rule = f", chosen by {about['landmark_rule']}" if about["landmark_rule"] else ""
     row("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
+    numbers = [str(number) for number in about["landmark_rows"] or ()]
+    if about["landmark_names"] not in (None, numbers):
+        row("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))
+    if about["comparisons"] is not None:
+        more = f"; a second look takes {about['candidates']:,}" if about["candidates"] else ""
+        row("comparisons", f"{about['comparisons']:,.0f} per prediction on average{more}")
+    if about["expected"] is not None:
+        expected = about["expected"]
+        row(
+            "expected",
+            f"accuracy {100 * expected['accuracy']:.1f} %, log-loss {expected['log_loss']:.3f}, "
+            f"on {expected['held_out']:,} held-out training objects",
+        )
     if about["signature"] is not None:
         p, q, _ = about["signature"]
         row("signature", f"{p} positive and {q} negative dimensions")
@@ -106,5 +160,9 @@ def _classes(about: dict[str, Any]) -> str | None:
     names = [printable(str(name), 30) for name in about["classes"]]
     if about["class_sizes"] is not None:
         names = [f"{a} ({n:,})" for a, n in zip(names, about["class_sizes"], strict=True)]
-    shown = names if len(names) <= 12 else [*names[:10], "…", names[-1]]
-    return f"{len(names)}: {', '.join(shown)}"
+    return f"{len(names)}: {_shortened(names)}"
+
+
+def _shortened(names: list[str]) -> str:
+    """Return up to twelve names, or the first ten and the last."""
+    return ", ".join(names if len(names) <= 12 else [*names[:10], "…", names[-1]])

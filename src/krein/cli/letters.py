@@ -36,7 +36,7 @@ class Letters:
                 try:
                     objects[i] = self.alphabet.read(given, self.policy, done)
                 except ValueError as error:
-                    told = str(error).split("; take it out")[0]
+                    told = str(error).split("; remove it")[0]
                     reasons[i] = f"{chunk.where(i)}: {told}"
             if done:
                 self.n_mapped += 1

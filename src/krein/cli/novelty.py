@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ..io import Chunk, DataError, Source
+from ..io import DataError
 from .options import Share
-from .output import writing
 
 NOVEL = "novel"
 UNREADABLE = "unreadable"
@@ -46,13 +44,15 @@ def novelty_options(function: Any) -> Any:
             "--classified-out",
             type=click.Path(),
             metavar="FILE",
-            help="Also write the sequences that got a label, as FASTA.",
+            help="Also write the objects that got a label, in the format of NEW: sequences as "
+            "FASTA with their labels, lines of other text files as they are.",
         ),
         click.option(
             "--unclassified-out",
             type=click.Path(),
             metavar="FILE",
-            help="Also write the sequences that are novel, rejected or unreadable, as FASTA.",
+            help="Also write the objects that are novel, rejected or unreadable, in the format of "
+            "NEW.",
         ),
     )
     for option in reversed(made):
@@ -141,40 +141,3 @@ def evidence_cells(assessed: NDArray[Any], n: int) -> list[list[Any]]:
 def is_classified(row: Sequence[Any], at: Mapping[str, int]) -> bool:
     """Whether the object of a row got a label, that is, is not novel, rejected or unreadable."""
     return row[at["status"]] not in (UNREADABLE, NOVEL) and not row[at["rejected"]]
-
-
-class Sorted:
-    """Writes sequences to two FASTA files, with and without a label, as Kraken does."""
-
-    def __init__(self, classified: IO[str] | None, unclassified: IO[str] | None) -> None:
-        self.files = {True: classified, False: unclassified}
-
-    def write(self, chunk: Chunk, rows: Sequence[Sequence[Any]], at: Mapping[str, int]) -> None:
-        """Write the sequences of a chunk, each with its label."""
-        for name, sequence, row in zip(chunk.names, chunk.objects, rows, strict=True):
-            classified = is_classified(row, at)
-            file = self.files[classified]
-            if file is not None:
-                label = f" label={row[at['label']]}" if classified else ""
-                file.write(f">{name}{label}\n{sequence}\n")
-
-
-@contextmanager
-def sorting(
-    source: Source, classified: str | None, unclassified: str | None
-) -> Iterator[Sorted | None]:
-    """Open the files that sequences are sorted into, if any."""
-    if classified is None and unclassified is None:
-        yield None
-        return
-    if source.kind != "sequences":
-        raise click.UsageError(
-            "--classified-out and --unclassified-out write FASTA, but NEW does not contain "
-            "sequences"
-        )
-    with ExitStack() as stack:
-        files = [
-            None if path is None else stack.enter_context(writing(path))
-            for path in (classified, unclassified)
-        ]
-        yield Sorted(*files)

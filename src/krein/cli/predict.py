@@ -17,10 +17,11 @@ from . import options
 from .counts import Counts
 from .group import command as krein_command
 from .letters import POLICIES
-from .novelty import Asked, novelty_options, sorting, too_few
+from .novelty import Asked, novelty_options, too_few
 from .output import check_target, printable, say, warnings_told, writing
 from .predictor import CHUNK, Predictor, Row
 from .rows import RowWriter, format_option, row_format
+from .sorting import sorting
 
 
 @krein_command("predict")

@@ -19,8 +19,9 @@ from ..measures.likeness import told as told_others
 from .columns import Batch, columns_of
 from .errors import printable, told
 from .letters import letters_of
-from .novelty import UNREADABLE, Asked, Sorted
+from .novelty import UNREADABLE, Asked
 from .reading import match_columns
+from .sorting import Sorted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

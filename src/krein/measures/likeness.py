@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 
 NUCLEOTIDES = frozenset("ACGTUN")
-GAPS = frozenset("-.*")
+SILENT = "-.*X"
+"""Gaps, stops and unknown letters; U becomes X where unknown letters are replaced."""
 FEWEST_LETTERS, FEWEST_KINDS = 20, 3
 """What is shorter, or has fewer different letters, may be a protein by chance."""
+
+LEAST_SHARE = 0.95
+"""Of a DNA sequence, at least this share are letters of nucleotides; codes such as R or Y stand for
+several of them. Of proteins it is about a quarter."""
 
 MORE_LETTERS = 6
 """Letters beyond those of nucleotides that make training objects something else."""
@@ -116,8 +121,11 @@ class Likeness:
         if length is None:
             return None
         if isinstance(one, str) and len(self.letters - NUCLEOTIDES) >= MORE_LETTERS:
-            letters = set(one.upper()) - GAPS
-            if length >= FEWEST_LETTERS and len(letters) >= FEWEST_KINDS and letters <= NUCLEOTIDES:
+            counts = [one.upper().count(letter) for letter in NUCLEOTIDES]
+            said = length - sum(one.upper().count(letter) for letter in SILENT)
+            kinds = sum(count > 0 for count in counts)
+            mostly = sum(counts) >= LEAST_SHARE * said
+            if said >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
                 return "letters of DNA or RNA"
         unit = "letters" if self.letters else "numbers"
         if length > TIMES * self.longest:
