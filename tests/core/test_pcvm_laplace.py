@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm.covariance import inverse_root, score_covariance
+from krein.core.pcvm.covariance import LossCurvature, inverse_root, score_covariance
 from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.prior import FixedPrecision, GammaPrior
@@ -46,8 +46,8 @@ def test_surroundings_are_the_same_through_a_basis(n_classes):
     wide = np.column_stack([np.eye(30), np.zeros((30, 5))])
     other = fit_pcvm(rows, np.r_[y[:30], y[:5]], wide)
     np.testing.assert_allclose(
-        score_covariance(rows, fit).exact.of(K),
-        score_covariance(rows, other, wide).exact.of(K),
+        score_covariance(LossCurvature.of(rows, fit), fit).exact.of(K),
+        score_covariance(LossCurvature.of(rows, other, wide), other, wide).exact.of(K),
         rtol=1e-4,
     )
 
@@ -68,7 +68,7 @@ def test_variance_of_a_score_is_that_of_laplace():
     K, y = _rings(2, m=10)
     rows = Rows(K, y, np.linspace(0.5, 2, len(y)))
     fit = fit_pcvm(rows, y[:10])
-    near = score_covariance(rows, fit)
+    near = score_covariance(LossCurvature.of(rows, fit), fit)
     on = np.flatnonzero(fit.weights[:, 0])
     T = np.column_stack([K[:, on], np.ones(len(K))])
     weights = rows.weight * curvature((2 * y - 1) * fit.scores(K)[:, 0])

@@ -6,7 +6,7 @@ import pytest
 from krein.core.pcvm import coupled, left_out
 from krein.core.pcvm.cavity import without_row
 from krein.core.pcvm.coupled import coupled_left_out
-from krein.core.pcvm.covariance import score_covariance
+from krein.core.pcvm.covariance import LossCurvature, score_covariance
 from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
 from krein.core.pcvm.left_out import left_out_scores
 from krein.core.pcvm.mode import GammaPrior, fit_pcvm
@@ -98,7 +98,8 @@ def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
     s = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     rows, _, fit = fitted(K, y, s)
     expected = softmax(dense_left_out(K, y, s, fit))
-    joint = score_covariance(rows, fit).exact.without(fit.scores(K), Block(K, y, s), fit.link)[0]
+    covariance = score_covariance(LossCurvature.of(rows, fit), fit)
+    joint = covariance.exact.without(fit.scores(K), Block(K, y, s), fit.link)[0]
     np.testing.assert_allclose(softmax(joint), expected, atol=1e-5)
     monkeypatch.setattr(coupled, "HIGH_LEVERAGE", 1.0)
     monkeypatch.setattr(coupled, "THRESHOLDS", (0.0,))
@@ -228,7 +229,7 @@ def test_a_row_that_stands_for_four_leaves_as_one_of_them(n_classes, limit):
     found = []
     for rows in (thinned, copies):
         (block,) = rows
-        covariance = score_covariance(rows, fit, limit=limit)
+        covariance = score_covariance(LossCurvature.of(rows, fit, limit=limit), fit)
         found.append(covariance.left_out(fit.scores(block.F), block, fit.link))
     moved = np.abs(found[0] - fit.scores(K)).max()
     np.testing.assert_allclose(found[0], found[1][::4], atol=1e-6 * moved)

@@ -122,12 +122,11 @@ class _Coupled:
     ) -> _Coupled | None:
         """Return H⁻¹ with the prior's curvature or its secant; none where H is indefinite."""
         n, C = P.shape
-        mean = each @ F / each.sum()
         U = np.where(on, P, 0.0) * np.sqrt(each)[:, None]
         A = np.where(on, P, P * (1 - P)) * each[:, None]
         M, E = np.eye(n), []
         for c in range(C):
-            T = off_bound(fit, None, mean, c, bias=c > 0)
+            T = off_bound(fit, None, c, bias=c > 0)
             X = F @ T[:-1] + T[-1]
             prior = prior_curvature(fit, c, bias=c > 0, secant=secant)
             root = inverse_root((X * A[:, c, None]).T @ X, prior)

@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, qr, solve_tria
 
 from .cavity import HIGH_LEVERAGE, without_row, without_row_each
 from .mode import PCVMFit
-from .rows import Block, Link, Rows, class_hessian, column_statistics, hessian
+from .rows import Block, Link, Rows, class_hessian, hessian
 
 Array = NDArray[np.float64]
 
@@ -88,22 +88,40 @@ class ScoreCovariance:
         return left
 
 
-def score_covariance(
-    rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
-) -> ScoreCovariance:
-    """Return how scores vary: together up to `limit` weights, one at a time beyond.
+@dataclass(frozen=True)
+class LossCurvature:
+    """Second derivative of the loss at a fit, by the weights of features and the bias."""
 
-    One pass of O(N (r C)²) and a system of as many unknowns as weights are off their bounds, or C
-    passes of O(N r²) and C systems; each system twice.
+    joint: Array | None  # (C, r+1, C, r+1); none where each score varies by itself
+    each: tuple[Array, ...]  # C of (r+1, r+1): its blocks on the diagonal
+
+    @classmethod
+    def of(
+        cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
+    ) -> LossCurvature:
+        """Return it in one pass of O(N (r C)²) up to `limit` weights, else in C of O(N r²)."""
+        C, width = fit.weights.shape[1], rows.shape[1] + 1
+        V = fit.weights if Q is None else Q @ fit.weights
+        if C == 1 or C * width > limit:
+            each = (class_hessian(rows, fit.link, V, fit.bias, c) for c in range(C))
+            return cls(None, tuple(each))
+        H = hessian(rows, fit.link, V, fit.bias).reshape(C, width, C, width)
+        return cls(H, tuple(H[c, :, c] for c in range(C)))
+
+
+def score_covariance(
+    curvature: LossCurvature, fit: PCVMFit, Q: Array | None = None
+) -> ScoreCovariance:
+    """Return how scores vary: together where the curvature is joint, else one at a time.
+
+    A system of as many unknowns as weights are off their bounds, or C smaller ones; each twice.
     """
-    mean = column_statistics(rows, full=False).mean
-    C, width = fit.weights.shape[1], rows.shape[1] + 1
-    V = fit.weights if Q is None else Q @ fit.weights
-    if C == 1 or C * width > limit:
+    C, width = len(curvature.each), len(curvature.each[0])
+    if curvature.joint is None:
         roots = []
-        for c in range(C):
-            T = off_bound(fit, Q, mean, c)
-            G = T.T @ class_hessian(rows, fit.link, V, fit.bias, c) @ T
+        for c, H in enumerate(curvature.each):
+            T = off_bound(fit, Q, c)
+            G = T.T @ H @ T
             priors = (prior_curvature(fit, c, secant=secant) for secant in (False, True))
             found = [T @ root for root in inverse_roots(G, *priors)]
             roots.append(
@@ -111,22 +129,23 @@ def score_covariance(
             )
         exact, secant = (SeparateCovariances(tuple(R)) for R in zip(*roots, strict=True))
         return ScoreCovariance(exact, secant)
-    T = block_diag(*(off_bound(fit, Q, mean, c, bias=c > 0) for c in range(C)))
+    T = block_diag(*(off_bound(fit, Q, c, bias=c > 0) for c in range(C)))
     priors = (
         np.concatenate([prior_curvature(fit, c, bias=c > 0, secant=secant) for c in range(C)])
         for secant in (False, True)
     )
-    G = T.T @ hessian(rows, fit.link, V, fit.bias) @ T
+    G = T.T @ curvature.joint.reshape(C * width, -1) @ T
     joint = [T @ root for root in inverse_roots(G, *priors)]
     return ScoreCovariance(*(JointCovariance((R @ R.T).reshape(C, width, C, width)) for R in joint))
 
 
-def off_bound(fit: PCVMFit, Q: Array | None, mean: Array, c: int, *, bias: bool = True) -> Array:
+def off_bound(fit: PCVMFit, Q: Array | None, c: int, *, bias: bool = True) -> Array:
     """Return T (r+1, ·), which maps the unknowns of score c to its weights of features and bias.
 
     The unknowns are the scaled weights that are off their bounds and the bias of centred features.
     Several softmax scores need no bias in one of them: a constant in all of them changes nothing.
     """
+    mean = fit.feature_mean
     r = len(mean)
     on = np.flatnonzero(fit.scaled[:, c])
     n = len(on)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .covariance import ScoreCovariance, score_covariance
+from .covariance import LossCurvature, ScoreCovariance, score_covariance
 from .mode import PCVMFit, fit_pcvm
 from .prior import GammaPrior
 from .rows import Block, Rows
@@ -35,12 +35,14 @@ class Candidate:
 
     fit: PCVMFit
     Q: Array | None
+    curvature: LossCurvature
     covariance: ScoreCovariance
 
     @classmethod
     def of(cls, rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Candidate:
         """Return the candidate of a fit."""
-        return cls(fit, Q, score_covariance(rows, fit, Q))
+        curvature = LossCurvature.of(rows, fit, Q)
+        return cls(fit, Q, curvature, score_covariance(curvature, fit, Q))
 
     def losses(self, block: Block) -> Array:
         """Return the leave-one-out loss of each row of a block."""

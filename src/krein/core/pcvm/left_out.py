@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .coupled import coupled_left_out
-from .covariance import score_covariance
+from .covariance import LossCurvature, score_covariance
 from .laplace import SCALE_ROWS
 from .mode import PCVMFit
 from .powers import ROWS_PER_CANDIDATE
@@ -75,7 +75,8 @@ def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: in
     if fit.weights.shape[1] > 1 and not joint and coupled:
         return coupled_left_out(F, y, s, each, fit)
     rows = Rows(F, y, each, n_classes=size)
-    covariance = score_covariance(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
+    curvature = LossCurvature.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
+    covariance = score_covariance(curvature, fit)
     Z = fit.scores(F)
     return np.vstack(
         [

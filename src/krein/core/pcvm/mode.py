@@ -37,6 +37,7 @@ class PCVMFit:
     scaled: Array  # (M, C), weights of basis functions of unit deviation
     precision: Array  # (M, C), α of each scaled weight
     curvature: Array  # (M, C), second derivative of −log prior by each scaled weight
+    feature_mean: Array  # (r,), of the rows that were fitted to
     link: Link
     log_likelihood: float
     objective_path: Array  # log posterior after each step, rising
@@ -227,6 +228,7 @@ def fit_pcvm(
         scaled=u,
         precision=np.array(post.prior.precision(u)),
         curvature=np.array(post.prior.curvature(u)),
+        feature_mean=post.feature_mean,
         link=link,
         log_likelihood=post.log_likelihood(value, state.x, state.beta),
         objective_path=np.array(state.path),

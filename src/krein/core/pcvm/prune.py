@@ -18,7 +18,7 @@ from .covariance import inverse_root, off_bound, prior_curvature
 from .laplace import Candidate, compare
 from .mode import PCVMFit, fit_pcvm
 from .prior import Prior
-from .rows import Rows, class_hessian, column_statistics
+from .rows import Rows
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -45,21 +45,20 @@ class Kept:
     covariance: Array  # (C, k, k), zero for weights on their bound
 
     @classmethod
-    def of(cls, rows: Rows, fit: PCVMFit, Q: Array | None = None) -> Kept:
-        """Return those of a fit. C passes of O(N r²), and C systems of size k.
+    def of(cls, model: Candidate) -> Kept:
+        """Return those of a model, by C systems of size k.
 
         The prior counts with EM's α, the Gaussian that touches it: a weight is to move all the way
         to zero, and the second derivative holds for small moves alone.
         """
-        mean = column_statistics(rows, full=False).mean
-        V = fit.weights if Q is None else Q @ fit.weights
+        fit = model.fit
         kept = fit.kept
         x = fit.scaled[kept].T
         C, k = x.shape
         covariance = np.zeros((C, k, k))
-        for c in range(C):
-            T = off_bound(fit, Q, mean, c)
-            G = T.T @ class_hessian(rows, fit.link, V, fit.bias, c) @ T
+        for c, H in enumerate(model.curvature.each):
+            T = off_bound(fit, model.Q, c)
+            G = T.T @ H @ T
             on = np.flatnonzero(x[c])
             root = inverse_root(G, prior_curvature(fit, c, secant=True))
             assert root is not None
@@ -104,10 +103,10 @@ def prune_pcvm(
 
     A round takes out what the quadratic model says is not worth its price, fits again from there,
     and is undone, and a quarter tried, where the loss rose too far. Some three to eight rounds,
-    each a warm fit and three passes of O(N r² C), of O(N r² C²) where scores vary together.
+    each a warm fit and two passes of O(N r² C), of O(N r² C²) where scores vary together.
     """
     full = Candidate.of(rows, fit, Q)
-    around, path = Kept.of(rows, fit, Q), [(len(fit.kept), 0.0, 0.0)]
+    around, path = Kept.of(full), [(len(fit.kept), 0.0, 0.0)]
     limit = max(1, len(fit.kept) // 2)
     while order := _order(around)[:limit]:
         allowed = np.zeros(len(fit.weights), dtype=bool)
@@ -120,7 +119,7 @@ def prune_pcvm(
         candidate = Candidate.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
         if more <= error:
-            fit, around = trial, Kept.of(rows, trial, Q)
+            fit, around = trial, Kept.of(candidate)
             path.append((len(fit.kept), more, error))
         elif len(order) == 1:
             break
