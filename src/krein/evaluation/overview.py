@@ -126,10 +126,13 @@ def object_map(
 
 def _flatten(V: Array, seed: int) -> Array:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     start = V[:, :2] / max(V[:, 0].std(), np.finfo(float).tiny) * 1e-4
     options: dict[str, Any] = {"perplexity": min(30.0, (len(V) - 1) / 3), "random_state": seed}
-    return np.asarray(TSNE(init=start, n_jobs=1, **options).fit_transform(V), dtype=float)
+    # its threads wait for each other by spinning: on a busy machine one thread is faster than two
+    with threadpool_limits(1):
+        return np.asarray(TSNE(init=start, n_jobs=1, **options).fit_transform(V), dtype=float)
 
 
 def _shown(
