@@ -162,8 +162,12 @@ def two_families() -> list[dict]:
     # what all pairs could do: the limit that 1 % of the known sequences themselves fall below
     own_values = case[0][np.ix_(known[:400], known[:400])].copy()
     np.fill_diagonal(own_values, -np.inf)
-    limit = np.sort(own_values.max(axis=1))[3]
+    nearest = own_values.max(axis=1)
+    limit = np.sort(nearest)[3]
     full = case[0][np.ix_(test, known[:400])].max(axis=1) <= limit
+    # the labels are pattern hits: some sequences belong to neither family
+    clean = known[:400][np.sort(np.argsort(nearest)[8:])]
+    again = fitted(case, clean).novelty(case[0][np.ix_(test, clean)]) <= 0.01
     detail = f"{', '.join(largest)}: 400 sequences to fit to"
     return [
         row("two families, others novel at 1 %", 100 * novel[100:].mean(), ">= 95", detail, "%"),
@@ -171,6 +175,8 @@ def two_families() -> list[dict]:
         row("… others at 5 %", 100 * early[100:].mean(), "", "", "%"),
         row("… own at 5 %", 100 * early[:100].mean(), "", "", "%"),
         row("… others at 1 %, by 1-NN of all pairs", 100 * full[100:].mean(), "", "", "%"),
+        row("… others at 1 %, without the strangest 2 %", 100 * again[100:].mean(), "", "", "%"),
+        row("… own at 1 %, without the strangest 2 %", 100 * again[:100].mean(), "", "", "%"),
     ]
 
 

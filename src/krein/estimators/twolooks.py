@@ -142,7 +142,7 @@ class FittedTwoLooks(FittedClassifier):
         coverage : float, default=0.9
             Between 0 and 1.
         by_class : bool, default=True
-            Reach the coverage within each class, where it has at least 50 held-out objects;
+            Reach the coverage within each class, where it has at least 30 held-out objects;
             smaller classes share theirs. Otherwise reach it over all objects, with smaller sets.
 
         Examples
