@@ -25,6 +25,7 @@ version = release = krein.__version__
 extensions = [
     "benchmarks_page",
     "drawings",
+    "gallery_pictures",
     "mathml",
     "measures_table",
     "myst_parser",

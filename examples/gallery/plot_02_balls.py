@@ -5,9 +5,9 @@ When negative eigenvalues carry the answer: balls
 Balls of two sizes are scattered in space. You do not know where they are or how large they are,
 only the *gaps* between their surfaces. Which balls are the large ones? A large ball is nearer to
 all others by the same amount, and no map can show that. Clipping the negative eigenvalues, as is
-commonly done to make an SVM work, throws away part of the answer: the positive part alone and the
-negative part alone are both worse than the two together. Flipping keeps the information: an SVM on
-the matrix with the negative part *flipped*, for training and new balls alike, does well too.
+commonly done to make an SVM work, throws away part of the answer: either part alone is worse
+than the two together. Making the negative eigenvalues positive (*flipping* them) keeps the
+information: an SVM on the flipped matrix does well too, if new balls are treated in the same way.
 """
 
 import matplotlib.pyplot as plt

@@ -27,7 +27,7 @@ X_new, y_new = peptides[order[1000:1800]], active[order[1000:1800]]
 print(X[0])
 
 # %%
-# Enclosing balls find few landmarks here; ``Auto`` draws more of them at random.
+# Minimum enclosing balls (``"meb"``) find few landmarks here; ``Auto`` draws more, at random.
 found = []
 for rule in ("meb", Auto(max_landmarks=60), Auto(max_landmarks=160)):
     clf = PCVM("smith-waterman", landmarks=rule, sparse=False, random_state=0).fit(X, y)

@@ -53,5 +53,6 @@ for row, measure in zip(rows, ("elm", "manhattan"), strict=True):
 plt.show()
 
 # %%
-# No model can correctly label the objects of the cloud that fall within the band. IKQD is the most
-# confident of the three and, in the top row, overconfident: see :doc:`plot_07_calibration`.
+# No model can correctly label the objects of the cloud that fall within the band, so even the best
+# accuracy is far from 100 %. Whether the shades can be trusted is another question: see
+# :doc:`plot_07_calibration`.

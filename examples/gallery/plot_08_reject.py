@@ -3,8 +3,8 @@ Saying "I do not know"
 ======================
 
 Probabilities are useful because you can act on them, for example by handing uncertain cases to a
-person. The accuracy–reject curve shows the gain: reject the least certain tenth, and see how
-accurate the model is on the rest.
+person. The accuracy–reject curve shows the gain: how accurate the model is on the rest if it
+rejects the least certain tenth, for example.
 """
 
 import matplotlib.pyplot as plt

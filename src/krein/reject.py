@@ -54,8 +54,20 @@ class AccuracyRejectCurve:
 def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> AccuracyRejectCurve:
     """Return the accuracy on the accepted objects for every threshold on the confidence.
 
-    `probabilities` (n, C) has one column per class in `classes`, by default the sorted labels.
     Objects of equal confidence are accepted or rejected together. O(n log n).
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    probabilities : array-like of shape (n, C)
+        Probabilities of objects that the model was not fitted to, one column per class.
+    classes : array-like of shape (C,) or None, default=None
+        Labels of the columns. None stands for the sorted labels in `y`.
+
+    See Also
+    --------
+    augrc : Summarise the curve in one number.
 
     Examples
     --------
@@ -76,8 +88,22 @@ def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> Ac
 def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
     """Return the area under the generalised risk–coverage curve: 0 is best, ½ worst. O(n log n).
 
-    The curve runs from (0, 0) over (coverage, share of all objects accepted and wrong), straight
-    between the thresholds, so that objects of equal confidence share their risk.
+    The curve shows the share of all objects that are accepted and wrong against the coverage. It
+    starts at (0, 0) and is straight between thresholds, so that objects of equal confidence share
+    their risk.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        True labels.
+    probabilities : array-like of shape (n, C)
+        Probabilities of objects that the model was not fitted to, one column per class.
+    classes : array-like of shape (C,) or None, default=None
+        Labels of the columns. None stands for the sorted labels in `y`.
+
+    See Also
+    --------
+    accuracy_reject_curve : Return the accuracy for every threshold.
 
     Examples
     --------
@@ -92,6 +118,17 @@ def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
 
 def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
     """Return the largest threshold that accepts at least this share of the objects.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n, C)
+        Probabilities of objects that the model was not fitted to, one column per class.
+    coverage : float
+        Minimum share of accepted objects, from 0 to 1.
+
+    See Also
+    --------
+    threshold_for_risk : Choose the threshold by the share of errors instead.
 
     Examples
     --------
@@ -134,6 +171,10 @@ def threshold_for_risk(
         the p for which Bin(n, p) ≤ k has probability (1 − confidence)/J (Clopper & Pearson 1934,
         with Bonferroni's correction for the choice); the smallest threshold with a bound of at most
         `risk` is returned. About log(J / (1 − confidence)) / risk accepted objects are needed.
+
+    See Also
+    --------
+    threshold_for_coverage : Choose the threshold by the share of accepted objects instead.
 
     Examples
     --------
@@ -196,6 +237,20 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     cv : int, default=5
         Number of folds. Without `prefit`, `coverage` and `risk` are met on out-of-fold
         probabilities, that is, on objects that the model has not seen.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    classes_ : array of shape (C,)
+        The labels, without `reject_label`.
+    threshold_ : float
+        Objects whose largest probability is below this are rejected.
+
+    See Also
+    --------
+    accuracy_reject_curve : Return the accuracy on the accepted objects for every threshold.
+    krein.KreinClassifier : Classifier that also detects objects of no known class.
 
     Examples
     --------

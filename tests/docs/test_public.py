@@ -107,6 +107,17 @@ class TestEstimator:
                 assert name in krein.__all__
 
 
+@pytest.mark.parametrize("name", sorted(set(krein.__all__) - {c.__name__ for c in ESTIMATORS}))
+def test_a_public_function_describes_itself(name):
+    told = sections(getattr(krein, name))
+    assert told["Summary"]
+    expected = list(inspect.signature(getattr(krein, name)).parameters)
+    assert [entry.name for entry in told["Parameters"]] == expected
+    assert told["Examples"]
+    assert all(other in krein.__all__ for names, _ in told["See Also"] for other, _role in names)
+    assert told["See Also"]
+
+
 def classes_to_create():
     """Yield the documented classes that users create with arguments of their own."""
     for name in NAMES:

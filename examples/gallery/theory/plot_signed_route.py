@@ -1,13 +1,13 @@
 """
-Eigenvalues in ± pairs: the squared route and the signed one
-============================================================
+Eigenvalues in ± pairs: the squared route and the signed route
+==============================================================
 
 The published eigendecomposition goes through the square of the matrix, whose eigenvalues are
 :math:`\\lambda^2`. That loses the signs. If :math:`+\\lambda` and :math:`-\\lambda` both occur, it
 loses more: the square has a double eigenvalue, and any two directions in the common plane are
-eigenvectors of it. The signs cannot be restored afterwards, because the results are not
-eigenvectors of the original matrix. Going through an m×m matrix that includes the
-signs costs the same and loses nothing.
+eigenvectors of the square. In general they are not eigenvectors of the original matrix, so its
+signs cannot be restored from them. Going through an m×m matrix that includes the signs costs the
+same and loses nothing.
 """
 
 import matplotlib.pyplot as plt

@@ -2,12 +2,13 @@
 A core with eigenvalues near zero, and the effect of truncating it
 ==================================================================
 
-The Nyström approximation divides by the eigenvalues of :math:`W`, the matrix between the landmarks.
-For a psd matrix that is harmless: a small eigenvalue of :math:`W` belongs to a direction in which
-the columns are small too. For an indefinite matrix it is not. Positive and negative parts can
-cancel in :math:`W` and leave an eigenvalue near zero although the full matrix has none there. The
-error of the approximation is then unbounded. Keeping only the larger half of the eigenvalues of
-:math:`W` (``rank=``) fixes this, at the price of half the dimensions.
+The Nyström approximation divides by the eigenvalues of its core :math:`W`, the matrix of
+similarities between landmarks. For a psd matrix that is harmless: a small eigenvalue of :math:`W`
+belongs to a direction in which the columns are small too. For an indefinite matrix it is not.
+Positive and negative parts can cancel in :math:`W` and leave an eigenvalue near zero although the
+full matrix has none there. The error of the approximation is then unbounded. Keeping only the
+larger half of the eigenvalues of :math:`W` (``rank=``) fixes this, at the price of half the
+dimensions.
 """
 
 import matplotlib.pyplot as plt

@@ -31,13 +31,23 @@ Decode = Callable[[Any], Any]
 def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None) -> Any:
     """Return the estimator of a model file.
 
-    A model that was fitted with your own function, or with a `Measure` that krein does not know by
-    name, needs it again: `load(path, measure=f)`. The file names it.
-
     Nothing in the file is executed, and it sets only what `save` writes. Every array is checked
     against the others, and the measure checks the landmarks, before this function returns.
-    `max_size` is the maximum size of the arrays in bytes: by default 256 MiB, or 20 times the size
-    of the file if that is more.
+
+    Parameters
+    ----------
+    path : str or path
+        File that `save` wrote.
+    measure : callable, Measure or None, default=None
+        Your own measure, if the model was fitted with a function or with a `Measure` that krein
+        does not know by name. The file contains its name but not its code.
+    max_size : int or None, default=None
+        Maximum size of the arrays in bytes. None stands for 256 MiB, or 20 times the size of the
+        file if that is more.
+
+    See Also
+    --------
+    load_model : Return a model that only predicts, without importing scikit-learn.
 
     Examples
     --------
@@ -59,10 +69,25 @@ def load_model(
 ) -> Any:
     """Return a model that only predicts, with results bit-identical to those of the estimator.
 
-    It does not import scikit-learn, so a program that labels a few objects starts in a third of the
-    time. It has all methods of the classifier that take new objects, but no `fit`; `load` returns
-    the estimator. The other parameters are the same as in `load`. For a file that contains a
-    transformer instead of a classifier, the estimator is returned.
+    This function does not import scikit-learn, so a program that labels a few objects starts in a
+    third of the time. The model has all methods of the classifier that take new objects, but no
+    `fit`. For a file that contains a transformer instead of a classifier, the estimator is
+    returned.
+
+    Parameters
+    ----------
+    path : str or path
+        File that `save` wrote.
+    measure : callable, Measure or None, default=None
+        Your own measure, if the model was fitted with a function or with a `Measure` that krein
+        does not know by name. The file contains its name but not its code.
+    max_size : int or None, default=None
+        Maximum size of the arrays in bytes. None stands for 256 MiB, or 20 times the size of the
+        file if that is more.
+
+    See Also
+    --------
+    load : Return the estimator, which can be fitted again.
 
     Examples
     --------
