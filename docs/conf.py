@@ -65,6 +65,7 @@ autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+toc_object_entries_show_parents = "hide"  # "fit()", which fits beside a page
 
 # -- gallery ---------------------------------------------------------------------------------
 warnings.filterwarnings("error", category=DeprecationWarning, module="krein")
