@@ -54,20 +54,8 @@ class AccuracyRejectCurve:
 def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> AccuracyRejectCurve:
     """Return the accuracy on the accepted objects for every threshold on the confidence.
 
+    `probabilities` (n, C) has one column per class in `classes`, by default the sorted labels.
     Objects of equal confidence are accepted or rejected together. O(n log n).
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        True labels.
-    probabilities : array-like of shape (n, C)
-        Probabilities of objects that the model was not fitted to, one column per class.
-    classes : array-like of shape (C,) or None, default=None
-        Labels of the columns. None stands for the sorted labels in `y`.
-
-    See Also
-    --------
-    augrc : Summarise the curve in one number.
 
     Examples
     --------
@@ -92,19 +80,6 @@ def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
     starts at (0, 0) and is straight between thresholds, so that objects of equal confidence share
     their risk.
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        True labels.
-    probabilities : array-like of shape (n, C)
-        Probabilities of objects that the model was not fitted to, one column per class.
-    classes : array-like of shape (C,) or None, default=None
-        Labels of the columns. None stands for the sorted labels in `y`.
-
-    See Also
-    --------
-    accuracy_reject_curve : Return the accuracy for every threshold.
-
     Examples
     --------
     >>> augrc([0, 1], [[0.9, 0.1], [0.4, 0.6]])
@@ -118,17 +93,6 @@ def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
 
 def threshold_for_coverage(probabilities: Any, coverage: float) -> float:
     """Return the largest threshold that accepts at least this share of the objects.
-
-    Parameters
-    ----------
-    probabilities : array-like of shape (n, C)
-        Probabilities of objects that the model was not fitted to, one column per class.
-    coverage : float
-        Minimum share of accepted objects, from 0 to 1.
-
-    See Also
-    --------
-    threshold_for_risk : Choose the threshold by the share of errors instead.
 
     Examples
     --------
@@ -171,10 +135,6 @@ def threshold_for_risk(
         the p for which Bin(n, p) ≤ k has probability (1 − confidence)/J (Clopper & Pearson 1934,
         with Bonferroni's correction for the choice); the smallest threshold with a bound of at most
         `risk` is returned. About log(J / (1 − confidence)) / risk accepted objects are needed.
-
-    See Also
-    --------
-    threshold_for_coverage : Choose the threshold by the share of accepted objects instead.
 
     Examples
     --------
