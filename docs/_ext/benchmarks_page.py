@@ -16,6 +16,7 @@ from sphinx.application import Sphinx
 ABOUT = {
     "accuracy": "Ten-fold cross-validation on small real data sets, compared with scikit-learn.",
     "swissprot": "8,031 Swiss-Prot sequences in 30 classes, normalised Smith-Waterman, ten folds.",
+    "unknown": "Objects of no known class, sets of labels, and explanations, on real data.",
     "ranks": "Calibration by rank, on Swiss-Prot families grouped by what they do.",
     "discriminant": "IKFD compared with a bare loop over the same blocks, and growth with N.",
     "pcvm": "PCVM compared with logistic regression on the same columns, and growth with N.",

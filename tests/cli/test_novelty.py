@@ -214,5 +214,12 @@ def test_dna_for_a_protein_model_is_named_once(world, fitted, run, tmp_path):
     new.write_text((world / "new.fasta").read_text() + text)
     code, _, err = run("predict", fitted, new, "-o", tmp_path / "labels.csv")
     assert code == 0
+    rows = table((tmp_path / "labels.csv").read_text())
+    told = {(row["status"], row["novelty"], row["reason"]) for row in rows[-9:]}
+    assert told == {("novel", "0.000000", "of another kind: letters of DNA or RNA")}
+    assert {row["reason"] for row in rows[:-9]} == {""}
+    page = tmp_path / "why.html"
+    assert run("explain", fitted, new, "--max", "100", "-o", page)[0] == 0
+    assert page.read_text().count("Of another kind than the training objects") == 9
     warning = "read0, read1, read2, read3, read4 and 4 more (letters of DNA or RNA)"
     assert err.count(warning) == err.count("krein: warning") == 1

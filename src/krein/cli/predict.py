@@ -99,10 +99,10 @@ def command(
 
     Each row contains the name, the label and its probability, the runner-up and its probability,
     whether the object is rejected, and its status. The status is known, ambiguous, or novel (like
-    none of the classes, by the p-value in the column novelty); ok for models that cannot tell; or
-    unreadable, with the reason, if the object cannot be compared. NEW is read in chunks, so it may
-    be larger than memory. Without NEW, or with -, standard input is read, and rows are written as
-    objects arrive.
+    none of the classes, by the p-value in the column novelty, or of another kind, with the reason);
+    ok for models that cannot tell; or unreadable, with the reason, if the object cannot be
+    compared. NEW is read in chunks, so it may be larger than memory. Without NEW, or with -,
+    standard input is read, and rows are written as objects arrive.
 
     \b
       krein predict model.krein new.fasta -o labels.csv --reject-below 0.8

@@ -43,6 +43,7 @@ class Assessed:
     objects: Any
     assessed: NDArray[Any]  # structured, as `Asked.of` returns it
     reasons: dict[int, str]  # why the others could not, by their places
+    foreign: dict[int, str]  # why some are of another kind than the training objects
 
 
 class Predictor:
@@ -135,7 +136,7 @@ class Predictor:
         nothing: Row = [None] * width
         nothing[status] = UNREADABLE
         return [
-            [name, *answered.get(i, nothing), found.reasons.get(i)]
+            [name, *answered.get(i, nothing), found.reasons.get(i, found.foreign.get(i))]
             for i, name in enumerate(chunk.names)
         ]
 
@@ -149,7 +150,7 @@ class Predictor:
         reasons |= chunk.unreadable
         places = [i for i in range(len(chunk)) if i not in reasons]
         readable = take(objects, np.array(places, dtype=np.intp))
-        self._note_others(readable, chunk, places)
+        foreign = self._note_others(readable, chunk, places)
         found = dict(self._answered(readable, chunk, places))
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
@@ -161,6 +162,7 @@ class Predictor:
             take(objects, np.array(good, dtype=np.intp)),
             np.array(answers, dtype=answers[0].dtype) if answers else np.empty(0),
             reasons,
+            foreign,
         )
 
     def _answered(
@@ -199,16 +201,17 @@ class Predictor:
             )
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
-    def _note_others(self, objects: Any, chunk: Chunk, places: list[int]) -> None:
-        """Keep the names of objects that look unlike the training objects, to be said once."""
+    def _note_others(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
+        """Return why objects look unlike the training objects; keep names, to be said once."""
         from ..estimators.twolooks import FittedTwoLooks, likeness_of
 
         likeness = likeness_of(self.model) if isinstance(self.model, FittedTwoLooks) else None
-        if likeness is not None:
-            for why, rows in likeness.others(objects).items():
-                names, n = self.others.get(why, ([], 0))
-                more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
-                self.others[why] = (names + more, n + len(rows))
+        others = {} if likeness is None else likeness.others(objects)
+        for why, rows in others.items():
+            names, n = self.others.get(why, ([], 0))
+            more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
+            self.others[why] = (names + more, n + len(rows))
+        return {places[i]: f"of another kind: {why}" for why, rows in others.items() for i in rows}
 
     def say_what_was_read(self) -> None:
         """Say once how many sequences held letters that are not scored, or look foreign."""

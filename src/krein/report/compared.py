@@ -141,14 +141,15 @@ def _curves(found: Curves) -> dict[str, Any]:
             {"links": "".join(links), "first": _curve(a, x, top), "second": _curve(b, x, bottom)}
         )
     more = f" Shown are {CHANNELS} of {channels} channels." if channels > CHANNELS else ""
-    sizes = f"{len(found.first):,} and {len(found.second):,} samples"
+    above = f"Above, this object with {len(found.first):,} samples"
+    below = f"below, the known one with {len(found.second):,}"
     how = "Thin lines join times that correspond." if len(found.path) else ""
     return {
         "kind": "curves",
         "panels": panels,
         "width": WIDTH,
         "height": ROW,
-        "told": f"{sizes}, on one scale. {how}{more}",
+        "told": f"{above}; {below}, on the same scale. {how}{more}",
     }
 
 
