@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 
 PANELS = {
     "plot_01_negative_eigenvalues": (0.52, 1.0),
-    "plot_02_balls": (0.285, 0.575),
+    "plot_02_balls": (0.285, 0.6),
     "plot_03_peptides": (0.0, 0.5),
     "plot_04_landmarks": (0.25, 0.75),
     "plot_06_three_models": (0.0, 0.665),
@@ -25,7 +25,7 @@ PANELS = {
     "plot_11_second_look": (0.0, 0.5),
     "plot_11_unknown": (0.0, 0.5),
     "plot_12_evidence": (0.0, 0.455),
-    "plot_m_step": (0.0, 0.52),
+    "plot_m_step": (0.0, 0.51),
     "plot_signed_route": (0.0, 0.53),
     "plot_truncated_core": (0.0, 0.5),
 }
