@@ -240,3 +240,14 @@ def test_where_nobody_can_be_left_out_nothing_is_chosen():
     three = LeftOutObjects.of(moments, B[3:], y[3:])
     assert len(three) == 2
     assert choose_linear(moments, space.basis.lam, three) is None
+
+
+def test_classes_without_any_spread_choose_nothing():
+    """Rounding is no spread, wherever the classes lie."""
+    y = np.arange(40) % 2
+    B = 1e3 + np.c_[y, 1 - y] + 1e-13 * np.random.default_rng(0).normal(size=(40, 2))
+    moments = ClassMoments.of(B, y, 2, origin=np.array([1e3, 1e3]))
+    assert choose_linear(moments, np.ones(2), LeftOutObjects.of(moments, B, y)) is None
+    B += 0.1 * np.random.default_rng(1).normal(size=B.shape)
+    moments = ClassMoments.of(B, y, 2, origin=np.array([1e3, 1e3]))
+    assert choose_linear(moments, np.ones(2), LeftOutObjects.of(moments, B, y)) is not None

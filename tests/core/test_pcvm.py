@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
+from krein.core.pcvm.family import PCVMFamily
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.posterior import Posterior, signs
 from krein.core.pcvm.prior import FixedPrecision, GammaPrior
@@ -236,3 +237,26 @@ def test_extreme_units_change_nothing_or_are_refused(n_classes):
     for unit in (1e-160, 1e160):
         with pytest.raises(ValueError, match="multiply the values of the measure"):
             fit_pcvm(Rows(unit * K, y), basis)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_start_with_wrong_signs_leads_to_the_same_mode(n_classes):
+    rng = np.random.default_rng(4)
+    K, y = _psd(rng, 40), _labels(rng, 40, n_classes)
+    cold = fit_pcvm(Rows(K, y), y)
+    wrong = (-3 * signs(y, cold.link, n_classes), np.zeros(np.shape(cold.bias)))
+    warm = fit_pcvm(Rows(K, y), y, start=wrong)
+    assert (signs(y, warm.link, n_classes) * warm.weights >= 0).all()
+    np.testing.assert_allclose(warm.scores(K), cold.scores(K), atol=1e-5)
+
+
+def test_one_against_rest_solves_a_problem_per_class():
+    classes = np.array([0, 1, 2, 1])
+    found = PCVMFamily(3, one_against_rest=True).problems(classes)
+    assert [C for _, _, C in found] == [2, 2, 2]
+    for c, (recode, landmarks, _) in enumerate(found):
+        np.testing.assert_array_equal(recode, np.arange(3) == c)
+        np.testing.assert_array_equal(landmarks, classes == c)
+    for family in (PCVMFamily(3), PCVMFamily(2, one_against_rest=True)):
+        ((recode, _, C),) = family.problems(classes % family.n_classes)
+        assert C == family.n_classes == len(recode)

@@ -90,3 +90,11 @@ def test_square_maps_by_the_matrix_itself():
 def test_unknown_correction_names_those_there_are():
     with pytest.raises(ValueError, match="clip, flip"):
         correct(np.eye(2), "cut")
+
+
+def test_an_estimate_has_the_eigenvalues_of_the_symmetric_part():
+    S = np.random.default_rng(3).normal(size=(6, 6))
+    found = estimate_spectrum(
+        lambda rows, cols: S[np.ix_(rows, cols)], 6, rng=np.random.default_rng(0)
+    )
+    assert_allclose(found.eigenvalues, np.linalg.eigvalsh((S + S.T) / 2), atol=1e-12)

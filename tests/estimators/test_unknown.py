@@ -228,3 +228,16 @@ def test_shares_are_checked(params):
 
 def test_other_models_do_not_pretend():
     assert not hasattr(IKFD(), "novelty")
+
+
+@pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
+def test_explanations_start_from_the_mean_of_held_out_objects(kind):
+    """Of the squares for a dissimilarity, which are what the models are linear in."""
+    X, y = blobs(150, seed=3)
+    D = distances(X, X)
+    values = D if kind == "dissimilarity" else 20 - D
+    measure = "precomputed-distance" if kind == "dissimilarity" else "precomputed"
+    clf = KreinClassifier(measure).fit(values, y)
+    assert len(clf.landmarks_) == len(X)  # and every object is held out once
+    expected = np.sqrt((D**2).mean(axis=0)) if kind == "dissimilarity" else values.mean(axis=0)
+    np.testing.assert_allclose(clf.reference_.baseline, expected[clf.landmarks_], rtol=1e-12)
