@@ -223,3 +223,20 @@ def test_dna_for_a_protein_model_is_named_once(world, fitted, run, tmp_path):
     assert page.read_text().count("Of another kind than the training objects") == 9
     warning = "read0, read1, read2, read3, read4 and 4 more (letters of DNA or RNA)"
     assert err.count(warning) == err.count("krein: warning") == 1
+
+
+def test_text_for_a_model_of_numbers_is_one_error(world, fitted, run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",")
+    KreinClassifier("rbf").fit(X, np.arange(40) % 2).save(tmp_path / "x.krein")
+    series = list(rng.normal(size=(40, 9)))
+    KreinClassifier("dtw").fit(series, np.arange(40) % 2).save(tmp_path / "s.krein")
+    for command in ("predict", "explain"):
+        for model in ("x.krein", "s.krein"):
+            code, out, err = run(command, tmp_path / model, world / "new.fasta")
+            assert (code, out) == (1, "")
+            assert "new.fasta: contains text (sequences in FASTA format), but the model" in err
+        code, out, err = run(command, fitted, tmp_path / "x.csv")
+        assert (code, out) == (1, "")
+        assert "), but the model compares text by smith-waterman" in err

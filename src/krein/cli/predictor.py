@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..io import Chunk, DataError, Source, open_source
+from ..io.jsonlines import JsonLines
 from ..measures import take
 from ..measures.likeness import NAMED
 from ..measures.likeness import told as told_others
@@ -103,11 +104,29 @@ class Predictor:
         source = open_source(path, format=wanted_format, header=header, **named)
         if source.kind == "matrix" and not given:
             source = open_source(path, format="vectors", header=header, **named)
+        if not isinstance(source, JsonLines):  # of which each record is judged alone
+            self._check_kind(source)
         wanted = getattr(self.model, "feature_names_in_", None)
         if wanted is not None:
             match_columns(source, wanted.tolist(), named.get("objects") is not None)
         source.lenient = True
         return source
+
+    def _check_kind(self, source: Source) -> None:
+        """Refuse text for a model of numbers, and numbers for a model of text."""
+        import numpy as np
+
+        known = self.model.landmark_objects_
+        text = isinstance(known[0], str | bytes)
+        if text == (source.kind in ("sequences", "strings")):
+            return
+        if text or isinstance(known, np.ndarray) or isinstance(known[0], np.ndarray):
+            found, wanted = ("numbers", "text") if text else ("text", "numbers")
+            raise DataError(
+                f"{source.shown}: contains {found} ({source.understood}), but the model compares "
+                f"{wanted} by {self.model.measure}; if it is the wrong column, name the right one "
+                f"with --objects"
+            )
 
     def rows(self, source: Source, sort: Sorted | None = None) -> Iterator[list[Row]]:
         """Yield the rows of each chunk."""
