@@ -7,11 +7,13 @@ from scipy.optimize import approx_fprime, minimize
 from krein.core.pcvm.family import PCVMFamily
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.posterior import Posterior, signs
-from krein.core.pcvm.prior import FixedPrecision, GammaPrior
+from krein.core.pcvm.prior import GammaPrior
 from krein.core.pcvm.probit import Probit
 from krein.core.pcvm.prune import prune_pcvm
 from krein.core.pcvm.rows import Rows, column_statistics
 from krein.core.pcvm.softmax import Softmax
+
+from .fixed import FixedPrecision
 
 
 def _psd(rng, N):

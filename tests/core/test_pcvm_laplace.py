@@ -6,10 +6,12 @@ import pytest
 from krein.core.pcvm.covariance import LossCurvature, inverse_root, score_covariance
 from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
 from krein.core.pcvm.mode import fit_pcvm
-from krein.core.pcvm.prior import FixedPrecision, GammaPrior
+from krein.core.pcvm.prior import GammaPrior
 from krein.core.pcvm.probit import curvature
 from krein.core.pcvm.prune import Kept, _order, prune_pcvm
 from krein.core.pcvm.rows import Rows
+
+from .fixed import FixedPrecision
 
 
 def _rings(seed, N=200, m=30, n_classes=2):

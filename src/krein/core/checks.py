@@ -47,25 +47,25 @@ def _is_missing(label: Any) -> bool:
         return False
 
 
-def refuse_missing(labels: Any, name: str = "y") -> None:
+def refuse_missing(labels: Any) -> None:
     """Raise a `ValueError` that names the first object without a label."""
     row = first_missing(labels)
     if row is not None:
         label = labels.ravel()[row] if isinstance(labels, np.ndarray) else labels[row]
         raise ValueError(
-            f"{name} has no label for object {row}: it holds {label!r} there; leave out objects "
+            f"y has no label for object {row}: it holds {label!r} there; leave out objects "
             "without a label, or give them one"
         )
 
 
-def check_labels(y: Any, n: int, name: str = "y") -> NDArray[Any]:
+def check_labels(y: Any, n: int) -> NDArray[Any]:
     """Return the labels as a vector of length `n`, or say how many there are."""
-    refuse_missing(y, name)
+    refuse_missing(y)
     y = np.asarray(y)
     if y.ndim != 1:
-        raise ValueError(f"{name} must be a vector of labels; it has {y.ndim} dimension(s)")
+        raise ValueError(f"y must be a vector of labels; it has {y.ndim} dimension(s)")
     if len(y) != n:
-        raise ValueError(f"{name} holds {len(y)} labels for {n} objects")
+        raise ValueError(f"y holds {len(y)} labels for {n} objects")
     return y
 
 

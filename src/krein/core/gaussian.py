@@ -292,25 +292,19 @@ class QuadraticFamily(GaussianFamily):
         space: LandmarkSpace,
         moments: ClassMoments,
         sample: Sample,
-        shared: FamilyShrinkage = "auto",
     ) -> ChosenFamily:
         """Return the family with the shared covariance and its weight chosen. O(n·C·r²).
 
-        `shared` is that covariance where the Fisher discriminant has chosen it already. It serves
-        if its left-out scores are exact: products class by class multiply what they are off by.
+        The shared covariance is chosen by exact left-out scores: products class by class multiply
+        what those are off by.
         """
         if self.shrinkage != "auto":
             return ChosenFamily(self)
         objects = sample.left_out_objects(space, moments)
-        known = isinstance(shared, ChosenCovariance) and (
-            shared.target == "similarities" or not objects.mostly_landmarks
-        )
-        if not known:
-            linear = choose_linear(moments, space.basis.lam, objects, exact=True)
-            shared = "oas" if linear is None else linear.covariance
-        if not isinstance(shared, ChosenCovariance):
+        linear = choose_linear(moments, space.basis.lam, objects, exact=True)
+        if linear is None:
             return ChosenFamily(replace(self, shrinkage="oas"))
-        found = choose_quadratic(moments, shared, objects)
+        found = choose_quadratic(moments, linear.covariance, objects)
         return ChosenFamily(replace(self, shrinkage=found.covariance), found.loss)
 
     def left_out_scores(

@@ -29,19 +29,19 @@ class Reliability:
         return float(self.count[filled] @ gap / self.count.sum())
 
 
-def reliability(P: Array, codes: Indices, bins: int = BINS) -> Reliability:
+def reliability(P: Array, codes: Indices) -> Reliability:
     """Compare the probability (n, C) of the predicted class with its accuracy.
 
     >>> reliability(np.array([[0.8, 0.2]] * 5), np.array([0, 0, 0, 0, 1])).error
     0.0
     """
     sure, right = P.max(axis=1), P.argmax(axis=1) == codes
-    place = np.minimum((sure * bins).astype(np.intp), bins - 1)
-    count = np.bincount(place, minlength=bins).astype(float)
+    place = np.minimum((sure * BINS).astype(np.intp), BINS - 1)
+    count = np.bincount(place, minlength=BINS).astype(float)
     with np.errstate(invalid="ignore"):
-        confidence = np.bincount(place, weights=sure, minlength=bins) / count
-        accuracy = np.bincount(place, weights=right, minlength=bins) / count
-    return Reliability(np.linspace(0, 1, bins + 1), count, confidence, accuracy)
+        confidence = np.bincount(place, weights=sure, minlength=BINS) / count
+        accuracy = np.bincount(place, weights=right, minlength=BINS) / count
+    return Reliability(np.linspace(0, 1, BINS + 1), count, confidence, accuracy)
 
 
 def log_losses(P: Array, codes: Indices) -> Array:

@@ -94,9 +94,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def edited(
-    a: str, b: str, operations: Iterable[tuple[str, int, int, int, int]], gap: str = "·"
-) -> Letters:
+def edited(a: str, b: str, operations: Iterable[tuple[str, int, int, int, int]]) -> Letters:
     """Return two strings in columns, from operations that turn `a` into `b`.
 
     Each is (tag, start in a, end in a, start in b, end in b), where the tag is "equal", "replace",
@@ -110,7 +108,7 @@ def edited(
     Letters(first='house', second='h·us·', marks='|-||-', starts=(0, 0), lengths=(5, 3), gap='·', \
 reversed=False)
     """
-    first, second, marks = [], [], []
+    first, second, marks, gap = [], [], [], "·"
     for tag, i, j, k, l in operations:
         x, y = a[i:j], b[k:l]
         both = min(len(x), len(y))

@@ -42,7 +42,7 @@ COUPLED_PER_ROW = 8
 """Classes coupled in a row, in the mean, beyond which the threshold rises."""
 
 
-def coupled_classes(P: Array, y: Labels, limit: float = COUPLED_PER_ROW) -> Mask:
+def coupled_classes(P: Array, y: Labels) -> Mask:
     """Return which classes (n, C) are coupled in each row: its own, and the likely ones.
 
     Examples
@@ -55,7 +55,7 @@ def coupled_classes(P: Array, y: Labels, limit: float = COUPLED_PER_ROW) -> Mask
     for least in THRESHOLDS:
         coupled: Mask = least < P
         coupled[np.arange(len(P)), y] = True
-        if coupled.sum() <= limit * len(P):
+        if coupled.sum() <= COUPLED_PER_ROW * len(P):
             break
     return coupled
 

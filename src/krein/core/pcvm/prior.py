@@ -57,26 +57,3 @@ class GammaPrior:
     def precision(self, u: Array) -> Array:
         """Return α = (2a + 1)/(u² + 2b)."""
         return (2 * self.a + 1) / (u**2 + 2 * self.b)
-
-
-@dataclass(frozen=True)
-class FixedPrecision:
-    """u ~ N(0, 1/α) with α known: the convex problem of one M-step."""
-
-    alpha: Array  # broadcasts to (M, C)
-
-    def value(self, u: Array) -> float:
-        """Return ½ Σ α u²."""
-        return 0.5 * float(np.sum(self.alpha * u**2))
-
-    def gradient(self, u: Array) -> Array:
-        """Return α u."""
-        return self.alpha * u
-
-    def curvature(self, u: Array) -> Array:
-        """Return α."""
-        return self.precision(u)
-
-    def precision(self, u: Array) -> Array:
-        """Return α."""
-        return np.broadcast_to(self.alpha, u.shape)
