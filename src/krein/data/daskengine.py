@@ -20,7 +20,7 @@ from .daskworkers import (
     lost,
     running_threads,
 )
-from .engines import Task, TaskKilledError
+from .engines import Call, Task, TaskKilledError
 
 CONNECT_SECONDS = 5.0
 """Seconds to wait for a scheduler to answer."""
@@ -161,7 +161,7 @@ class DaskEngine:
             return self._submit_beside(function, calls, beside)
         lazy = dask.delayed(function, pure=False, traverse=True)
         with large_tasks():
-            found: list[Any] = self.client.compute([lazy(*call) for call in calls])
+            found: list[Any] = self.client.compute([lazy(*map(_delayed, call)) for call in calls])
         return found
 
     def _submit_beside(
@@ -221,6 +221,16 @@ class DaskEngine:
             _give_up(self.client, list(tasks))
             raise _explained(self.client, error, number) from error
         return [aligned(item) for item in found]
+
+
+def _delayed(argument: Any) -> Any:
+    """Return an argument of a task with every `Call` in it as a part of the task's graph."""
+    import dask
+
+    if isinstance(argument, Call):
+        lazy = dask.delayed(argument.function, pure=False, traverse=False)
+        return lazy(*map(_delayed, argument.arguments))
+    return [_delayed(item) for item in argument] if isinstance(argument, list) else argument
 
 
 def hand_out(item: Any) -> Any:

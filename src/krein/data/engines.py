@@ -5,12 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..compare.workers import limit_blas_threads
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function call as an argument of a task: it runs before the task, and belongs to it.
+
+    Unlike a task of its own, it is not started ahead of others that could use the memory.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
 
 
 class TaskKilledError(RuntimeError):
@@ -49,7 +61,7 @@ class Engine(Protocol):
         calls: Sequence[tuple[Any, ...]],
         beside: Sequence[Task] | None = None,
     ) -> list[Task]:
-        """Start `function(*call)` for every call; arguments may be tasks.
+        """Start `function(*call)` for every call; arguments may be tasks, a `Call`, or lists.
 
         With `beside`, each preferably runs where that task's result is stored.
         """
@@ -116,6 +128,8 @@ def _run(function: Callable[..., Any], call: tuple[Any, ...]) -> Any:
 def _resolved(argument: Any) -> Any:
     if isinstance(argument, Future):
         return argument.result()
+    if isinstance(argument, Call):
+        return argument.function(*(_resolved(item) for item in argument.arguments))
     if isinstance(argument, list):
         return [_resolved(item) for item in argument]
     return argument

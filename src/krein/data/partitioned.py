@@ -24,7 +24,7 @@ from ..core.ordered import OrderedSum
 from ..core.pcvm.rows import Features
 from .chunk import Chunk, Counted, CountedSum, ObjectError
 from .dataset import Dataset, FeatureBlock
-from .engines import Engine, Task, TaskKilledError
+from .engines import Call, Engine, Task, TaskKilledError
 from .keptfeatures import KeptFeatures
 from .planning import Work, rows_per_task, rows_to_keep
 from .suspects import find_fatal
@@ -176,30 +176,23 @@ class Partitioned(Dataset):
 
     def cuts(self, step: int) -> list[Cut]:
         """Return for each run of `step` objects what it takes of which partitions."""
-        N, starts = int(self.starts[-1]), self.starts
-        found = []
-        for begin in range(0, N, step):
-            end = min(begin + step, N)
-            first = int(np.searchsorted(starts, begin, side="right")) - 1
-            last = int(np.searchsorted(starts, end, side="left"))
-            found.append(
-                [
-                    (
-                        p,
-                        max(begin - int(starts[p]), 0),
-                        min(end, int(starts[p + 1])) - int(starts[p]),
-                    )
-                    for p in range(first, last)
-                    if starts[p + 1] > starts[p]
-                ]
-            )
-        return found
+        return [self._cut(begin, begin + step) for begin in range(0, int(self.starts[-1]), step)]
+
+    def _cut(self, begin: int, end: int) -> Cut:
+        """Return what the objects from `begin` up to `end` take of which partitions."""
+        starts = self.starts
+        first = int(np.searchsorted(starts, begin, side="right")) - 1
+        last = int(np.searchsorted(starts, min(end, starts[-1]), side="left"))
+        return [
+            (p, max(begin - int(starts[p]), 0), min(end, int(starts[p + 1])) - int(starts[p]))
+            for p in range(first, last)
+            if starts[p + 1] > starts[p]
+        ]
 
     def _pilot(self, function: Callable[[Chunk], Counted[Any]]) -> Counted[float]:
         """Return the estimated seconds per object, from the first ones."""
-        n = int(min(PILOT, self.starts[-1]))
         found: Counted[float]
-        cuts = self.cuts(n)[:1]
+        cuts = [self._cut(0, PILOT)]
         with self._naming(function, cuts):
             (found,) = self.engine.gather(self._tasks(Timed(function), cuts))
         return found
@@ -241,11 +234,11 @@ class Partitioned(Dataset):
         return self.engine.submit(compare_chunk, calls)
 
     def _slice(self, name: str, run: tuple[int, int, int]) -> Any:
-        """Return the objects, labels or weights of a run: a part of an array, or a task."""
+        """Return the objects, labels or weights of a run: a part of an array, a task or a call."""
         parts, (p, a, b) = self.parts[name], run
         if parts is None:
             return None
         if isinstance(parts, np.ndarray):
             return parts[self.starts[p] + a : self.starts[p] + b]
         whole = a == 0 and b == self.starts[p + 1] - self.starts[p]
-        return parts[p] if whole else self.engine.submit(cut_partition, [(parts[p], a, b)])[0]
+        return parts[p] if whole else Call(cut_partition, (parts[p], a, b))
