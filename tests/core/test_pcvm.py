@@ -75,7 +75,7 @@ def test_features_whose_squares_are_no_numbers_are_refused(unit):
     """Whatever their signs: here they cancel."""
     y = np.arange(40) % 2
     F = unit * np.random.default_rng(0).permutation(np.repeat([-1.0, 1.0], 20))[:, None]
-    with pytest.raises(ValueError, match="beyond the range of floating-point numbers"):
+    with pytest.raises(ValueError, match="outside the range of floating-point numbers"):
         column_statistics(Rows(F, y), full=True)
 
 

@@ -54,7 +54,7 @@ def test_far_scores_keep_a_probability_for_the_other_class():
 
 
 def test_probit_refuses_three_classes():
-    with pytest.raises(ValueError, match="two classes apart, not 3"):
+    with pytest.raises(ValueError, match="for two classes; got 3"):
         Probit().n_scores(3)
 
 

@@ -48,5 +48,5 @@ def test_what_is_not_a_path_is_refused():
         Ranks.of(["A;;1", "B"], ";")
     with pytest.raises(ValueError, match="separator of ranks is empty"):
         Ranks.of(LABELS, "")
-    with pytest.raises(ValueError, match="one path only above"):
+    with pytest.raises(ValueError, match="and at most 1; got"):
         Ranks.of(LABELS, ";").deepest(dirichlet(0), 0.5)

@@ -205,7 +205,7 @@ def test_a_subclass_is_not_saved_as_its_base(tmp_path):
     class Mine(IKFD):
         pass
 
-    with pytest.raises(TypeError, match="Mine is not one of krein's own"):
+    with pytest.raises(TypeError, match="Mine is not part of krein"):
         Mine(random_state=0).fit(X, y).save(tmp_path / "m.krein")
 
 
@@ -263,8 +263,8 @@ class TestReject:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rank": 0}, "rank is a whole number from 1"),
-        ({"rank": 2.5}, "rank is a whole number from 1"),
+        ({"rank": 0}, "rank must be a positive integer"),
+        ({"rank": 2.5}, "rank must be a positive integer"),
         ({"rank": 3, "prune": True}, "use one of them"),
         ({"class_weight": {0: np.inf}}, "positive numbers"),
         ({"priors": [np.inf, 1, 1]}, "positive numbers"),

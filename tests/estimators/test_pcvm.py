@@ -160,8 +160,8 @@ def test_grown_landmarks():
     ("options", "message"),
     [
         ({"solver": "sgd"}, "solver must be 'em' or 'paper'"),
-        ({"n_basis": 151}, "n_basis=151 basis objects were asked for among 150"),
-        ({"n_basis": "some"}, "n_basis is a number"),
+        ({"n_basis": 151}, "n_basis=151 is out of range for 150 objects"),
+        ({"n_basis": "some"}, "n_basis must be a number"),
         ({"multiclass": "x"}, "'joint' or 'ovr'"),
     ],
 )

@@ -1,5 +1,5 @@
 """Pure mathematics: arrays in, arrays out. numpy and scipy only.
 
-Where both have a routine, NumPy's is taken: its BLAS and SciPy's keep threads of their own, and the
-two would wait for the same processors.
+Where both have a routine, use NumPy's: NumPy and SciPy each ship a BLAS with its own threads, and
+the two would compete for the same processors.
 """

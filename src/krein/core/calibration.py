@@ -1,7 +1,9 @@
-"""One number for all scores, the inverse temperature β: p = softmax(β s), fitted held-out.
+"""Temperature scaling: one inverse temperature β for all scores, p = softmax(β s).
 
-Temperature scaling (Guo et al. 2017) with a wide normal prior on log β: without it, held-out
-objects that are all classified right would drive β to infinity.
+β is fitted to held-out scores.
+
+The method is that of Guo et al. (2017), with a wide normal prior on log β. Without the prior, β
+would go to infinity whenever all held-out objects are classified correctly.
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # scipy.optimize is imported where it is used, which no prediction does
+import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from .checks import Array
 
 _SPREAD = 3.0  # standard deviation of the prior on log β
-_FAR = 12.0  # how far log β is sought
+_FAR = 12.0  # the search covers |log β| up to this
 _NEWTON_STEPS = 50
 
 
@@ -29,10 +31,10 @@ def fit_temperature(
 ) -> float:
     """Return β that maximises Σ w log p(code | β·scores) − ½(log β / 3)². O(n·C) per step.
 
-    `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. Beside the objects one
-    more counts, an average of them that may be of any class: of n that are all classified right,
-    the next is still wrong with a probability of about 1/n. Likelihood and prior may each have
-    their own maximum, so the best of a grid is found first.
+    `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. The sum includes one
+    pseudo-object, an average of all objects whose class is uniform: even if all n objects are
+    classified correctly, the next one is wrong with a probability of about 1/n. Likelihood and
+    prior may each have a maximum, so the search starts from the best point of a grid.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def fit_temperature(
 
 @dataclass(frozen=True)
 class ScaleAndOffsets:
-    """p = softmax(scale · s + prior + offsets), and the mean loss it was found at."""
+    """p = softmax(scale · s + prior + offsets), and the mean loss at these values."""
 
     scale: float
     offsets: Array  # (C,)
@@ -80,11 +82,11 @@ def fit_scale_and_offsets(
 ) -> ScaleAndOffsets:
     """Return the β and o with the least −Σ w log softmax(β·s + log π + o)[code] + penalty.
 
-    The penalty β − 1 − log β + ½‖o‖² is worth about one object, and keeps β above 0. Beside the
-    objects one more counts, an average of them that may be of any class: of n that are all
-    classified right, the next is still wrong with a probability of about 1/n. The whole is
-    convex; Newton's method with step halving finds its minimum from anywhere, at O(n·C²) per step.
-    Classes without a prior (−∞) take no part.
+    The penalty β − 1 − log β + ½‖o‖² weighs about as much as one object, and keeps β above 0. The
+    sum includes one pseudo-object, an average of all objects whose class is uniform: even if all n
+    objects are classified correctly, the next one is wrong with a probability of about 1/n. The
+    objective is convex; Newton's method with step halving finds its minimum from any start, at
+    O(n·C²) per step. Classes with a log prior of −∞ are ignored.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def fit_scale_and_offsets(
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([0, 1], 500)
     >>> s = np.where(y == 0, -1, 1) + rng.normal(size=1000)
-    >>> scores = np.column_stack([-s, s])  # log-odds 2s: as they should be
+    >>> scores = np.column_stack([-s, s])  # log-odds 2s: calibrated
     >>> found = fit_scale_and_offsets(3 * scores, np.zeros((1000, 2)), y)
     >>> abs(3 * found.scale - 1) < 0.1
     True
@@ -103,7 +105,7 @@ def fit_scale_and_offsets(
     w = np.ones(n) if weights is None else weights
     total = float(w.sum())
     used = np.isfinite(log_prior).any(axis=0)
-    wanted = np.where(used, (w / (total * used.sum()))[:, None], 0.0)  # the one of any class
+    wanted = np.where(used, (w / (total * used.sum()))[:, None], 0.0)  # the pseudo-object
     wanted[rows, codes] += w
     w = wanted.sum(axis=1)
     s = np.where(np.isfinite(scores), scores, 0.0)

@@ -1,8 +1,8 @@
 """Candidates for a second look: training objects whose landmark values resemble a new object's.
 
-Objects that are alike have similar values to every landmark. So the rows of values that the first
-look has compared anyway are coordinates in which neighbours can be searched without comparing a
-pair. Values are replaced by their square roots, signs kept, which spreads the small ones; each
+Similar objects have similar values to every landmark. The first look has computed these values
+anyway, so they serve as coordinates in which neighbours can be searched without comparing any
+further pair. Values are replaced by their signed square roots, which spreads the small ones; each
 column is centred and divided by its deviation, and the rows are projected onto their leading
 principal directions.
 """
@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 from .checks import Array, Indices
 
 DIMENSIONS = 128
-"""Principal directions that are searched: 512 bytes per object, and 26 MFLOP per query at 10⁵."""
+"""Principal directions to search: 512 bytes per object, and 26 MFLOP per query of 10⁵ objects."""
 
 SHORTLIST = 2
-"""The search in single precision proposes so many times the candidates, for a search in double
-precision to order: which ones are returned then does not depend on how queries are batched."""
+"""The single-precision search proposes this many times the wanted number of candidates. They are
+then ordered in double precision, so the result does not depend on how queries are batched."""
 
 TILE_BYTES = 2**25
-"""Squared distances of one batch of queries."""
+"""Number of squared distances that one batch of queries may need."""
 
 
 @dataclass(frozen=True)
 class CandidateSpace:
-    """How values (n, m) to the landmarks become points (n, r).
+    """The map from values (n, m) to the landmarks to points (n, r).
 
     Examples
     --------
@@ -53,7 +53,7 @@ class CandidateSpace:
         Z = F - centre
         deviation = np.sqrt(np.square(Z).mean(axis=0))
         least = 1e-12 * deviation.max(initial=0.0)
-        scale = np.where(deviation > least, deviation, np.inf)  # a constant column says nothing
+        scale = np.where(deviation > least, deviation, np.inf)  # constant: no information
         Z /= scale
         r = min(Z.shape[1], DIMENSIONS)
         _, V = np.linalg.eigh(Z.T @ Z)
@@ -79,9 +79,9 @@ def nearest_points(
 ) -> tuple[Indices, Array]:
     """Return the `k` points nearest to each query (n, k), nearest first, and their distances.
 
-    `without` names one point per query that is not its neighbour, the query itself; −1 for none.
-    Ties go to the point that comes first. O(N·r) per query in single precision, through one matrix
-    product per batch. `norms` are `squared_norms(points)` where they are known.
+    `without` gives one point per query to exclude, usually the query itself; −1 for none. Ties go
+    to the point that comes first. O(N·r) per query in single precision, through one matrix product
+    per batch. Pass `norms`, the `squared_norms(points)`, if they are known.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What labels and landmarks must be, and where they are not."""
+"""Checks of labels and landmarks, with errors that name the first bad one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYMMETRY_TOLERANCE = 1e-8
 
 
 def first_missing(labels: Any) -> int | None:
-    """Return the place of the first label that is None, NaN, NA or blank; None where there is none.
+    """Return the position of the first label that is None, NaN, NA or blank, or None.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def first_missing(labels: Any) -> int | None:
         text = labels.dtype.kind != "f"
         found = np.char.str_len(np.char.strip(labels)) == 0 if text else np.isnan(labels)
         return int(np.argmax(found.ravel())) if found.any() else None
-    if not hasattr(labels, "__iter__"):  # known as an array alone
+    if not hasattr(labels, "__iter__"):  # only NumPy can read it, as an array
         labels = np.asarray(labels, dtype=object)
     return next((row for row, label in enumerate(labels) if _is_missing(label)), None)
 
@@ -41,7 +41,7 @@ def _is_missing(label: Any) -> bool:
         return not label.strip()
     try:
         return bool(label != label)
-    except TypeError:  # NA, which leaves open whether it is
+    except TypeError:  # pandas.NA has no truth value
         return True
     except ValueError:  # an array
         return False
@@ -53,24 +53,24 @@ def refuse_missing(labels: Any) -> None:
     if row is not None:
         label = labels.ravel()[row] if isinstance(labels, np.ndarray) else labels[row]
         raise ValueError(
-            f"y has no label for object {row}: it holds {label!r} there; leave out objects "
-            "without a label, or give them one"
+            f"y has no label for object {row}: found {label!r}; drop objects without a label, "
+            "or label them"
         )
 
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:
-    """Return the labels as a vector of length `n`, or say how many there are."""
+    """Return the labels as a vector of length `n`, or raise an error with their number."""
     refuse_missing(y)
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be a vector of labels; it has {y.ndim} dimension(s)")
     if len(y) != n:
-        raise ValueError(f"y holds {len(y)} labels for {n} objects")
+        raise ValueError(f"y has {len(y)} labels for {n} objects")
     return y
 
 
 def check_landmarks(indices: Any, n: int) -> Indices:
-    """Return landmark indices into `n` objects: whole, in range, none twice."""
+    """Return landmark indices into `n` objects: integers in range, without repeats."""
     indices = np.asarray(indices)
     if indices.ndim != 1 or len(indices) == 0:
         raise ValueError(f"landmarks must be a non-empty vector of indices; got {indices!r}")

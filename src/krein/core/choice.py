@@ -1,12 +1,13 @@
-"""Which covariance: target and amount of shrinkage by the left-out loss.
+"""Choose the covariance: the target and amount of shrinkage with the least left-out loss.
 
-For every candidate the left-out scores are at hand in closed form (`left_out`), and the log-loss of
-the probabilities that they give, scale and class offsets fitted (`calibration`), decides. Scale and
-offsets belong to the candidate: in many dimensions the best direction comes with distances that are
-too large, and with small classes that look farther away than they are.
+The left-out scores of every candidate have a closed form (`left_out`). They become probabilities
+with a fitted scale and fitted class offsets (`calibration`), and the log-loss of these decides.
+Scale and offsets are fitted for each candidate: in many dimensions the best direction comes with
+distances that are too large, and small classes look farther away than they are.
 
 Hoffbeck & Landgrebe 1996, *Covariance matrix estimation and classification with limited training
-data*, choose by the left-out likelihood of the objects; here it is that of their labels.
+data*, choose by the left-out likelihood of the objects; here the likelihood is that of their
+labels.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from .spectrum import RANK_TOLERANCE
 from .within import TARGETS, ChosenCovariance, Target, WithinPath, target_metric
 
 FEWEST = 4
-"""Objects that can be left out, below which nothing is chosen."""
+"""With fewer objects that can be left out, nothing is chosen."""
 
 ODDS = 10.0 ** np.arange(-6, 3)
-"""ρ/(1 − ρ) of the amounts that are tried first; then ρ = 1, then half-way to either side."""
+"""ρ/(1 − ρ) of the amounts to try, besides ρ = 1; then the midpoints on either side of the best."""
 
 PSEUDO_OBJECTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-"""What the shared covariance counts for in each class, in objects per dimension; then ∞."""
+"""Weights of the shared covariance in each class, in objects per dimension; ∞ is tried as well."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,18 @@ class Choice:
     """The covariance with the least left-out loss."""
 
     covariance: ChosenCovariance
-    loss: float  # mean, penalty of scale and offsets included
+    loss: float  # mean, including the penalty on scale and offsets
 
 
 def choose_linear(
     moments: ClassMoments, lam: Array, objects: LeftOutObjects, *, exact: bool = False
 ) -> Choice | None:
-    """Return the shared covariance of the best linear discriminant, or None if no one can tell.
+    """Return the shared covariance of the best linear discriminant, or None if undecidable.
 
-    Where most objects are landmarks, "similarities" is the only target whose left-out scores are
-    exact, and the only other candidate is the identity by as much as OAS says: of approximate
-    scores the least would be that of the worst approximation. With `exact` it is none.
-    O(n·r² + r³) per target, O(n·r·C) per amount.
+    Where most objects are landmarks, "similarities" is the only target with exact left-out scores.
+    The only other candidate is then the identity, with the amount given by OAS: among approximate
+    scores, the worst approximation would have the least loss. With `exact`, even that candidate is
+    dropped. O(n·r² + r³) per target, O(n·r·C) per amount.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def _along_path(
     objects: LeftOutObjects,
     given: list[float] | None,
 ) -> Choice:
-    """Return the best amount towards one target, of those given or of all."""
+    """Return the best amount of shrinkage towards one target, among those given or among all."""
     path = WithinPath.of(moments, metric)
     log_prior = objects.log_priors()
     tried: dict[float, ScaleAndOffsets] = {}
@@ -114,7 +115,7 @@ def _along_path(
 def choose_quadratic(
     moments: ClassMoments, shared: ChosenCovariance, objects: LeftOutObjects
 ) -> Choice:
-    """Return how much the shared covariance counts in each class. O(n·C·r² + C·r³)."""
+    """Return the best weight of the shared covariance in each class. O(n·C·r² + C·r³)."""
     path = WithinPath.of(moments, shared.metric)
     amount = shared.amount
     A, share = path.root(amount), path.at(amount).share
@@ -136,7 +137,7 @@ def choose_quadratic(
 
 
 def _has_scatter(moments: ClassMoments) -> bool:
-    """Whether the classes have any spread of their own."""
+    """Whether any class has within-class scatter."""
     mean = moments.sums.sum(axis=0) / moments.total
     total = float(np.trace(moments.pooled)) / moments.total - float(mean @ mean)
     return float(np.trace(moments.within())) > RANK_TOLERANCE * moments.total * max(total, 0.0)

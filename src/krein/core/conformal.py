@@ -1,13 +1,14 @@
 """Conformal p-values: how a score ranks among those of objects drawn in the same way.
 
-Let a₁ … a_n be the scores of held-out objects, large where an object is strange, and a that of a
-new one. If the new object is drawn as the others were, its rank among all n + 1 is uniform, so
+Let a₁ … a_n be the scores of held-out objects, which are large for unusual objects, and let a be
+the score of a new one. If the new object comes from the same distribution, its rank among all n + 1
+is uniform, so
 
     p = (1 + #{j : a_j ≥ a}) / (n + 1)
 
-is at most t with probability at most t, whatever the score is (Vovk, Gammerman & Shafer 2005).
-The scores of held-out objects come from models without them, and from comparisons with all other
-training objects: the ranks are then uniform up to the difference that one training object makes.
+is at most t with probability at most t, for any score (Vovk, Gammerman & Shafer 2005). Held-out
+scores come from models fitted without the object, and from comparisons with all other training
+objects: the ranks are then uniform up to the difference that one training object makes.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from .checks import Array
 
 
 def conformal_p(reference: Array, scores: Array, weights: Array | None = None) -> Array:
-    """Return the p-value of each score among those of held-out objects. O((n + q) log n).
+    """Return the p-value of each score among the held-out scores. O((n + q) log n).
 
-    An object of weight w counts for w objects.
+    An object of weight w counts as w objects.
 
     Examples
     --------
@@ -38,9 +39,9 @@ def conformal_p(reference: Array, scores: Array, weights: Array | None = None) -
 
 
 def groups_of(codes: np.ndarray, n_classes: int, least: int) -> np.ndarray:
-    """Return the group (C,) of each class: its own where it has `least` held-out objects.
+    """Return the group (C,) of each class: its own if it has at least `least` held-out objects.
 
-    The other classes share group −1, where they have `least` together. Otherwise they get −2,
+    The other classes share group −1 if they have `least` objects together. Otherwise they get −2,
     which stands for all objects.
     """
     counts = np.bincount(codes, minlength=n_classes)
@@ -50,5 +51,5 @@ def groups_of(codes: np.ndarray, n_classes: int, least: int) -> np.ndarray:
 
 
 def in_group(group: int, groups_of_objects: np.ndarray) -> np.ndarray:
-    """Return which objects are the reference of a group."""
+    """Return a mask of the objects that form the reference of a group."""
     return groups_of_objects == group if group != -2 else np.ones(len(groups_of_objects), bool)

@@ -1,19 +1,20 @@
-"""What each landmark contributed to a label: log-odds taken apart, with nothing left over.
+"""What each landmark contributed to a label: an exact decomposition of the log-odds.
 
 The score of label c against label r is the difference of their pooled log-probabilities,
 
     f = Σ_h a_h (log p_h(c) − log p_h(r)) + (b + b′ q)(e_c − e_r).
 
-The evidence of the neighbours, the last term, stands alone. Each other term is a function of the
-values to the landmarks, and is taken apart relative to a baseline, an object whose values are the
-mean ones: along the straight line from the baseline to the object, landmark l contributes
+The last term, the evidence of the neighbours, is kept whole. Every other term is a function of the
+values to the landmarks, and is decomposed relative to a baseline, an object with mean values: along
+the straight line from the baseline to the object, landmark l contributes
 
     φ_l = (u_l − ū_l) ∫₀¹ ∂f/∂u_l (ū + t (u − ū)) dt,      f(u) = f(ū) + Σ_l φ_l
 
-(Aumann & Shapley 1974; "integrated gradients"). All heads have the integral in closed form. IKFD is
-linear in u, the similarities or squared dissimilarities: φ_l = w_l (u_l − ū_l). IKQD is quadratic:
-the gradient at the midpoint. PCVM is linear in its basis functions; with two classes its log-odds
-are a function of that sum, and each part is multiplied by the slope of the chord.
+(Aumann & Shapley 1974; "integrated gradients"). The integral has a closed form for every head. IKFD
+is linear in u, the similarities or squared dissimilarities: φ_l = w_l (u_l − ū_l). IKQD is
+quadratic, so the integral is the gradient at the midpoint. PCVM is linear in its basis functions;
+with two classes its log-odds are a function of that sum, and each part is multiplied by the slope
+of the chord.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from .pcvm.basis import basis_values
 def head_contributions(
     heads: Sequence[Head], weights: Array, values: Array, baseline: Array, label: int, other: int
 ) -> tuple[float, Array]:
-    """Return f(baseline), and what each landmark adds to it (m,), for one object.
+    """Return f(baseline), and the contribution of each landmark (m,), for one object.
 
-    `values` and `baseline` (m,) are values of the measure. O(m²) for each head.
+    `values` and `baseline` (m,) are values of the measure. O(m²) per head.
 
     Examples
     --------
@@ -51,7 +52,7 @@ def head_contributions(
     (0.0, array([0.4, 0.3]))
     """
     start, parts = 0.0, np.zeros(len(values))
-    for head, a in zip(heads, weights, strict=False):  # the last weights may be of the evidence
+    for head, a in zip(heads, weights, strict=False):  # the last weights may belong to the evidence
         if a:
             at_baseline = log_proba_of(head, head.scores(baseline[None]))[0]
             start += float(a * (at_baseline[label] - at_baseline[other]))
@@ -101,7 +102,7 @@ def _pcvm(head: PCVMHead, values: Array, baseline: Array, label: int, other: int
     sign = 1.0 if label > other else -1.0
     if abs(step) > 1e-9 * (1 + abs(z)):
         found[places] = sign * chord / step * w * (F - F0)
-    else:  # the chord is as long as its rounding: its slope is that of the tangent
+    else:  # the chord is too short to have an accurate slope: use that of the tangent
         h = 1e-4 * (1 + abs(z))
         slope = (_probit_log_odds(z + h) - _probit_log_odds(z - h)) / (2 * h)
         found[places] = sign * slope * w * (F - F0)
@@ -111,7 +112,7 @@ def _pcvm(head: PCVMHead, values: Array, baseline: Array, label: int, other: int
 def _of_similarities(
     head: LinearHead | QuadraticHead, slope: Array, values: Array, baseline: Array
 ) -> Array:
-    """Return φ from the slopes by similarities: those by d² are −½ (slope − its mean)."""
+    """Return φ from the derivatives by similarities; those by d² are −½ (slope − mean slope)."""
     v, v0 = head.conversion.raised(values), head.conversion.raised(baseline)
     if head.conversion.centre is None:
         return slope * (v - v0)

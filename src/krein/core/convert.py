@@ -1,6 +1,6 @@
 """From similarities to dissimilarities and back.
 
-Sources: the footnotes of section 2.2 of the paper; the landmark form is the one of landmark
+Sources: the footnotes of section 2.2 of the paper; the landmark form is that of landmark
 multidimensional scaling.
 """
 
@@ -47,7 +47,7 @@ def double_centre(D2: Array) -> Array:
 
 
 POWERS = (1.0, 0.5, 0.25)
-"""Powers of a dissimilarity d: similarities are made of −½d², −½d or −½√d."""
+"""Powers of a dissimilarity d: similarities are computed from −½d², −½d or −½√d."""
 
 
 def powered(D: Array, power: float) -> Array:
@@ -72,13 +72,12 @@ def powered(D: Array, power: float) -> Array:
 
 @dataclass(frozen=True)
 class LandmarkCentre:
-    """The centre of the landmarks, as origin for similarities made of dissimilarities.
+    """The centre of the landmarks, as the origin of similarities computed from dissimilarities.
 
     s(x, l) = −½ (d²(x, l) − mean_l' d²(x, l') − mean_l' d²(l', l) + mean d²(L, L))
 
-    It needs the m dissimilarities of an object to the landmarks and nothing else, so the same
-    map serves training objects and new ones. With every object a landmark it is
-    `double_centre`.
+    It needs only the m dissimilarities of an object to the landmarks, so the same map serves
+    training objects and new ones. If every object is a landmark, it equals `double_centre`.
 
     Examples
     --------

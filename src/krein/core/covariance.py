@@ -1,4 +1,4 @@
-"""Covariances that can be inverted: shrinkage in closed form, from traces alone.
+"""Invertible covariances: shrinkage in closed form, computed from traces.
 
 Source: Chen, Wiesel, Eldar & Hero 2010, *Shrinkage algorithms for MMSE covariance estimation*
 (OAS, eq. 23), and the same argument for a known target.
@@ -42,8 +42,8 @@ def oas(S: Array, n: float) -> float:
 def shrinkage_to_identity(S: Array, n: float) -> float:
     """Return how far to shrink S (r, r), of n degrees of freedom, towards I. O(r²).
 
-    The least expected ‖(1−ρ)S + ρI − Σ‖² is at ρ = E‖S − Σ‖² / E‖S − I‖², for a Gaussian
-    E‖S − Σ‖² = (tr²Σ + tr Σ²)/n. Both traces are estimated without bias from
+    The expected ‖(1−ρ)S + ρI − Σ‖² is least at ρ = E‖S − Σ‖² / E‖S − I‖². For a Gaussian,
+    E‖S − Σ‖² = (tr²Σ + tr Σ²)/n. Unbiased estimates of both traces follow from
     E tr S² = (1 + 1/n) tr Σ² + tr²Σ/n  and  E tr²S = tr²Σ + 2 tr Σ²/n.
     """
     if n <= 1:
@@ -62,9 +62,9 @@ def inverse_root(
 ) -> tuple[Array, float]:
     """Return A (r, s) with A Aᵀ = Σ⁺, and the shrinkage used, for Σ = shrunk scatter / n. O(r³).
 
-    `shrinkage` is "oas" or a share of (tr Σ / r) I. At 0 a singular Σ has its pseudo-inverse,
-    taken in the coordinates of the scatter (the paper's is in those of k(x)). Where there is no
-    scatter at all Σ is `fallback` · I.
+    `shrinkage` is "oas" or a share of (tr Σ / r) I. At 0, the pseudo-inverse of a singular Σ is
+    used, taken in the coordinates of the scatter (the paper takes it in those of k(x)). If there is
+    no scatter at all, Σ is `fallback` · I.
     """
     r = len(scatter)
     S = scatter / max(n, 1.0)

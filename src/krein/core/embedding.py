@@ -1,4 +1,4 @@
-"""Vectors for objects that have none: pseudo-Euclidean embedding V = U|Λ|^½ (paper, eq. 1).
+"""Pseudo-Euclidean embedding V = U|Λ|^½ of objects known only by similarities (paper, eq. 1).
 
 K = V J Vᵀ with J = diag(±1). Indefinite kernel PCA is the same after centring, which in
 coordinates is a shift of the origin: B − 1b̄ᵀ.
@@ -42,8 +42,8 @@ def embed(
 ) -> Embedding:
     """Return the embedding of K̃ = B J Bᵀ from G = BᵀB and J. O(r³).
 
-    For the axes of the centred matrix, indefinite kernel PCA, give the `mean` b̄ and as G the
-    scatter about it (`ClassMoments.within`; a difference G − N b̄b̄ᵀ would lose its digits).
+    For the axes of the centred matrix (indefinite kernel PCA), pass the `mean` b̄, and as G the
+    scatter about it: `ClassMoments.within`, since the difference G − N b̄b̄ᵀ would lose digits.
     `n_components` keeps the largest |λ|.
 
     Examples
@@ -64,7 +64,7 @@ def embed(
 def embed_dense(K: Array, *, tol: float = RANK_TOLERANCE) -> tuple[Array, Array]:
     """Return V = U|Λ|^½ (N, r) and the signs of a symmetric matrix K. O(N³).
 
-    It is the landmark basis with every object a landmark: K T = U Λ |Λ|^(−½) = V J.
+    This is the landmark basis if every object is a landmark: K T = U Λ |Λ|^(−½) = V J.
 
     Examples
     --------

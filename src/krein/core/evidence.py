@@ -1,17 +1,17 @@
 """What the nearest known objects say about a label: evidence from a few exact comparisons.
 
 Let d₁² ≤ d₂² ≤ … be the squared dissimilarities of an object to its candidates, from exact
-comparisons (of similarities: −2s, for the term of the object itself cancels below). With weights
-w_j = exp(−½ (d_j² − d₁²)/h²) the evidence of class c is
+comparisons. For similarities they are −2s, because the object's own term cancels below. With
+weights w_j = exp(−½ (d_j² − d₁²)/h²) the evidence of class c is
 
     e_c = log((Σ_{j of class c} w_j + ½/C) / (Σ_j w_j + ½)).
 
-The bandwidth follows the object: h² = f (d_K² − d₁²), K the `LOCAL`-th neighbour. So the evidence
-has no unit, and works alike where objects are dense and where they are sparse.
+The bandwidth adapts to the object: h² = f (d_K² − d₁²), where K is the `LOCAL`-th neighbour. So the
+evidence has no unit, and works equally well where objects are dense and where they are sparse.
 
-By itself it does not depend on how near the nearest object is, yet the label of a near copy
-deserves more trust than that of a remote relative. `Closeness` ranks d₁² among those of held-out
-objects, so that it has no unit either.
+The evidence does not depend on how near the nearest object is, yet the label of a near copy
+deserves more trust than that of a remote relative. `Closeness` therefore ranks d₁² among those of
+held-out objects; it has no unit either.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from .checks import Array
 from .family import Codes
 
 BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-"""Values of f that are tried: from the nearest neighbour alone to a vote of all candidates."""
+"""Values of f to try: from the nearest neighbour alone to a vote of all candidates."""
 
 LOCAL = 10
 """The bandwidth of an object is set by its distance to this neighbour."""
 
 TAILS = (0.05, 0.1, 0.2, 0.4, 1.0)
-"""Shares of held-out objects, those with the most remote neighbours, whose closeness is below 1."""
+"""Shares of the held-out objects, from the most remote neighbour down, with a closeness below 1."""
 
 PRIOR_MASS = 0.5
-"""Weight of a neighbour that belongs to every class alike: bounds the evidence."""
+"""Weight of a pseudo-neighbour spread over all classes, which bounds the evidence."""
 
 
 def squared(values: Array, kind: Literal["similarity", "dissimilarity"]) -> Array:
@@ -60,7 +60,7 @@ def class_evidence(apart: Array, codes: Codes, n_classes: int, bandwidth: float)
     if k:
         gap = apart - apart.min(axis=1, keepdims=True)
         local = np.partition(gap, min(LOCAL, k - 1), axis=1)[:, min(LOCAL, k - 1)]
-        # neighbours that are all alike, copies say, vote alike
+        # neighbours at the same distance, e.g. copies, have equal votes
         h2 = bandwidth * np.where(local > 0, local, np.maximum(gap.max(axis=1), 1.0))
         weights = np.exp(-0.5 * gap / h2[:, None])
         np.add.at(found, (np.repeat(np.arange(n), k), codes.ravel()), weights.ravel())
@@ -69,10 +69,10 @@ def class_evidence(apart: Array, codes: Codes, n_classes: int, bandwidth: float)
 
 @dataclass(frozen=True)
 class Closeness:
-    """How near the nearest known object is: 1 where that is usual, towards 0 where it is remote.
+    """How near the nearest known object is: 1 at usual distances, towards 0 for remote objects.
 
-    With r(d²) the share of held-out objects whose nearest known object is at least as far away,
-    the closeness is min(r/tail, 1), linear between the held-out objects.
+    Let r(d²) be the share of held-out objects whose nearest known object is at least as far away.
+    The closeness is min(r/tail, 1), interpolated linearly between the held-out objects.
 
     Examples
     --------
@@ -92,10 +92,10 @@ class Closeness:
         apart, place = np.unique(nearest, return_inverse=True)
         at_least = np.cumsum(np.bincount(place, weights=w)[::-1])[::-1]
         share = np.minimum(at_least / (tail * at_least[0]), 1.0)
-        first = max(int(np.count_nonzero(share == 1.0)) - 1, 0)  # all before are as close as it
+        first = max(int(np.count_nonzero(share == 1.0)) - 1, 0)  # those before are all 1
         return cls(apart[first:], share[first:])
 
     def __call__(self, nearest: Array) -> Array:
-        """Return the closeness (n,) of objects whose nearest one lies this far away."""
+        """Return the closeness (n,) from the squared dissimilarities to the nearest object."""
         found: Array = np.interp(nearest, self.apart, self.share)
         return found

@@ -1,7 +1,7 @@
-"""What a family of models is: something that learns scores from values to the landmarks.
+"""Families of models: they learn scores from values to the landmarks.
 
-A family is a value: it holds the settings of a fit and nothing else, so that landmark rules,
-calibration and cross-fitting can learn models without knowing which estimator asked for them.
+A family is an immutable value that contains only the settings of a fit, so that landmark rules,
+calibration and cross-fitting can learn models without knowing which estimator they work for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Family(Protocol):
 
     @property
     def rank(self) -> int | None:
-        """At most so many dimensions of the landmark space; None for all."""
+        """The largest number of dimensions of the landmark space; None for no limit."""
 
     def learn(
         self,
@@ -43,35 +43,35 @@ class Family(Protocol):
         """Return log-probabilities (n, C) from scores (n, C)."""
 
     def judged_landmarks(self, n_objects: int) -> int:
-        """Return up to how many landmarks left-out scores of so many objects can be trusted."""
+        """Return the number of landmarks up to which left-out scores of n objects are reliable."""
 
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
     ) -> LeftOut:
         """Return the scores of objects with values (n, m) by the model without them.
 
-        `landmarks` (m,) are the rows of the objects that are landmarks. The order of the objects
-        may have a say: it should be one of their contents.
+        `landmarks` (m,) are the rows of the objects that are landmarks. The result may depend on
+        the order of the objects, so sort them by their contents.
         """
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Scores of objects by models without them."""
+    """Scores of objects by models that were fitted without them."""
 
     scores: Array  # (k, C)
-    rows: Indices  # (k,): which objects those are; the others cannot be left out
-    family: Family  # with what it has chosen, as a start for more landmarks
+    rows: Indices  # (k,): the scored objects; the others cannot be left out
+    family: Family  # with the settings it chose, as a start for more landmarks
 
 
 @dataclass(frozen=True)
 class ClassWeights:
-    """What an error on each class costs: weights (C,), "balanced", or None for all alike."""
+    """The cost of an error in each class: weights (C,), "balanced", or None for equal costs."""
 
     given: Array | Literal["balanced"] | None = None
 
     def of(self, counts: Array) -> Array | None:
-        """Return the weight of each class, of which there are `counts` objects."""
+        """Return the weight of each class, given the number of objects per class."""
         if self.given is None:
             return None
         if not isinstance(self.given, str):
@@ -81,8 +81,8 @@ class ClassWeights:
         return np.where(present, balanced, 1.0)
 
     def of_objects(self, counts: Array) -> Array | None:
-        """Return the weight of an object of each class; the mean over all objects is 1, for a
-        weight does not change the number of objects.
+        """Return the weight of an object of each class. The mean weight over all objects is 1, so
+        that weighting does not change the effective number of objects.
         """
         each = self.of(counts)
         return None if each is None else each / ((each @ counts) / counts.sum())
@@ -90,17 +90,17 @@ class ClassWeights:
 
 @dataclass(frozen=True)
 class Priors:
-    """Probabilities of the classes before an object is seen: given (C,), or their frequencies.
+    """Prior probabilities of the classes: given (C,), or the class frequencies.
 
-    Class weights multiply them: what an error costs moves the boundary, it says nothing about the
-    covariance.
+    Class weights multiply them: the cost of an error moves the decision boundary, but does not
+    affect the covariance.
     """
 
     given: Array | None = None
     class_weights: ClassWeights = field(default_factory=ClassWeights)
 
     def of(self, counts: Array) -> Array:
-        """Return the priors (C,) of classes with `counts` objects."""
+        """Return the priors (C,), given the number of objects per class."""
         p = counts if self.given is None else self.given
         each = self.class_weights.of(counts)
         p = p if each is None else p * each
@@ -114,7 +114,7 @@ def log_proba_joint(scores: Array) -> Array:
 
 
 def log_proba_one_against_rest(scores: Array) -> Array:
-    """Return log-probabilities from log-odds of each class against the rest: their shares."""
+    """Return log-probabilities from one-against-rest log-odds: sigmoids, normalised to sum to 1."""
     each = log_expit(scores)
     found: Array = each - logsumexp(each, axis=1, keepdims=True)
     return found

@@ -1,17 +1,17 @@
 """Indefinite kernel Fisher discriminant from class moments (paper, sections 2.3 and 5.2).
 
 The Fisher discriminant in pseudo-Euclidean space is the one in the associated Euclidean space
-(Haasdonk & Pękalska 2008): Σ_b J and Σ_w J stand in the quotient where Σ_b and Σ_w stood, and
-with w' = Jw the signs cancel. So it is linear discriminant analysis on the coordinates B, and
-n_c, Σb and Σbbᵀ are all it needs.
+(Haasdonk & Pękalska 2008): in the quotient, Σ_b J and Σ_w J replace Σ_b and Σ_w, and with w' = Jw
+the signs cancel. So it is linear discriminant analysis on the coordinates B, and needs only n_c,
+Σb and Σbbᵀ.
 
 Classes are Gaussian with one covariance Σ: with A Aᵀ = Σ⁻¹ and whitened means ν_c = (μ_c − μ̄)A,
     log p(c | b) = ν_c·(b − μ̄)A − ½‖ν_c‖² + log π_c + const.
-For two classes of equal prior, without shrinkage and where the scatter has full rank in the
-coordinates (r ≤ n − 2), the difference is n − 2 times the paper's αᵀk(x) + b with α = N⁺(m₊ − m₋),
-b = −αᵀ(m₊ + m₋)/2, where its within *scatter* N and means m are those of the columns k(x). Where
-the scatter is singular, as in the dense case, the pseudo-inverse depends on the coordinates: ours
-is taken in B, the paper's in k(x), and the two differ.
+Take two classes of equal prior, no shrinkage, and a scatter of full rank in the coordinates
+(r ≤ n − 2). The difference of the two scores is then n − 2 times the paper's αᵀk(x) + b with
+α = N⁺(m₊ − m₋) and b = −αᵀ(m₊ + m₋)/2, where the within-class *scatter* N and the means m are those
+of the columns k(x). If the scatter is singular, as in the dense case, the pseudo-inverse depends on
+the coordinates. It is taken in B here and in k(x) in the paper, so the two differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .within import ChosenCovariance, WithinPath
 
 @dataclass(frozen=True)
 class LinearDiscriminant:
-    """Scores (b − centre) coef + intercept, one per class (or one against the rest)."""
+    """Scores (b − centre) coef + intercept, one per class (joint, or each against the rest)."""
 
     centre: Array  # (r,)
     coef: Array  # (r, C)
@@ -41,7 +41,7 @@ class LinearDiscriminant:
 
 
 def log_priors(weights: Array, priors: Array | None) -> Array:
-    """Return log π (C,): the class weights where no priors are given; −∞ for an absent class."""
+    """Return log π (C,), from the class weights if no priors are given; −∞ for an absent class."""
     p = np.where(weights > 0, weights if priors is None else priors, 0.0)
     with np.errstate(divide="ignore"):
         return np.log(p / p.sum())
@@ -50,8 +50,8 @@ def log_priors(weights: Array, priors: Array | None) -> Array:
 def within_root(moments: ClassMoments, shrinkage: Shrinkage) -> tuple[Array, float]:
     """Return A with A Aᵀ = Σ⁻¹, Σ the shrunk shared covariance, and the shrinkage used. O(r³).
 
-    Where no class has any scatter, Σ is the mean total variance times I: the classes are then
-    told apart by the nearest mean.
+    If no class has any scatter, Σ is the mean total variance times I: an object is then assigned to
+    the nearest class mean.
     """
     if isinstance(shrinkage, ChosenCovariance):
         A = WithinPath.of(moments, shrinkage.metric).root(shrinkage.amount)
@@ -104,7 +104,7 @@ def fit_fisher_one_against_rest(
 ) -> LinearDiscriminant:
     """Return one discriminant for each class against the rest, from the same moments. O(C·r³).
 
-    Scores are log-odds of the class against the rest. `shrinkage` may be one per class.
+    Scores are log-odds of the class against the rest. `shrinkage` may have one entry per class.
     """
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     C = len(moments.weights)

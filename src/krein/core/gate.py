@@ -1,9 +1,9 @@
-"""Whom to look at again: the first look decides where it is sure enough.
+"""Which objects get a second look: those for which the first look is not certain enough.
 
-An object is looked at again where its largest first-look probability lies below a threshold. The
-threshold is the lowest one, so the cheapest, at which the held-out loss is within `TOLERANCE` of
-that of always looking. The extra loss is a mean of paired differences, and its standard error
-counts against the threshold: a hundred objects cannot show that looking again is idle.
+An object gets a second look if its largest first-look probability is below a threshold. The
+threshold is the lowest, and so the cheapest, for which the held-out loss is within `TOLERANCE` of
+that of always looking again. The extra loss is a mean of paired differences, and its standard error
+counts against the threshold: a hundred objects cannot show that a second look is useless.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEPS = 100
 
 
 def looked_at(confidence: Array, threshold: float) -> np.ndarray:
-    """Return which objects are looked at again, by their largest first-look probability."""
+    """Return which objects get a second look, given their largest first-look probability."""
     return confidence < threshold
 
 
@@ -34,8 +34,8 @@ def choose_threshold(
 ) -> float:
     """Return the threshold for held-out objects with these losses after the first and second look.
 
-    `max_share` is the largest share of objects that may be looked at again: the price of a budget
-    comes before the tolerance. Above 1 the threshold sends every object to the second look.
+    `max_share` is the largest share of objects that may get a second look; it takes precedence over
+    the tolerance. A threshold above 1 sends every object to the second look.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Gaussian classes: models that know the data by their class moments alone."""
+"""Gaussian classes: models that need only the class moments of the data."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from .space import LandmarkSpace
 from .within import ChosenCovariance, WithinPath
 
 FamilyShrinkage = Shrinkage | Literal["auto"] | tuple[Shrinkage, ...]
-"""What a family can be told: how to shrink, that it is to choose, or each class its own."""
+"""Shrinkage settings of a family: a given shrinkage, "auto", or a choice per class."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Objects whose values are at hand, and which of them are landmarks."""
+    """Objects with known values to the landmarks, and which of them are landmarks."""
 
     values: Array  # (n, m)
     codes: Codes  # (n,)
     weights: Array | None
-    landmarks: Indices  # (n,): the place among the landmarks, −1 for objects that are none
+    landmarks: Indices  # (n,): position among the landmarks, −1 for other objects
 
     @classmethod
     def of(cls, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None) -> Sample:
-        """Return these objects; a landmark is what has a landmark's values, also a copy of it.
+        """Return these objects. Every object with a landmark's values counts as that landmark.
 
-        O(n·m), and O(m) for each pair of an object and a landmark that may be the same.
+        This includes copies. O(n·m), and O(m) for each object and landmark that may be equal.
         """
         own = np.diag(space.landmark_values)
         rounding = 1e-12 * np.abs(space.landmark_values).max(initial=0.0)
@@ -50,7 +50,7 @@ class Sample:
         return cls(values, codes, weights, landmarks)
 
     def left_out_objects(self, space: LandmarkSpace, moments: ClassMoments) -> LeftOutObjects:
-        """Return those of the objects that can be left out."""
+        """Return the objects that can be left out."""
         return LeftOutObjects.of(
             moments,
             space.coordinates(self.values),
@@ -65,8 +65,8 @@ class Sample:
 class GaussianFamily(ABC):
     """What IKFD and IKQD share.
 
-    `shrinkage` is "auto" until `chosen` has found what suits the data: one covariance, or with
-    `one_against_rest` one per class.
+    `shrinkage` is "auto" until `chosen` replaces it by the best covariance for the data, or by one
+    per class with `one_against_rest`.
     """
 
     n_classes: int
@@ -76,11 +76,11 @@ class GaussianFamily(ABC):
     rank: int | None = None
 
     by_class = False
-    """Whether the model needs the products of each class."""
+    """Whether the model needs separate products for each class."""
 
     @abstractmethod
     def discriminant(self, moments: ClassMoments) -> LinearDiscriminant | QuadraticDiscriminant:
-        """Return the model of these moments."""
+        """Return the model fitted to these moments."""
 
     @abstractmethod
     def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
@@ -90,7 +90,7 @@ class GaussianFamily(ABC):
     def left_out_scores(
         self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
     ) -> tuple[Array, LeftOutObjects]:
-        """Return the scores (n, C) of objects by the model without them, in closed form."""
+        """Return the left-out scores (n, C) of the objects, in closed form."""
 
     def moments(
         self,
@@ -111,7 +111,7 @@ class GaussianFamily(ABC):
         )
 
     def scorer(self, space: LandmarkSpace, moments: ClassMoments) -> Scorer:
-        """Return the scores of the model that these moments make."""
+        """Return the scoring function of the model fitted to these moments."""
         model = self.discriminant(moments)
         return lambda values: model.scores(space.coordinates(values))
 
@@ -123,7 +123,7 @@ class GaussianFamily(ABC):
         codes: Codes,
         weights: Array | None,
     ) -> Scorer:
-        """Return the scores learned from values in memory."""
+        """Return the scoring function learned from values in memory."""
         moments = self.moments(space, space.origin(), values, codes, weights)
         family = self.chosen(space, moments, Sample.of(space, values, codes, weights)).family
         return family.scorer(space, moments)
@@ -135,13 +135,13 @@ class GaussianFamily(ABC):
         return log_proba_joint(scores)
 
     def judged_landmarks(self, n_objects: int) -> int:
-        """Return up to how many landmarks left-out scores of so many objects can be trusted."""
+        """Return the number of landmarks up to which left-out scores of n objects are reliable."""
         return n_objects // 2
 
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
     ) -> LeftOut:
-        """Return the scores of objects by the model without them, under the best power.
+        """Return the left-out scores of the objects, under the best power.
 
         O(n·m²) per power and target.
         """
@@ -159,7 +159,7 @@ class GaussianFamily(ABC):
         return LeftOut(scores, objects.rows, self)
 
     def prior_ratio(self, moments: ClassMoments) -> Array:
-        """Return the logarithm of the priors over the class frequencies (C,)."""
+        """Return the logarithm of the priors divided by the class frequencies (C,)."""
         with np.errstate(invalid="ignore"):
             ratio = log_priors(moments.weights, self.priors.of(moments.weights))
             ratio = ratio - log_priors(moments.weights, None)
@@ -168,7 +168,7 @@ class GaussianFamily(ABC):
 
 @dataclass(frozen=True)
 class ChosenFamily:
-    """A family that has chosen its covariance, and its left-out loss; NaN where none was."""
+    """A family with its covariance chosen, and the left-out loss; NaN if nothing was chosen."""
 
     family: GaussianFamily
     loss: float = np.nan
@@ -177,13 +177,13 @@ class ChosenFamily:
 def choose_power(
     family: GaussianFamily, space: LandmarkSpace, codes: Codes, n_landmarks: int
 ) -> float:
-    """Return the power of the dissimilarities between landmarks with the least left-out loss.
+    """Return the power of the dissimilarities with the least left-out loss on the landmarks.
 
-    All landmarks are the objects, and about `n_landmarks` of them, spread over the order of their
-    mean dissimilarities in each class, are the landmarks. O(m·n_landmarks²) per power.
+    The m landmarks serve as objects. About `n_landmarks` of them, evenly spaced in the order of
+    their mean dissimilarities within each class, serve as landmarks. O(m·n_landmarks²) per power.
     """
     D = space.landmark_values
-    ascending = np.sort(D, axis=1).sum(axis=1)  # whatever the order of the landmarks
+    ascending = np.sort(D, axis=1).sum(axis=1)  # independent of the landmarks' order
     order = np.lexsort([ascending, codes])
     places = np.sort(order[:: max(1, len(D) // n_landmarks)])
     of_objects = np.full(len(D), -1, dtype=np.intp)
@@ -228,7 +228,7 @@ class FisherFamily(GaussianFamily):
         return fit_fisher(moments, shrinkage=self.shrinkage, priors=priors)
 
     def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
-        """Return the family with target and amount chosen. O(n·r² + r³) per target."""
+        """Return the family with the best target and amount. O(n·r² + r³) per target."""
         if self.shrinkage != "auto":
             return ChosenFamily(self)
         objects = sample.left_out_objects(space, moments)
@@ -255,7 +255,7 @@ class FisherFamily(GaussianFamily):
     def left_out_scores(
         self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
     ) -> tuple[Array, LeftOutObjects]:
-        """Return the scores of objects by the model without them. O(n·r² + r³)."""
+        """Return the left-out scores of the objects. O(n·r² + r³)."""
         objects = sample.left_out_objects(space, moments)
         if not self._each_alone:
             assert not isinstance(self.shrinkage, tuple)
@@ -295,8 +295,8 @@ class QuadraticFamily(GaussianFamily):
     ) -> ChosenFamily:
         """Return the family with the shared covariance and its weight chosen. O(n·C·r²).
 
-        The shared covariance is chosen by exact left-out scores: products class by class multiply
-        what those are off by.
+        The shared covariance is chosen by exact left-out scores, because per-class products
+        multiply their error.
         """
         if self.shrinkage != "auto":
             return ChosenFamily(self)
@@ -310,7 +310,7 @@ class QuadraticFamily(GaussianFamily):
     def left_out_scores(
         self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
     ) -> tuple[Array, LeftOutObjects]:
-        """Return the scores of objects by the model without them. O(n·C·r²)."""
+        """Return the left-out scores of the objects. O(n·C·r²)."""
         objects = sample.left_out_objects(space, moments)
         assert not isinstance(self.shrinkage, tuple)
         found = _as_chosen(self.shrinkage, moments)
@@ -325,7 +325,7 @@ class QuadraticFamily(GaussianFamily):
 def _without_each(
     objects: LeftOutObjects, moments: ClassMoments, shrinkage: Shrinkage | Literal["auto"]
 ) -> Array:
-    """Return joint scores (n, C) by the linear discriminant without each object."""
+    """Return the joint left-out scores (n, C) of the linear discriminant."""
     found = _as_chosen(shrinkage, moments)
     path = WithinPath.of(moments, found.metric)
     (scores,) = left_out_linear(objects, moments, path, iter([found.amount]))

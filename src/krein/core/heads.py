@@ -1,7 +1,7 @@
 """Heads: fitted models that turn an object's values to the landmarks into log-probabilities.
 
-A head holds what predictions need and nothing else: no landmark space, no moments. Heads of one
-classifier share the same values, so that a further head costs no comparison.
+A head contains only what predictions need: no landmark space, no moments. All heads of a classifier
+share the same values, so an additional head needs no further comparisons.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .space import Conversion, LandmarkSpace
 
 
 class Head(Protocol):
-    """A fitted model behind one of several opinions."""
+    """A fitted model, one of several that a classifier pools."""
 
     @property
     def temperature(self) -> float:
-        """Scores are multiplied by it before they become probabilities."""
+        """The factor on the scores before they become probabilities."""
 
     def scores(self, values: Array) -> Array:
         """Return scores (n, C) from values (n, m) to the landmarks."""
@@ -37,7 +37,7 @@ class Head(Protocol):
 
 
 def log_proba_of(head: Head, scores: Array) -> Array:
-    """Return the log-probabilities (n, C) of objects with these scores, at the temperature."""
+    """Return the log-probabilities (n, C) for these scores, with the temperature applied."""
     return head.to_log_proba(head.temperature * scores)
 
 
@@ -124,6 +124,6 @@ class PCVMHead:
 
 
 def calibrated(head: Head, held_out: Array, codes: Codes, weights: Array | None) -> Head:
-    """Return the head at the temperature that suits held-out scores (n, C) best."""
+    """Return the head with the temperature that fits held-out scores (n, C) best."""
     temperature = fit_temperature(held_out, codes, head.to_log_proba, weights)
     return replace(head, temperature=temperature)  # type: ignore[type-var]

@@ -1,13 +1,15 @@
-"""Sets of labels that cannot be ruled out, which hold the true one as often as is asked for.
+"""Label sets: the labels that cannot be ruled out, with a guaranteed coverage of the true one.
 
-A label is strange where its log-odds are low: a(x, c) = −log(p_c / (1 − p_c)). The p-value of label
-c ranks a(x, c) among a(x_j, y_j) of held-out objects with their true labels (`conformal`), and the
-set holds the labels whose p-value exceeds 1 − coverage. Ranked among all held-out objects the true
-label is in the set with probability `coverage` overall; ranked among those of class c alone, also
-within each class (Vovk 2012). Sets by the probability of the label are the smallest on average
-(Sadinle, Lei & Wasserman 2019); they may be empty, where no label fits the object.
+The nonconformity of a label is high if its log-odds are low: a(x, c) = −log(p_c / (1 − p_c)). The
+p-value of label c ranks a(x, c) among the a(x_j, y_j) of held-out objects with their true labels
+(`conformal`). The set contains the labels whose p-value exceeds 1 − coverage. If the ranks are
+among all held-out objects, the set contains the true label with probability `coverage` overall; if
+they are among those of class c, also within each class (Vovk 2012). Sets based on the probability
+of the label are the smallest on average (Sadinle, Lei & Wasserman 2019). A set may be empty if no
+label fits the object.
 
-Log-odds order labels as probabilities do, and still tell objects apart where those round to 1.
+Log-odds order labels as probabilities do, and still differ between objects whose probabilities
+round to 1.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ GROUP_OBJECTS = 30
 that share theirs are covered together, not each: on Swiss-Prot, some of 40 were 8 % off."""
 
 ROUNDING = 1e-12
-"""p-values are fractions: 2/10 does not exceed 1 − 0.8, which is less than 0.2 by rounding."""
+"""Slack for rounding: 2/10 must not exceed 1 − 0.8, which rounds to slightly less than 0.2."""
 
 
 def log_odds(log_proba: Array) -> Array:
@@ -43,7 +45,7 @@ def log_odds(log_proba: Array) -> Array:
     rows, best = np.arange(len(log_proba)), log_proba.argmax(axis=1)
     others = log_proba.copy()
     others[rows, best] = -np.inf
-    found = log_proba - np.log1p(-np.exp(others))  # p_c is at most ½ but for the best class
+    found = log_proba - np.log1p(-np.exp(others))  # p_c ≤ ½ except for the best class
     found[rows, best] = log_proba[rows, best] - logsumexp(others, axis=1)
     return found
 
@@ -80,7 +82,7 @@ class LabelReference:
         return found
 
     def sets(self, odds: Array, *, coverage: float, by_class: bool) -> NDArray[np.bool_]:
-        """Return which labels (q, C) cannot be ruled out."""
+        """Return a mask (q, C) of the labels that cannot be ruled out."""
         p = self.p_values(odds, by_class=by_class)
         found: NDArray[np.bool_] = p > 1 - coverage + ROUNDING
         return found

@@ -1,14 +1,15 @@
-"""Scores of every object by the model without it, in closed form.
+"""Left-out scores: the score of every object by the model fitted without it, in closed form.
 
 Leaving out object i, of class y and weight w, moves the mean of y by −w/(n_y − w)·u, u = z − μ_y,
-and takes a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a rank-one term, and
-Sherman–Morrison gives the new inverse.
+and subtracts a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a rank-one term,
+and the Sherman–Morrison formula gives the new inverse.
 
-Where i is a landmark too, a new object would not be compared with itself. Without that landmark l
-the discriminant is that of the remaining similarities: the marginal Gaussian, whose squared
-distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), t being row l of the map T from similarities to coordinates.
-This is a refit without the object and the landmark wherever the target keeps its form without l:
-always for "similarities", for the others where W is psd or landmarks are few.
+If i is also a landmark l, that landmark must go too, because a new object is never compared with
+itself. Without l the discriminant is that of the remaining similarities: the marginal Gaussian,
+whose squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T from similarities
+to coordinates. The result equals a refit without the object and the landmark wherever the target
+keeps its form without l: always for "similarities", and for the other targets if W is psd or
+landmarks are few.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from .family import Codes
 from .moments import ClassMoments
 from .within import Precision, WithinPath
 
-_LEAST = 1e-12  # of what a downdate leaves: rounding must not make it negative
+_LEAST = 1e-12  # floor on the result of a downdate, which rounding could make negative
 
 
 @dataclass(frozen=True)
 class LeftOutObjects:
-    """Objects to leave out one at a time, all of which other objects of their class remain.
+    """Objects to leave out one at a time. Each one leaves other objects of its class behind.
 
     Examples
     --------
@@ -36,17 +37,17 @@ class LeftOutObjects:
     >>> from krein.core.left_out import LeftOutObjects
     >>> from krein.core.moments import ClassMoments
     >>> B, y = np.array([[0.0], [1.0], [4.0], [6.0], [9.0]]), np.array([0, 0, 1, 1, 2])
-    >>> LeftOutObjects.of(ClassMoments.of(B, y, 3), B, y).codes  # the class of one stays
+    >>> LeftOutObjects.of(ClassMoments.of(B, y, 3), B, y).codes  # a class of one cannot be left out
     array([0, 0, 1, 1])
     """
 
-    B: Array  # (n, r), about the mean of all objects
+    B: Array  # (n, r), centred on the mean of all objects
     codes: Codes  # (n,)
     weights: Array  # (n,): how many objects each one stands for
     totals: Array  # (C,): the weight of each class
     removed: Array  # (k, r): rows of T of the objects that are landmarks
-    places: Indices  # (k,): which objects those are
-    rows: Indices  # (n,): which of the objects handed over can be left out
+    places: Indices  # (k,): positions of those objects
+    rows: Indices  # (n,): which of the given objects can be left out
 
     @classmethod
     def of(
@@ -58,9 +59,9 @@ class LeftOutObjects:
         T: Array | None = None,
         landmarks: Indices | None = None,
     ) -> LeftOutObjects:
-        """Return those of the objects that can be left out.
+        """Return the objects that can be left out.
 
-        `landmarks` (n,) says which landmark, a row of T (m, r), each object is; −1 for none.
+        `landmarks` (n,) gives the landmark, as a row of T (m, r), that each object is; −1 for none.
         """
         w = np.ones(len(B)) if weights is None else weights
         n = moments.weights
@@ -86,7 +87,7 @@ class LeftOutObjects:
 
     @property
     def mostly_landmarks(self) -> bool:
-        """Whether landmarks weigh more than the other objects."""
+        """Whether the landmarks have more total weight than the other objects."""
         return bool(2 * self.weights[self.places].sum() > self.weights.sum())
 
     @property
@@ -98,16 +99,16 @@ class LeftOutObjects:
 
     @property
     def left_out(self) -> Array:
-        """Weight that is left out: one object, of however many copies."""
+        """The weight that is left out: at most that of one object, however many its copies."""
         return np.minimum(self.weights, 1.0)
 
 
 def left_out_linear(
     objects: LeftOutObjects, moments: ClassMoments, path: WithinPath, amounts: Iterator[float]
 ) -> Iterator[Array]:
-    """Yield −½d² (n, C) without each object, for one amount of shrinkage after another.
+    """Yield the left-out −½d² (n, C) of the objects, for each amount of shrinkage in turn.
 
-    O(n·r²) for the first, O(n·r·C) for each.
+    O(n·r²) once, and O(n·r·C) per amount.
     """
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     Z = path.coordinates(objects.B)
@@ -120,7 +121,7 @@ def left_out_linear(
 
 
 def left_out_whitened(objects: LeftOutObjects, means: Array, loss: float) -> Array:
-    """Return −½d² (n, C) without each object, in coordinates where Σ = I. O(n·s·C)."""
+    """Return the left-out −½d² (n, C) of the objects, in coordinates where Σ = I. O(n·s·C)."""
     s = means.shape[1]
     precision = Precision(np.ones(s), np.empty((0, s)), loss)
     distances, _ = _distances(objects, objects.B, means, objects.removed, precision, loss)
@@ -136,9 +137,9 @@ def _distances(
     precision: Precision,
     loss: Array | float,
 ) -> tuple[Array, Array]:
-    """Return squared distances (n, C), and log-determinants of what is added to Σ (n,).
+    """Return squared distances (n, C), and the change in the log-determinant of Σ (n,).
 
-    `loss` times a·uuᵀ is what leaving an object out takes from Σ.
+    Leaving an object out subtracts `loss` times a·uuᵀ from Σ.
     """
     y, each = objects.codes, np.arange(len(objects))
     factor, stretch = objects.factors
@@ -168,11 +169,12 @@ def _distances(
 def left_out_quadratic(
     objects: LeftOutObjects, moments: ClassMoments, A: Array, share: float, pseudo: list[float]
 ) -> list[Array]:
-    """Return −½(d² + log|Σ_c|) (n, C) without each object, for each number of pseudo-objects.
+    """Return the left-out −½(d² + log|Σ_c|) (n, C), for each number of pseudo-objects.
 
-    A (r, s) whitens the shared covariance, of which `share` is what a unit of scatter counts.
-    Σ_c = (S_c + κ Σ)/(n_c − 1 + κ): leaving an object out takes 1 + κ·share of a·uuᵀ from the
-    numerator of its own class, and κ·share from those of the others. O(n·C·s²), and O(n·C²·s) each.
+    A (r, s) whitens the shared covariance Σ, to which a unit of scatter contributes `share`.
+    Σ_c = (S_c + κ Σ)/(n_c − 1 + κ): leaving an object out subtracts 1 + κ·share times a·uuᵀ from
+    the numerator of its own class, and κ·share times a·uuᵀ from those of the others. O(n·C·s²), and
+    O(n·C²·s) per number.
     """
     centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     Z, means, T = objects.B @ A, (moments.means - centre) @ A, objects.removed @ A
@@ -194,7 +196,7 @@ def left_out_quadratic(
             precision = Precision(1 / d, np.empty((0, s)), 0.0)
             distances, logdet = _distances(objects, Zc, Mc, Tc, precision, units)
             dims = np.full(len(objects), float(s))
-            dims[objects.places] -= 1  # those without a landmark have one dimension fewer
+            dims[objects.places] -= 1  # dropping a landmark removes one dimension
             logdet = logdet + np.log(d).sum() - dims * np.log(g)
             scores[:, c] = -0.5 * (g * distances[:, c] + logdet)
     return found

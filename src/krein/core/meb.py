@@ -5,9 +5,9 @@ with α on the simplex; the dual is
 
     max_α  Σ_i α_i k_ii − αᵀKα,   α ≥ 0, Σα = 1,   and its value is R².
 
-(The paper prints k_ii² in the linear term: a slip.) The core-set algorithm of Bădoiu & Clarkson
-adds the farthest point until all lie within R(1+ε): at most 2/ε points whatever the number of
-objects.
+(The paper prints k_ii² in the linear term, which is a misprint.) The core-set algorithm of
+Bădoiu & Clarkson adds the farthest point until all lie within R(1+ε). It needs at most 2/ε points,
+whatever the number of objects.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from scipy.linalg import null_space
 
 from .checks import Array, Indices
 
-_ROUNDING = 1e-12  # weights and breaches below this share are zero
-_IDENTICAL = 1e-14  # squared distances below this share of the squared lengths are zero
+_ROUNDING = 1e-12  # weights and violations below this share count as zero
+_IDENTICAL = 1e-14  # squared distances below this share of the squared lengths count as zero
 
 
 @dataclass(frozen=True)
 class Ball:
-    """A ball that holds every point within (1+ε) of its radius."""
+    """A ball that contains every point within (1+ε) times its radius."""
 
     support: Indices  # points with α > 0, in ascending order
     alpha: Array  # their weights, sum 1
     radius: float
     iterations: int  # how many points were added to the first two
-    violation: float  # distance of the farthest point / radius − 1; at most ε where covered
+    violation: float  # distance of the farthest point / radius − 1; at most ε on convergence
     reason: Literal["covered", "identical points", "rounding"]
-    columns_used: int  # how many columns k_·j were asked for
+    columns_used: int  # number of columns k_·j computed
 
 
 def minimum_enclosing_ball(
@@ -47,10 +47,10 @@ def minimum_enclosing_ball(
 ) -> Ball:
     """Return the (1+ε) minimum enclosing ball of n points.
 
-    `squared_norms` holds k_ii (n,) and `column(j)` returns k_·j (n,). Costs a column for each
-    point that enters the core set, O(n) beside it, and O(s³) for s core points. `start` is the
-    point to begin with, by default the longest: the paper begins anywhere, but then the ball
-    depends on the order of the points. The second is the one farthest from it.
+    `squared_norms` contains k_ii (n,) and `column(j)` returns k_·j (n,). The cost is one column and
+    O(n) work for each point that enters the core set, and O(s³) for s core points. `start` is the
+    first point, by default the one with the largest norm: the paper starts from any point, but then
+    the ball depends on the order of the points. The second point is the one farthest from it.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def minimum_enclosing_ball(
     farthest = int(np.argmax(distances))
     if distances[farthest] <= _IDENTICAL * float(np.abs(q).max()):
         return Ball(np.array([start]), np.ones(1), 0.0, 0, 0.0, "identical points", 1)
-    # the first point becomes the origin: a ball does not depend on it, the rounding does
+    # take the first point as the origin: this does not change the ball, only the rounding
     q = distances
     core, columns = [start], [np.zeros(len(q))]
     alpha = np.ones(1)
@@ -92,7 +92,7 @@ def minimum_enclosing_ball(
         violation = np.sqrt(max(distances[farthest], 0.0) / squared_radius) - 1
         if violation <= epsilon:
             break
-        if farthest in core:  # solved exactly, a core point lies outside by rounding alone
+        if farthest in core:  # core points are solved exactly: outside by rounding only
             reason = "rounding"
             break
     kept = np.flatnonzero(alpha > _ROUNDING)
@@ -111,9 +111,9 @@ def minimum_enclosing_ball(
 def _solve_dual(K: Array, q: Array, alpha: Array) -> Array:
     """Return the maximiser of qᵀα − αᵀKα on the simplex, from a feasible start. O(s³) per step.
 
-    Primal active set: among the points with weight, walk to the maximum and drop the first weight
-    that would turn negative; when none does, let in the point farthest outside. The objective
-    rises with each step, so no set of points comes twice.
+    Primal active-set method: move towards the maximum over the points with weight, and drop the
+    first weight that would turn negative. If none does, add the point farthest outside. The
+    objective rises with each step, so no active set occurs twice.
     """
     scale = max(float(np.abs(K).max()), np.finfo(float).tiny)
     K, q = K / scale, q / scale
@@ -143,10 +143,10 @@ def _solve_dual(K: Array, q: Array, alpha: Array) -> Array:
 
 
 def _ascent(K: Array, gradient: Array) -> tuple[Array, bool]:
-    """Return a step d with Σd = 0 that leads up, and whether it ends at the maximum.
+    """Return an ascent step d with Σd = 0, and whether it ends at the maximum.
 
-    Where the points are affinely dependent the objective has no curvature along some directions;
-    if it rises along one, the step goes that way and ends nowhere before a weight vanishes.
+    If the points are affinely dependent, the objective has no curvature along some directions. If
+    it rises along one of them, the step follows it, and only a vanishing weight ends the step.
     """
     s = len(K)
     if s == 1:

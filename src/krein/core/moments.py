@@ -1,8 +1,8 @@
-"""What one pass over the data leaves behind: counts, sums and products, class by class.
+"""Class moments, the result of one pass over the data: counts, sums and products per class.
 
-Moments of chunks merge by addition, in any order, over threads and machines, and their size
-does not depend on the number of objects. Everything that iKFD, iKQD, the Nyström
-eigendecomposition and SMSS need is in them.
+Moments of chunks merge by addition, in any order, across threads and machines, and their size does
+not depend on the number of objects. They contain everything that iKFD, iKQD, the Nyström
+eigendecomposition and SMSS need.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .checks import Array
 def gram(B: Array) -> Array:
     """Return BᵀB. O(n·r²), half the work of a general product.
 
-    NumPy sees that both factors are one and takes the symmetric rank-k product. SciPy's own BLAS
-    has threads of its own, which would wait for the same processors.
+    NumPy detects that both factors are the same array and uses the symmetric rank-k product. SciPy
+    has another BLAS, whose threads would compete for the same processors.
     """
     return B.T @ B
 
@@ -29,9 +29,9 @@ def gram(B: Array) -> Array:
 class ClassMoments:
     """Weights n_c, sums Σw(b−o) and products Σw(b−o)(b−o)ᵀ about a fixed origin o.
 
-    The origin is there for accuracy alone: a scatter is a difference of products, and loses
-    the digits that the mean has more than the spread. Take it near the data (the mean of the
-    landmarks) and the same for every chunk.
+    The origin only serves accuracy: a scatter is a difference of products, and loses digits if the
+    mean is large compared with the spread. Choose an origin near the data (the mean of the
+    landmarks), and use the same one for every chunk.
 
     Examples
     --------
@@ -44,9 +44,9 @@ class ClassMoments:
     """
 
     origin: Array  # (r,)
-    weights: Array  # (C,): Σw of each class
+    weights: Array  # (C,): Σw per class
     sums: Array  # (C, r), about the origin
-    products: Array  # (r, r) over all classes, or (C, r, r) class by class; about the origin
+    products: Array  # (r, r) over all classes, or (C, r, r) per class; about the origin
 
     @classmethod
     def of(
@@ -91,7 +91,7 @@ class ClassMoments:
         )
 
     def __sub__(self, other: ClassMoments) -> ClassMoments:
-        """Return what is left without `other`, a part of these moments."""
+        """Return the moments of all objects except those in `other`."""
         return self + ClassMoments(other.origin, -other.weights, -other.sums, -other.products)
 
     @property
@@ -125,7 +125,7 @@ class ClassMoments:
         return self.pooled - deviation.T @ deviation
 
     def within_class(self, c: int) -> Array:
-        """Return the scatter of class `c` about its own mean; needs moments by class."""
+        """Return the scatter of class `c` about its own mean; needs per-class products."""
         n = self.weights[c] if self.weights[c] > 0 else 1.0
         return self.products[c] - np.outer(self.sums[c], self.sums[c]) / n
 

@@ -1,10 +1,11 @@
-"""None of the classes: is an object farther from all that is known than known objects are?
+"""Novelty detection: is an object farther from the known objects than they are from each other?
 
 The score is the mean of the `NEAREST` smallest dissimilarities among all exact comparisons of an
-object, with landmarks and candidates alike, or minus that of the largest similarities. The p-value
-ranks it among the scores of held-out objects without themselves (`conformal`). The reference of an
-object are the held-out objects that were *given* the same label. That is known of new objects too,
-so the p-values hold for every label that has a reference of its own.
+object, with landmarks and candidates alike, or minus the mean of the largest similarities. The
+p-value ranks the score among those of held-out objects, none of which is compared with itself
+(`conformal`). The reference of an object consists of the held-out objects with the same *predicted*
+label. New objects have a predicted label too, so the p-values are valid for every label that has
+its own reference.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from .conformal import conformal_p, groups_of, in_group
 from .family import Codes
 
 NEAREST = 3
-"""One neighbour alone may be an outlier, and many leave a small class behind."""
+"""A single neighbour may be an outlier; many neighbours may be more than a small class has."""
 
 GROUP_OBJECTS = 500
-"""A label with so many held-out objects has p-values of its own. Those of 100 objects end at 1 %,
-above many p-values of larger labels, so that novel objects would no longer come first."""
+"""A label with at least this many held-out objects has its own p-values. With 100 objects, p-values
+cannot be below 1 %, so novel objects would rank behind objects of larger labels."""
 
 
 def novelty_scores(apart: Array, kind: Literal["similarity", "dissimilarity"]) -> Array:
     """Return the score (n,) of objects with these squared dissimilarities (n, k), nearest first.
 
-    Of a similarity, the "squared dissimilarities" are −2s, as in `evidence.squared`.
+    For a similarity s, the "squared dissimilarities" are −2s, as in `evidence.squared`.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def novelty_scores(apart: Array, kind: Literal["similarity", "dissimilarity"]) -
 
 @dataclass(frozen=True)
 class NoveltyReference:
-    """What held-out objects scored, and which label they were given.
+    """The scores and predicted labels of held-out objects.
 
     Examples
     --------
@@ -84,7 +85,8 @@ def status_of(
     confidence: Array, novelty: Array, ambiguous_below: float, novel_below: float
 ) -> NDArray[np.str_]:
     """Return "novel", "ambiguous" or "known" for each object, from its largest probability and its
-    p-value. What is novel is not called ambiguous: doubt between classes presumes one of them.
+    p-value. "Novel" takes precedence over "ambiguous": doubt between classes presupposes that one
+    of them is correct.
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
 Notation: C = K[:, L] (N, m), W = K[L, L] = U Λ Uᵀ, T = U|Λ|^(−½), J = sign Λ, B = C T.
 
-Sources: section 3 of the paper. It decomposes the *squared* matrix, which cannot tell λ from
-−λ and mixes their eigenvectors; here the m×m matrix R J Rᵀ is decomposed, which keeps signs.
+Sources: section 3 of the paper. The paper decomposes the *squared* matrix, which cannot tell λ from
+−λ and mixes their eigenvectors. Here the m×m matrix R J Rᵀ is decomposed, which preserves signs.
 Truncation of the core: Nakatsukasa & Park 2023, *Randomized low-rank approximation for
 symmetric indefinite matrices*.
 """
@@ -44,9 +44,9 @@ def landmark_basis(
 ) -> LandmarkBasis:
     """Return the basis of landmark similarities W (m, m), symmetric. O(m³).
 
-    Keeps |λ| > tol·max|λ| and, where `rank` is given, of those the `rank` largest in |λ|.
-    Truncating avoids the division by eigenvalues of W near zero where K has none: take some
-    1.5 to 2 times as many landmarks as `rank`.
+    Keeps the eigenvalues with |λ| > tol·max|λ|, or the `rank` largest of them in |λ|. Truncation
+    avoids the division by eigenvalues of W that are near zero although K has none there: use 1.5 to
+    2 times as many landmarks as `rank`.
 
     Examples
     --------
@@ -57,8 +57,8 @@ def landmark_basis(
     (array([-1.,  1.]), array([-2.,  2.]))
     """
     if rank is not None and (rank != int(rank) or rank < 1):
-        raise ValueError(f"rank is a whole number from 1, or None; got {rank!r}")
-    lam, U = np.linalg.eigh((W + W.T) / 2)  # exact halves: W is symmetric up to rounding
+        raise ValueError(f"rank must be a positive integer or None; got {rank!r}")
+    lam, U = np.linalg.eigh((W + W.T) / 2)  # exact: W is symmetric up to rounding
     order = np.argsort(-np.abs(lam), kind="stable")
     keep = order[np.abs(lam[order]) > tol * np.abs(lam).max()][:rank]
     lam, U = lam[keep], U[:, keep]
@@ -77,9 +77,9 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     """Decompose K̃ = B J Bᵀ from G = BᵀB and J alone. O(r³).
 
     G = RᵀR; R J Rᵀ = V A Vᵀ is symmetric and has the non-zero eigenvalues of K̃; B R⁺ V are
-    orthonormal eigenvectors. R comes from the eigendecomposition of G scaled to unit diagonal:
-    the columns of B differ in size by as much as √(λ_max/λ_min) of the core, and without the
-    scaling the small ones would drown. Eigenvalues |A| ≤ tol·max|A| are left out.
+    orthonormal eigenvectors. R comes from the eigendecomposition of G scaled to unit diagonal: the
+    columns of B differ in size by up to √(λ_max/λ_min) of the core, and without the scaling the
+    small ones would be lost in rounding. Eigenvalues |A| ≤ tol·max|A| are dropped.
 
     Examples
     --------
@@ -109,9 +109,9 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
 
 
 def _is_diagonal(G: Array) -> bool:
-    """Whether what is off the diagonal is rounding, in every row and column.
+    """Whether all off-diagonal entries are rounding errors, in every row and column.
 
-    It grows with the condition of the core; eigenvalues feel the square of it.
+    These errors grow with the condition of the core; their effect on eigenvalues is quadratic.
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     off = np.abs(G) <= 1e-9 * np.outer(d, d)
@@ -121,7 +121,7 @@ def _is_diagonal(G: Array) -> bool:
 
 @dataclass(frozen=True)
 class NystromMatrix:
-    """K̃ = B J Bᵀ held as C and the landmark basis: never an N×N matrix, never all of B.
+    """K̃ = B J Bᵀ stored as C and the landmark basis, without forming an N×N matrix or all of B.
 
     Examples
     --------

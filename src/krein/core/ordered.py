@@ -1,10 +1,10 @@
-"""Sums in one fixed order, however the terms are shared out.
+"""Sums in one fixed order, independent of how the terms are distributed.
 
 Floating-point sums depend on their order. Here the order is that of a tree with `FAN` branches
-over the terms 0, 1, 2, …, each node the sum of its branches from left to right. A run of
-`FAN`ᵏ terms that begins at a multiple of `FAN`ᵏ is a whole branch: summed on another machine and
-taken as one term of the tree above, it gives the same digits. So one thread, many threads, a
-file read in chunks and a cluster agree to the last bit.
+over the terms 0, 1, 2, …, where each node is the sum of its branches from left to right. A run of
+`FAN`ᵏ terms that begins at a multiple of `FAN`ᵏ is a whole branch: it can be summed on another
+machine and added as one term of the tree above without changing a digit. So the results of one
+thread, many threads, a file read in chunks and a cluster are bit-identical.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Generic, TypeVar
 Term = TypeVar("Term")
 
 FAN = 8
-"""Branches of a node: what is held at a time grows with the logarithm of the terms to this base."""
+"""Branches per node. Memory grows with the logarithm, to this base, of the number of terms."""
 
 
 class OrderedSum(Generic[Term]):
-    """A sum that takes its terms one by one, in their order, and holds one a level of the tree."""
+    """A running sum that takes its terms in order, and stores one partial sum per tree level."""
 
     def __init__(self, add: Callable[[Term, Term], Term]) -> None:
         self._add = add

@@ -1,9 +1,9 @@
-"""One probability out of several: a log-linear pool with non-negative weights.
+"""Log-linear pooling of several probabilities, with non-negative weights.
 
     p(c | x) ∝ exp(Σ_h a_h log p_h(c | x)),   a_h ≥ 0.
 
 The weights minimise the log-loss on objects that the pooled models have not seen, plus a ridge
-that pulls them towards equal shares. The problem is convex. A model of no use gets weight 0.
+that pulls them towards equal shares. The problem is convex. A useless model gets weight 0.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy  # scipy.optimize is imported where it is used, which no prediction does
+import scipy  # scipy.optimize loads on first use; predictions never need it
 from scipy.special import log_softmax
 
 from .checks import Array
 from .family import Codes
 
 RIDGE = 20.0
-"""Precision of the prior on each weight, in objects: chosen on protein and aural sonar."""
+"""Precision of the prior on each weight, in objects; chosen on the protein and aural-sonar data."""
 
 
 def pooled(weights: Array, log_proba: Sequence[Array]) -> Array:
@@ -47,7 +47,7 @@ def fit_pool(
     weights: Array | None = None,
     ridge: float = RIDGE,
 ) -> Array:
-    """Return the weights a (H,) of held-out log-probabilities, H arrays (n, C).
+    """Return the weights a (H,) for H arrays (n, C) of held-out log-probabilities.
 
     Minimises Σ_i w_i (−log p(code_i)) + ½ ridge ‖a − prior‖² over a ≥ 0. O(H·n·C) per step.
 
@@ -85,10 +85,10 @@ def fit_pool(
 
 
 def bounded(log_proba: Array, n_seen: float) -> Array:
-    """Return probabilities that `n_seen` held-out objects can support, as logarithms.
+    """Return log-probabilities no more extreme than `n_seen` held-out objects can support.
 
-    Mixes in a share of 1/(n + 1) of the uniform distribution: after n objects without an error, an
-    error rate below 1/n has not been shown.
+    Mixes in the uniform distribution with a share of 1/(n + 1): even n objects without an error do
+    not show that the error rate is below 1/n.
     """
     share = 1.0 / (n_seen + 1.0)
     return np.log((1 - share) * np.exp(log_proba) + share / log_proba.shape[1])

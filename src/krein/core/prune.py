@@ -1,12 +1,12 @@
-"""Landmarks that a Fisher discriminant does not need: backward elimination on the moments.
+"""Backward elimination, on the moments, of landmarks that a Fisher discriminant does not need.
 
 In similarity coordinates c = k(x, L) the classes have means M (C, m) and a shared covariance Σ.
-What a set of landmarks tells about the classes is Wilks' criterion log|I + Q| with
-Q = M̂ Σ⁻¹ M̂ᵀ, M̂_c = √π_c (μ_c − μ̄). Leaving out landmark j takes v vᵀ from Q, where
-v = β_j / √P_jj, P = Σ⁻¹ and β = P M̂ᵀ: in closed form, for every j at once, and P and β of what
-is left come by a rank-one update. Were j of no use, and Σ not shrunk, −n·log(1 − vᵀ(I+Q)⁻¹v)
-would be χ² with C − 1 degrees of freedom (Rao's test for additional information); a landmark
-stays while it exceeds (C − 1)·log n, as the Bayesian information criterion has it.
+The information of a set of landmarks about the classes is Wilks' criterion log|I + Q| with
+Q = M̂ Σ⁻¹ M̂ᵀ, M̂_c = √π_c (μ_c − μ̄). Leaving out landmark j subtracts v vᵀ from Q, where
+v = β_j / √P_jj, P = Σ⁻¹ and β = P M̂ᵀ. This is a closed form for all j at once, and a rank-one
+update gives P and β of the remaining landmarks. If j were useless and Σ not shrunk,
+−n·log(1 − vᵀ(I+Q)⁻¹v) would be χ² with C − 1 degrees of freedom (Rao's test for additional
+information). A landmark is kept if this exceeds (C − 1)·log n, the Bayesian information criterion.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _FRESH = 20  # landmarks dropped between two inversions from scratch
 class PrunedDiscriminant:
     """Scores similarities(kept) @ dual_coef + intercept."""
 
-    kept: Indices  # (s,): places among the landmarks, ascending
+    kept: Indices  # (s,): positions among the landmarks, ascending
     dual_coef: Array  # (s, C)
     intercept: Array  # (C,)
-    criterion: Array  # log|I + Q| before the first landmark was dropped and after each
+    criterion: Array  # log|I + Q| before the first landmark was dropped, and after each
 
 
 def prune_landmarks(
@@ -52,7 +52,7 @@ def prune_landmarks(
     """
     S, means = _in_similarities(space, moments, discriminant, shrinkage)
     prior = moments.weights / moments.total
-    if not S.any():  # nothing is like or unlike anything: any one landmark says as much
+    if not S.any():  # all objects have the same similarities, so one landmark is enough
         kept = np.arange(1)
         dual, intercept = discriminant_on(kept, space, moments, discriminant, shrinkage)
         return PrunedDiscriminant(kept, dual, intercept, np.zeros(1))
@@ -64,7 +64,7 @@ def prune_landmarks(
     path: list[float] = []
     stale = _FRESH
     while len(kept) > (2 if contrasts else 1):
-        if stale >= _FRESH:  # from scratch, before rounding of the updates adds up
+        if stale >= _FRESH:  # invert afresh before rounding errors accumulate
             P = _inverse(S[:, kept], contrasts)
             beta = P @ M[:, kept].T  # (m, C)
             Q = M[:, kept] @ beta
@@ -82,7 +82,7 @@ def prune_landmarks(
         P = P[np.ix_(rest, rest)] - np.outer(P[rest, j], P[j, rest]) / variance[j]
         kept = kept[rest]
         path.append(path[-1] - float(loss[j]))
-        # what was nearly free to drop was large in P, and took the digits of the others along
+        # a landmark that is nearly free to drop has large entries in P, which cost others digits
         lost = np.finfo(float).eps * variance[j] > 1e-8 * float(np.median(variance))
         stale = _FRESH if lost else stale + 1
     dual, intercept = discriminant_on(kept, space, moments, discriminant, shrinkage)
@@ -122,9 +122,9 @@ def left_out_on(
     objects: LeftOutObjects,
     landmarks: Indices,
 ) -> Array:
-    """Return −½d² (n, C) without each object, by the similarities to these landmarks alone.
+    """Return the left-out −½d² (n, C), from the similarities to these landmarks alone.
 
-    `landmarks` (k,) says which landmark each object is that is one (`objects.places`). O(n·r·s).
+    `landmarks` (k,) gives the landmark of each object in `objects.places`. O(n·r·s).
     """
     S, means = _in_similarities(space, moments, discriminant, shrinkage)
     if not S.any():
@@ -150,7 +150,7 @@ def _in_similarities(
     discriminant: LinearDiscriminant,
     shrinkage: Shrinkage,
 ) -> tuple[Array, Array]:
-    """Return S with SᵀS = Σ (s, m), and the class means (C, m) from the centre."""
+    """Return S (s, m) with SᵀS = Σ, and the class means (C, m) relative to the centre."""
     root = within_root(moments, shrinkage)[0]  # A Aᵀ = Σ⁻¹ in coordinates b
     T_plus = space.basis.to_similarities()  # (r, m): c = b T⁺
     return np.linalg.pinv(root) @ T_plus, (moments.means - discriminant.centre) @ T_plus
@@ -159,17 +159,17 @@ def _in_similarities(
 def _inverse(S: Array, contrasts: bool) -> Array:
     """Return (SᵀS)⁻¹ (m, m), or its restriction to vectors that sum to zero. O(m³).
 
-    Similarities made of dissimilarities add up to a constant over all landmarks; only contrasts
-    Σβ = 0 can do without the others.
+    Similarities computed from dissimilarities add up to a constant over all landmarks, so only
+    contrasts (Σβ = 0) can be computed from some of them.
 
-    By singular values, so that the condition of S is not squared.
+    Uses singular values, so that the condition of S is not squared.
     """
     root = _inverse_root(S, contrasts)
     return root @ root.T
 
 
 def _inverse_root(S: Array, contrasts: bool) -> Array:
-    """Return a root (m, s) of what `_inverse` returns."""
+    """Return a root (m, s) of the result of `_inverse`."""
     m = S.shape[1]
     V = null_space(np.ones((1, m))) if contrasts else np.eye(m)
     _, sigma, Ut = svd(S @ V, full_matrices=True)
@@ -179,7 +179,7 @@ def _inverse_root(S: Array, contrasts: bool) -> Array:
 
 
 def _independent(S: Array, contrasts: bool) -> Indices:
-    """Return landmarks that span the others: of those that repeat each other, one. O(m³)."""
+    """Return landmarks that span all of them, i.e. without redundant ones. O(m³)."""
     scale = float(np.abs(S).max())
     full = np.vstack([S, np.full(S.shape[1], scale)]) if contrasts else S
     R, order = qr(full, mode="r", pivoting=True)
@@ -188,12 +188,12 @@ def _independent(S: Array, contrasts: bool) -> Indices:
 
 
 def _quadratic(v: Array, Q: Array) -> Array:
-    """vᵀ Q⁻¹ v for every row, kept below 1 where rounding would lift it."""
+    """vᵀ Q⁻¹ v for every row, kept below 1 in spite of rounding."""
     return np.minimum(np.einsum("ic,ic->i", v, np.linalg.solve(Q, v.T).T), 1 - 1e-12)
 
 
 def _recentred(space: LandmarkSpace, kept: Indices, coef: Array) -> Array:
-    """What the intercept gains when similarities are centred on the kept landmarks alone."""
+    """The change in the intercept if similarities are centred on the kept landmarks only."""
     if space.centre is None:
         return np.zeros(coef.shape[1])
     restricted = space.restricted(kept).centre

@@ -1,10 +1,10 @@
-"""Indefinite kernel quadratic discriminant: a covariance for each class (paper, section 2.3).
+"""Indefinite kernel quadratic discriminant: one covariance per class (paper, section 2.3).
 
-Each class covariance is shrunk towards the shared one. In coordinates where the shared
-covariance is I the target is I, and how far to go follows in closed form from the traces, with
-‖S − I‖² as observed for its expectation, cut to [0, 1] (`covariance.shrinkage_to_identity`); a
-class of one or two objects gets the shared covariance. Eigenvalues are floored at 10⁻³ of their
-mean. A chosen covariance says instead how many objects the shared one counts for in each class:
+Each class covariance is shrunk towards the shared one. In coordinates where the shared covariance
+is I, the target is I, and the amount has a closed form in the traces, with the observed ‖S − I‖² in
+place of its expectation, clipped to [0, 1] (`covariance.shrinkage_to_identity`). A class of one or
+two objects gets the shared covariance. Eigenvalues are floored at 10⁻³ of their mean. If the
+covariance has been chosen by the left-out loss, the shared one counts as κ objects in each class:
 Σ_c = (S_c + κ Σ)/(n_c − 1 + κ).
 """
 
@@ -45,7 +45,7 @@ class QuadraticDiscriminant:
 def fit_quadratic(
     moments: ClassMoments, *, shrinkage: Shrinkage = "oas", priors: Array | None = None
 ) -> QuadraticDiscriminant:
-    """Return the discriminant from moments by class. O(C·r³).
+    """Return the discriminant from per-class moments. O(C·r³).
 
     `shrinkage` is that of the shared covariance, as for the Fisher discriminant.
 
@@ -61,7 +61,7 @@ def fit_quadratic(
     array([0, 1])
     """
     chosen = shrinkage if isinstance(shrinkage, ChosenCovariance) else None
-    if chosen is not None:  # the scale is that of the class covariances, not of the shared one
+    if chosen is not None:  # the scale applies to the class covariances, not to the shared one
         shrinkage = replace(chosen, scale=1.0)
     scale = 1.0 if chosen is None else chosen.scale
     A, _ = within_root(moments, shrinkage)

@@ -1,11 +1,12 @@
-"""Labels that are paths, as in a taxonomy: probabilities of parents, and how deep an answer goes.
+"""Labels that are paths in a taxonomy: probabilities of ancestors, and the depth of an answer.
 
-A leaf is a class, "Bacteria;Firmicutes;Bacilli". Its ancestors are the beginnings of the path. The
-classes exclude each other, so the probability of an ancestor is the sum over the leaves below it:
+A leaf is a class, e.g. "Bacteria;Firmicutes;Bacilli". Its ancestors are the prefixes of the path.
+The classes are mutually exclusive, so the probability of an ancestor is the sum over the leaves
+below it:
 
     P(a) = Σ_{leaf c at or below a} P(c)
 
-It never grows on the way down, so the nodes above a threshold over ½ are one path.
+It never grows on the way down, so the nodes above any threshold over ½ form a single path.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ class Ranks:
     """The nodes of each rank of a set of labels, from the first rank to the leaves."""
 
     nodes: list[list[str]]
-    """The paths of each rank, sorted. A label that ends earlier stands for itself further down."""
+    """The paths of each rank, sorted. A shorter label stands for itself at the deeper ranks."""
     parents: list[Indices]
-    """For each rank, the node (C,) that each class lies at or below."""
+    """For each rank, the node (C,) at or above each class."""
 
     @classmethod
     def of(cls, labels: Sequence[str], separator: str) -> Ranks:
@@ -35,13 +36,13 @@ class Ranks:
         [['a', 'b'], ['a;x', 'a;y', 'b;z']]
         """
         if not separator:
-            raise ValueError("the separator of ranks is empty; give a sign such as ';'")
+            raise ValueError("the separator of ranks is empty; use a character such as ';'")
         paths = []
         for label in labels:
             parts = [part.strip() for part in label.split(separator)]
             if not all(parts):
                 raise ValueError(
-                    f"label {label!r} has an empty rank; write one name between two {separator!r}"
+                    f"label {label!r} has an empty rank; write a name between any two {separator!r}"
                 )
             paths.append(parts)
         nodes, parents = [], []
@@ -64,12 +65,13 @@ class Ranks:
     def deepest(self, P: Array, above: float) -> tuple[list[str], Array, Indices]:
         """Return the deepest node with a probability of `above` or more for each row of P.
 
-        Its path, its probability and its rank, from 1; "", 1 and 0 where not even the first rank
-        is that probable.
+        The result is its path, its probability and its rank, counted from 1; or "", 1 and 0 if not
+        even a node of the first rank is that probable.
         """
         if not 0.5 < above <= 1:
             raise ValueError(
-                f"an answer is one path only above a probability of 0.5, at most 1; got {above}"
+                f"the probability that an answer needs must be above 0.5 (so that answers form one "
+                f"path) and at most 1; got {above}"
             )
         answer = [""] * len(P)
         probability, depth = np.ones(len(P)), np.zeros(len(P), dtype=np.intp)
@@ -79,6 +81,6 @@ class Ranks:
             top = Q[np.arange(len(P)), best]
             for i in np.flatnonzero(top >= above).tolist():
                 node = self.nodes[rank][best[i]]
-                if node != answer[i]:  # a label that ended has been answered already
+                if node != answer[i]:  # a shorter label has been answered already
                     answer[i], probability[i], depth[i] = node, top[i], rank + 1
         return answer, probability, depth

@@ -1,4 +1,4 @@
-"""Supervised matrix similarity score: does a matrix keep the classes apart? (paper, section 4)
+"""Supervised matrix similarity score: how well a matrix separates classes (paper, section 4).
 
 f(S) = Σ_c | mean similarity within class c − mean similarity of class c to the others |
 s(K̂, K) = f(K̂) / f(K)
@@ -66,5 +66,5 @@ def smss(f_approximation: float, f_original: float) -> float:
     0.8
     """
     if f_original == 0:
-        raise ValueError("the original matrix has margin 0 between its classes: no score")
+        raise ValueError("the score is undefined: the original matrix has margin 0 between classes")
     return f_approximation / f_original

@@ -1,4 +1,4 @@
-"""From values of a measure to pseudo-Euclidean coordinates, by the landmarks alone."""
+"""From values of a measure to pseudo-Euclidean coordinates, using only the landmarks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .nystrom import LandmarkBasis, landmark_basis
 from .spectrum import RANK_TOLERANCE
 
 SAFE = (1e-50, 1e50)
-"""Where the largest value lies outside, values are divided by a power of two: their squares, and
-products of those, must be numbers."""
+"""If the largest value is outside this range, values are divided by a power of two, so that their
+squares, and products of these, neither overflow nor underflow."""
 
 _LEAST = 1e-300
-"""Values below it have lost digits."""
+"""Values below this have lost digits."""
 
 _LEVEL = 1e-10
 """Similarities that differ by less than this share of their common level count as constant."""
@@ -25,7 +25,7 @@ _LEVEL = 1e-10
 
 @dataclass(frozen=True)
 class Conversion:
-    """From values of the measure to similarities to the landmarks.
+    """The map from values of the measure to similarities to the landmarks.
 
     Values are divided by `unit`; a dissimilarity is raised to `power`, squared and centred.
     """
@@ -40,18 +40,18 @@ class Conversion:
         return values if self.centre is None else self.centre.similarities(values)
 
     def raised(self, values: Array) -> Array:
-        """Return values in the unit, dissimilarities raised to the power, not squared yet."""
+        """Return values divided by the unit and raised to the power, but not squared yet."""
         values = values if self.unit == 1 else values / self.unit
         return values if self.centre is None else powered(values, self.power)
 
 
 @dataclass(frozen=True)
 class LandmarkSpace:
-    """The coordinates that m landmarks span, whether their values are similarities or not.
+    """The coordinates that m landmarks span, for similarities and dissimilarities.
 
-    A dissimilarity is raised to `power`, squared and centred on the landmarks first. One map serves
-    training objects and new ones: m values in, r coordinates out. Values are divided by `unit`
-    where they enter, which is 1 unless they are beyond 10^±50.
+    A dissimilarity is first raised to `power`, squared and centred on the landmarks. The same map
+    serves training objects and new ones: m values in, r coordinates out. All values are divided by
+    `unit`, which is 1 unless they are beyond 10^±50.
 
     Examples
     --------
@@ -64,10 +64,10 @@ class LandmarkSpace:
            [1.]])
     """
 
-    landmark_values: Array  # (m, m): values of the measure between the landmarks, as they came
+    landmark_values: Array  # (m, m): values of the measure between the landmarks, unscaled
     basis: LandmarkBasis
     centre: LandmarkCentre | None  # None for a similarity
-    rank: int | None = None  # at most so many coordinates
+    rank: int | None = None  # the largest number of coordinates
     power: float = 1.0  # of a dissimilarity: 1, 1/2 or 1/4
     unit: float = 1.0
 
@@ -102,12 +102,12 @@ class LandmarkSpace:
 
     @property
     def kind(self) -> Literal["similarity", "dissimilarity"]:
-        """What the values are."""
+        """The kind of the values."""
         return "similarity" if self.centre is None else "dissimilarity"
 
     @property
     def conversion(self) -> Conversion:
-        """The way from values to similarities."""
+        """The map from values to similarities."""
         return Conversion(self.centre, self.power, self.unit)
 
     @property
@@ -128,7 +128,7 @@ class LandmarkSpace:
         return self.coordinates(self.landmark_values).mean(axis=0)
 
     def restricted(self, kept: Indices) -> LandmarkSpace:
-        """Return the space of the landmarks `kept` alone. O(m³)."""
+        """Return the space of only the landmarks `kept`. O(m³)."""
         return LandmarkSpace.of(
             self.landmark_values[np.ix_(kept, kept)],
             self.kind,
@@ -139,7 +139,7 @@ class LandmarkSpace:
 
 
 def unit_of(values: Array) -> float:
-    """Return what to divide values by: 1, or a power of two near values far beyond 10^±50.
+    """Return the divisor of the values: 1, or a power of two if they are beyond 10^±50.
 
     Examples
     --------
@@ -151,8 +151,8 @@ def unit_of(values: Array) -> float:
     largest = float(np.abs(values).max(initial=0.0))
     if 0 < largest < _LEAST:
         raise ValueError(
-            f"the largest value between the landmarks is {largest:.3g}, where numbers have lost "
-            "their digits: multiply what the measure compares by a constant"
+            f"the largest value between the landmarks is {largest:.3g}, too small for floating-"
+            "point precision: multiply the objects or the values of the measure by a constant"
         )
     if largest == 0 or SAFE[0] <= largest <= SAFE[1]:
         return 1.0
@@ -160,17 +160,17 @@ def unit_of(values: Array) -> float:
 
 
 def check_level(values: Array) -> None:
-    """Refuse similarities (m, m) that are one large constant but for their last digits.
+    """Refuse similarities (m, m) that are one large constant except for their last digits.
 
-    What tells objects apart is then lost in rounding: ‖H W H‖ is below 10⁻¹⁰ of ‖W‖.
+    The differences between objects are then lost in rounding: ‖H W H‖ is below 10⁻¹⁰ of ‖W‖.
     """
     largest = float(np.abs(values).max(initial=0.0))
-    if np.ptp(values) <= 1e-14 * largest:  # one constant: there is nothing to tell
+    if np.ptp(values) <= 1e-14 * largest:  # an exact constant is allowed
         return
     rows = values.mean(axis=1)
     rest = values - rows[:, None] - values.mean(axis=0) + rows.mean()
     if float(np.abs(rest).max()) < _LEVEL * largest:
         raise ValueError(
-            f"the similarities have a common level of {largest:.3g}, and what they differ by is "
-            "lost in rounding: take the level away first, e.g. subtract the column means from X"
+            f"the similarities have a common level of {largest:.3g}, and their differences are "
+            "lost in rounding: remove the level first, e.g. subtract the column means from X"
         )

@@ -1,4 +1,4 @@
-"""Eigenvalues of an indefinite matrix: how many of which sign, how much, and corrections.
+"""Eigenvalues of an indefinite matrix: signature, negative mass and corrections.
 
 Sources: sections 2.2 and 2.3 of the paper; Chen et al. 2009, *Similarity-based
 classification*, for the corrections and their maps.
@@ -99,7 +99,7 @@ Correction = Literal["clip", "flip", "shift", "square"]
 
 @dataclass(frozen=True)
 class CorrectedMatrix:
-    """A psd matrix made of an indefinite one, and the map that corrects new objects alike.
+    """A psd correction of an indefinite matrix, and the map that corrects new objects.
 
     `matrix` is the corrected training matrix; `map_new(k)` corrects the similarities k
     (n, N) of new objects to the training objects: k @ P with one P for all.
@@ -119,8 +119,8 @@ def correct(K: Array, how: Correction, tol: float = RANK_TOLERANCE) -> Corrected
     clip f = max(λ, 0), flip f = |λ|, square f = λ², shift f = λ − min(λ_min, 0).
     The map for new objects is the linear one that takes the training rows to their corrected
     rows, P = U (f(Λ)/Λ) Uᵀ over the non-zero eigenvalues; k @ P extends it to any object.
-    A shift also lifts the eigenvalues that are zero, where no training row has a component:
-    there alone K @ P and K' differ.
+    A shift also lifts the zero eigenvalues, along which no training row has a component. Only there
+    do K @ P and K' differ.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def correct(K: Array, how: Correction, tol: float = RANK_TOLERANCE) -> Corrected
         "shift": lambda: lam - min(lam[0], 0.0),
     }
     if how not in corrected:
-        raise ValueError(f"no correction is called {how!r}; there are {', '.join(corrected)}")
+        raise ValueError(f"unknown correction {how!r}; choose one of {', '.join(corrected)}")
     f = corrected[how]()
     ratio = np.divide(f, lam, out=np.zeros_like(lam), where=nonzero)
     return CorrectedMatrix(matrix=(U * f) @ U.T, P=(U * ratio) @ U.T)

@@ -2,11 +2,11 @@
 
 With S the within-class scatter of ν degrees of freedom and a target metric diag(t),
     Σ(ρ) = (1 − ρ) S/ν + ρ γ̄/ν diag(t),   γ̄ = tr(diag(t)⁻¹ S) / r.
-One eigendecomposition of diag(t)^(−½) S diag(t)^(−½) serves every amount ρ. Where every object is a
-landmark even that is not needed: BᵀB is then diagonal, and S is that diagonal less one rank-one
+One eigendecomposition of diag(t)^(−½) S diag(t)^(−½) serves every amount ρ. If every object is a
+landmark, even that is not needed: BᵀB is then diagonal, and S is that diagonal minus one rank-one
 term per class.
 
-Targets in the coordinates B, where W = UΛUᵀ are the similarities of the landmarks:
+Targets in the coordinates B, where W = UΛUᵀ contains the similarities between the landmarks:
 - "similarities", t = 1/|Λ|: the identity in the coordinates k(x, L), a ridge on similarities;
 - "identity", t = 1: the identity in B, which is |W| in k(x, L);
 - "landmarks", t = |Λ|: the scatter of the landmarks themselves;
@@ -35,8 +35,8 @@ _DIAGONAL = 1e-12
 class ChosenCovariance:
     """A covariance that the left-out loss has chosen: Σ(amount) / scale, and class offsets.
 
-    `offsets` (C,) are added to the scores. `pseudo_objects` is used by the quadratic
-    discriminant alone: each class covariance counts the shared one as so many objects.
+    `offsets` (C,) are added to the scores. Only the quadratic discriminant uses `pseudo_objects`:
+    in each class covariance, the shared one counts as this many objects.
     """
 
     target: Target
@@ -61,7 +61,7 @@ def target_metric(target: Target, lam: Array, moments: ClassMoments) -> Array:
 
 @dataclass(frozen=True)
 class Precision:
-    """Σ⁻¹ = diag(inverse) + PᵀP in the coordinates of a path, and what a unit of S counts."""
+    """Σ⁻¹ = diag(inverse) + PᵀP in the coordinates of a path, and the share of S in Σ."""
 
     inverse: Array  # (s,)
     P: Array  # (k, s)
@@ -127,11 +127,11 @@ class WithinPath:
         return scaled if self.rotation is None else scaled @ self.rotation
 
     def back(self, V: Array) -> Array:
-        """Return coefficients (n, s) of path coordinates as coefficients (n, r) of B."""
+        """Convert coefficients (n, s) of path coordinates to coefficients (n, r) of B."""
         return (V if self.rotation is None else V @ self.rotation.T) * self.scaling
 
     def at(self, amount: float) -> Precision:
-        """Return Σ(ρ)⁻¹; at ρ = 0 a singular Σ has its pseudo-inverse. O(s·k²)."""
+        """Return Σ(ρ)⁻¹, or the pseudo-inverse of a singular Σ if ρ = 0. O(s·k²)."""
         share = (1 - amount) / self.freedom
         d = share * self.delta + amount * self.mean / self.freedom
         inverse = np.where(d > RANK_TOLERANCE * d.max(initial=0.0), 1 / np.where(d > 0, d, 1.0), 0)

@@ -1,1 +1,1 @@
-"""PCVM: weighted sums of similarities under a sparsity prior, each weight held to a sign."""
+"""PCVM: weighted sums of similarities under a sparsity prior with sign constraints."""

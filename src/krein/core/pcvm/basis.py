@@ -1,9 +1,9 @@
-"""The basis functions of PCVM: a similarity as it is, or a power of a dissimilarity.
+"""The basis functions of PCVM: the similarity itself, or a power of a dissimilarity.
 
-−½ d² is the similarity that a squared dissimilarity stands for, uncentred; between vectors a
-weighted sum of such functions is a quadratic whose second degree is a multiple of ‖x‖², and no
-more. −d bends at every basis object, −√d more sharply: the smaller the power, the more the near
-objects count. All of them are free of a unit and of a width to choose.
+−½ d² is the uncentred similarity that corresponds to a squared dissimilarity. For vectors, a
+weighted sum of such functions is a quadratic whose second-degree term is a multiple of ‖x‖². −d has
+a kink at every basis object, and −√d a sharper one: the smaller the power, the more the near
+objects count. None of them has a unit or a width to choose.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ BasisFunction = Literal["similarity", "-d²/2", "-d", "-√d"]
 
 
 def basis_values(function: BasisFunction, values: Array, out: Array | None = None) -> Array:
-    """Return the basis functions of values of the measure, in `out` where it is given.
+    """Return the basis functions of values of the measure, in `out` if it is given.
 
-    A similarity is not copied. PCVM asks nothing of its basis functions, so dissimilarities need
-    not be centred, and a prediction needs no landmark whose weight is zero.
+    A similarity is not copied. PCVM places no conditions on its basis functions, so dissimilarities
+    need not be centred, and predictions do not need landmarks with zero weight.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def basis_values(function: BasisFunction, values: Array, out: Array | None = Non
         squares = np.square(values, out=out)
         squares *= -0.5
         return squares
-    below = values < 0  # a user's own measure may go there, as overlapping things do
+    below = values < 0  # possible with a user's own measure, e.g. for overlapping objects
     roots = np.abs(values, out=out)
     np.sqrt(roots, out=roots)
     np.negative(roots, out=roots)

@@ -1,4 +1,4 @@
-"""Convex quadratic problems under bounds at zero: the M-step of PCVM under its truncated prior."""
+"""Convex quadratic problems with bounds at zero: the M-step of PCVM with its truncated prior."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class BoundedSolution:
-    """Minimiser, whether the optimality conditions hold, and the number of linear systems."""
+    """The minimiser, whether it is optimal, and the number of linear systems solved."""
 
     x: Array
     optimal: bool
@@ -39,7 +39,7 @@ class Quadratic:
 
     def __init__(self, a: Array, *, square: Array | None = None, root: Array | None = None) -> None:
         if (square is None) == (root is None):
-            raise ValueError("give the matrix either as its square or as its root")
+            raise ValueError("pass either the square matrix or its root")
         self.a = a
         self.square, self.root = square, root
         self.c = np.zeros_like(a)
@@ -52,7 +52,7 @@ class Quadratic:
         return self.root.T @ (self.root @ x) + self.a * x
 
     def minimise(self, free: Mask) -> Array:
-        """Return the minimiser with all but the free variables held at zero."""
+        """Return the minimiser with all variables at zero except the free ones."""
         x = np.zeros(len(self.c))
         if not free.any():
             return x
@@ -87,7 +87,7 @@ def _solve(S: Array, a: Array, v: Array) -> Array:
     try:
         return cho_solve(cho_factor(S, check_finite=False), v)
     except np.linalg.LinAlgError:
-        # a so small that the rounding of S exceeds it; a step from here is still downhill
+        # a is smaller than the rounding errors of S; a step from here is still downhill
         S[np.diag_indices_from(S)] += 1e-10 * np.diag(S).max()
         return cho_solve(cho_factor(S, check_finite=False), v)
 
@@ -97,12 +97,13 @@ def minimise_bounded(
 ) -> BoundedSolution:
     """Minimise the quadratic with x ≥ 0 where `bounded`, by block principal pivoting.
 
-    Optimal when x ≥ 0, y = Hx + c ≥ 0 on the bounded variables and x y = 0. Every variable that
-    offends goes to the other side at once; where that stops reducing the number of offenders,
-    one at a time (the largest index, which cannot cycle). Júdice & Pires (1994).
+    The solution is optimal when x ≥ 0, y = Hx + c ≥ 0 on the bounded variables and x y = 0. All
+    variables that violate these conditions change sides at once. When that no longer reduces the
+    number of violations, they change one at a time, largest index first, which cannot cycle. Júdice
+    & Pires (1994).
 
-    `free` is the guess of the variables off their bound: the last solution's, in a sequence of
-    problems, so that most need two or three systems.
+    `free` is a guess of the variables off their bound. In a sequence of problems, pass that of the
+    last solution: most problems then need only two or three systems.
 
     Examples
     --------
@@ -119,7 +120,7 @@ def minimise_bounded(
     for n_solves in range(1, max_solves + 1):
         x = problem.minimise(free)
         y = problem.product(x) + problem.c
-        # rounding must not count as an offence: both sides are compared with their own scale
+        # rounding must not count as a violation: compare each side with its own scale
         small_x = 1e-13 * np.abs(x).max(initial=0.0)
         small_y = 1e-11 * np.abs(problem.c).max(initial=0.0)
         wrong = bounded & np.where(free, x < -small_x, y < -small_y)

@@ -1,13 +1,14 @@
-"""A row's scores by the model without that row, to first order in what the row says.
+"""Left-out scores: a row's scores by the model without that row, to first order.
 
-Around the mode the posterior of all weights is Gaussian with the full second derivative H of the
-objective. A row with features f, derivative g (C,) and curvature D (C, C) of its loss has scores of
-covariance V = (I ⊗ f)ᵀ H⁻¹ (I ⊗ f). Taking the row out is one Newton step without its part of H:
+Around the mode, the posterior of all weights is approximately Gaussian with the full Hessian H of
+the objective. Consider a row with features f whose loss has gradient g (C,) and curvature D (C, C).
+Its scores have covariance V = (I ⊗ f)ᵀ H⁻¹ (I ⊗ f). Removing the row is one Newton step without its
+part of H:
 
     z₋ = z + (I − V D)⁻¹ V g = z + h + V R (I − Rᵀ V R)⁻¹ Rᵀ h,    h = V g,  D = R Rᵀ
 
 (Opper & Winther 2000; Rahnama Rad & Maleki 2020). The second form has a symmetric matrix of
-leverages RᵀVR, whose eigenvalues are below 1 wherever a mode is left without the row.
+leverages RᵀVR, whose eigenvalues are below 1 if a mode remains without the row.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 HIGH_LEVERAGE = 0.5
-"""The prior's second derivative is negative for large weights and holds for small moves. A row of
-more leverage, as a basis object has on itself, may be all that keeps a weight up: without it the
-weight goes to zero, and the step is taken with the prior's secant to zero, EM's α."""
+"""Above this leverage, the step uses the prior's secant to zero, EM's α, instead of its second
+derivative, which is negative for large weights and valid for small moves only. A row of high
+leverage, such as a basis object's own row, may be all that keeps a weight above zero."""
 
 _LEAST = 1e-8
-"""Of 1 − leverage, which is positive but for rounding with the prior's secant."""
+"""Lower bound on 1 − leverage, which with the prior's secant is positive except for rounding."""
 
 
 def without_row(Z: Array, V: Array, G: Array, R: Array) -> tuple[Array, Array, Array]:
-    """Return each row's scores z₋ by the model without it, q = g + D(z₋ − z), and its leverage.
+    """Return each row's left-out scores z₋, q = g + D(z₋ − z), and its leverage.
 
-    The scores are z + V q; q tells what happens to scores beyond those of V.
+    The scores are z + V q. With q, the left-out scores of classes outside V can be computed too.
 
     Parameters
     ----------
@@ -64,6 +65,6 @@ def without_row(Z: Array, V: Array, G: Array, R: Array) -> tuple[Array, Array, A
 
 
 def without_row_each(Z: Array, v: Array, G: Array, d: Array) -> tuple[Array, Array]:
-    """Return the same with one score at a time: v (n, C) its variance, d (n, C) its curvature."""
+    """Return the same for one score at a time, with variance v (n, C) and curvature d (n, C)."""
     leverage = v * d
     return Z + v * G / np.maximum(1.0 - leverage, _LEAST), leverage.max(axis=1)

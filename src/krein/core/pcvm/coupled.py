@@ -1,15 +1,14 @@
-"""Left-out scores of many classes: the classes are coupled row by row, not weight by weight.
+"""Left-out scores for many classes, where the coupling between classes is computed per row.
 
-With p the probabilities of a row, the curvature of its loss is diag(p) − p pᵀ: the first part knows
-each class by itself, the second is of rank one. So H = A − U Uᵀ, where A has one block per class
-and U one column per row, and by Woodbury
+If p are the probabilities of a row, the curvature of its loss is diag(p) − p pᵀ: the first part
+treats each class separately, the second has rank one. So H = A − U Uᵀ, where A has one block per
+class and U one column per row, and by Woodbury
 
     H⁻¹ = A⁻¹ + A⁻¹ U M⁻¹ Uᵀ A⁻¹,    M = I − Uᵀ A⁻¹ U = I − Σ_c p_c p_cᵀ ∘ X_c A_c⁻¹ X_cᵀ.
 
-M has as many rows as there are objects, where H has as many as there are weights (Rasmussen &
-Williams 2006, section 3.5). For most objects most classes are out of the question; an entry of p
-below a threshold counts by itself, p_c(1 − p_c) in A and not in U, so that almost nothing has to be
-computed for it.
+M has one row per object, whereas H has one per weight (Rasmussen & Williams 2006, section 3.5).
+Most classes are very improbable for most objects. An entry of p below a threshold is treated as
+uncoupled: it adds p_c(1 − p_c) to A and nothing to U, so that it costs almost nothing.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ Labels = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 THRESHOLDS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-"""A probability below this is not coupled: the least that leaves few enough couplings."""
+"""Thresholds below which probabilities are not coupled; the lowest with few couplings is used."""
 
 PART_BYTES = 2**27
-"""Of the couplings of the rows that are looked at together."""
+"""Memory for the couplings of the rows that are processed together."""
 
 _JITTER = 1e-10
-"""Of M, which is positive definite but for rounding with the prior's secant."""
+"""Added to M, which with the prior's secant is positive definite except for rounding."""
 
 COUPLED_PER_ROW = 8
-"""Classes coupled in a row, in the mean, beyond which the threshold rises."""
+"""The threshold rises if the mean number of classes coupled per row exceeds this."""
 
 
 def coupled_classes(P: Array, y: Labels) -> Mask:
-    """Return which classes (n, C) are coupled in each row: its own, and the likely ones.
+    """Return which classes (n, C) are coupled in each row: its own class and the likely ones.
 
     Examples
     --------
@@ -61,7 +60,7 @@ def coupled_classes(P: Array, y: Labels) -> Mask:
 
 
 def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -> Array:
-    """Return the scores (n, C) of each row by the model without it.
+    """Return the left-out scores (n, C) of each row.
 
     Parameters
     ----------
@@ -70,16 +69,16 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
     y : array (n,)
         Classes.
     s : array (n,)
-        Weight that leaves with each row.
+        Weight that is removed with each row.
     each : array (n,)
-        Weight that the row stands for in the curvature.
+        Weight of the row in the curvature.
     fit : PCVMFit
-        Of the softmax link.
+        A fit with the softmax link.
 
     Notes
     -----
-    O(n r² C + n³ + k n²) time with k couplings, at most 8 n of them; 8 (2 n² + n r C) bytes and two
-    parts.
+    O(n r² C + n³ + k n²) time with k couplings, k ≤ 8 n. Memory is 8 (2 n² + n r C) bytes plus two
+    parts of `PART_BYTES`.
     """
     Z = fit.scores(F)
     P = softmax(Z)
@@ -110,7 +109,7 @@ def _parts(rows: Labels, on: Mask) -> list[Labels]:
 
 @dataclass(frozen=True)
 class _Coupled:
-    """H⁻¹ in its parts."""
+    """The factors of H⁻¹."""
 
     E: list[Array]  # C of (·, n): X_c A_c⁻¹ X_cᵀ = E_cᵀ E_c
     U: Array  # (n, C), zero where a class is not coupled
@@ -120,7 +119,7 @@ class _Coupled:
     def of(
         cls, F: Array, each: Array, fit: PCVMFit, P: Array, on: Mask, *, secant: bool
     ) -> _Coupled | None:
-        """Return H⁻¹ with the prior's curvature or its secant; none where H is indefinite."""
+        """Return H⁻¹ with the prior's curvature or secant, or None if H is indefinite."""
         n, C = P.shape
         U = np.where(on, P, 0.0) * np.sqrt(each)[:, None]
         A = np.where(on, P, P * (1 - P)) * each[:, None]
@@ -148,14 +147,14 @@ class _Coupled:
     def without(
         self, rows: Labels, Z: Array, P: Array, on: Mask, y: Labels, s: Array
     ) -> tuple[Array, Array]:
-        """Return the scores of these rows by models without them, and their leverage."""
+        """Return the left-out scores of these rows, and their leverage."""
         N, n = len(Z), len(rows)
         Z, P, on, y, s = Z[rows], P[rows], on[rows], y[rows], s[rows]
         C = Z.shape[1]
         starts = np.concatenate([[0], np.cumsum(on.sum(axis=1))])
         place = starts[:-1, None] + np.cumsum(on, axis=1) - 1
         V = np.zeros((n, C, C))
-        B = np.zeros((N, starts[-1]))  # a column for each coupling: L⁻¹ (u_c ∘ X_c A_c⁻¹ x_ic)
+        B = np.zeros((N, starts[-1]))  # one column per coupling: L⁻¹ (u_c ∘ X_c A_c⁻¹ x_ic)
         for c in range(C):
             own, all_of = np.flatnonzero(on[:, c]), np.flatnonzero(self.U[:, c])
             K = self.E[c][:, all_of].T @ self.E[c][:, rows[own]]
@@ -169,7 +168,7 @@ class _Coupled:
         residual = p.copy()
         residual[np.arange(n), y] -= 1.0
         left, q, leverage = without_row(Z, V, residual * s[:, None], softmax_root(p, s))
-        # a class that is not coupled in the row feels the others through M
+        # the other classes affect an uncoupled class through M
         pull = np.empty((N, n))
         for i in range(n):
             pull[:, i] = B[:, starts[i] : starts[i + 1]] @ q[i, on[i]]

@@ -1,10 +1,10 @@
-"""How the scores of a row vary together around PCVM's posterior mode.
+"""The covariance of a row's scores around PCVM's posterior mode.
 
-The curvature is that of the objective itself, over the weights that are off their bounds: of the
-likelihood with all its blocks between classes, and of the prior its second derivative. That one is
-negative for large weights, where the prior is concave; taking EM's α instead, the curvature of the
-Gaussian that touches the prior, holds the weights too firmly and finds 0.6 to 0.9 of the optimism
-that refits have (`tests/core/test_pcvm_left_out.py`).
+The curvature is that of the objective over the weights off their bounds: the Hessian of the
+likelihood with all blocks between classes, plus the second derivative of the prior. The latter is
+negative for large weights, where the prior is concave. Using EM's α instead, the curvature of the
+Gaussian that touches the prior, would constrain the weights too strongly and find only 0.6 to 0.9
+of the optimism seen in refits (`tests/core/test_pcvm_left_out.py`).
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from .rows import Block, Link, Rows, class_hessian, hessian
 Array = NDArray[np.float64]
 
 JOINT_LIMIT = 1200
-"""Scores vary together up to so many weights, features times classes: the matrix has as many rows
-and costs their square in additions a row. Beyond, each score varies by itself."""
+"""Up to this many weights (features times classes) the joint covariance of the scores is used. Its
+matrix has as many rows, and costs their square in additions per row of data. Beyond that, scores
+are treated as independent."""
 
 _JITTER = 1e-10
-"""Share of its diagonal that is added to a curvature: scores that differ by a constant are one."""
+"""Share of the diagonal added to a curvature, which is singular: adding a constant to all scores
+changes nothing."""
 
 
 @dataclass(frozen=True)
 class JointCovariance:
-    """Covariance B of (weights, bias) of all scores; scores of a row have (f, 1) B (f, 1)ᵀ."""
+    """Covariance B of (weights, bias) of all scores; that of a row's scores is (f, 1) B (f, 1)ᵀ."""
 
     B: Array  # (C, r+1, C, r+1)
 
@@ -56,9 +58,9 @@ class JointCovariance:
 
 @dataclass(frozen=True)
 class SeparateCovariances:
-    """One score at a time: for one score exact, for more an approximation."""
+    """Variances of one score at a time: exact for one score, an approximation for more."""
 
-    roots: tuple[Array, ...]  # C of (r+1, ·): variance of a score is ‖(f, 1) root‖²
+    roots: tuple[Array, ...]  # C arrays (r+1, ·): the variance of a score is ‖(f, 1) root‖²
 
     def of(self, F: Array) -> Array:
         """Return the variance of each score (n, C). O(n r² C)."""
@@ -74,7 +76,7 @@ class SeparateCovariances:
 
 @dataclass(frozen=True)
 class ScoreCovariance:
-    """With the prior's second derivative, and with its secant to zero."""
+    """The covariance with the prior's second derivative, and with its secant to zero."""
 
     exact: JointCovariance | SeparateCovariances
     secant: JointCovariance | SeparateCovariances
@@ -92,14 +94,14 @@ class ScoreCovariance:
 class LossCurvature:
     """Second derivative of the loss at a fit, by the weights of features and the bias."""
 
-    joint: Array | None  # (C, r+1, C, r+1); none where each score varies by itself
-    each: tuple[Array, ...]  # C of (r+1, r+1): its blocks on the diagonal
+    joint: Array | None  # (C, r+1, C, r+1); None if scores are treated one at a time
+    each: tuple[Array, ...]  # C arrays (r+1, r+1): its diagonal blocks
 
     @classmethod
     def of(
         cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
     ) -> LossCurvature:
-        """Return it in one pass of O(N (r C)²) up to `limit` weights, else in C of O(N r²)."""
+        """Return it in one pass of O(N (r C)²) up to `limit` weights, else in C passes of O(N r²)."""
         C, width = fit.weights.shape[1], rows.shape[1] + 1
         V = fit.weights if Q is None else Q @ fit.weights
         if C == 1 or C * width > limit:
@@ -112,9 +114,9 @@ class LossCurvature:
 def score_covariance(
     curvature: LossCurvature, fit: PCVMFit, Q: Array | None = None
 ) -> ScoreCovariance:
-    """Return how scores vary: together where the curvature is joint, else one at a time.
+    """Return the covariance of the scores: joint if the curvature is, else one score at a time.
 
-    A system of as many unknowns as weights are off their bounds, or C smaller ones; each twice.
+    Solves a system with one unknown per weight off its bound, or C smaller ones, each twice.
     """
     C, width = len(curvature.each), len(curvature.each[0])
     if curvature.joint is None:
@@ -140,10 +142,10 @@ def score_covariance(
 
 
 def off_bound(fit: PCVMFit, Q: Array | None, c: int, *, bias: bool = True) -> Array:
-    """Return T (r+1, ·), which maps the unknowns of score c to its weights of features and bias.
+    """Return T (r+1, ·), which maps the unknowns of score c to its feature weights and bias.
 
-    The unknowns are the scaled weights that are off their bounds and the bias of centred features.
-    Several softmax scores need no bias in one of them: a constant in all of them changes nothing.
+    The unknowns are the scaled weights off their bounds and the bias of centred features. One of
+    several softmax scores needs no bias: adding a constant to all of them changes nothing.
     """
     mean = fit.feature_mean
     r = len(mean)
@@ -160,7 +162,7 @@ def off_bound(fit: PCVMFit, Q: Array | None, c: int, *, bias: bool = True) -> Ar
 def prior_curvature(fit: PCVMFit, c: int, *, bias: bool = True, secant: bool = False) -> Array:
     """Return the second derivative of the prior by the unknowns of score c, 0 for its bias.
 
-    Or its secant to zero, which is EM's α: (derivative at u − derivative at 0) / u.
+    Alternatively, return the secant to zero, EM's α: (derivative at u − derivative at 0) / u.
     """
     found = (fit.precision if secant else fit.curvature)[:, c][fit.scaled[:, c] != 0]
     return np.append(found, 0.0) if bias else found
@@ -169,7 +171,7 @@ def prior_curvature(fit: PCVMFit, c: int, *, bias: bool = True, secant: bool = F
 def inverse_roots(G: Array, prior: Array, secant: Array) -> tuple[Array, Array]:
     """Return R with R Rᵀ = (G + diag(prior))⁻¹, for both priors.
 
-    At a mode the first sum is positive semi-definite; a search may have ended short of one.
+    At a mode the first sum is positive semi-definite, but the search may have stopped before it.
     """
     firm = inverse_root(G, secant)
     assert firm is not None
@@ -180,7 +182,7 @@ def inverse_roots(G: Array, prior: Array, secant: Array) -> tuple[Array, Array]:
 
 
 def inverse_root(G: Array, prior: Array) -> Array | None:
-    """Return R with R Rᵀ = (G + diag(prior))⁻¹, none where the sum is not positive definite."""
+    """Return R with R Rᵀ = (G + diag(prior))⁻¹, or None if the sum is not positive definite."""
     n = len(G)
     A = G.copy()
     A[np.diag_indices(n)] += prior + _JITTER * np.diag(G) + np.finfo(float).tiny
@@ -189,5 +191,5 @@ def inverse_root(G: Array, prior: Array) -> Array | None:
     except LinAlgError:
         if (prior < 0).any():
             return None
-    lam, U = eigh(A)  # semi-definite but for rounding
+    lam, U = eigh(A)  # semi-definite except for rounding
     return U / np.sqrt(np.maximum(lam, _JITTER * lam[-1]))

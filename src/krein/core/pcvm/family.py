@@ -1,4 +1,4 @@
-"""PCVM as a family: the problems it solves, the settings it chooses, the scores it gives."""
+"""PCVM as a family: the problems it solves, the settings it chooses, the scores it returns."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from .prune import prune_pcvm
 from .rows import Array, Features, FeaturesInMemory, Labels, Rows
 
 CHOICE_LANDMARKS = 500
-"""So many of the landmarks are enough to choose a power on."""
+"""Number of landmarks that is sufficient for choosing a power."""
 
 LEARN_TOLERANCE = 1e-5
-"""Of fits that are looked at and thrown away, per row."""
+"""Tolerance per row of fits that only inform a choice and are then discarded."""
 
 FOLDED_OBJECTS, N_FOLDS = 2_500, 5
-"""Up to so many objects, left-out scores are those of so many folds."""
+"""Up to this many objects, left-out scores come from this many folds."""
 
 ASKED_OBJECTS = 2_500
-"""Of more objects, so many are asked about when the number of landmarks is chosen."""
+"""With more objects, this many are scored when the number of landmarks is chosen."""
 
 Problem = tuple[Labels, Codes, int]
-"""New codes of the classes, classes of the basis objects in them, number of classes."""
+"""A problem: the new codes of the classes, the classes of the basis objects, the class count."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class PCVMScorer:
 
 @dataclass(frozen=True)
 class PCVMFamily:
-    """Settings of a PCVM; what is None is chosen from the data.
+    """Settings of a PCVM; settings that are None are chosen from the data.
 
-    `scales` are those of the prior, one per problem; `otherwise` is the basis function of a
-    dissimilarity where the objects cannot tell.
+    `scales` are the scales of the prior, one per problem. `otherwise` is the basis function of a
+    dissimilarity if the data do not suffice for a choice.
     """
 
     n_classes: int
@@ -69,7 +69,7 @@ class PCVMFamily:
     rank: int | None = None
 
     def problems(self, landmark_classes: Codes) -> list[Problem]:
-        """Return the problems to solve: one joint one, or each class against the rest."""
+        """Return the problems to solve: a joint one, or one for each class against the rest."""
         C = self.n_classes
         if C == 2 or not self.one_against_rest:
             return [(np.arange(C), landmark_classes, C)]
@@ -79,11 +79,11 @@ class PCVMFamily:
     def choose_function(
         self, space: LandmarkSpace, raw: Rows, landmarks: Labels, landmark_classes: Codes
     ) -> BasisFunction:
-        """Return the basis function of these landmarks; of too many of them, that of fewer.
+        """Return the basis function for these landmarks, chosen on a subset if there are many.
 
-        Landmarks grow under it too: −½d² gains nothing from more of them on a checkerboard. Where
-        most objects are landmarks, the power is the one of the Fisher discriminant's left-out
-        loss: in closed form it needs no objects beyond the landmarks.
+        The number of landmarks is chosen under it as well: on a checkerboard, −½d² gains nothing
+        from more landmarks. If most objects are landmarks, the power is the one with the least
+        left-out loss of the Fisher discriminant, whose closed form needs only the landmarks.
         """
         if space.kind == "similarity":
             return "similarity"
@@ -117,7 +117,7 @@ class PCVMFamily:
         return fits, scales
 
     def prunes(self, n_classes: int, n: int, n_basis: int) -> bool:
-        """Whether to drop basis objects that the loss does not need."""
+        """Whether to drop basis objects that do not improve the loss."""
         if self.sparse is not None:
             return self.sparse
         return n_classes == 2 and n >= ROWS_PER_CANDIDATE * n_basis
@@ -130,9 +130,9 @@ class PCVMFamily:
         codes: Codes,
         weights: Array | None,
     ) -> PCVMScorer:
-        """Return the scores by the landmarks as basis objects, fitted to values in memory."""
+        """Return a scoring function with the landmarks as basis objects, fitted in memory."""
         raw = Rows(values, codes, weights, n_classes=self.n_classes)
-        # as far from a landmark as that is from itself: it, or one that is the same
+        # as far from a landmark as the landmark is from itself: the landmark, or a copy of it
         at_home = np.flatnonzero((values == np.diag(space.landmark_values)).any(axis=1))
         function = self.choose_function(space, raw, at_home, landmark_classes)
         F = FeaturesInMemory(values, codes, weights).under(function)
@@ -156,7 +156,7 @@ class PCVMFamily:
         return PCVMScorer(function, W, b, scales)
 
     def log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities: probit for two classes, softmax or shares of probits."""
+        """Return log-probabilities: probit for two classes, softmax or normalised probits else."""
         if scores.shape[1] == 2:
             z = scores[:, 1] - scores[:, 0]
             return np.column_stack([log_ndtr(-z), log_ndtr(z)])
@@ -167,18 +167,18 @@ class PCVMFamily:
         return log_proba_joint(scores)
 
     def judged_landmarks(self, n_objects: int) -> int:
-        """Return up to how many landmarks left-out scores of so many objects can be trusted."""
+        """Return the number of landmarks up to which left-out scores of n objects are reliable."""
         return n_objects // (2 if n_objects <= FOLDED_OBJECTS else ROWS_PER_CANDIDATE)
 
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Labels
     ) -> LeftOut:
-        """Return the scores of some objects by models without them.
+        """Return the left-out scores of some objects.
 
-        By five folds of few objects, dealt round in their order; of many to first order, which is
-        too optimistic with fewer than five objects to each landmark. Landmarks have no scores: no
-        new object is at distance 0 of one. The family that comes with them has this basis function
-        as its fallback.
+        For few objects they come from five folds, assigned in turn; for many objects, from a first-
+        order approximation, which is too optimistic with fewer than five objects per landmark.
+        Landmarks are not scored, because no new object has distance 0 to a landmark. The returned
+        family has this basis function as its fallback.
         """
         basis = codes[landmarks]
         raw = Rows(values, codes, None, n_classes=self.n_classes)
@@ -212,7 +212,7 @@ class PCVMFamily:
         starts: Sequence[PCVMFit],
         priors: Sequence[GammaPrior],
     ) -> tuple[Labels, Array]:
-        """Return objects, and their scores by models without their fold."""
+        """Return objects, and their scores by models fitted without their fold."""
         others = np.setdiff1d(np.arange(len(codes)), landmarks)
         problems = self.problems(codes[landmarks])
         asked, scores = [np.empty(0, dtype=np.intp)], [np.empty((0, self.n_classes))]
@@ -244,7 +244,7 @@ def left_out_temperature(
     features: Features,
     some: Labels,
 ) -> float:
-    """Return the temperature that suits the leave-one-out scores of some rows; 1 without any."""
+    """Return the best temperature for the leave-one-out scores of some rows; 1 without rows."""
     C = family.n_classes
     all_rows = features.rows(np.arange(C), C)
     weight = all_rows.weight
@@ -267,5 +267,5 @@ def joined_weights(
 
 
 def both_scores(Z: Array) -> Array:
-    """Return scores (n, C): the one score of two classes is their difference."""
+    """Return scores (n, C). With two classes, the single score is their difference."""
     return np.hstack([-Z / 2, Z / 2]) if Z.shape[1] == 1 else Z

@@ -1,7 +1,7 @@
-"""The surroundings of PCVM's posterior mode: leave-one-out loss, and the scale of the prior.
+"""Leave-one-out loss of PCVM around its posterior mode, and the scale of the prior.
 
-A row's scores by the model without it are known to first order from how scores vary around the
-mode (`covariance`, `cavity`): leave-one-out loss for the price of one pass.
+The covariance of the scores around the mode (`covariance`) gives each row's left-out scores to
+first order (`cavity`). So the leave-one-out loss costs only one pass.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ SCALE_ROWS = 20_000
 """The scale of the prior is chosen on about this many rows: enough to tell tenfold steps apart."""
 
 SCALE_TOLERANCE = 1e-5
-"""Of the fits that choose the scale, per row."""
+"""Tolerance per row of the fits that choose the scale."""
 
 MAX_FACTOR = 4
-"""The scale is sought up to this many tenfold steps from the half-Cauchy prior, either way."""
+"""The search for the scale goes up to this many tenfold steps either way from the half-Cauchy."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model whose leave-one-out loss can be asked for."""
+    """A model whose leave-one-out loss can be computed."""
 
     fit: PCVMFit
     Q: Array | None
@@ -52,7 +52,7 @@ class Candidate:
 
 
 def leave_one_out(rows: Rows, one: Candidate) -> float:
-    """Return the mean leave-one-out loss a row. One pass of O(N r k C)."""
+    """Return the mean leave-one-out loss per row. One pass of O(N r k C)."""
 
     def term(block: Block) -> tuple[Array, ...]:
         s = block.s * np.ones(len(block.y))
@@ -63,9 +63,9 @@ def leave_one_out(rows: Rows, one: Candidate) -> float:
 
 
 def compare(rows: Rows, one: Candidate, other: Candidate) -> tuple[float, float]:
-    """Return by how much `other` loses more than `one`, summed over the rows, and its error.
+    """Return the extra loss of `other` over `one`, summed over rows, and its standard error.
 
-    A row that stands for f others adds f² times its variance: it is one observation, not f.
+    A row that stands for f rows adds f² times its variance: it is one observation, not f.
     """
 
     def term(block: Block) -> tuple[Array, ...]:
@@ -94,13 +94,13 @@ def choose_scale(
     basis_classes: Labels,
     Q: Array | None = None,
 ) -> ScaleChoice:
-    """Return the scale of the prior, by tenfold steps of b, with the least leave-one-out loss.
+    """Return the scale of the prior, in tenfold steps of b, with the least leave-one-out loss.
 
-    For two classes: more have a scale of 1.
+    This is for two classes; with more, the scale is 1.
 
-    The weights' size is not the user's to know: ten for an easy problem with few landmarks, a
-    tenth for a hundred objects with as many basis functions. Some three to five fits, each from
-    the one before, on at most about SCALE_ROWS rows.
+    Users cannot know the size of the weights: it is about ten for an easy problem with few
+    landmarks, and a tenth for a hundred objects with as many basis functions. The search takes
+    three to five warm-started fits on at most about SCALE_ROWS rows.
     """
     rows = rows.thinned(SCALE_ROWS)
 
@@ -124,7 +124,7 @@ def choose_scale(
             last, trial = attempt(k, last)
             more, error = compare(rows, candidate, trial)
             path.append((10.0**k, leave_one_out(rows, trial)))
-            # a weaker prior must be better by a standard error, a stronger one better
+            # a weaker prior must be better by one standard error, a stronger one by any amount
             if more > (-error if direction > 0 else 0.0):
                 break
             best, fit, candidate = k, last, trial

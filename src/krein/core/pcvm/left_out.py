@@ -1,4 +1,4 @@
-"""What PCVM says of objects as if it had not seen them, where there are too many to fit again."""
+"""Left-out scores of PCVM for data sets that are too large for refits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .powers import ROWS_PER_CANDIDATE
 from .rows import Array, Block, Features, Labels, Rows
 
 LEFT_OUT_ROWS = 5_000
-"""About so many rows are asked about, more where there are more than a thousand basis objects."""
+"""About this many rows are scored; more if there are more than a thousand basis objects."""
 
 COUPLED_BYTES = 2**30
-"""Up to so many, 8 (2 n² + n m C), the classes are coupled row by row."""
+"""Up to this many bytes, 8 (2 n² + n m C), the coupling of the classes is computed per row."""
 
 JOINT_WEIGHTS = 3_000
-"""Up to so many weights of all classes scores vary together: matrices of their square."""
+"""Up to this many weights of all classes, whose square is the matrix size, scores are joint."""
 
 
 def rows_to_ask(n_basis: int) -> int:
-    """Return about how many rows `left_out_scores` should be asked about."""
+    """Return the approximate number of rows to pass to `left_out_scores`."""
     wanted = max(LEFT_OUT_ROWS, ROWS_PER_CANDIDATE * n_basis)
     return wanted if wanted <= SCALE_ROWS else LEFT_OUT_ROWS
 
@@ -36,20 +36,21 @@ def left_out_scores(
     fits: Sequence[PCVMFit],
     some: NDArray[np.intp],
 ) -> Array:
-    """Return the scores (n, one per column of all problems) of some rows by models without them.
+    """Return the left-out scores (n, one per column of all problems) of some rows.
 
-    To first order, all classes together, each row by itself. These rows stand for all of them in
-    the curvature of the likelihood, so they have to be several to a basis function. Rows of weight
-    0 were not seen: their scores stay. Softmax scores are known up to a constant a row.
+    The scores are correct to first order, with all classes together, each row left out by itself.
+    These rows represent all rows in the curvature of the likelihood, so there must be several per
+    basis function. The model has not seen rows of weight 0, so their scores stay unchanged. Softmax
+    scores are determined up to a constant per row.
 
-    Beyond 4,000 basis functions that would be too many rows: then the scores are those of models
-    that have seen them. With more than two classes, where both 3,000 weights and a gigabyte would
-    be exceeded, scores are taken one at a time.
+    Beyond 4,000 basis functions, too many rows would be needed, so ordinary scores of the fitted
+    model are returned instead. With more than two classes, if both 3,000 weights and a gigabyte
+    would be exceeded, scores are treated one at a time.
 
     Notes
     -----
-    The smaller of two systems, of the weights of all classes or of the rows: O(n (m C)²) or
-    O(n m² C + n³ + 8 n³), the second where few classes are in question for most rows.
+    Solves the smaller of two systems, in the weights of all classes or in the rows: O(n (m C)²) or
+    O(n m² C + n³ + 8 n³). The second applies if few classes are probable for most rows.
     """
     F: Array | None = None
     found = []
@@ -68,7 +69,7 @@ def left_out_scores(
 
 
 def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: int) -> Array:
-    """Return the scores of rows by models without them; `each` is what a row stands for."""
+    """Return the left-out scores of rows; `each` is the weight that a row represents."""
     n, unknowns = len(y), (F.shape[1] + 1) * fit.weights.shape[1]
     joint = unknowns <= min(n, JOINT_WEIGHTS)
     coupled = 8 * (2 * n**2 + n * unknowns) <= COUPLED_BYTES

@@ -1,8 +1,8 @@
-"""PCVM solved soundly: the mode of its posterior under the sign constraints.
+"""The fit of PCVM: the mode of its posterior under the sign constraints.
 
-The log posterior is that of `posterior`. Its EM step is α ← (2a + 1)/(u² + 2b), then a convex
-problem under bounds; Newton's method takes longer steps to the same mode, and beyond some size
-gradients with limited memory take less time.
+The log posterior is defined in `posterior`. An EM step sets α ← (2a + 1)/(u² + 2b) and solves a
+convex problem under bounds. Newton's method takes longer steps to the same mode; for large problems
+a limited-memory gradient method (L-BFGS) is faster.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy  # scipy.optimize is imported where it is used, which no prediction does
+import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 
 from .posterior import Posterior, signs
@@ -24,8 +24,8 @@ from .softmax import Softmax
 Solver = Literal["newton", "lbfgs"]
 
 NEWTON_LIMIT = 1200
-"""Newton's matrix has (r C)² entries and costs as many additions per row. Beyond this size the
-gradient method takes less time to the same mode."""
+"""Newton's matrix has (r C)² entries and costs as many additions per row. Beyond this size, the
+gradient method reaches the same mode in less time."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PCVMFit:
 
     weights: Array  # (M, C), in the unit of Φ
     bias: Array  # (C,)
-    scaled: Array  # (M, C), weights of basis functions of unit deviation
+    scaled: Array  # (M, C), weights of basis functions scaled to unit deviation
     precision: Array  # (M, C), α of each scaled weight
     curvature: Array  # (M, C), second derivative of −log prior by each scaled weight
     feature_mean: Array  # (r,), of the rows that were fitted to
@@ -45,7 +45,7 @@ class PCVMFit:
     n_passes: int  # over all rows
     converged: bool
     reason: str
-    violation: float  # of the optimality conditions, a row
+    violation: float  # of the optimality conditions, per row
 
     @property
     def kept(self) -> NDArray[np.intp]:
@@ -77,7 +77,7 @@ def _newton(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) -
     path, reason = [-value], f"no convergence in {max_iter} iterations"
     for n_iter in range(max_iter + 1):
         if post.violation(x, gx, gb) <= tol * post.total:
-            reason = "optimality conditions hold"
+            reason = "the optimality conditions are met"
             break
         if n_iter == max_iter:
             break
@@ -159,30 +159,30 @@ def fit_pcvm(
     rows : Rows
         Features, class indices and row weights.
     basis_classes : array (M,)
-        Class index of each basis object, whose sign holds the weights.
+        Class index of each basis object, which determines the signs of its weights.
     Q : array (r, M) or None
         Φ = FQ; Φ = F where None.
     link : Link or None
         Probit for two classes, Softmax for more.
     prior : Prior or None
-        Of the scaled weights; a half-Cauchy where None.
+        Prior of the scaled weights; a half-Cauchy if None.
     allowed : array of bool (M,) or None
-        Which basis functions may carry a weight; all, where None.
+        Which basis functions may carry a weight; all if None.
     start : (weights (M, C), bias (C,)) or None
-        Of an earlier fit; weights of new basis objects are zero. Without it the first step is ridge
-        regression under the bounds.
+        Result of an earlier fit, with zero weights for new basis objects. If None, the first step
+        is ridge regression under the bounds.
     solver : {"newton", "lbfgs"} or None
-        None takes Newton's up to a size.
+        None uses Newton's method for small problems and L-BFGS for large ones.
     tol : float or None
-        Largest breach of the optimality conditions, a row: 1e-9 for Newton; 1e-4 by gradients,
-        where held-out loss gains nothing from more.
+        Largest violation of the optimality conditions per row. The default is 1e-9 for Newton, and
+        1e-4 for L-BFGS, because a smaller value does not improve the held-out loss.
     max_iter : int or None
-        None takes 100 for Newton and 2,000 for gradients.
+        The default is 100 for Newton and 2,000 for L-BFGS.
 
     Notes
     -----
-    A step costs O(N r C) by gradients, O(N (r C)²) by Newton; some 15 against some 300 steps.
-    Memory beyond the features: one block of rows and M C numbers, (r C)² for Newton.
+    Newton takes about 15 steps of O(N (r C)²) each, L-BFGS about 300 of O(N r C). Memory beyond the
+    features is one block of rows and M C numbers, plus (r C)² for Newton.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def fit_pcvm(
     post = Posterior(rows, link, Q, S, prior or GammaPrior(), allowed)
     if np.any(post.shares <= 0):
         empty = np.flatnonzero(post.shares <= 0)
-        raise ValueError(f"no row of class {', '.join(map(str, empty))} carries weight")
+        raise ValueError(f"no row of class {', '.join(map(str, empty))} has a positive weight")
     if start is None:
         x, beta = np.zeros((M, C)), link.start(post.shares)
     else:

@@ -1,7 +1,7 @@
-"""From values to a model on the landmarks: by the landmarks, by more basis objects, as published.
+"""From values to a PCVM on the landmarks: on the landmarks, on more basis objects, as published.
 
-Each function takes the values of all objects to the landmarks and gives the weights of a score
-F(x, L) w + b, with F the basis function of the landmarks L.
+Each function takes the values of all objects to the landmarks and returns the weights of a score
+F(x, L) w + b, where F is the basis function of the landmarks L.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .published import fit_published_pairs
 from .rows import Features, FeaturesInMemory, Labels
 
 OPTIMAL = 5e-4
-"""Breach of the optimality conditions, per row, that no prediction shows any more."""
+"""Violations of the optimality conditions per row below this do not affect any prediction."""
 
 
 @dataclass(frozen=True)
 class SearchEnd:
-    """How the search for the weights ended; of several problems, the one that went worst."""
+    """How the search for the weights ended; for several problems, the worst outcome."""
 
     n_iter: int
     converged: bool
@@ -50,7 +50,7 @@ class SearchEnd:
 class PCVMModel:
     """Weights on landmarks, and how they were found."""
 
-    places: Indices  # of the landmarks that a prediction needs, among those given
+    places: Indices  # of the landmarks that predictions need, among those given
     relevance: Indices  # rows of the training objects that carry a weight
     function: BasisFunction
     dual_coef: Array  # (len(places), 1 or C)
@@ -71,7 +71,7 @@ def fit_landmarks(
 ) -> tuple[PCVMModel, Features]:
     """Return the model whose basis objects are the landmarks, and the features it was fitted to.
 
-    `indices` are the landmarks' rows. Unless `keep`, features may take the place of the values.
+    `indices` are the landmarks' rows. Unless `keep`, the features may overwrite the values.
     """
     C = family.n_classes
     raw = values.rows(np.arange(C), C)
@@ -88,7 +88,7 @@ def fit_landmarks(
 def fit_basis(
     space: LandmarkSpace, basis: Indices, values: Features, family: PCVMFamily
 ) -> PCVMModel:
-    """Return the model of basis objects at rows `basis`, as weights on all landmarks.
+    """Return the model with basis objects at rows `basis`, as weights on all landmarks.
 
     Φ = B Q with Q = J B_basisᵀ, so φ_i(x) = K̃(x, x_i) = k(x, L) T J b_i. O(N r) memory.
     """
@@ -119,7 +119,7 @@ def fit_as_published(
 ) -> PCVMModel:
     """Return one published PCVM for each pair of classes.
 
-    Dense where every object is a landmark, otherwise its Nyström version.
+    The dense version is used if every object is a landmark, otherwise the Nyström version.
     """
     raw = values.rows(np.arange(n_classes), n_classes)
     codes: Labels = raw.y
@@ -148,17 +148,17 @@ def basis_rows(n_basis: int | str, n: int, landmarks: Indices, rng: np.random.Ge
     """Return the rows of the candidate basis objects: the landmarks, then a random sample."""
     if isinstance(n_basis, str):
         if n_basis != "all":
-            raise ValueError(f"n_basis is a number, 'all' or None; got {n_basis!r}")
+            raise ValueError(f"n_basis must be a number, 'all' or None; got {n_basis!r}")
         return np.arange(n)
     size = int(n_basis)
     if not 1 <= size <= n:
-        raise ValueError(f"n_basis={size} basis objects were asked for among {n} objects")
+        raise ValueError(f"n_basis={size} is out of range for {n} objects")
     others = np.setdiff1d(np.arange(n), landmarks)
     order = np.concatenate([landmarks, rng.permutation(others)])
     return np.sort(order[:size])
 
 
 def _carrying(W: Array) -> Indices:
-    """Places of the basis objects that carry a weight; one at least, to compare with something."""
+    """Positions of the basis objects with a weight: at least one, so predictions can compare."""
     used = np.flatnonzero((W != 0).any(axis=1))
     return used if len(used) else np.arange(1)

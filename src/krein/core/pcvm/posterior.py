@@ -1,16 +1,16 @@
-"""The posterior of PCVM: its value, its gradient, and a step of Newton's under the bounds.
+"""The posterior of PCVM: its value, its gradient, and a Newton step under the bounds.
 
 N rows with features F (N, r); basis functions Φ = FQ with Q (r, M), or Φ = F. Scores
 Z = ΦW + 1bᵀ with one score (two classes, probit) or one per class (softmax). The log posterior is
 
     log p(y | Z) − Σ_jc (a + ½) log(1 + u_jc² / 2b),    u_jc = W_jc · deviation of Φ_j,
 
-with u_jc ≥ 0 (≤ 0) where W_jc is held to a sign. The second term is the truncated Gaussian prior of
-PCVM, u ~ N_t(0, 1/α), with α ~ Gamma(a, b) integrated out: for a = b = ½ a half Cauchy
-distribution.
+with u_jc ≥ 0 (≤ 0) if W_jc has a sign constraint. The second term is the truncated Gaussian prior
+of PCVM, u ~ N_t(0, 1/α), with α ~ Gamma(a, b) integrated out: a half-Cauchy distribution for
+a = b = ½.
 
-Paper, section 2.4; a = b → 0 would be the published choice, whose log posterior has no upper bound:
-it goes to +∞ as u → 0.
+Source: paper, section 2.4. The published choice is a = b → 0, whose log posterior is unbounded: it
+goes to +∞ as u → 0.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .prior import Prior
 from .rows import Array, Labels, Link, Rows, column_statistics, hessian, loss_gradient
 
 BIAS_PRECISION = 1e-6
-"""Of the bias of centred features. It tells apart what the likelihood cannot: softmax scores
-that differ by a constant."""
+"""Prior precision of the bias of centred features. It determines the constant that can be added to
+all softmax scores without changing the likelihood."""
 
 
 def signs(basis_classes: Labels, link: Link, n_classes: int) -> Array:
     """Return the sign of each weight (M, C): +1, −1, or 0 where it is free.
 
-    One score: the sign of the label. A score per class: the weight on the own class is positive,
-    the weights on the others are free.
+    With one score, it is the sign of the label. With one score per class, the weight for the basis
+    object's own class is positive and the weights for the others are free.
     """
     basis_classes = np.asarray(basis_classes, dtype=np.intp)
     if link.n_scores(n_classes) == 1:
@@ -46,8 +46,8 @@ def signs(basis_classes: Labels, link: Link, n_classes: int) -> Array:
 
 @dataclass
 class Posterior:
-    """−log posterior of x, where u = flip ∘ x, so that every bound reads x ≥ 0, and of the bias
-    of centred basis functions."""
+    """−log posterior as a function of x and of the bias of centred basis functions. Here
+    u = flip ∘ x, so that every bound becomes x ≥ 0."""
 
     rows: Rows
     link: Link
@@ -56,7 +56,7 @@ class Posterior:
     prior: Prior
     allowed: NDArray[np.bool_] | None = None  # basis functions that may carry a weight
     mean: Array = field(init=False)  # of Φ
-    deviation: Array = field(init=False)  # of Φ, infinite where a basis function is constant
+    deviation: Array = field(init=False)  # of Φ, infinite for a constant basis function
     total: float = field(init=False)
     shares: Array = field(init=False)
     n_passes: int = field(init=False, default=0)
@@ -71,20 +71,20 @@ class Posterior:
         else:
             self.mean = known.mean @ self.Q
             variance = np.einsum("im,im->m", self.Q, known.scatter @ self.Q)
-        # a constant basis function is a second bias; rounding gives it a deviation all the same
+        # a constant basis function is a second bias, but rounding gives it a small deviation
         largest = max(float(variance.max(initial=0.0)), np.finfo(float).tiny)
         constant = variance <= 1e-20 * np.maximum(self.mean**2, largest)
         with np.errstate(invalid="ignore"):
             self.deviation = np.where(constant, np.inf, np.sqrt(variance))
         if self.allowed is not None:
-            # infinite: neither weight nor gradient, and the start, zero, is where it stays
+            # an infinite deviation makes weight and gradient zero, so it stays at its start, zero
             self.deviation[~self.allowed] = np.inf
         self.flip = np.where(self.sign < 0, -1.0, 1.0)
         self.bounded = self.sign != 0
         self.n_passes += 2
 
     def weights(self, x: Array, beta: Array) -> tuple[Array, Array]:
-        """Return weights in the unit of Φ and the bias of Φ as it is."""
+        """Return weights in the unit of Φ and the bias for uncentred Φ."""
         W = self.flip * x / self.deviation[:, None]
         return W, beta - self.mean @ W
 
@@ -107,7 +107,7 @@ class Posterior:
         return prior - value
 
     def violation(self, x: Array, gx: Array, gb: Array) -> float:
-        """Return the largest breach of the optimality conditions: g = 0, or g ≥ 0 where x = 0."""
+        """Return the largest violation of the optimality conditions: g = 0, or g ≥ 0 if x = 0."""
         breach = np.where(self.bounded & (x <= 0), np.maximum(-gx, 0.0), np.abs(gx))
         return max(float(breach.max(initial=0.0)), float(np.abs(gb).max()))
 
@@ -117,7 +117,7 @@ class Posterior:
         """Return the minimiser of the quadratic model under the bounds.
 
         The model is the M-step of PCVM, ridge regression under bounds, with the bias eliminated:
-        S = H_VV − H_Vb H_bb⁻¹ H_bV. One pass of O(N (r C)²), then no more data.
+        S = H_VV − H_Vb H_bb⁻¹ H_bV. Needs a single pass over the data, of O(N (r C)²).
         """
         W, b = self.weights(x, beta)
         V = W if self.Q is None else self.Q @ W
@@ -154,8 +154,8 @@ class Posterior:
                 root = ((_root(S).reshape(-1, C, r) @ self.Q) * scale).reshape(-1, C * M)
                 square = None
         u = self.flip * x
-        # beyond the inflexion the prior is concave; a share of the EM precision keeps the model
-        # convex there and its steps longer than EM's
+        # beyond the inflexion point the prior is concave; a share of the EM precision keeps the
+        # model convex there, with longer steps than EM's
         a = np.maximum(self.prior.curvature(u), 0.1 * self.prior.precision(u)).T.ravel()
         model = Quadratic(a, square=square, root=root)
         start = x.T.ravel()

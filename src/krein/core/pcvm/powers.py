@@ -1,7 +1,7 @@
-"""Which function of a dissimilarity PCVM's basis functions are: the objects decide.
+"""Choose PCVM's basis function of a dissimilarity from the data.
 
-None of −½ d², −d and −√d is the best one: they differ in either direction, by a point of accuracy
-on words and digits, by thirty on balls.
+None of −½ d², −d and −√d is best everywhere. Accuracy differs by one percentage point on words and
+digits, and by thirty on balls, and not always in the same direction.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from .mode import PCVMFit, fit_pcvm
 from .rows import Array, FeaturesInMemory, Labels, Rows
 
 ROWS_PER_CANDIDATE = 5
-"""Basis functions are chosen where so many objects come to each, landmarks not counted. With fewer,
-choosing fits the leave-one-out loss itself: what looked as good was not."""
+"""Basis functions are chosen only with at least this many objects for each of them, not counting
+landmarks. With fewer objects, the choice overfits the leave-one-out loss."""
 
 CHOICE_ROWS = 5_000
-"""About so many objects decide, more where there are more than a thousand basis objects."""
+"""The choice uses about this many objects; more with more than a thousand basis objects."""
 
 CHOICE_BYTES = 2**28
-"""Beyond so many bytes of curvature, 8 C m², nothing is chosen."""
+"""If the curvature, 8 C m² bytes, would exceed this size, nothing is chosen."""
 
 CHOICE_TOLERANCE = 1e-4
-"""Of the fits that are compared, a row: their losses differ by more."""
+"""Tolerance per row of the fits that are compared, whose losses differ by more than this."""
 
 STANDARD_ERRORS = 2.0
-"""A smaller power has to be better by so many standard errors."""
+"""A smaller power must be better by this many standard errors."""
 
 POWERS: tuple[BasisFunction, ...] = ("-d²/2", "-d", "-√d")
 
@@ -41,29 +41,31 @@ def choose_function(
     *,
     otherwise: BasisFunction = POWERS[0],
 ) -> BasisFunction:
-    """Return what separates best by the leave-one-out loss: −½ d², unless a smaller power does.
+    """Return the basis function with the best leave-one-out loss.
 
-    From power to power, as long as that is clearly better. Landmarks have no say: they are at
-    distance 0 of one, as no new object is. Nor have objects of weight 0.
+    Starts with −½ d² and moves on to the next smaller power as long as that is clearly better. The
+    loss excludes landmarks, which have distance 0 to a landmark as no new object has, and objects
+    of weight 0.
 
     Parameters
     ----------
     raw : Rows
-        Dissimilarities to the landmarks, as they came, and the classes of the objects.
+        Untransformed dissimilarities to the landmarks, and the classes of the objects.
     landmarks : array (m,)
         Which of the rows are the landmarks.
     problems : list of (classes in this problem (C,), classes of the landmarks (m,), how many)
         One joint problem, or one for each class against the rest.
     otherwise : {"-d²/2", "-d", "-√d"}
-        What to take where the objects cannot tell: fewer than five to each landmark, a class
-        without a voter, more than 4,000 landmarks, or 8 C m² beyond 256 MB.
+        The basis function to use if the data do not suffice: fewer than five objects per landmark,
+        a class without usable objects, more than 4,000 landmarks, or 8 C m² beyond 256 MB.
 
     Notes
     -----
-    Two or three joint models on some thousand objects, or as many times a binary one of which the
-    scale of the prior is chosen; and C systems of size m each. The leave-one-out loss differs
-    between −½d² and −d as the loss of new objects does (`benchmarks/powers.py`): said and found
-    −0.023 and −0.028 on words, −0.027 and −0.021 on tangent distances, +0.42 and +0.39 on balls.
+    Fits two or three joint models to about a thousand objects, or as many binary models per class,
+    each with a choice of the prior's scale; each fit solves C systems of size m. The difference in
+    leave-one-out loss between −½d² and −d predicts the difference on new objects
+    (`benchmarks/powers.py`): −0.023 predicted and −0.028 observed on words, −0.027 and −0.021 on
+    tangent distances, +0.42 and +0.39 on balls.
 
     Examples
     --------
@@ -103,7 +105,7 @@ def choose_function(
 def clearly_positive(gain: Array, weight: Array) -> bool:
     """Whether the weighted mean is above 0 by `STANDARD_ERRORS`.
 
-    The error is the jackknife's: an object that has most of the weight has most of the doubt.
+    The standard error is the jackknife's, so an object with most of the weight dominates it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Priors of PCVM's weights, on basis functions of unit deviation."""
+"""Priors of PCVM's weights, for basis functions scaled to unit deviation."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ _FAR = -1e4
 def hazard(z: Array) -> Array:
     """Return λ(z) = φ(z)/Ψ(z), finite for every finite z.
 
-    φ(z)/Ψ(z) = √(2/π) / erfcx(−z/√2): both sides of the fraction carry the factor exp(−z²/2),
-    which underflows at z = −38; erfcx leaves it out. For large z the quotient is φ(z) itself.
+    φ(z)/Ψ(z) = √(2/π) / erfcx(−z/√2): numerator and denominator share the factor exp(−z²/2), which
+    underflows at z = −38; erfcx omits it. For large z the quotient is φ(z) itself.
     """
     z = np.asarray(z, dtype=np.float64)
     # erfcx(−z/√2) overflows to infinity near z = 38, where λ is 0 to every digit
@@ -44,7 +44,7 @@ class Probit:
     def n_scores(self, n_classes: int) -> int:
         """Return the number of scores per row: one, for two classes only."""
         if n_classes != 2:
-            raise ValueError(f"the probit link tells two classes apart, not {n_classes}")
+            raise ValueError(f"the probit link is for two classes; got {n_classes}")
         return 1
 
     def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:

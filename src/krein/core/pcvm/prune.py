@@ -1,10 +1,11 @@
 """Fewer basis functions at the same quality: backward elimination around the posterior mode.
 
-The prior is flat at zero, so the sign constraint alone makes weights vanish, and many that stay
-say next to nothing. Around the mode the loss is ½ xᵀHx; taking basis function j out and moving
-the others to their new optimum costs x_j² / (2 [H⁻¹]_jj) (optimal brain surgeon, Hassibi & Stork
-1993). It goes while that is below the price of its weights (half a unit each; Akaike's criterion
-says one), and while the leave-one-out loss stays within one standard error of the full model's.
+The prior is flat at zero, so only the sign constraint makes weights vanish, and many of those that
+remain contribute next to nothing. Around the mode the loss is ½ xᵀHx. Removing basis function j and
+moving the others to their new optimum costs x_j² / (2 [H⁻¹]_jj) (optimal brain surgeon, Hassibi &
+Stork 1993). It is removed if that is below the price of its weights (half a unit each; one in
+Akaike's criterion), and if the leave-one-out loss stays within one standard error of the full
+model's.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 PRICE = 0.5
-"""What a weight must be worth in log-likelihood to stay."""
+"""The log-likelihood that a weight must be worth to be kept."""
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The sparse model, and after each round: basis functions, loss above the full model's and
-    its standard error, both summed over the rows and left-one-out."""
+    """The sparse model, and for each round: the number of basis functions, the leave-one-out loss
+    above the full model's and its standard error, both summed over the rows."""
 
     fit: PCVMFit
     path: tuple[tuple[int, float, float], ...]
@@ -46,10 +47,10 @@ class Kept:
 
     @classmethod
     def of(cls, model: Candidate) -> Kept:
-        """Return those of a model, by C systems of size k.
+        """Return the kept weights of a model. Solves C systems of size k.
 
-        The prior counts with EM's α, the Gaussian that touches it: a weight is to move all the way
-        to zero, and the second derivative holds for small moves alone.
+        The curvature of the prior is EM's α, that of the Gaussian that touches it: a weight has to
+        move all the way to zero, but the second derivative is valid for small moves only.
         """
         fit = model.fit
         kept = fit.kept
@@ -67,7 +68,7 @@ class Kept:
 
 
 def _order(around: Kept) -> list[int]:
-    """Return which to take out, in order, while each costs less than its price. O(C k²) each."""
+    """Return which to remove, in order, while each costs less than its price. O(C k²) each."""
     x, S = around.x.copy(), around.covariance.copy()
     left = np.ones(x.shape[1], dtype=bool)
     out: list[int] = []
@@ -101,9 +102,10 @@ def prune_pcvm(
 ) -> Pruned:
     """Return a model with fewer basis functions whose leave-one-out loss is no worse.
 
-    A round takes out what the quadratic model says is not worth its price, fits again from there,
-    and is undone, and a quarter tried, where the loss rose too far. Some three to eight rounds,
-    each a warm fit and two passes of O(N r² C), of O(N r² C²) where scores vary together.
+    A round removes the basis functions that the quadratic model finds not worth their price, and
+    refits from there. If the loss rises too far, the round is undone and a quarter of them is tried
+    instead. There are about three to eight rounds, each with a warm-started fit and two passes of
+    O(N r² C), or O(N r² C²) with joint covariances of the scores.
     """
     full = Candidate.of(rows, fit, Q)
     around, path = Kept.of(full), [(len(fit.kept), 0.0, 0.0)]

@@ -1,13 +1,14 @@
 """PCVM as it was published, dense and with Nyström matrices, kept for the reproduction.
 
-Sections 2.4 and 5.1 of the paper. Labels t ∈ {−1, +1}; weights w ≥ 0 with the label put into the
-basis function, Φ = K diag(t). What the paper leaves open is as in the authors' program: latent
-variables that start from the labels, 1e-3 for pruning and stopping, one class against one other;
-and the kernel has a mean diagonal of 1, for 1e-3 to mean something.
+Source: sections 2.4 and 5.1 of the paper. Labels are t ∈ {−1, +1}; weights are w ≥ 0, and the label
+is part of the basis function, Φ = K diag(t). Details that the paper leaves open follow the authors'
+program: latent variables start from the labels, pruning and stopping use 1e-3, and each model
+separates one pair of classes. The kernel is scaled to a mean diagonal of 1, so that 1e-3 has a
+meaning.
 
-Known weaknesses, which `mode` does not share and which are left as they are here: the M-step
-ignores the bounds and cuts off what came out negative, so that the posterior may fall; the second
-Nyström step cannot represent the identity in Υ; results depend on the random start.
+Its known weaknesses are kept here; `mode` does not share them. The M-step ignores the bounds and
+sets negative weights to zero, so the posterior may fall. The second Nyström step cannot represent
+the identity in Υ. Results depend on the random start.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ Indices = NDArray[np.intp]
 
 MAX_CYCLES = 500
 THRESHOLD = 1e-3
-"""A weight below it is pruned; a cycle that changes no weight by more ends the run."""
+"""A weight below this is pruned; a cycle that changes no weight by more than this ends the run."""
 
 FEW_WEIGHTS = 100
-"""With fewer weights than these the original update is used."""
+"""With fewer weights than this, the original update is used."""
 
 MAX_STEP_LANDMARKS = 500
-"""Landmarks of Υ: 1 % of the weights, at most this many."""
+"""The most landmarks for Υ, whose number is 1 % of the weights."""
 
 DIVERGED = 1e100
-"""A run whose weights or bias go beyond it has diverged; their squares would soon overflow."""
+"""A run whose weights or bias exceed this has diverged; their squares would soon overflow."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _original_update(Phi: Array, m: Array, v: Array) -> Array:
     try:
         return m * cho_solve(cho_factor(Upsilon), m * v)
     except np.linalg.LinAlgError:
-        # diverging weights make the identity vanish beside MΦᵀΦM; Υ ≥ I all the same
+        # if weights diverge, the identity is lost in the rounding of MΦᵀΦM; still Υ ≥ I
         lam, U = eigh(Upsilon)
         return m * (U @ ((U.T @ (m * v)) / np.maximum(lam, 1.0)))
 
@@ -135,18 +136,18 @@ class _LowRank:
 
 
 def fit_published(K: Array, t: Array, rng: np.random.Generator) -> PublishedFit:
-    """Return PCVM on a full kernel matrix K (N, N). O(N³) a cycle."""
+    """Return PCVM on a full kernel matrix K (N, N). O(N³) per cycle."""
     return _run(_Dense(K), np.asarray(t, dtype=np.float64), rng)
 
 
 def fit_published_nystrom(K1: Array, W: Array, t: Array, rng: np.random.Generator) -> PublishedFit:
-    """Return Ny-PCVM on landmark columns K1 (N, m) and W (m, m). O(N (m² + m*²)) a cycle."""
+    """Return Ny-PCVM on landmark columns K1 (N, m) and W (m, m). O(N (m² + m*²)) per cycle."""
     return _run(_LowRank(K1, W), np.asarray(t, dtype=np.float64), rng)
 
 
 @dataclass(frozen=True)
 class PublishedPairs:
-    """One model for each pair of classes c < d, in this order; a positive score speaks for d."""
+    """One model for each pair of classes c < d, in this order; a positive score favours d."""
 
     weights: Array  # (N, pairs), on the objects' similarities
     bias: Array  # (pairs,)
@@ -156,19 +157,19 @@ class PublishedPairs:
 def fit_published_pairs(
     K1: Array, W: Array | None, codes: Indices, n_classes: int, rng: np.random.Generator
 ) -> PublishedPairs:
-    """Return the published PCVM of every two classes, each fitted to their objects alone.
+    """Return the published PCVM for every pair of classes, each fitted to their objects only.
 
     Parameters
     ----------
     K1 : array (N, N) or (N, m)
         Similarities to all objects, or to the landmarks.
     W : array (m, m) or None
-        Similarities between the landmarks; None where K1 is the whole matrix.
+        Similarities between the landmarks; None if K1 is the whole matrix.
     codes : array (N,)
         Classes of the objects.
     n_classes : int
     rng : Generator
-        Of the random start.
+        Source of the random start.
 
     Examples
     --------
@@ -198,9 +199,9 @@ def fit_published_pairs(
 
 
 def pair_log_shares(Z: Array, n_classes: int) -> Array:
-    """Return what pairs say of each class (n, C): the mean of log Ψ over them, twice.
+    """Return a score for each class (n, C): twice the mean of log Ψ over its pairs.
 
-    Softmax makes probabilities of them; those of two classes are Ψ itself.
+    Softmax turns the scores into probabilities; with two classes these equal Ψ.
     """
     S = np.zeros((len(Z), n_classes))
     for k, (c, d) in enumerate(combinations(range(n_classes), 2)):
@@ -213,8 +214,8 @@ def pair_log_shares(Z: Array, n_classes: int) -> Array:
 def _run(kernel: _Kernel, t: Array, rng: np.random.Generator) -> PublishedFit:
     N = len(kernel)
     kept = np.arange(N)
-    # as the authors' program starts: the latent variables know the labels, the weights only
-    # enter the prior
+    # start as the authors' program does: the latent variables use the labels, and the weights
+    # only enter the prior
     w = rng.random(N) + 0.2
     b = float(rng.standard_normal())
     H = 10 * rng.random(N) * t + rng.random(N)

@@ -1,9 +1,9 @@
-"""Passes over the rows of a model, each the sum of a function of one block of rows.
+"""Passes over the rows of a model, each of which sums a function over blocks of rows.
 
-What a pass needs of the data is `total`: rows in memory, on disk or on other machines differ in
-it alone. Only vectors of basis length go in, only sums come out. Blocks begin at multiples of
-`block_rows` and are summed in the fixed order of `ordered`, so that all of them agree to the last
-bit.
+A pass accesses the data only through `total`, so rows in memory, on disk or on other machines
+differ only in that method. Its inputs are vectors of basis length, and its outputs are sums. Blocks
+begin at multiples of `block_rows` and are summed in the fixed order of `ordered`, so that results
+are bit-identical wherever the rows are.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 FEATURE_SIZES = (1e-145, 1e145)
-"""Of features whose squares, summed over many rows, are floating-point numbers."""
+"""Range of features whose squares, summed over many rows, neither overflow nor underflow."""
 
 BLOCK_BYTES = 2 * 2**20
-"""Features of one block: it is read twice a pass (scores, then gradient), so it stays in cache."""
+"""Features per block, which fits in cache: a pass reads it twice (scores, then gradient)."""
 
 
 class Link(Protocol):
-    """How scores become probabilities, and what the likelihood costs."""
+    """How scores become probabilities, with the loss and its derivatives."""
 
     name: str
 
@@ -43,7 +43,7 @@ class Link(Protocol):
         """Return the second derivative of the loss by (weights, bias) of each score."""
 
     def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
-        """Return its diagonal block of score c."""
+        """Return the diagonal block of the Hessian for score c."""
 
     def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return R (n, C, C), R Rᵀ the second derivative of each row's loss by its scores."""
@@ -52,7 +52,7 @@ class Link(Protocol):
         """Return the second derivative by each score alone (n, C)."""
 
     def losses(self, Z: Array, y: Labels) -> Array:
-        """Return the loss of each row, whatever its weight."""
+        """Return the unweighted loss of each row."""
 
     def start(self, shares: Array) -> Array:
         """Return the biases of a model without weights."""
@@ -65,8 +65,8 @@ class Link(Protocol):
 class Block:
     """Some rows: features F (n, r), class indices y (n,), weights s (n,) or one number.
 
-    Of rows drawn from more of them, `drawn` says how many each stands for: part of its weight, but
-    still one observation.
+    If the rows are a sample, `drawn` is the number of rows that each one represents. This is part
+    of its weight, but it is still one observation.
     """
 
     F: Array
@@ -81,12 +81,12 @@ class Block:
 
 
 def rows_per_block(width: int) -> int:
-    """How many rows of `width` features make a block."""
+    """Return the number of rows of `width` features in a block."""
     return max(256, BLOCK_BYTES // (8 * max(1, width)))
 
 
 def sums(parts: tuple[Array, ...]) -> list[Array]:
-    """Return what a block gave as sums that may be added to."""
+    """Return the result of a block as sums that can be added to."""
     return [np.array(part, dtype=np.float64) for part in parts]
 
 
@@ -98,15 +98,15 @@ def add_sums(total: list[Array], more: list[Array]) -> list[Array]:
 
 
 Term = Callable[[Block], tuple[Array, ...]]
-"""What a pass takes from one block."""
+"""The term that a pass computes from one block."""
 
 Each = Callable[[Callable[[Block], Any], Iterable[Block]], Iterable[Any]]
-"""How a function is applied to blocks one after the other, or side by side: `map`, or what has its
+"""Applies a function to blocks, in sequence or in parallel: `map`, or a function that returns its
 results in the same order."""
 
 
 class Rows:
-    """Rows in memory, cut into blocks. Nothing is copied but one block at a time.
+    """Rows in memory, divided into blocks. At most one block is copied at a time.
 
     A subclass whose features are not in memory sets `shape`, `y`, `weight`, `n_classes` and
     `block_rows`, and overrides `__iter__` or `total`, and `features`.
@@ -147,9 +147,10 @@ class Rows:
             )
 
     def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
-        """Return about `n_rows` of the rows: of each class its share, but 50 where it has them.
+        """Return a sample of about `n_rows` rows, in proportion to class size.
 
-        What is left of a class weighs as much as all of it did, but for rows to go `without`.
+        Each class keeps at least 50 rows, or all it has. The rows `without` are excluded first; the
+        sampled rows of a class then weigh as much as all that remained.
         """
         N = self.shape[0]
         if n_rows >= N and without is None:
@@ -177,7 +178,7 @@ class Rows:
         )
 
     def features(self, rows: Labels) -> Array:
-        """Return the features of these rows, which ascend, in memory."""
+        """Return the features of these rows, given in ascending order, in memory."""
         return self.F if len(rows) == len(self.F) else self.F[rows]
 
     def total(self, term: Term) -> tuple[Array, ...]:
@@ -188,18 +189,18 @@ class Rows:
 
 
 class Features(Protocol):
-    """The features of N rows, in memory, in a file or on a cluster; rows of several problems."""
+    """The features of N rows, in memory, in a file or on a cluster, shared by several problems."""
 
-    mean: Array  # (r,), what is taken off: 0, or where an offset would cost the Hessian its digits
+    mean: Array  # (r,), subtracted; 0 unless an offset would cost the Hessian digits
 
     def under(self, function: BasisFunction, *, keep: bool = True) -> Features:
-        """Return a function of these features, about its mean. Unless `keep`, they may be gone."""
+        """Return a centred function of the features. Unless `keep`, it may overwrite them."""
 
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of the problem in which class c of the labels is class recode[c]."""
 
     def close(self) -> None:
-        """Give the room back that the features take."""
+        """Release the memory or disk space of the features."""
 
 
 class FeaturesInMemory:
@@ -212,7 +213,7 @@ class FeaturesInMemory:
         self.mean = np.zeros(F.shape[1])
 
     def under(self, function: BasisFunction, *, keep: bool = True) -> FeaturesInMemory:
-        """Return a function of these features, about its mean: a copy."""
+        """Return a centred function of these features, as a copy."""
         F = basis_values(function, self.F)
         found = FeaturesInMemory(F, self.codes, self.weight, self.each)
         found.mean = mean_features(Rows(F, np.zeros(len(F), dtype=np.intp), self.weight))
@@ -225,7 +226,7 @@ class FeaturesInMemory:
         return Rows(self.F, y, self.weight, n_classes=n_classes, each=self.each)
 
     def close(self) -> None:
-        """Nothing: memory goes with the object."""
+        """Do nothing: memory is released with the object."""
 
 
 def mean_features(rows: Rows) -> Array:
@@ -241,7 +242,7 @@ def mean_features(rows: Rows) -> Array:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """What scaling needs to know of the features: total weight, class weights, mean, scatter."""
+    """The statistics needed for scaling: total weight, class weights, mean, scatter."""
 
     total: float
     class_weight: Array  # (C,)
@@ -252,8 +253,8 @@ class ColumnStatistics:
 def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     """Return the weighted mean and centred scatter of the features in two passes. O(N r), O(N r²).
 
-    Two passes and not one, since Σf² − (Σf)²/n loses every digit where the mean is large. Features
-    whose squares, or sums of those, are no floating-point numbers are refused.
+    There are two passes because Σf² − (Σf)²/n loses all digits if the mean is large. Features are
+    refused if their squares, or sums of squares, are outside the range of floating-point numbers.
     """
     C = rows.n_classes
 
@@ -268,7 +269,7 @@ def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     size = float((sizes / total).max(initial=0.0))
     if not (size == 0 or FEATURE_SIZES[0] <= size <= FEATURE_SIZES[1]):  # so for nan
         raise ValueError(
-            f"basis functions have values of about {size:.1g}, whose squares are beyond the range "
+            f"basis functions have values of about {size:.1g}, whose squares are outside the range "
             "of floating-point numbers: multiply the values of the measure by a constant"
         )
 
@@ -300,7 +301,7 @@ def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
 
 
 def class_hessian(rows: Rows, link: Link, V: Array, b: Array, c: int) -> Array:
-    """Return the diagonal block of `hessian` of score c, r+1 square. O(N r²)."""
+    """Return the diagonal block of `hessian` for score c, r+1 square. O(N r²)."""
     return rows.total(
         lambda block: (link.class_hessian(block.F, block.F @ V + b, block.y, block.s, c),)
     )[0]
