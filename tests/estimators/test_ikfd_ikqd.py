@@ -244,8 +244,8 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"landmarks": "best"}, "there is no landmark rule called 'best'; there are"),
-            ({"measure": "smith"}, "there is no measure called 'smith'"),
+            ({"landmarks": "best"}, "unknown landmark rule 'best'; choose one of"),
+            ({"measure": "smith"}, "unknown measure 'smith'"),
             ({"landmarks": [0, 0]}, "landmark 0 is given more than once"),
             ({"landmarks": [151]}, "out of range"),
             (

@@ -257,7 +257,7 @@ def test_a_distance_function_without_a_kind_is_doubted():
         return float(sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b)))
 
     with pytest.warns(
-        KindWarning, match=r"The function .*edits looks like one of distances .*'kind': 'dissimil"
+        KindWarning, match=r"The function .*edits looks like a distance .*'kind': 'dissimil"
     ):
         IKFD(edits, landmarks=[0, 4]).fit(WORDS, LANGUAGES)
     with warnings.catch_warnings():
@@ -278,7 +278,7 @@ def test_a_missing_label_is_named(hole, make):
     labels = list(LANGUAGES)
     labels[5] = labels[9] = hole
     for clf in (IKFD("levenshtein"), PCVM("levenshtein")):
-        with pytest.raises(ValueError, match=r"y has no label for object 5: it holds .* leave out"):
+        with pytest.raises(ValueError, match=r"y has no label for object 5: found .* drop objects"):
             clf.fit(WORDS, make(labels))
     with pytest.raises(ValueError, match="no label for object 5"):
         IKFD("levenshtein").partial_fit(WORDS, make(labels), classes=["de", "en"])
@@ -336,7 +336,9 @@ def test_masked_arrays_are_refused(measure):
 
 def test_half_a_character_names_its_text():
     clf = IKFD("compression", landmarks=[0, 4]).fit(WORDS, LANGUAGES)
-    with pytest.raises(ValueError, match=r"text 1 holds '\\ud800' at position 3, a lone surrogate"):
+    with pytest.raises(
+        ValueError, match=r"text 1 contains '\\ud800' at position 3, a lone surrogate"
+    ):
         clf.predict(["house", "ha\ud800s"])
 
 

@@ -192,8 +192,8 @@ def test_a_class_of_one(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"price": -1e-4}, "price is a number, at least 0"),
-        ({"price": np.nan}, "price is a number, at least 0"),
+        ({"price": -1e-4}, "price must be a number, at least 0"),
+        ({"price": np.nan}, "price must be a number, at least 0"),
         ({"max_landmarks": 0}, "max_landmarks must be at least 1"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Thin scikit-learn façades over `krein.core`, each imported when it is first asked for."""
+"""Thin scikit-learn façades over `krein.core`, each imported on first use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import an estimator: to read the names in the registry is then cheap."""
+    """Import an estimator on first use, so that reading the registry stays cheap."""
     if name in _HOME:
         return find_class(_HOME[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -45,7 +45,7 @@ class Novelty:
         return found
 
     def near(self, answer: Answer) -> Neighbours:
-        """Return the nearest of all that the objects were compared with."""
+        """Return the nearest among all objects that these were compared with."""
         if answer.near is not None:
             return answer.near
         return nearest_landmarks(answer.values, self.kind, self.landmark_codes)
@@ -64,7 +64,7 @@ class Assess:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of the structured array."""
+        """The dtype of the structured array."""
         C = len(self.classes)
         fields: list[Any] = [
             ("label", self.classes.dtype),
@@ -170,7 +170,7 @@ class Explained:
         return found
 
     def _nearest(self, near: Neighbours, candidates: Indices, i: int) -> tuple[KnownNeighbour, ...]:
-        """Return the nearest of object i: columns count landmarks first, then its candidates."""
+        """Return the nearest objects to object i; columns are landmarks first, then candidates."""
         assert near.columns is not None
         m, found = len(self.indices[0]), []
         for column, apart, code in zip(

@@ -86,12 +86,12 @@ class MeasureParameters(BaseEstimator):
             elif owner == "measure" and isinstance(self.measure, Measure):
                 self.measure = replace(self.measure, **{parameter: value})
             else:
-                super().set_params(**{name: value})  # says which parameters there are
+                super().set_params(**{name: value})  # its error lists the parameters
         return self
 
 
 class Storable(FittedModel, MeasureParameters):
-    """An estimator that a model file can hold."""
+    """An estimator that can be saved to a model file."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file, atomically; `krein.load` reads it."""
@@ -130,7 +130,7 @@ class LandmarkEstimator(Storable):
         """Fit to objects X."""
 
     def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
-        """Return X, checked as scikit-learn does where its rows are vectors or given values."""
+        """Return X; check it as scikit-learn does if its rows are vectors or given values."""
         refuse_masked(X)
         if not in_memory(X, measure) or measure.accepts == "objects":
             return X
@@ -139,7 +139,7 @@ class LandmarkEstimator(Storable):
                 return X  # read by block, and checked there
             if not reset:
                 return check_array(X, dtype=None, estimator=self)  # n × N or n × m
-            # entries are checked where they are read, and named
+            # entries are checked when they are read, with an error that names them
             return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
         try:
             return validate_data(self, X, reset=reset, dtype=np.float64)
@@ -164,7 +164,7 @@ class LandmarkEstimator(Storable):
         self.landmark_objects_ = landmarks.objects
 
     def _set_spectrum(self, eigenvalues: Array) -> None:
-        """Set what is known of the approximated kernel from its non-zero eigenvalues."""
+        """Set the attributes of the approximated kernel from its non-zero eigenvalues."""
         p = int((eigenvalues > 0).sum())
         q = len(eigenvalues) - p
         self.eigenvalues_ = eigenvalues

@@ -1,7 +1,7 @@
-"""How sure a model may be: the temperature that suits scores of objects it has not seen.
+"""Calibration: the temperature that best fits the scores of held-out objects.
 
-Where left-out scores are known in closed form, as for Gaussian classes, or to first order, a sample
-of some thousand objects is enough. PCVM of few objects is learned anew without a tenth of them.
+If left-out scores have a closed form, as for Gaussian classes, or a first-order approximation, a
+sample of a few thousand objects is enough. For few objects, PCVM uses ten-fold cross-fitting.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..data.dataset import IN_MEMORY_OBJECTS, uniform_keys
 from .selection import LandmarkSet
 
 SAMPLE_SIZE = 5_000
-"""About so many of many objects: the temperature is one number."""
+"""Sample size for large data sets, enough for a single number such as the temperature."""
 
 N_FOLDS = 10
 
@@ -28,14 +28,14 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class CalibrationSample:
-    """Which objects have a say: a share of all, but none of some."""
+    """Which objects are in the calibration sample: a share of all, except excluded ones."""
 
     share: float
     without: Indices
 
     @classmethod
     def of(cls, n_objects: int, landmarks: Indices, wanted: int | None = None) -> CalibrationSample:
-        """All of few objects; of many some thousand that are not landmarks, as no new object is."""
+        """All objects if there are few; otherwise some thousand that are not landmarks."""
         m = len(landmarks)
         if n_objects <= IN_MEMORY_OBJECTS or 2 * m > n_objects:
             return cls(1.0, np.empty(0, dtype=np.intp))
@@ -43,7 +43,7 @@ class CalibrationSample:
 
     @classmethod
     def small(cls, n_objects: int, landmarks: Indices) -> CalibrationSample:
-        """All of up to 5,000 objects, or of those most of which are landmarks; some of more."""
+        """All objects if there are at most 5,000 or most are landmarks; otherwise a sample."""
         m = len(landmarks)
         if n_objects <= SAMPLE_SIZE or 2 * m > n_objects:
             return cls(1.0, np.empty(0, dtype=np.intp))
@@ -60,7 +60,7 @@ class CalibrationSample:
         return self.share >= 1 and len(self.without) == 0
 
     def among(self, indices: Indices) -> NDArray[np.intp]:
-        """Return the places of the sample among these objects, whatever else is there."""
+        """Return the positions of the sample among these objects, independent of the others."""
         if self.covers_all or self.share == 0:
             return np.arange(len(indices) if self.covers_all else 0)
         drawn = uniform_keys(_SEED, indices) < self.share
@@ -69,7 +69,7 @@ class CalibrationSample:
 
 @dataclass(frozen=True)
 class PassResult:
-    """What a pass leaves behind: moments of all objects, and the calibration sample."""
+    """The result of a pass: moments of all objects, and the calibration sample."""
 
     moments: list[ClassMoments]  # in each space that is compared
     indices: Indices  # of the sample among all objects, ascending
@@ -78,7 +78,7 @@ class PassResult:
     weights: Array | None
 
     def within(self, sample: CalibrationSample) -> PassResult:
-        """Return the same with those objects alone that belong to `sample`."""
+        """Return the same, restricted to the objects that belong to `sample`."""
         some = sample.among(self.indices)
         weights = None if self.weights is None else self.weights[some]
         return PassResult(
@@ -101,11 +101,11 @@ class PassResult:
 def cross_fit(
     family: Family, landmarks: LandmarkSet, values: Array, codes: Codes, weights: Array | None
 ) -> float:
-    """Return the temperature, from scores of objects that the scoring model never saw.
+    """Return the temperature, fitted to the scores of held-out objects.
 
-    Ten folds over the values (N, m) of all objects, so no pair is compared again. A landmark in
-    the held-out fold is left out as a landmark too: a new object is never its own landmark. 1 where
-    nobody can be held out.
+    Uses ten folds over the values (N, m) of all objects, so no pair is compared again. A landmark
+    in the held-out fold is also left out as a landmark, because a new object is never its own
+    landmark. Returns 1 if no object can be held out.
     """
     space, places = landmarks.space, landmarks.indices
 
@@ -137,12 +137,12 @@ def cross_fit(
 def stratified_folds(
     values: Array, codes: Codes, weights: Array | None, totals: Array | None = None
 ) -> Codes:
-    """Deal the objects of each class out to the folds, going round in the order of their values.
+    """Assign the objects of each class to the folds in turn, in the order of their values.
 
-    Neither the order of the objects nor that of the landmarks has a say: the order is that of
-    the sums over sorted values (n, m). Fold −1 is never held out: a class of one object would be
-    absent from what is learned, unless `totals` (C,), the weight of each class, say that there are
-    more objects than these.
+    They are ordered by sums over their sorted values (n, m), so the result depends neither on the
+    order of the objects nor on that of the landmarks. Fold −1 is never held out. It contains the
+    only object of a class, which would otherwise be missing from the training data, unless `totals`
+    (C,), the weight of each class, show that the class has further objects.
     """
     counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
     counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
@@ -151,7 +151,7 @@ def stratified_folds(
         each = 1.0 if weights is None else weights
         with_others |= totals[codes] - each > 1e-9 * totals[codes]
     dealt = np.flatnonzero(counted & with_others)
-    ascending = np.sort(values[dealt], axis=1)  # so that sums are those of any order of columns
+    ascending = np.sort(values[dealt], axis=1)  # so that sums do not depend on the column order
     middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
     heavy = np.ones(len(dealt)) if weights is None else weights[dealt]
     order = dealt[np.lexsort([heavy, middle, ascending.sum(axis=1), codes[dealt]])]

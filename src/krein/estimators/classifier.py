@@ -29,11 +29,11 @@ from .fitted import FittedClassifier
 from .selection import Comparing, LandmarkChoice, choose_landmarks
 
 MOST_OBJECTS = 1e15
-"""A larger sum of weights cannot count single objects."""
+"""In a larger sum of weights, single objects would be lost in rounding."""
 
 
 class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
-    """A classifier that can be fitted: labels, weights, data sets opened, landmarks chosen."""
+    """A classifier that can be fitted: checks labels and weights, opens data, chooses landmarks."""
 
     class_weight: Any
     multiclass: str
@@ -41,10 +41,10 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
 
     @abstractmethod
     def _family(self) -> Family:
-        """Return the family of models that the parameters ask for, of the classes `classes_`."""
+        """Return the family of models that the parameters describe, for `classes_`."""
 
     def _open(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Dataset:
-        """Return the data set of labelled objects that X is."""
+        """Return X as a data set of labelled objects."""
         measure = get_measure(self.measure, self.measure_params) if reset else self.measure_
         if self.multiclass not in ("joint", "ovr"):
             raise ValueError(f"multiclass must be 'joint' or 'ovr'; got {self.multiclass!r}")
@@ -79,7 +79,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
         return data
 
     def _survey(self, data: Dataset, classes: Any = None) -> Survey:
-        """Look at the labels; they are refused where no class can be learned."""
+        """Survey the labels, and refuse them if no classes can be learned."""
         name, found = type(self).__name__, data.survey()
         if found.n_objects == 0:
             raise ValueError(f"there are no objects for {name} to learn from")
@@ -95,7 +95,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
         if not float(found.weights.sum()) <= MOST_OBJECTS:
             raise ValueError(
                 f"sample_weight sums to {found.weights.sum():.3g} for {found.n_objects} objects: "
-                "weights count objects, so scale them to sum to about as many"
+                "weights count objects, so scale them to sum to about that number"
             )
         if classes is None:
             present = int(np.count_nonzero(found.weights > 0))
@@ -104,7 +104,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
             if found.weights.sum() - present < 1 and found.weighted > present:
                 raise ValueError(
                     f"sample_weight sums to {found.weights.sum():.3g} for {found.n_objects} "
-                    "objects: weights count objects, so scale them to sum to about as many"
+                    "objects: weights count objects, so scale them to sum to about that number"
                 )
         self.classes_ = known.classes
         return known
@@ -113,7 +113,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
         return Comparing(measure, self.symmetrize, self.cache, self.n_jobs, self.verbose)
 
     def _rule(self, data: Dataset) -> Rule:
-        """Return the rule that chooses landmarks of a data set."""
+        """Return the rule that chooses the landmarks of a data set."""
         return get_rule(self.landmarks, self.n_landmarks)
 
     def _choose(self, data: Dataset) -> LandmarkChoice:
@@ -138,7 +138,7 @@ class LandmarkClassifier(FittedClassifier, ClassifierMixin, LandmarkEstimator):
         return block_rows(self.measure_, n_landmarks)
 
     def _class_weights(self) -> ClassWeights:
-        """Return what the parameter says of the cost of errors on each class."""
+        """Return the cost of errors on each class, from the parameter."""
         if self.class_weight is None:
             return ClassWeights()
         if isinstance(self.class_weight, str):
@@ -164,14 +164,14 @@ def codes_of(labels: Any, classes: NDArray[Any]) -> Codes:
 
 @dataclass(frozen=True)
 class FeatureTerm:
-    """Values of a chunk, which basis functions are made of, and the moments of its coordinates."""
+    """Values of a chunk, as input to basis functions, and the moments of its coordinates."""
 
     columns: LandmarkColumns
     space: LandmarkSpace
     origin: Array
     classes: NDArray[Any]
     class_weights: Array | None
-    by_class: bool = False  # moments class by class, of objects with their weights
+    by_class: bool = False  # whether moments are weighted and separate for each class
 
     def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
         """Compare the chunk with the landmarks."""

@@ -1,4 +1,4 @@
-"""What a fitted attribute may be that is made of others: lists, dataclasses, objects."""
+"""Kinds of compound fitted attributes: lists, dataclasses, objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .schema import Context, Kind, Schema, Whole, indices
 
 @dataclass(frozen=True)
 class Optional:
-    """None, or a value of a kind."""
+    """None, or a value of the given kind."""
 
     kind: Kind
 
@@ -55,7 +55,7 @@ class Either:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of values of a kind. Symbols that an item brings along are its own."""
+    """A list of values of one kind. Symbols defined within an item are local to it."""
 
     kind: Kind
     size: str | int
@@ -80,9 +80,9 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Details:
-    """Whatever a rule wished to tell: shown to people, never computed with."""
+    """Information that a rule reports for people; nothing is computed from it."""
 
-    holding: tuple[type, ...]  # dataclasses that may be among it
+    holding: tuple[type, ...]  # dataclasses that it may contain
 
     def check(self, value: Any, name: str, context: Context) -> Any:
         """Return the value."""
@@ -93,7 +93,7 @@ class Details:
 
 @dataclass(frozen=True)
 class Objects:
-    """Objects that new ones are compared with: what the measure itself says of them holds."""
+    """Objects that new ones are compared with; the measure itself checks them."""
 
     size: str
 
@@ -105,20 +105,20 @@ class Objects:
             if not context.bind(self.size, len(found)):
                 raise ValueError(f"{name} has {len(found)} columns, not {context.size(self.size)}")
             if len(found.columns) and found.columns.max() >= found.width:
-                raise ValueError(f"{name} stands for a column beyond {found.width}")
+                raise ValueError(f"{name} refers to a column beyond {found.width}")
             return found
         if not isinstance(value, list | np.ndarray):
             raise ValueError(f"{name} is not a list of objects")
         if len(value) == 0 and context.bind(self.size, 0):
-            return value  # which no measure takes, and nothing is compared with
+            return value  # empty: nothing to check, and nothing to compare with
         try:
             objects = measure.check(value)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{name}: {error}") from error
-        # what was kept had passed the same check, which changes nothing a second time
+        # stored objects have passed the same check before, so it must leave them unchanged
         kept = getattr(value, "dtype", np.dtype(object))
         if isinstance(objects, np.ndarray) and kept not in (objects.dtype, object):
-            raise ValueError(f"{name} holds {kept}, not {objects.dtype}")
+            raise ValueError(f"{name} contains {kept}, not {objects.dtype}")
         if not context.bind(self.size, len(objects)) or len(objects) != len(value):
             raise ValueError(f"{name} has {len(objects)} objects, not {context.size(self.size)}")
         if measure.accepts == "vectors" and not context.bind("d", objects.shape[1]):
@@ -128,9 +128,9 @@ class Objects:
 
 @dataclass(frozen=True)
 class Value:
-    """An instance of a dataclass, whose fields are declared in turn.
+    """An instance of a dataclass with declared fields.
 
-    With `scope`, symbols within have meanings of their own, but for C and d.
+    With `scope`, symbols in the fields are local, except for C and d.
     """
 
     cls: type
@@ -138,7 +138,7 @@ class Value:
     scope: str | None = None
 
     def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the instance, with its fields as they are to be used."""
+        """Return the instance, with its fields checked and converted."""
         if type(value) is not self.cls:
             raise ValueError(f"{name} is not a {self.cls.__name__}")
         scope = context.scope if self.scope is None else f"{self.scope} "
@@ -167,7 +167,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class SignatureOf:
-    """Numbers of positive, negative and vanishing eigenvalues."""
+    """Numbers of positive, negative and zero eigenvalues."""
 
     def check(self, value: Any, name: str, context: Context) -> Signature:
         """Return the numbers."""

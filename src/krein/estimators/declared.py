@@ -1,4 +1,4 @@
-"""The dataclasses that models are made of, as the schema of a model file declares them."""
+"""Schema declarations of the dataclasses that a model file may contain."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LANDMARK_SET = Value(
 
 
 def _class_moments(r: str) -> Value:
-    """Declare class moments of coordinates as many as this symbol says."""
+    """Declare class moments of coordinates whose number is this symbol."""
     return Value(
         ClassMoments,
         {
@@ -67,7 +67,7 @@ CLASS_MOMENTS = _class_moments("r")
 PASS_RESULT = Value(
     PassResult,
     {
-        # coordinates of each power are as many as its own space has
+        # each power has its own space, with its own number of coordinates
         "moments": ListOf(_class_moments("r of a power"), "powers"),
         "indices": indices("n_sample"),
         "values": floats("n_sample", "m"),
@@ -111,7 +111,7 @@ _PCVM_HEAD = Value(
     {
         "function": Text(get_args(BasisFunction)),
         "places": indices("k", below="m"),
-        "weights": Either(floats("k", "C"), floats("k", 1)),  # of two classes, one column
+        "weights": Either(floats("k", "C"), floats("k", 1)),  # one column for two classes
         "bias": Either(floats("C"), floats(1)),
         "temperature": Real(0.0),
     },

@@ -1,4 +1,4 @@
-"""Fitted attributes against what their class declares: on saving, and on loading."""
+"""Check fitted attributes against the declarations of their class, on saving and on loading."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .schema import Context, Kind, Schema
 
 
 def check_fitted(found: Mapping[str, Any], schema: Schema, context: Context) -> dict[str, Any]:
-    """Return the attributes as they are to be set.
+    """Return the attributes, checked and converted.
 
-    All that are declared have to be there, but those declared with `IfThere`, and no others.
+    Every declared attribute is required, unless it is declared with `IfThere`; others are refused.
     """
     for name in found:
         if name not in schema:
@@ -30,9 +30,9 @@ def check_fitted(found: Mapping[str, Any], schema: Schema, context: Context) -> 
 
 
 def check_declared(found: Mapping[str, Any], schema: Schema, owner: str) -> None:
-    """Raise where a model could not be loaded, as something in it is not declared.
+    """Raise an error if something in a model is not declared, so that it could not be loaded.
 
-    Here the developer who added an attribute, or a field of a dataclass, is told.
+    This reminds a developer who adds an attribute, or a field of a dataclass, to declare it.
     """
     for name in [*found, *schema]:
         if name not in schema:
@@ -47,7 +47,7 @@ def check_declared(found: Mapping[str, Any], schema: Schema, owner: str) -> None
 
 
 def _check_fields(value: Any, kind: Kind, name: str) -> None:
-    """Raise where a dataclass within has fields that are not declared."""
+    """Raise an error if a nested dataclass has fields that are not declared."""
     if isinstance(kind, Optional | IfThere):
         if value is not None:
             _check_fields(value, kind.kind, name)
@@ -57,7 +57,7 @@ def _check_fields(value: Any, kind: Kind, name: str) -> None:
     elif isinstance(kind, OneOf):
         declared = [one for one in kind.values if type(value) is one.cls]
         if not declared:
-            raise TypeError(f"{name} holds a {type(value).__name__}, which is not declared")
+            raise TypeError(f"{name} contains a {type(value).__name__}, which is not declared")
         _check_fields(value, declared[0], name)
     elif isinstance(kind, Value):
         there = {item.name: getattr(value, item.name) for item in fields(value)}
@@ -65,7 +65,7 @@ def _check_fields(value: Any, kind: Kind, name: str) -> None:
 
 
 def classes_within(kinds: Iterable[Kind]) -> set[type]:
-    """Return the dataclasses that values of these kinds are made of."""
+    """Return the dataclasses that values of these kinds contain."""
     found: set[type] = set()
     for kind in kinds:
         if isinstance(kind, Value):

@@ -22,7 +22,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         How many axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable, default="elm"
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
-        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
         values mean less alike.
@@ -156,7 +156,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         How many axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable, default="elm"
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
-        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
         values mean less alike.

@@ -54,20 +54,20 @@ class FittedModel:
     cache: str | os.PathLike[str] | None = None
 
     measure_: Measure
-    """The measure, with what the training objects decided."""
+    """The measure, with the settings derived from the training objects."""
     space_: LandmarkSpace
     landmarks_: Indices
     landmark_objects_: Any
     selection_: Selection
     kernel_evaluations_: int
     kernel_reused_: int
-    """How many values came out of the cache instead of being compared."""
+    """Number of values read from the cache instead of being compared."""
     eigenvalues_: Array
     signature_: Signature
     n_objects_: int
-    """How many objects the landmarks were chosen from."""
+    """Number of objects that the landmarks were chosen from."""
     n_samples_seen_: int
-    """How many objects were fitted to, all chunks together."""
+    """Number of training objects in all chunks."""
 
     _parameters: ClassVar[tuple[str, ...]] = ("measure", "measure_params", "symmetrize")
     """The parameters that predictions depend on; a subclass adds its own."""
@@ -85,18 +85,18 @@ class FittedModel:
         "n_features_in_": IfThere(Whole(1, size="d")),
         "feature_names_in_": IfThere(Names("d")),
     }
-    """The fitted attributes, as a model file holds them; a subclass adds its own."""
+    """The fitted attributes, as stored in a model file; a subclass adds its own."""
 
     def _check_fitted(self) -> None:
-        """Raise where there is nothing fitted yet; what a file held is."""
+        """Raise an error if the model is not fitted; a loaded model is."""
 
     def _checked(self, X: Any) -> Any:
-        """Return new objects as `map_objects` takes them: the measure itself checks each."""
+        """Return new objects as `map_objects` expects them; the measure checks each one."""
         return X
 
     @abstractmethod
     def _try(self) -> None:
-        """Raise where the fitted attributes do not make a model together, as after loading."""
+        """Raise an error if the fitted attributes are inconsistent, e.g. after loading."""
 
     def _columns(self, measure: Measure) -> LandmarkColumns:
         """Return the landmarks that new objects are compared with."""
@@ -141,7 +141,7 @@ class FittedModel:
     def _light(self) -> Self:
         """Return a copy with what predictions need, to be sent to other machines."""
         light = copy(self)
-        light.__dict__.pop("stream_", None)  # what further chunks would be added to
+        light.__dict__.pop("stream_", None)  # only partial_fit needs it
         return light
 
 
@@ -150,7 +150,7 @@ class FittedClassifier(FittedModel):
 
     classes_: NDArray[Any]
     temperature_: float
-    """Scores are multiplied by it before they become probabilities; 1 without calibration."""
+    """The factor on scores before they become probabilities; 1 without calibration."""
 
     _fitted: ClassVar[Schema] = {
         **FittedModel._fitted,
@@ -164,7 +164,7 @@ class FittedClassifier(FittedModel):
 
     @abstractmethod
     def _log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities (n, C) from scores at the temperature."""
+        """Return log-probabilities (n, C) from scores, with the temperature applied."""
 
     def decision_function(self, X: Any) -> Any:
         """Return scores: (n,) for two classes, positive for the second; (n, C) for more.
@@ -197,7 +197,7 @@ class FittedClassifier(FittedModel):
         C = self._n_classes()
         return self._map_new(X, self._light()._ranked, (C,), self.classes_.dtype)
 
-    # -- from values to what is asked for ------------------------------------------------------
+    # -- from values to results ----------------------------------------------------------------
 
     def _decisions(self, values: Array) -> Array:
         scores = self._scores(values)
@@ -220,7 +220,7 @@ class FittedClassifier(FittedModel):
         with np.errstate(all="ignore"):
             found = self._probabilities(self.space_.landmark_values[:1])
         if found.shape != (1, len(self.classes_)):
-            raise ValueError(f"it gives {found.shape[1]} scores for {len(self.classes_)} classes")
+            raise ValueError(f"it has {found.shape[1]} scores for {len(self.classes_)} classes")
 
     def _n_classes(self) -> int:
         self._check_fitted()

@@ -1,4 +1,4 @@
-"""The fitted models of IKFD, IKQD and PCVM: what their files hold, and how they score."""
+"""The fitted models of IKFD, IKQD and PCVM: what their files contain, and how they score."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from .schema import Flag, Real, Schema, Text, Whole, floats, indices
 from .selection import LandmarkSet
 
 TARGET = Either(Text(TARGETS), ListOf(Text(TARGETS), "C"))
-"""What a covariance is shrunk towards, as the schema of a model file declares it."""
+"""The shrinkage target of a covariance, as declared in the schema of a model file."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """What further chunks are added to: landmarks as first chosen, and what was seen so far."""
+    """The state of `partial_fit`: the landmarks as first chosen, and the sums so far."""
 
-    landmarks: LandmarkSet  # in the space of the power chosen
+    landmarks: LandmarkSet  # in the space of the chosen power
     moments: ClassMoments  # in that space
-    powers: list[float]  # those that are compared
-    passed: PassResult | None  # moments for each power, and the sample that chooses; None where
-    # the model is calibrated, to which no chunks are added
+    powers: list[float]  # the powers to choose from
+    passed: PassResult | None  # moments per power, and the sample for the choice; None for a
+    # calibrated model, which does not accept further chunks
 
 
 class FittedGaussian(FittedClassifier):
-    """What IKFD and IKQD share: moments, to which further chunks may be added."""
+    """Code shared by IKFD and IKQD: moments, to which further chunks can be added."""
 
     stream_: Stream
 
     _fitted: ClassVar[Schema] = {
         **FittedClassifier._fitted,
-        # its landmarks are those before some were pruned
+        # its landmarks are those before pruning
         "stream_": Value(
             Stream,
             {
@@ -139,7 +139,7 @@ class FittedPCVM(FittedClassifier):
     _fitted: ClassVar[Schema] = {
         **FittedClassifier._fitted,
         "relevance_": indices("relevant"),
-        "dual_coef_": floats("m", "heads"),  # one for each class; of two classes, one
+        "dual_coef_": floats("m", "heads"),  # one per class, or a single one for two classes
         "intercept_": floats("heads"),
         "objective_path_": floats("steps"),
         "basis_function_": Text(get_args(BasisFunction)),

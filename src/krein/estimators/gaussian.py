@@ -1,4 +1,4 @@
-"""What IKFD and IKQD share: Gaussian classes, known by moments from one pass over the data."""
+"""Code shared by IKFD and IKQD: Gaussian classes, fitted to moments from one pass over the data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .fittedmodels import FittedGaussian, Stream
 from .selection import LandmarkSet
 
 CHOICE_LANDMARKS = 1_000
-"""With more landmarks the power of a dissimilarity is chosen on half as many of them."""
+"""With more landmarks than this, the power of a dissimilarity is chosen on a subset of them."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ def _streams(estimator: GaussianClassifier) -> bool:
 
 
 class GaussianClassifier(FittedGaussian, LandmarkClassifier):
-    """A classifier that knows the data by their class moments alone."""
+    """A classifier that needs only the class moments of the data."""
 
     shrinkage: float | Literal["auto", "oas"]
     priors: Any
 
     @abstractmethod
     def _family(self) -> GaussianFamily:
-        """Return the family of models that the parameters ask for."""
+        """Return the family of models that the parameters describe."""
 
     @abstractmethod
     def _set_model(self, shrinkage: FamilyShrinkage) -> None:
@@ -92,8 +92,8 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
             memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
         y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
-            How many objects each one counts for. Landmarks are chosen among objects of positive
-            weight, whatever the weight.
+            Number of objects that each one counts for. Landmarks are chosen among objects of
+            positive weight, regardless of its size.
 
         Returns
         -------
@@ -148,7 +148,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
             return self._add(data, before, known)
 
     def _add(self, data: Dataset, before: Stream | None, classes: NDArray[Any] | None) -> Self:
-        """Add the objects of a data set to what was fitted before, which may be nothing."""
+        """Add the objects of a data set to the moments so far, if there are any."""
         known = self._survey(data, classes)
         family = self._family()
         if before is None:
@@ -195,12 +195,12 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
 
     def _to_keep(self) -> dict[str, Any]:
         found = super()._to_keep()
-        if self.calibrate:  # no chunks are added: values of the calibration sample are not needed
+        if self.calibrate:  # there are no further chunks, so the sample's values can go
             found["stream_"] = replace(self.stream_, passed=None)
         return found
 
     def _powers(self, space: LandmarkSpace, codes: Codes) -> list[float]:
-        """Return the powers of a dissimilarity to compare: one where it is known beforehand."""
+        """Return the powers of a dissimilarity to try: only one if it is known beforehand."""
         if space.kind == "similarity":
             check_level(space.landmark_values)
             return [1.0]
@@ -212,7 +212,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         return [choose_power(self._family(), space, codes, CHOICE_LANDMARKS // 2)]
 
     def _temperature(self, family: GaussianFamily, sample: Sample) -> float:
-        """Return the temperature that left-out scores ask for; 1 where nobody can be left out."""
+        """Return the best temperature for the left-out scores; 1 if no object can be left out."""
         if not self.calibrate:
             return 1.0
         scores, objects = self._left_out_scores(family, sample)
@@ -223,12 +223,12 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
     def _left_out_scores(
         self, family: GaussianFamily, sample: Sample
     ) -> tuple[Array, LeftOutObjects]:
-        """Return the scores of the sample by the model without each object."""
+        """Return the left-out scores of the sample."""
         space, moments = self.stream_.landmarks.space, self.stream_.moments
         return family.left_out_scores(space, moments, sample)
 
     def _priors(self) -> Priors:
-        """Return the probability of each class before an object is seen, as the user gave it."""
+        """Return the prior probability of each class, from the parameter."""
         rho = self.shrinkage
         named = isinstance(rho, str) and rho in ("auto", "oas")
         if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
@@ -257,7 +257,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
 
 
 def target_of(family: GaussianFamily) -> str | list[str]:
-    """Return what the covariance is shrunk towards, for each class where each has its own."""
+    """Return the shrinkage target, as a list if each class has its own."""
     each = family.shrinkage if isinstance(family.shrinkage, tuple) else (family.shrinkage,)
     names: list[str] = [x.target if isinstance(x, ChosenCovariance) else "identity" for x in each]
     return names if isinstance(family.shrinkage, tuple) else names[0]

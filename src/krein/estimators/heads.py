@@ -1,4 +1,4 @@
-"""Several models on the same values, and what each says of objects that it has not seen."""
+"""Several models on the same values, and the predictions of each for held-out objects."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from .calibration import stratified_folds
 from .selection import LandmarkChoice
 
 HELD_OUT_OBJECTS = 2_500
-"""About so many objects teach how far each head, and the second look, can be trusted."""
+"""The weights of the heads and of the second look are learned from about this many objects."""
 
 _SEED = 0
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Training objects that take their turn as new ones."""
+    """Training objects that are held out, i.e. treated as new ones."""
 
     indices: Indices  # among all objects, ascending
     values: Array  # (n, m)
     codes: Codes  # (n,)
     weights: Array | None
-    own_place: Indices  # (n,): the object's place among the landmarks, −1 where it is none
+    own_place: Indices  # (n,): the object's position among the landmarks, −1 if it is not one
 
     @property
     def are_landmarks(self) -> bool:
-        """Whether landmarks are among them, so that models have to be fitted without them."""
+        """Whether they include landmarks, so that models must be refitted without these."""
         return bool((self.own_place >= 0).any())
 
 
 @dataclass(frozen=True)
 class FittedHeads:
-    """Heads at their temperatures, and the log-probabilities (n, C) of each held out."""
+    """Heads with their temperatures, and the held-out log-probabilities (n, C) of each."""
 
     heads: list[Head]
     held_out: list[Array]
@@ -53,8 +53,7 @@ class FittedHeads:
 def draw_held_out(landmarks: Indices, kept: Features, n_classes: int) -> HeldOut:
     """Return the objects to learn from: no landmarks, unless most objects are landmarks.
 
-    The value of a landmark to itself is one that no new object has. Objects of weight 0 have no
-    say.
+    A landmark has a value to itself, which no new object has. Objects of weight 0 are excluded.
     """
     raw = kept.rows(np.arange(n_classes), n_classes)
     N, weight = raw.shape[0], raw.weight
@@ -85,9 +84,9 @@ def fit_heads(
 ) -> FittedHeads:
     """Fit IKFD, IKQD and PCVM to the same values, and score the held-out objects without them.
 
-    No pair is compared. Held-out scores of PCVM are approximate leave-one-out. Where landmarks are
-    held out, which takes about as many landmarks as objects, so few of both, models are fitted
-    anew without a fold.
+    No pair is compared. Held-out scores of PCVM are approximate leave-one-out scores. If landmarks
+    are held out, models are refitted without each fold. This happens only if nearly all objects are
+    landmarks, so there are few of both.
     """
     C, landmarks = len(moments.weights), choice.landmarks
     gaussian = fit_gaussian_heads(
@@ -119,7 +118,7 @@ def fit_gaussian_heads(
     moments: ClassMoments,
     sample: HeldOut,
 ) -> FittedHeads:
-    """Fit IKFD and IKQD, and score the held-out objects by moments without a fold of them."""
+    """Fit IKFD and IKQD, and score each held-out fold with the moments of the other objects."""
     space, folds = choice.landmarks.space, held_out_folds(sample, moments.weights)
     fisher, quadratic = families
     heads: tuple[Head, ...] = (
@@ -144,7 +143,7 @@ def held_out_folds(sample: HeldOut, totals: Array) -> Codes:
 def _with_temperatures(
     fitted: FittedHeads, head: Head, scores: Array, sample: HeldOut, folds: Codes
 ) -> FittedHeads:
-    """Add a head at the temperature that suits its held-out scores."""
+    """Add a head with the temperature that best fits its held-out scores."""
     fair = folds >= 0
     weights = None if sample.weights is None else sample.weights[fair]
     if fair.any():
@@ -159,7 +158,7 @@ def _without_folds(
     sample: HeldOut,
     folds: Codes,
 ) -> Array:
-    """Return the scores of each fold by the model of all objects but that fold."""
+    """Return the scores of each fold by the model fitted without that fold."""
     space = choice.landmarks.space
     scores = np.zeros((len(sample.codes), family.n_classes))
     for fold in range(-1, folds.max() + 1):
@@ -175,7 +174,7 @@ def _without_folds(
 
 
 def _fitted_anew(family: Family, choice: LandmarkChoice, sample: HeldOut, folds: Codes) -> Array:
-    """Return the scores of each fold by a model without it, neither as objects nor as landmarks."""
+    """Return the scores of each fold by a model without its objects and its landmarks."""
     space, classes = choice.landmarks.space, choice.landmark_classes
     scores: NDArray[np.float64] | None = None
     for fold in range(-1, folds.max() + 1):

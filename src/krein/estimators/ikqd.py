@@ -21,7 +21,7 @@ class IKQD(FittedIKQD, GaussianClassifier):
     ----------
     measure : str, Measure or callable, default="elm"
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
-        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
         values mean less alike.

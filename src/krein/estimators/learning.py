@@ -37,14 +37,14 @@ class Settings:
     comparing: Comparing
     priors: Priors
     neighbours: int
-    price: float  # 0 where the number of landmarks is not to be chosen
+    price: float  # 0 if the number of landmarks is given
     max_comparisons: float | None
     max_kept: int
 
 
 @dataclass(frozen=True)
 class KeptValues:
-    """Values of all objects, their moments class by class, and the weight of each class."""
+    """Values of all objects, their moments per class, and the weight of each class."""
 
     features: Features
     moments: ClassMoments
@@ -53,11 +53,11 @@ class KeptValues:
 
 @dataclass(frozen=True)
 class Learned:
-    """A fitted model, and what it took."""
+    """A fitted model, and the cost of fitting it."""
 
     landmarks: LandmarkSet
     looks: TwoLooks
-    known: KnownObjects | None  # None: there is no second look
+    known: KnownObjects | None  # None if there is no second look
     known_objects: Any
     comparisons: float
     curve: SizeCurve | None
@@ -109,7 +109,7 @@ def _choose_size(
     settings: Settings,
     counter: Counter,
 ) -> tuple[LandmarkChoice, KeptValues, SizeCurve | None]:
-    """Use as many of the landmarks as pay for their comparisons."""
+    """Use as many of the landmarks as are worth their comparisons."""
     N, C, m = data.survey().n_objects, len(kept.moments.weights), len(choice.landmarks.indices)
     order, measure = choice.selection.details.get("order"), settings.comparing.measure
     if order is None or not (settings.price and settings.neighbours):
@@ -146,7 +146,7 @@ def _look_again(
     refer: Refer,
     settings: Settings,
 ) -> Learned:
-    """Look at held-out objects again, and learn whom to look at and what to make of it."""
+    """Take a second look at held-out objects; learn when to take it and how to weigh it."""
     sample, held_out = refer.sample, refer.held_out
     measure, m = settings.comparing.measure, len(first.landmarks.indices)
     wanted = np.union1d(np.union1d(known.indices, sample.indices), first.landmarks.indices)

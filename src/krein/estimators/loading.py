@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..landmarks import Rule
 
 NOT_SAVED = {"cache", "verbose", "n_jobs"}
-"""They belong to a run and a machine, not to a model. A file that sets one is refused."""
+"""Parameters of a run or a machine, not of a model. A file that sets one is refused."""
 
 Decode = Callable[[Any], Any]
 
@@ -113,7 +113,7 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
         raise ModelFileError(f"{path} is not a krein model: it names no estimator")
     if tree["estimator"] not in ESTIMATORS:
         raise ModelFileError(
-            f"{path} holds a {tree['estimator'][:60]!r}, which this version of krein does not know"
+            f"{path} contains a {tree['estimator'][:60]!r}, unknown to this version of krein"
         )
     params, fitted = tree.get("params"), tree.get("fitted")
     if not isinstance(params, dict) or not isinstance(fitted, dict) or "measure" not in params:
@@ -137,7 +137,7 @@ def _restored(
     homes: Mapping[str, str],
     unfitted: Callable[[Any, dict[str, Any], Decode], Any],
 ) -> Any:
-    """Return the model, checked by what its class declares."""
+    """Return the model, checked against the declarations of its class."""
     cls: type[FittedModel] = find_class(homes[tree["estimator"]])
     made_of = {part.__name__: part for part in classes_within(cls._fitted.values())}
 
@@ -155,7 +155,7 @@ def _restored(
         return model
     except (ImportError, MemoryError):
         raise
-    # a sealed file may hold anything that a tree can, and each part of krein raises its own
+    # a sealed file may contain any tree, and each part of krein raises its own kind of error
     except Exception as error:
         reason = " ".join(str(error).split())[:160]
         raise ModelFileError(
@@ -173,7 +173,7 @@ def _estimator(cls: Any, params: dict[str, Any], decode: Decode) -> Any:
 
 
 def _model(cls: type[FittedModel], params: dict[str, Any], decode: Decode) -> FittedModel:
-    """Return a model with those parameters of a file that it needs."""
+    """Return a model with the parameters that it needs from a file."""
     model = cls()
     for name in cls._parameters:
         setattr(model, name, decode(params[name]))
@@ -196,7 +196,7 @@ def _decoded(value: Any, made_of: Mapping[str, type]) -> Any:
         return {_decoded(k, made_of): _decoded(v, made_of) for k, v in value["mapping"]}
     content = {key: _decoded(v, made_of) for key, v in value["fields"].items()}
     if value["value"] not in made_of:
-        raise ValueError(f"{str(value['value'])[:60]!r} is not a part of any model")
+        raise ValueError(f"{str(value['value'])[:60]!r} is not part of any model")
     return made_of[value["value"]](**content)
 
 

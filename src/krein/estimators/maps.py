@@ -44,7 +44,7 @@ class GramTerm:
 
 
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
-    """A transformer that knows the data by one Gram matrix."""
+    """A transformer that needs only one Gram matrix of the data."""
 
     signs_: Array
 
@@ -67,7 +67,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         self.measure_ = measure = data.measure
         classes = None
         data.labels = np.zeros(len(data), dtype=np.intp)
-        # a target of another kind than classes says nothing about them
+        # a target that does not consist of classes is ignored
         if y is not None and type_of_target(y) in ("binary", "multiclass"):
             classes, data.labels = np.unique(
                 check_labels(column_or_1d(y), len(data)), return_inverse=True
@@ -112,7 +112,7 @@ class NystromMap(LandmarkTransformer):
     ----------
     measure : str, Measure or callable, default="elm"
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
-        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
         values mean less alike.

@@ -39,7 +39,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     ----------
     measure : str, Measure or callable, default="elm"
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
-        function of two objects, "precomputed" (X holds similarities) or "precomputed-distance".
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
         values mean less alike.
@@ -225,10 +225,10 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         if self.solver == "paper":
             for name in ("class_weight", "n_basis"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"solver='paper' knows no {name}: leave it None")
+                    raise ValueError(f"solver='paper' does not support {name}: set it to None")
             if sample_weight is not None or self.calibrate:
                 what = "sample_weight" if sample_weight is not None else "calibrate=True"
-                raise ValueError(f"solver='paper' knows no {what}; solver='em' does")
+                raise ValueError(f"solver='paper' does not support {what}; solver='em' does")
 
     def _family(self) -> PCVMFamily:
         return PCVMFamily(
@@ -253,7 +253,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     def _learn(self, data: Dataset, chosen: LandmarkChoice, kept: Features) -> None:
         """Fit to the values of all objects to the landmarks, and calibrate if requested."""
         landmarks, family = chosen.landmarks, self._family()
-        if isinstance(chosen.family, PCVMFamily):  # landmarks grew under its basis function
+        if isinstance(chosen.family, PCVMFamily):  # the rule used its basis function
             family = replace(family, otherwise=chosen.family.otherwise)
         self.temperature_ = 1.0
         if self.solver == "paper":
@@ -298,8 +298,8 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         if len(model.relevance) >= m or landmarks.space.centre is not None:
             self._set_model(model, landmarks)
         else:
-            # fewer basis objects than landmarks: compare with those instead, and let the weights
-            # know that K(x, x_i) now stands where its approximation stood
+            # fewer basis objects than landmarks: compare with the basis objects instead, and refit
+            # the weights because K(x, x_i) now replaces its approximation
             fewer = choose_landmarks(
                 data,
                 Given(np.sort(model.relevance)),
@@ -342,7 +342,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         C = family.n_classes
         raw = kept.rows(np.arange(C), C)
         used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-        # where predictions compare with other objects, the landmarks stand in for those
+        # if predictions compare with other objects, the landmarks serve in their place here
         used = used if len(used) == len(self.landmarks_) else np.arange(raw.shape[1])
         values = raw.features(np.arange(raw.shape[0]))[:, used]
         return cross_fit(family, landmarks.restricted(used), values, raw.y, raw.weight)

@@ -1,4 +1,4 @@
-"""What held-out objects scored after both looks: the reference of new objects."""
+"""The scores of held-out objects after both looks, as a reference for new objects."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from .heads import HeldOut
 
 @dataclass(frozen=True)
 class Reference:
-    """What new objects are ranked among and explained by."""
+    """The held-out scores among which new objects are ranked, and the baseline of explanations."""
 
     novelty: NoveltyReference
     labels: LabelReference
-    baseline: Array  # (m,): values to the landmarks that are the mean ones, of squares for d
+    baseline: Array  # (m,): mean values to the landmarks; for d, root mean squares
     landmark_codes: Codes  # (m,)
 
 
 @dataclass(frozen=True)
 class Refer:
-    """Held-out objects and what each head says of them, to become a reference."""
+    """Held-out objects and the opinion of each head, from which a reference is made."""
 
     sample: HeldOut
     held_out: list[Array]  # (n, C) each
     kind: Literal["similarity", "dissimilarity"]
     landmark_codes: Codes
-    class_weights: Array | None  # (C,): what errors cost, not how many objects there are
+    class_weights: Array | None  # (C,): costs of errors, not numbers of objects
 
     def to(self, looks: TwoLooks, near: Neighbours, again: NDArray[np.bool_]) -> Reference:
-        """Return the reference, with these neighbours; the second look decides where `again`."""
+        """Return the reference for these neighbours; `again` marks objects with a second look."""
         codes, weights = self.sample.codes.astype(np.intp), self.sample.weights
         if weights is not None and self.class_weights is not None:
             weights = weights / self.class_weights[codes]

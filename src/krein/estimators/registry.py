@@ -1,6 +1,6 @@
-"""The model families: one line each. The command, the evaluation and the model file read it.
+"""The model families, one line each, as read by the command, the evaluation and the model file.
 
-To add a family: its mathematics in `core`, its estimator in a file beside this one, a line here.
+To add a family, write its mathematics in `core`, its estimator in this folder, and a line here.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def find_class(home: str) -> Any:
-    """Return the class of `module:Class` beside this file."""
+    """Return the class for `module:Class` in this package."""
     module, _, name = home.partition(":")
     return getattr(import_module(f".{module}", __package__), name)
 
 
 @dataclass(frozen=True)
 class ModelFamily:
-    """A family of models as users meet it."""
+    """A family of models as users see it."""
 
     home: str
     """Module and class of its estimator, imported when first needed."""
     about: str
-    """What it is, for the help of the command."""
+    """A short description for the command's help."""
     calibrate: bool = False
-    """Whether its probabilities need calibration, so that it is on by default."""
+    """Whether calibration is on by default, because the probabilities need it."""
 
     @property
     def estimator(self) -> type[LandmarkClassifier]:
@@ -45,7 +45,7 @@ MODELS: dict[str, ModelFamily] = {
     "ikqd": ModelFamily("ikqd:IKQD", "one pass, curved boundaries", calibrate=True),
     "pcvm": ModelFamily("pcvm:PCVM", "often the most accurate, in several passes"),
 }
-"""By the name that `krein fit --model` and `krein.evaluation.evaluate` take."""
+"""Model families by the name that `krein fit --model` and `krein.evaluation.evaluate` accept."""
 
 _HOMES = (
     *(family.home for family in MODELS.values()),
@@ -54,9 +54,9 @@ _HOMES = (
     "embeddings:PseudoEuclideanEmbedding",
 )
 ESTIMATORS: dict[str, str] = {home.partition(":")[2]: home for home in _HOMES}
-"""The classes that a model file may hold, by name; `find_class` imports one.
+"""The classes that a model file may contain, by name; `find_class` imports one.
 
-Each declares in `_fitted` what the file says of it.
+Each declares its stored attributes in `_fitted`.
 """
 
 FITTED: dict[str, str] = {
@@ -65,4 +65,4 @@ FITTED: dict[str, str] = {
     "IKQD": "fittedmodels:FittedIKQD",
     "PCVM": "fittedmodels:FittedPCVM",
 }
-"""What such a class is without scikit-learn: all that a prediction needs."""
+"""The counterparts of these classes without scikit-learn, with all that predictions need."""

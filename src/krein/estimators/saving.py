@@ -1,4 +1,4 @@
-"""Fitted estimators to model files: parameters and attributes as a tree of plain values."""
+"""Save fitted estimators to model files: parameters and attributes as a tree of plain values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     estimator._check_fitted()
     home = ESTIMATORS.get(type(estimator).__name__)
     if home is None or type(estimator) is not find_class(home):
-        raise TypeError(f"a {type(estimator).__name__} is not one of krein's own: it has no file")
+        raise TypeError(f"a {type(estimator).__name__} is not part of krein and cannot be saved")
     params = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
@@ -32,11 +32,11 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     }
     params |= _measure_params(estimator)
     if not isinstance(params["random_state"], int | np.integer):
-        params["random_state"] = None  # landmarks are chosen: nothing random is left
+        params["random_state"] = None  # landmarks are already chosen: nothing is random any more
     if not isinstance(params["landmarks"], str | Rule):
         params["landmarks"] = np.asarray(params["landmarks"])
     if isinstance(params["landmarks"], Rule) and not _is_known(params["landmarks"]):
-        params["landmarks"] = estimator.selection_.indices  # what the user's own rule has found
+        params["landmarks"] = estimator.selection_.indices  # the choice of the user's own rule
     if params.get("priors") is not None and not isinstance(params["priors"], str | dict):
         params["priors"] = np.asarray(params["priors"], dtype=float)
     fitted = estimator._to_keep()
@@ -50,7 +50,7 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
 
 
 def _measure_params(estimator: LandmarkEstimator) -> dict[str, Any]:
-    """Return the parameters that name the measure, with what the training objects decided."""
+    """Return the parameters of the measure, with the settings derived from the training objects."""
     named, decided = get_measure(estimator.measure, estimator.measure_params), estimator.measure_
     if not named.undecided():
         return {}
@@ -62,7 +62,7 @@ def _measure_params(estimator: LandmarkEstimator) -> dict[str, Any]:
 
 
 def _encoded(value: Any, name: str) -> Any:
-    """Return `value` as a tree of what a model file holds."""
+    """Return `value` as a tree of plain values for a model file."""
     if isinstance(value, Measure):
         if value.name in available() and type(value) is type(get_measure(value.name)):
             return {"measure": value.name, "params": value.params()}

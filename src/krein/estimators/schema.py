@@ -1,10 +1,10 @@
-"""What the fitted attributes of an estimator are: declared once, checked when a model is loaded.
+"""The schema of fitted attributes, declared per class and checked when a model is loaded.
 
 An estimator's class declares its attributes in `_fitted`, a dict from name to one of the kinds
 below. Shapes are symbols, as in the comments of `core`: `floats("m", "C")` is an array with as many
-rows as there are landmarks and a column for each class. A symbol means the same number everywhere
-in a model, so arrays are checked against each other, and a model file that somebody made up fails
-where it is loaded and not where it is used.
+rows as there are landmarks and one column per class. A symbol means the same number everywhere in a
+model, so arrays are checked against each other, and a forged model file fails when it is loaded,
+not when it is used.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ..measures import Measure
 
 _MOST = 2**53
 _EVERYWHERE = ("C", "d")
-"""Classes, and columns of vectors: the same in all parts of a model."""
+"""Global symbols: the number of classes, and the number of columns of vectors."""
 
 
 @dataclass
 class Context:
-    """What is known while a model is checked."""
+    """The state of checking a model."""
 
     measure: Measure
     sizes: dict[str, int] = field(default_factory=dict)
-    scope: str = ""  # where symbols have meanings of their own
+    scope: str = ""  # the part of a model within which symbols are local
     places: list[tuple[str, int, str]] = field(default_factory=list)
-    """Names of arrays, the largest number in each, and the key of what it is a place among."""
+    """Arrays of indices: name, largest index, and the key of the size it must stay below."""
 
     def bind(self, symbol: str | int, size: int) -> bool:
-        """Whether a symbol can stand for this number, as it does from now on."""
+        """Bind a symbol to a number; return whether this agrees with earlier uses."""
         if isinstance(symbol, int):
             return symbol == size
         name, _, more = symbol.partition("+")
@@ -42,17 +42,17 @@ class Context:
         return size >= 0 and self.sizes.setdefault(self._key(name), size) == size
 
     def place(self, name: str, largest: int, symbol: str) -> None:
-        """Note that a number is a place among so many, which may be known later."""
+        """Note that a number is an index below a size, which may become known later."""
         self.places.append((name, largest, self._key(symbol)))
 
     def settle(self) -> None:
-        """Raise where a place is beyond the number of what it is a place among."""
+        """Raise an error if an index is out of range."""
         for name, largest, key in self.places:
             if key in self.sizes and largest >= self.sizes[key]:
-                raise ValueError(f"{name} holds {largest}, not below {self.sizes[key]}")
+                raise ValueError(f"{name} contains {largest}, not below {self.sizes[key]}")
 
     def within(self, scope: str) -> Context:
-        """Return the context of a part with symbols of its own."""
+        """Return the context of a part with local symbols."""
         return Context(self.measure, self.sizes, scope, self.places)
 
     def size(self, symbol: str | int) -> str:
@@ -65,10 +65,10 @@ class Context:
 
 
 class Kind(Protocol):
-    """What an attribute may be."""
+    """A kind of attribute."""
 
     def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the value as it is to be used, or raise a `ValueError` that names it."""
+        """Return the value, checked and converted, or raise a `ValueError` that names it."""
 
 
 Schema = Mapping[str, Kind]
@@ -80,10 +80,10 @@ class ArrayOf:
 
     shape: tuple[str | int, ...]
     dtype: Any = np.float64
-    minus_infinity: bool = False  # as the logarithm of nothing
+    minus_infinity: bool = False  # whether −∞, the logarithm of 0, is allowed
     low: float | None = None
     below: str | None = None
-    any_width: bool = False  # whole numbers are kept in as many bytes as they came
+    any_width: bool = False  # whether integers keep their width in bytes
 
     def check(self, value: Any, name: str, context: Context) -> NDArray[Any]:
         """Return the array, in the byte order of this machine."""
@@ -93,7 +93,7 @@ class ArrayOf:
         if self.any_width and value.dtype.kind in "iu":
             wanted = value.dtype.newbyteorder("=")
         if value.dtype.kind != wanted.kind or value.dtype.itemsize != wanted.itemsize:
-            raise ValueError(f"{name} holds {value.dtype}, not {wanted}")
+            raise ValueError(f"{name} contains {value.dtype}, not {wanted}")
         if value.ndim != len(self.shape) or not all(
             context.bind(s, n) for s, n in zip(self.shape, value.shape, strict=True)
         ):
@@ -105,9 +105,9 @@ class ArrayOf:
             if self.minus_infinity:
                 allowed |= array == -np.inf
             if not allowed.all():
-                raise ValueError(f"{name} holds values that are not finite")
+                raise ValueError(f"{name} contains values that are not finite")
         if self.low is not None and array.size and array.min() < self.low:
-            raise ValueError(f"{name} holds {array.min()}, less than {self.low}")
+            raise ValueError(f"{name} contains {array.min()}, less than {self.low}")
         if self.below is not None and array.size:
             context.place(name, int(array.max()), self.below)
         return array
@@ -119,38 +119,38 @@ def floats(*shape: str | int, minus_infinity: bool = False) -> ArrayOf:
 
 
 def indices(*shape: str | int, below: str | None = None) -> ArrayOf:
-    """Declare an array of whole numbers from 0, perhaps places among so many."""
+    """Declare an array of non-negative integers, optionally indices below a size."""
     return ArrayOf(shape, np.intp, low=0, below=below)
 
 
 def codes(*shape: str | int, below: str) -> ArrayOf:
-    """Declare an array of class codes, in whichever integers there are."""
+    """Declare an array of class codes, of any integer type."""
     return ArrayOf(shape, np.intp, low=0, below=below, any_width=True)
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of the classes: numbers or strings, none twice."""
+    """The labels of the classes: numbers or strings, without repeats."""
 
     size: str
 
     def check(self, value: Any, name: str, context: Context) -> NDArray[Any]:
         """Return the labels."""
         if not isinstance(value, np.ndarray) or value.ndim != 1 or len(value) < 2:
-            raise ValueError(f"{name} is not a list of two labels or more")
+            raise ValueError(f"{name} is not a list of at least two labels")
         if not context.bind(self.size, len(value)):
             raise ValueError(f"{name} has {len(value)} labels, not {context.size(self.size)}")
         names = value.tolist()
         if not all(isinstance(label, str | bytes | int | float) for label in names):
-            raise ValueError(f"{name} holds something else than numbers and strings")
+            raise ValueError(f"{name} contains items that are not numbers or strings")
         if len(set(names)) < len(names):
-            raise ValueError(f"{name} holds a label twice")
+            raise ValueError(f"{name} contains a label twice")
         return value
 
 
 @dataclass(frozen=True)
 class Names:
-    """Strings, one for each of something."""
+    """A list of strings."""
 
     size: str
 
@@ -161,13 +161,13 @@ class Names:
         if not context.bind(self.size, len(value)):
             raise ValueError(f"{name} has {len(value)} names, not {context.size(self.size)}")
         if not all(isinstance(one, str) for one in value.tolist()):
-            raise ValueError(f"{name} holds something else than strings")
+            raise ValueError(f"{name} contains items that are not strings")
         return value
 
 
 @dataclass(frozen=True)
 class Real:
-    """One number, finite unless an infinite one is allowed."""
+    """One number, finite unless infinity is allowed."""
 
     low: float = -np.inf
     infinite: bool = False
@@ -175,7 +175,7 @@ class Real:
     def check(self, value: Any, name: str, context: Context) -> float:
         """Return the number."""
         if type(value) not in (int, float) or not value >= self.low:
-            raise ValueError(f"{name} is not a number from {self.low}")
+            raise ValueError(f"{name} is not a number of at least {self.low}")
         if not np.isfinite(value) and not self.infinite:
             raise ValueError(f"{name} is not finite")
         return float(value)
@@ -196,7 +196,7 @@ class Among:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number from `low`; with `size`, as many as the symbol says."""
+    """An integer of at least `low`; with `size`, the number that the symbol stands for."""
 
     low: int = 0
     size: str | None = None
@@ -204,7 +204,7 @@ class Whole:
     def check(self, value: Any, name: str, context: Context) -> int:
         """Return the number."""
         if type(value) is not int or not self.low <= value <= _MOST:
-            raise ValueError(f"{name} is not a whole number from {self.low}")
+            raise ValueError(f"{name} is not an integer of at least {self.low}")
         if self.size is not None and not context.bind(self.size, value):
             raise ValueError(f"{name} is {value}, not {context.size(self.size)}")
         return value

@@ -1,4 +1,4 @@
-"""Which landmarks an estimator compares with, and the values between them."""
+"""The landmarks that an estimator compares objects with, and the values between them."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ class LandmarkSet:
     objects: Any  # as the measure keeps them
 
     def restricted(self, kept: Indices) -> LandmarkSet:
-        """Return the landmarks at these places alone."""
+        """Return only the landmarks at these positions."""
         objects = take(self.objects, kept)
         return LandmarkSet(self.space.restricted(kept), self.indices[kept], objects)
 
 
 @dataclass(frozen=True)
 class LandmarkChoice:
-    """Landmarks of a data set, as the columns of its blocks, and what it took to choose them."""
+    """Landmarks of a data set, as the columns of its blocks, and the cost of choosing them."""
 
     landmarks: LandmarkSet
-    landmark_classes: Codes  # all 0 where there are no labels
+    landmark_classes: Codes  # all 0 if there are no labels
     columns: LandmarkColumns
     selection: Selection
     counter: Counter
-    family: Family | None = None  # with what the rule has chosen on the way
+    family: Family | None = None  # with the settings that the rule has chosen
 
     def restricted(self, kept: Indices) -> LandmarkChoice:
-        """Return the choice with the landmarks at these places alone."""
+        """Return the choice with only the landmarks at these positions."""
         return replace(
             self,
             landmarks=self.landmarks.restricted(kept),
@@ -56,13 +56,13 @@ class LandmarkChoice:
         )
 
     def at(self, rows: Indices) -> LandmarkChoice:
-        """Return the choice where the landmarks are at other rows, as among fewer objects."""
+        """Return the choice with the landmarks at other rows, e.g. among a subset of objects."""
         return replace(self, landmarks=replace(self.landmarks, indices=rows))
 
 
 @dataclass(frozen=True)
 class Comparing:
-    """How objects are compared: the parameters of an estimator that say so."""
+    """How objects are compared: the relevant parameters of an estimator."""
 
     measure: Measure
     symmetrize: bool = False
@@ -111,8 +111,9 @@ def choose_landmarks(
 ) -> LandmarkChoice:
     """Choose landmarks of a data set by `rule`, among its candidates, and span their space.
 
-    `classes` are the labels, sorted, or None where there are none. `family` is what a rule that
-    looks at errors fits. What the rule compared is known to the columns, and not compared again.
+    `classes` are the sorted labels, or None if there are none. `family` is fitted by rules that
+    depend on errors. The columns keep the values that the rule has compared, so that no pair is
+    compared again.
     """
     # a fitted model needs no rules, nor scikit-learn
     from ..landmarks.all import All, Given
@@ -125,8 +126,8 @@ def choose_landmarks(
         return _given(data, rule, comparing, classes, N, rank)
     if isinstance(rule, All) and most < N:
         raise ValueError(
-            f"landmarks='all' compares all pairs of {N:,} objects; name a rule, e.g. 'meb', or "
-            f"take at most {most:,} objects"
+            f"landmarks='all' compares all pairs of {N:,} objects; choose a rule, e.g. 'meb', or "
+            f"use at most {most:,} objects"
         )
     sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
     pairs = data.run_pairs(_pairs(data, sample.objects, None, comparing))
@@ -156,7 +157,7 @@ def choose_landmarks(
 def _given(
     data: Dataset, rule: Given, comparing: Comparing, classes: Any, N: int, rank: int | None
 ) -> LandmarkChoice:
-    """Return the landmarks that the user named, in their order."""
+    """Return the landmarks that the user gave, in the same order."""
     measure = comparing.measure
     indices = check_landmarks(rule.indices, N)
     order = np.argsort(indices)
@@ -181,7 +182,7 @@ def _given(
 
 
 def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:
-    """Refuse vectors that differ, but whose values are all 0."""
+    """Refuse landmarks that differ although all values between them are 0."""
     if measure.accepts != "vectors" or between.any():
         return
     X = np.asarray(landmarks)
@@ -198,7 +199,7 @@ def _codes(labels: Any, classes: Any) -> Codes:
 
 
 def _pairs(data: Dataset, objects: Any, others: Any, comparing: Comparing) -> Pairs:
-    """Return the pairs of a sample, on which a measure is tried that was not tried on all."""
+    """Return the pairs of a sample, to try a measure that has not been tried on all objects."""
     if data.spent is not None:
         return comparing.pairs(objects, others, data.spent)
     checked, spent = try_symmetry(comparing.measure, objects, comparing.symmetrize, comparing.cache)

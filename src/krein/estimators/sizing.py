@@ -1,12 +1,12 @@
-"""How many landmarks to use: as many as pay for their comparisons.
+"""The number of landmarks: as many as are worth their comparisons.
 
 All objects are compared once with a nested sequence of landmarks. For several lengths of it, both
-looks are learned from the same values, and the length is taken that minimises
+looks are learned from the same values. The chosen length minimises
 
     held-out log-loss + price × comparisons per prediction.
 
-The landmarks are a random sample, so a longer sequence means nothing but more of them, and the
-choice does not depend on what came before.
+The landmarks are in random order, so every part of the sequence is a random sample, and no length
+has an advantage apart from its size.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .secondlook import look_at_held_out, remember
 from .selection import LandmarkChoice
 
 SHARES = (0.5, 0.7, 1.0)
-"""Parts of the sequence that are tried."""
+"""Fractions of the sequence to try."""
 
 SIZING_OBJECTS = 500
-"""Held-out objects that are looked at again at each length: more would cost more than they save."""
+"""Held-out objects that get a second look at each length: more would cost more than they save."""
 
 
 SIZING_ROWS = 2_500
@@ -39,14 +39,14 @@ SIZING_ROWS = 2_500
 
 @dataclass(frozen=True)
 class SizeCurve:
-    """What each number of landmarks would cost and give."""
+    """The loss and the cost of each number of landmarks."""
 
     n_landmarks: Indices
     loss: Array  # held-out log-loss
     comparisons: Array  # per prediction
 
     def best(self, price: float) -> int:
-        """Return the number of landmarks with the least loss plus price; the fewest of equals."""
+        """Return the number of landmarks with the least loss plus price; the smallest of ties."""
         total = self.loss + price * self.comparisons
         return int(self.n_landmarks[int(np.argmin(total))])
 
@@ -63,8 +63,8 @@ def size_curve(
 ) -> SizeCurve:
     """Return the curve for parts of the landmarks in this `order`.
 
-    `object_weights` are those of `kept` without class weights. `pairs` holds all objects; it counts
-    the second looks.
+    `object_weights` are the weights of `kept` without class weights. `pairs` contains all objects
+    and counts the comparisons of the second look.
     """
     M = len(order)
     sizes = sorted({max(2, round(share * M)) for share in SHARES})
@@ -114,7 +114,7 @@ def size_curve(
 
 
 def _thinned(kept: FeaturesInMemory, wanted: Indices) -> Indices:
-    """Return `wanted` rows and others up to `SIZING_ROWS`, spread in order of their values."""
+    """Return `wanted` rows and others up to `SIZING_ROWS`, evenly spaced by their values."""
     others = np.setdiff1d(np.arange(len(kept.codes)), wanted)
     room = max(0, SIZING_ROWS - len(wanted))
     if len(others) > room:
@@ -124,8 +124,8 @@ def _thinned(kept: FeaturesInMemory, wanted: Indices) -> Indices:
 
 
 def _some(sample: HeldOut, n: int) -> HeldOut:
-    """Return about `n` of the held-out objects, evenly spread over them in order of their values:
-    another order of the rows gives the same objects.
+    """Return about `n` of the held-out objects, evenly spaced in the order of their values, so that
+    the result does not depend on the order of the rows.
     """
     if len(sample.indices) <= n:
         return sample

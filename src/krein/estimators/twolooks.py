@@ -247,7 +247,7 @@ class FittedTwoLooks(FittedClassifier):
         shape: tuple[int, ...],
         dtype: Any = np.float64,
     ) -> Any:
-        # log-probabilities take the place of values to the landmarks
+        # pass log-probabilities in place of values to the landmarks
         return self._answers(X, OfLogProba(function), shape, dtype)
 
     def _log_probabilities(self, log_proba: Array) -> Array:
@@ -258,7 +258,7 @@ class FittedTwoLooks(FittedClassifier):
 
     def _try(self) -> None:
         if (self.known_ is None) != (self.known_objects_ is None):
-            raise ValueError("known_ and known_objects_ go together")
+            raise ValueError("known_ and known_objects_ must be given together")
         values = self.space_.landmark_values[:1]
         with np.errstate(all="ignore"):
             opinions = self.looks_.opinions(values)
@@ -268,13 +268,13 @@ class FittedTwoLooks(FittedClassifier):
                 near = self.known_.neighbours(values, apart, candidates)
                 found.append(self.looks_.second_look(opinions, near))
         if not opinions or any(each.shape != (1, len(self.classes_)) for each in found):
-            raise ValueError(f"it does not give {len(self.classes_)} probabilities for an object")
+            raise ValueError(f"it does not return {len(self.classes_)} probabilities per object")
 
 
 def likeness_of(model: FittedTwoLooks) -> Likeness | None:
     """Return what the training objects look like; None if they have neither letters nor a length.
 
-    The model keeps training objects, so this need not be kept beside them.
+    The model contains training objects, so it does not store this summary.
     """
     if model.measure_.accepts != "objects":
         return None

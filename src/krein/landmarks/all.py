@@ -11,7 +11,7 @@ from .base import Codes, Rule, Selection
 
 
 class All(Rule):
-    """All objects. The Nyström approximation is then exact: N² values, O(N³) time.
+    """All objects as landmarks. The Nyström approximation is then exact: N² values, O(N³) time.
 
     Examples
     --------
@@ -23,7 +23,7 @@ class All(Rule):
     """
 
     def compares(self) -> bool:
-        """Everybody is chosen, or was: nothing to look at."""
+        """Never: no comparison is needed."""
         return False
 
     def select(
@@ -58,7 +58,7 @@ class Given(Rule):
         self.indices = indices
 
     def compares(self) -> bool:
-        """Everybody is chosen, or was: nothing to look at."""
+        """Never: no comparison is needed."""
         return False
 
     def select(

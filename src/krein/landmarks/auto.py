@@ -1,14 +1,14 @@
-"""A number nobody has to choose: as many landmarks as pay for their comparisons.
+"""Choose the number of landmarks automatically: as many as are worth their comparisons.
 
-The landmarks are the first n of one random order of the objects, so that a further one changes
-nothing but their number. For growing n the model is fitted to the same objects, and its left-out
-log-loss, the mean over all of them, is described by
+The landmarks are the first n objects in one random order, so only their number changes as n grows.
+For growing n, the model is fitted to the same objects, and its mean left-out log-loss is modelled
+by
 
     L(n) = a + b n^(−3/4).
 
-The number taken is the one beyond which a further landmark lowers L by less than `price`: where
-b ¾ n^(−7/4) = price. Losses of single numbers are too rough to be compared with each other; the
-curve through all of them is not, and the number follows from it without a jump.
+The chosen number is the one beyond which another landmark lowers L by less than `price`: where
+b ¾ n^(−7/4) = price. Losses at individual n are too noisy to compare with each other. A curve
+through all of them is smoother, and the chosen number depends on it continuously.
 """
 
 from __future__ import annotations
@@ -27,45 +27,46 @@ from .base import Codes, Rule, Selection
 from .stratified import draw_order
 
 PRICE = 5e-5
-"""What a further landmark has to lower the log-loss by, in nats."""
+"""The amount, in nats, by which another landmark must lower the log-loss."""
 
 CURVE_OBJECTS = 5_000
-"""The curve is measured on up to so many objects."""
+"""The curve is measured on at most this many objects."""
 
 FIRST, RATIO, FEWEST_POINTS = 16, np.sqrt(2), 4
-"""Numbers of landmarks: from 16, or two per class, each √2 times the last, at least four."""
+"""Numbers of landmarks to try: from 16 or two per class, in steps of √2, at least four numbers."""
 
 EXPONENT = 0.75
-"""Of the curve: losses fall about as n^(−1/2) on peptides, as 1/n on gestures. A free exponent
-would vary the number by a factor of two from draw to draw."""
+"""Exponent of the curve. Losses fall about as n^(−1/2) on peptides, and as 1/n on gestures. With a
+fitted exponent, the chosen number would vary by a factor of two from draw to draw."""
 
 
 class Auto(Rule):
-    """Landmarks at random, as many as lower the left-out loss by more than their price.
+    """Random landmarks, as many as lower the left-out loss by more than their price.
 
-    A model is fitted with 16 landmarks, 23, 32 and so on, and scores every object as if it had not
-    seen it. The curve of these losses says from where on a further landmark lowers the log-loss by
+    A model is fitted with 16, 23, 32, … landmarks, and its left-out loss is computed on every
+    object. The curve of these losses shows where another landmark starts to lower the log-loss by
     less than `price`. The landmarks are drawn as by `Stratified`: neither they nor their number
     depend on the order of the rows.
 
     Parameters
     ----------
     price : float, default=5e-5
-        A further landmark must lower the log-loss by at least so many nats: with the default, a
-        hundred of them by 0.005. A lower price buys accuracy with comparisons; with 0 landmarks
-        grow to `max_landmarks`.
+        The amount, in nats, by which another landmark must lower the log-loss. With the default, a
+        hundred landmarks must lower it by 0.005. A lower price gives more accuracy for more
+        comparisons; with 0, `max_landmarks` are used.
     max_landmarks : int or None, default=None
-        At most so many. None stops at half of up to 5,000 objects; PCVM at a fifth of more than
-        2,500, where its left-out losses can be trusted.
+        Maximum number of landmarks. None stops at half of the objects, of which at most 5,000 are
+        used; for PCVM with more than 2,500 objects, at a fifth of them, because its left-out losses
+        are not reliable beyond that.
 
     Notes
     -----
-    Compares each of N objects with each landmark that is kept, and up to 5,000 with those tried
-    beyond them, hardly more than were kept; the fit compares nothing again. Keeps the values to
-    all that were tried in memory.
-    The selection's details hold the `curve`: numbers of `landmarks` that were tried, the
-    `criterion`, which is the mean left-out log-loss at the best temperature, the `standard_error`
-    of its difference to the last one, object by object, and the `evaluations` so far.
+    Compares each of N objects with each landmark that is kept, and up to 5,000 objects with the
+    landmarks that were tried and dropped, which are seldom more than those kept. The fit compares
+    no pair again. The values to all landmarks that were tried stay in memory.
+    The selection's details contain the `curve`: the numbers of `landmarks` that were tried; the
+    `criterion`, which is the mean left-out log-loss at the best temperature; the `standard_error`
+    of its paired difference from the last one; and the number of `evaluations` so far.
 
     Examples
     --------
@@ -91,7 +92,7 @@ class Auto(Rule):
         rng: np.random.Generator,
         family: Family | None = None,
     ) -> Selection:
-        """Choose landmarks; details hold the `curve`."""
+        """Choose landmarks; the details contain the `curve`."""
         codes = self._codes(pairs, codes)
         self._check()
         order = draw_order(pairs, codes, rng)
@@ -118,17 +119,17 @@ class Auto(Rule):
 
     def _check(self) -> None:
         if not self.price >= 0:
-            raise ValueError(f"price is a number, at least 0; got {self.price!r}")
+            raise ValueError(f"price must be a number, at least 0; got {self.price!r}")
         if self.max_landmarks is not None and self.max_landmarks < 1:
             raise ValueError(f"max_landmarks must be at least 1; got {self.max_landmarks}")
 
 
 @dataclass
 class _Curve:
-    """Left-out losses of the same objects for more and more landmarks."""
+    """Left-out losses of the same objects for increasing numbers of landmarks."""
 
     sizes: list[int]
-    losses: list[Array]  # of each object, NaN where it cannot be left out
+    losses: list[Array]  # per object, NaN if it cannot be left out
     evaluations: list[int]
 
     def add(self, size: int, losses: Array, evaluations: int) -> None:
@@ -137,12 +138,12 @@ class _Curve:
         self.evaluations.append(evaluations)
 
     def known(self) -> Array:
-        """Return the losses (sizes, objects) of those objects that every size has."""
+        """Return the losses (sizes, objects) of the objects that are scored at every size."""
         table = np.array(self.losses)
         return table[:, np.isfinite(table).all(axis=0)]
 
     def worth(self, price: float) -> int:
-        """Return the number of landmarks that pay the price; the last one if no one can tell."""
+        """Return the number of landmarks worth their price; the last one if undecidable."""
         table, n = self.known(), np.array(self.sizes, dtype=float)
         if table.shape[1] == 0 or len(n) < 2:
             return self.sizes[-1]
@@ -170,7 +171,7 @@ class _Curve:
 def fall(n: Array, losses: Array) -> float:
     """Return b of the curve a + b n^(−3/4) through the losses, by weighted least squares.
 
-    How far a loss depends on which n landmarks were drawn falls as the loss does.
+    The spread of a loss over draws of n landmarks falls with n as the loss does.
     """
     x = n**-EXPONENT
     w = x**-2 / np.sum(x**-2)
@@ -196,10 +197,10 @@ def _columns(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
 def _left_out_losses(
     family: Family, pairs: Pairs, values: Array, codes: Codes
 ) -> tuple[Array, Family]:
-    """Return −log p of each object by the model without it, and the family to go on with.
+    """Return the left-out −log p of each object, and the family for the next size.
 
-    The landmarks are the first objects. The temperature is the one that suits them best: a model
-    that is too sure gets better at ranking classes while its raw log-loss rises.
+    The landmarks are the first objects. The loss is taken at the best temperature: the raw log-loss
+    of an overconfident model may rise even while its ranking of the classes improves.
     """
     m = values.shape[1]
     between = values[:m]

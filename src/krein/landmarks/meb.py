@@ -122,7 +122,7 @@ def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
             epsilon=epsilon,
         )
     # a ball does not depend on the origin: put it at the first object, so that
-    # ⟨x, y⟩ = ½(d²(x, o) + d²(o, y) − d²(x, y)) needs no more than columns of d
+    # ⟨x, y⟩ = ½(d²(x, o) + d²(o, y) − d²(x, y)) needs only columns of d
     to_origin = pairs.block(rows, rows[:1])[:, 0] ** 2
 
     def column(j: int) -> Array:

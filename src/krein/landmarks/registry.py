@@ -41,7 +41,7 @@ def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
     if isinstance(landmarks, str):
         if landmarks not in RULES:
             raise ValueError(
-                f"there is no landmark rule called {landmarks!r}; there are {', '.join(RULES)}"
+                f"unknown landmark rule {landmarks!r}; choose one of {', '.join(RULES)}"
             )
         rule = RULES[landmarks]()
     elif isinstance(landmarks, Rule):

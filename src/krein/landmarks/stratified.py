@@ -74,7 +74,7 @@ class Stratified(Rule):
 
 
 def draw_order(pairs: Pairs, codes: Codes, rng: np.random.Generator) -> Indices:
-    """Return all objects in a random order, whose every beginning has each class in proportion.
+    """Return all objects in a random order in which every prefix has the classes in proportion.
 
     It depends on the contents of the objects, not on the order of the rows. The second of two
     identical objects comes after all others.
