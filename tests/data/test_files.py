@@ -87,7 +87,7 @@ def test_features_take_the_place_of_values(function, tmp_path):
         np.testing.assert_array_equal(features.mean, in_memory.mean)
         np.testing.assert_array_equal(kept, in_memory.F)
         np.testing.assert_array_equal(raw.y, codes)
-        with pytest.raises(RuntimeError, match="replaced by what was made of them"):
+        with pytest.raises(RuntimeError, match="replaced by their features"):
             raw.features(everyone)
 
 

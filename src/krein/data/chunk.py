@@ -105,7 +105,7 @@ class Chunk:
     def in_form(self, measure: Measure, *, part: bool = True) -> Objects:
         """Return the objects in the measure's form, or raise an error that names the refused one.
 
-        With `part=False` they are all there are, and a warning of the measure may count them.
+        With `part=False`, these are all objects, and a warning of the measure may count them.
         """
         if self.checked:
             return self.objects

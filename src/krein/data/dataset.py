@@ -97,7 +97,7 @@ class Dataset(ABC):
     """Pairs compared to check the measure on all objects; None if it is to be checked on a
     sample."""
     n_jobs: int | None = None
-    """Number of workers for the pairs of one block; on a cluster it is not ours to choose."""
+    """Number of workers for the pairs of one block; a cluster decides this itself."""
 
     @abstractmethod
     def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
@@ -168,8 +168,8 @@ class Dataset(ABC):
         drawn = list(self.map(_Draw(seed, known.classes, share), objects=False))
         return self.take(np.concatenate(drawn), measure)
 
-    def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Release what was opened."""
+    def close(self) -> None:  # noqa: B027 - most have nothing to release
+        """Release open files and connections."""
 
     def __enter__(self) -> Self:
         return self
@@ -192,7 +192,7 @@ def look_at_labels(chunk: Chunk) -> Survey:
         raise ValueError(f"{chunk.where(missing)}: there is no label ({labels[missing]!r})")
     try:
         classes, codes = distinct(labels)
-    except TypeError:  # of which none is less than another
+    except TypeError:  # labels that cannot be ordered
         kinds = {type(label).__name__: label for label in labels.tolist()}
         told = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
         raise ValueError(f"labels must all be of one kind; y contains {told}") from None

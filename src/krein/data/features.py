@@ -39,33 +39,33 @@ from .dataset import FeatureBlock
 
 
 class StoredFeatures(ABC):
-    """Features (N, r), the mean that rows are counted from, and class codes with their weights.
+    """Features (N, r), the mean subtracted from the rows, class codes and weights.
 
-    What is kept are values of the measure, of which a function is taken when they are read; or, for
-    a hundred passes, what that gives.
+    The stored numbers are either values of the measure, whose basis function is applied on reading,
+    or the features themselves, which is faster for a hundred passes.
     """
 
     shape: tuple[int, int]
     mean: Array
     function: BasisFunction = "similarity"
     state: Literal["values", "features", "gone"] = "values"
-    """What is kept; gone where others have taken it over."""
+    """What is stored: values, features, or nothing once other features have taken over."""
     codes: NDArray[Any]
     """Class code of each object."""
     weights: Array | None
     """Weight of each object."""
     _bar: ExitStack = ExitStack()
     shown: Progress = Progress()
-    """Where passes over the rows are counted."""
+    """The progress bar that counts passes over the rows."""
 
     @abstractmethod
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of one problem, in which class c is class recode[c]."""
 
     def under(self, function: BasisFunction, *, keep: bool = True) -> Self:
-        """Return a function of these features, about its mean. One pass; nothing is copied.
+        """Return a centred function of these features. One pass; nothing is copied.
 
-        Unless `keep`, a second pass puts it in the place of the values: passes over it are shorter.
+        Unless `keep`, a second pass overwrites the values with it, which makes later passes faster.
         """
         found = copy(self)
         found.function = function
@@ -78,7 +78,7 @@ class StoredFeatures(ABC):
 
     @abstractmethod
     def put(self, made: Blocks) -> None:
-        """Put what is made of the values in their place."""
+        """Replace the values by their features."""
 
     def watch(self, verbose: int) -> None:
         """Count passes on a bar, until `close`."""
@@ -86,7 +86,7 @@ class StoredFeatures(ABC):
         self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
 
     def close(self) -> None:
-        """Give the room back."""
+        """Release the storage."""
         self._bar.close()
 
 
@@ -95,11 +95,11 @@ class Blocks:
     """How features and codes become a block of the rows of one problem."""
 
     function: BasisFunction
-    mean: Array | None  # where there is nothing to take off
+    mean: Array | None  # None if there is nothing to subtract
     recode: Labels
 
     def features(self, values: Array, out: Array | None = None) -> Array:
-        """Return the features of these values, in `out` where it is given; it may be they."""
+        """Return the features of these values, in `out` if it is given, which may be `values`."""
         F = basis_values(self.function, values, out)
         if self.mean is None:
             return F
@@ -118,7 +118,7 @@ class Blocks:
 
 
 class StoredRows(Rows, ABC):
-    """Rows of stored features. Class and weight of each are made when they are asked for."""
+    """Rows of stored features. Classes and weights are computed when needed."""
 
     def __init__(self, kept: StoredFeatures, recode: Labels, n_classes: int) -> None:
         self.kept = kept
@@ -149,17 +149,17 @@ class StoredRows(Rows, ABC):
 
     @property
     def blocks(self) -> Blocks:
-        """What makes blocks of these rows."""
+        """The recipe for the blocks of these rows."""
         kept = self.kept
         if kept.state == "gone":
-            raise RuntimeError("these values have been replaced by what was made of them")
+            raise RuntimeError("these values have been replaced by their features")
         if kept.state == "features":
             return Blocks("similarity", None, self.recode)
         return Blocks(kept.function, kept.mean, self.recode)
 
 
 class FeatureFile(StoredFeatures):
-    """Features (N, r) on disk as doubles, class codes (N,) in memory, a byte or two each.
+    """Features (N, r) as doubles on disk, class codes (N,) in memory, one or two bytes each.
 
     The file has no name, so its space is freed however the process ends.
     """
@@ -178,7 +178,7 @@ class FeatureFile(StoredFeatures):
         if needed > free:
             raise OSError(
                 f"{place}: {shape[0]:,} × {shape[1]} features need {needed / 1e9:.1f} GB during "
-                f"the fit, but only {free / 1e9:.1f} GB are free; name a larger disk with cache= "
+                f"the fit, but only {free / 1e9:.1f} GB are free; choose a larger disk with cache= "
                 f"or TMPDIR, or use fewer landmarks"
             )
         self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
@@ -194,7 +194,7 @@ class FeatureFile(StoredFeatures):
         self._parts.append((block.codes, block.weights))
 
     def finish(self) -> None:
-        """Note that all rows are there."""
+        """Mark the file as complete."""
         self._file.flush()
         self.codes = np.concatenate([codes for codes, _ in self._parts])
         if self._parts[0][1] is not None:
@@ -211,9 +211,9 @@ class FeatureFile(StoredFeatures):
         return FileRows(self, recode, n_classes)
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Array:
-        """Return the features of some rows, in `out` where it is given, which has room for them.
+        """Return the features of some rows, in `out` if it is given, which must be large enough.
 
-        Threads may call it side by side.
+        Thread-safe.
         """
         r = self.shape[1]
         F = np.empty((stop - start, r)) if out is None else out[: stop - start]
@@ -222,7 +222,7 @@ class FeatureFile(StoredFeatures):
         return F
 
     def put(self, made: Blocks) -> None:
-        """Write what is made of the values over them, from several threads."""
+        """Overwrite the values with their features, from several threads."""
         N, r = self.shape
         size = rows_per_block(r)
 
@@ -243,7 +243,7 @@ class FeatureFile(StoredFeatures):
     def _pread(self, data: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._file.fileno(), [data], offset)
-        with self._lock:  # Windows: a file has one position for all threads
+        with self._lock:  # on Windows, all threads share one file position
             self._file.seek(offset)
             return int(self._file.readinto(data))
 

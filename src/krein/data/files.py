@@ -26,17 +26,18 @@ CHUNK = 4096
 """Default number of objects read at a time."""
 
 LABELS = 2**16
-"""Labels of a memory map that are looked at together."""
+"""Number of labels of a memory map that are processed together."""
 
 CHUNK_BYTES = 2**24
-"""Bytes of a memory map that are read at once."""
+"""Number of bytes of a memory map that are read at once."""
 
 ROWS_BETWEEN_RELEASES = 512
-"""Rows of a memory map that are looked up together: with each the system may map 64 kB around."""
+"""Number of rows of a memory map that are looked up together. For each row, the system may map the
+64 kB around it."""
 
 
 class Files(Local):
-    """What data sets in files share: values are kept in a file too."""
+    """Base class of data sets in files, whose values are kept in a file as well."""
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class MappedFile(Files):
             yield Chunk(start, rows, labels, weights, (origin,), size=stop - start)
 
     def take(self, indices: Indices, measure: Measure) -> Sample:
-        """Return the rows at these places, without reading others."""
+        """Return the rows at these positions, without reading others."""
         found = np.empty((len(indices), *self.X.shape[1:]), dtype=self.X.dtype)
         for start in range(0, len(indices), ROWS_BETWEEN_RELEASES):
             part = slice(start, start + ROWS_BETWEEN_RELEASES)

@@ -23,7 +23,7 @@ Kept = Counted[FeatureBlock]
 
 
 class KeptFeatures(StoredFeatures):
-    """Blocks of `step` rows each, kept by the workers that made them."""
+    """Blocks of `step` rows each, kept on the workers that computed them."""
 
     def __init__(
         self, engine: Engine, blocks: list[Task], step: int, shape: tuple[int, int]
@@ -38,12 +38,12 @@ class KeptFeatures(StoredFeatures):
 
     @property
     def codes(self) -> NDArray[Any]:  # type: ignore[override]
-        """Class codes of all rows, fetched when first asked for."""
+        """Class codes of all rows, fetched on first use."""
         return self._fetched()[0]
 
     @property
     def weights(self) -> Array | None:  # type: ignore[override]
-        """Weights of all rows, fetched when first asked for."""
+        """Weights of all rows, fetched on first use."""
         return self._fetched()[1]
 
     def _fetched(self) -> tuple[NDArray[Any], Array | None]:
@@ -57,17 +57,17 @@ class KeptFeatures(StoredFeatures):
         return self._about
 
     def put(self, made: Blocks) -> None:
-        """Have workers make the features of each block and forget its values: no more than one
-        block per thread is there twice.
+        """Have workers compute the features of each block and drop its values, so that at most one
+        block per thread exists twice.
         """
         shared = self.engine.broadcast(made)
-        # in the same list, which `under` shares with the values: closing those closes these
+        # use the same list, which `under` shares with the values: closing them closes these too
         self.blocks[:] = self.engine.submit(
             make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
         )
 
     def close(self) -> None:
-        """Let the workers forget the blocks, those that `under` shares with us too."""
+        """Release the blocks on the workers, including those shared through `under`."""
         self.blocks.clear()
         super().close()
 
@@ -82,7 +82,7 @@ class _Pass:
 
     def __call__(self, kept: FeatureBlock) -> list[Array]:
         values, weights = aligned(kept.F), kept.weights
-        # a pass is short beside the time that fresh memory for every block would take
+        # allocating fresh memory for every block would take longer than the pass
         room = np.empty((min(self.block_rows, len(values)), values.shape[1]))
 
         def one(start: int) -> list[Array]:
@@ -98,7 +98,7 @@ class _Pass:
 
 
 class KeptRows(StoredRows):
-    """Rows whose features never leave the engine, but for the few that `thinned` asks for."""
+    """Rows whose features stay on the engine, except for the few that `thinned` fetches."""
 
     kept: KeptFeatures
 
@@ -106,14 +106,14 @@ class KeptRows(StoredRows):
         raise TypeError("rows on a cluster are summed there: use total")
 
     def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
-        """Return about `n_rows` of the rows, in memory; all where there are no more."""
+        """Return about `n_rows` of the rows, in memory, or all if there are fewer."""
         if n_rows < self.shape[0] or without is not None:
             return super().thinned(n_rows, without)
         everyone = np.arange(self.shape[0])
         return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
 
     def features(self, rows: Labels) -> Array:
-        """Return the features of these rows, which ascend."""
+        """Return the features of these rows, given in ascending order."""
         step, blocks, engine = self.kept.step, self.kept.blocks, self.kept.engine
         edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
         wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
@@ -121,7 +121,7 @@ class KeptRows(StoredRows):
         return self.blocks.features(np.concatenate(engine.gather(found)))
 
     def sum(self, term: Term) -> list[Array]:
-        """Return Σ term(block), each block where it lies, merged as a tree."""
+        """Return Σ term(block), computed where each block is stored and merged as a tree."""
         engine = self.kept.engine
         shared = engine.broadcast(_Pass(term, self.blocks, self.block_rows))
         leaves = engine.submit(sum_block, [(block, shared) for block in self.kept.blocks])
@@ -129,16 +129,16 @@ class KeptRows(StoredRows):
         return total
 
 
-# a dashboard shows these by name
+# Dask's dashboard shows these functions by name
 
 
 def sum_block(kept: Kept, run: _Pass) -> list[Array]:
-    """Return what a pass sums over one kept part."""
+    """Return the sum of a pass over one kept part."""
     return run(kept.value)
 
 
 def make_features(kept: Kept, made: Blocks) -> Kept:
-    """Return the features of one kept part, for its values."""
+    """Return the features of one kept part, computed from its values."""
     return kept.holding(replace(kept.value, F=made.features(aligned(kept.value.F))))
 
 

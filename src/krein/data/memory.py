@@ -1,4 +1,4 @@
-"""Objects in memory, and what they share with objects in files: one process, several threads."""
+"""Objects in memory, and the code shared with objects in files: one process, several threads."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .dataset import Dataset, FeatureBlock, Sample
 Result = TypeVar("Result")
 
 SHARED_BYTES = 2**26
-"""Features that several threads share in a pass: it takes long beside starting them."""
+"""Several threads share a pass over at least this many bytes; less is not worth starting them."""
 
 RESULT_BYTES = 2**30
-"""What the results of the blocks of a pass may take that wait to be summed."""
+"""Maximum number of bytes of block results that wait to be summed."""
 
 
 class Local(Dataset):
@@ -81,7 +81,7 @@ class Local(Dataset):
 
 
 class Memory(Local):
-    """Objects that are here, in the form that the measure takes."""
+    """Objects in memory, in the form that the measure expects."""
 
     candidates = None
 
@@ -130,13 +130,13 @@ class Memory(Local):
                 weights[rows] = block.weights
             total.push(part.holding(block.moments))
             start = rows.stop
-        result = 8 * len(self.survey().classes) * width**2  # as many as workers wait at a time
+        result = 8 * len(self.survey().classes) * width**2  # one per worker may wait
         workers = max(1, min(self.workers, RESULT_BYTES // result))
         each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
         return FeaturesInMemory(F, codes, weights, each), total.result()
 
     def take(self, indices: Indices, measure: Measure) -> Sample:
-        """Return the objects at these places; nothing is copied where that is all of them."""
+        """Return the objects at these positions; if these are all objects, nothing is copied."""
         if len(indices) < len(self):
             return super().take(indices, measure)
         assert self.labels is not None

@@ -65,7 +65,7 @@ def is_empty(X: Any) -> bool:
         return False
     try:
         return len(X) == 0
-    except TypeError:  # a source, or no objects at all
+    except TypeError:  # a source, or not a collection of objects
         return False
 
 
@@ -117,7 +117,7 @@ def open_data(
 
 
 def _decided(data: Dataset, measure: Measure) -> Dataset:
-    """Decide open parameters of the measure from the first objects of a data set."""
+    """Determine undecided parameters of the measure from the first objects of a data set."""
     if measure.undecided():
         try:
             measure = measure.decide(next(iter(data.map(_objects_of))))

@@ -52,8 +52,9 @@ PILOT = 32
 class Partitioned(Dataset):
     """Partitions of objects, and labels and weights in the same partitions or in memory.
 
-    `objects` are tasks or whatever else the engine takes as an argument; so are the `labels` and
-    `weights` of partitions where they are lists, else they are arrays of all.
+    `objects` are tasks, or anything else that the engine accepts as an argument. If `labels` and
+    `weights` are lists, they contain the same for each partition; otherwise they are arrays over
+    all objects.
     """
 
     n_jobs = 1
@@ -87,7 +88,7 @@ class Partitioned(Dataset):
                 raise ValueError(f"{self.starts[-1]} objects but {len(given)} {name}")
 
     def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
-        """Yield `function(partition)` in order, each from where the partition lies."""
+        """Yield `function(partition)` in order, each computed where the partition is stored."""
         cuts: list[Cut] = [[(p, 0, int(n))] for p, n in enumerate(np.diff(self.starts))]
         yield from self.engine.gather(self._tasks(function, cuts, objects))
 
@@ -98,8 +99,8 @@ class Partitioned(Dataset):
         block_rows: int,
         n_pairs: int,
     ) -> Counted[Result]:
-        """Return Σ function(block). Branches are merged on the engine, and fetched as they end:
-        what a dying worker takes along is little.
+        """Return Σ function(block). Branches are merged on the engine and fetched when finished, so
+        that little is lost if a worker dies.
         """
         N = int(self.starts[-1])
         pilot = self._pilot(function)
@@ -131,7 +132,7 @@ class Partitioned(Dataset):
     def keep(
         self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
     ) -> tuple[Features, Counted[ClassMoments]]:
-        """Have every task keep its values where it ran."""
+        """Keep the values of every task on the worker that ran it."""
         N = int(self.starts[-1])
         pilot = self._pilot(function)
         step = rows_to_keep(Work(N, width, pilot.value), width, self.engine.threads)
@@ -152,7 +153,7 @@ class Partitioned(Dataset):
         )
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
-        """Have the engine compare the pairs of a sample, where that is worth a task."""
+        """Have the engine compare the pairs of a sample, if that is worth a task."""
         if not pairs.measure.expensive:
             return pairs
         engine, shared = self.engine, self.engine.broadcast((pairs.measure, pairs.objects))
@@ -166,7 +167,7 @@ class Partitioned(Dataset):
         return Pairs(
             pairs.measure,
             pairs.objects,
-            n_jobs=2 * engine.threads,  # threads here only wait for those there
+            n_jobs=2 * engine.threads,  # local threads only wait for remote ones
             cache=pairs.cache,
             verbose=pairs.verbose,
             symmetrize=pairs.symmetrize,

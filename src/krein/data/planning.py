@@ -10,30 +10,30 @@ from ..core.ordered import FAN
 from ..core.pcvm.rows import rows_per_block
 
 TASK_SECONDS = 2.0
-"""What a task is to take: a scheduler spends some milliseconds on each."""
+"""Target duration of a task: a scheduler spends a few milliseconds on each."""
 
 SCHEDULING_SECONDS = 0.02
-"""What the scheduler spends on the five tasks around a chunk, one after the other."""
+"""Time that the scheduler needs for the five tasks around a chunk, one after the other."""
 
 TASKS_PER_THREAD = 8
-"""So many at least, lest some workers wait for the last."""
+"""Minimum number of tasks per thread, so that few workers wait for the last task."""
 
 FEATURE_BYTES = 2**28
-"""Features of one block that stays on the cluster, at most."""
+"""Maximum size of the features of one block that stays on the cluster."""
 
 LONGEST_SECONDS = 120.0
-"""What a task may take that compares such a block: so long nothing of it is told or saved."""
+"""Maximum duration of a task that compares such a block: until it ends, nothing is saved."""
 
 PASSES = 100
-"""So often a search goes over what stays, about."""
+"""Approximate number of passes that a fit makes over the stored features."""
 
 BYTES_PER_SECOND = 1e9
-"""Of features, that a thread goes over in a pass, about."""
+"""Approximate number of bytes of features per second that a thread processes in a pass."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What one pass takes: how many objects, for each so many pairs and seconds, 0 if unknown."""
+    """The work of one pass: number of objects, and pairs and seconds per object (0 if unknown)."""
 
     n_objects: int
     pairs: int
@@ -41,11 +41,11 @@ class Work:
 
 
 def count_tasks(work: float, threads: int) -> float:
-    """Return into how many tasks some seconds of work are best cut.
+    """Return the best number of tasks for some seconds of work.
 
-    Of `TASK_SECONDS` each, and some for every thread. But no more than the scheduler hands out
-    while the threads work; and where even one for every thread is too many for that, n of them with
-    the least of work/n + `SCHEDULING_SECONDS`·n.
+    Tasks take about `TASK_SECONDS`, with several per thread, but there are no more than the
+    scheduler can hand out while the threads work. If even one task per thread is too many for that,
+    their number n minimises work/n + `SCHEDULING_SECONDS`·n.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def count_tasks(work: float, threads: int) -> float:
 def rows_per_task(
     n_objects: int, seconds: float, block_rows: int, n_partitions: int, threads: int
 ) -> int:
-    """Return how many objects make a task: a whole branch of blocks that takes seconds.
+    """Return the number of objects per task: a whole branch of blocks that takes a few seconds.
 
     Examples
     --------
@@ -79,12 +79,13 @@ def rows_per_task(
 
 
 def rows_to_keep(work: Work, width: int, threads: int) -> int:
-    """Return how many rows of features make a block that stays on the cluster.
+    """Return the number of rows of features per block that stays on the cluster.
 
-    A whole branch of the blocks of a pass: of these sizes the one with the least time to compare
-    the rows once and to go over them `PASSES` times, a task for each block. Many small ones keep
-    the scheduler busy, of few large ones some threads have one more than others. None is above
-    `FEATURE_BYTES` or takes longer than `LONGEST_SECONDS` to compare, where there is a smaller one.
+    A block is a whole branch of the blocks of a pass. Among these sizes, take the one with the
+    least time for comparing the rows once and passing over them `PASSES` times, with one task per
+    block. Many small blocks keep the scheduler busy; few large ones leave some threads with one
+    block more than others. Blocks stay within `FEATURE_BYTES`, and within `LONGEST_SECONDS` of
+    comparing, unless even the smallest does not.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def rows_to_keep(work: Work, width: int, threads: int) -> int:
     def cost(step: int) -> float:
         blocks = -(-work.n_objects // step)
         rounds = -(-blocks // threads)
-        scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each, not the five around a chunk
+        scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each instead of five
         return rounds * step * seconds + PASSES * scheduling
 
     most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))

@@ -15,15 +15,15 @@ from typing import Any
 from .chunk import Chunk
 
 SECONDS = 60.0
-"""How long one may look."""
+"""Maximum number of seconds for the search."""
 MEMORY = 4 * 2**30
-"""Bytes that the process may take: an object may have been fatal by its size."""
+"""Memory limit of the process in bytes: an object may be fatal because of its size."""
 
 _PROGRAM = "from krein.data.suspects import announce; announce()"
 
 
 def find_fatal(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
-    """Return which object of a chunk `function` does not survive; None where none shows here."""
+    """Return the object of a chunk that crashes `function`; None if no crash can be reproduced."""
     import cloudpickle
 
     try:
@@ -44,7 +44,7 @@ def find_fatal(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
 
 
 def announce() -> None:
-    """Compare the objects of a chunk out of standard input, and say of each that it is next."""
+    """Compare the objects of a chunk read from standard input, announcing each one first."""
     import pickle
 
     try:
@@ -53,7 +53,7 @@ def announce() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     except (ImportError, ValueError, OSError):
         pass  # a system without such limits
-    # what this process's own parent has written a moment ago
+    # written a moment ago by the parent of this process
     function, chunk = pickle.loads(sys.stdin.buffer.read())
     for i in range(len(chunk)):
         print(i, flush=True)

@@ -48,7 +48,7 @@ def compare_chunk(
     labels: list[Any],
     weights: list[Any] | None,
 ) -> Result:
-    """Put the chunk together and run the function on it."""
+    """Assemble the chunk and run the function on it."""
     return function(gather_chunk(start, cut, objects, labels, weights))
 
 
@@ -59,7 +59,7 @@ def gather_chunk(
     labels: list[Any],
     weights: list[Any] | None,
 ) -> Chunk:
-    """Put a chunk together from what it takes of partitions."""
+    """Assemble a chunk from parts of partitions."""
     given = None if objects is None else [as_objects(part) for part in objects]
     told = [np.asarray(as_objects(part)) for part in labels]
     heavy = None
@@ -95,7 +95,7 @@ def as_objects(part: Any) -> Any:
 
 
 def count_objects(part: Any) -> int:
-    """Return how many objects a partition holds."""
+    """Return the number of objects in a partition."""
     return len(as_objects(part))
 
 
@@ -156,7 +156,7 @@ class JoinBlocks:
 
 @dataclass(frozen=True)
 class Timed:
-    """How many seconds a function takes per object of a chunk."""
+    """The number of seconds that a function takes per object of a chunk."""
 
     function: Callable[[Chunk], Counted[Any]]
 
@@ -169,7 +169,7 @@ class Timed:
 
 
 def branches(engine: Engine, tasks: Sequence[Task], add: Add) -> list[Task]:
-    """Return the sums of `FAN` results each, merged where they lie."""
+    """Return the sums of `FAN` results each, merged where they are stored."""
     parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
     return engine.submit(merge_branch, [(add, part) for part in parts])
 
