@@ -153,7 +153,7 @@ def test_duplicates_are_found_and_contradictions_counted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": ["svm"]}, "there is no model called 'svm'; choose from auto, ikfd"),
+        ({"models": ["svm"]}, "unknown model 'svm'; choose from auto, ikfd"),
         ({"models": []}, "no model to evaluate"),
         ({"models": ["ikfd", "ikfd"]}, "named twice"),
         ({"names": ["one"]}, "1 names for 180 objects"),

@@ -1,4 +1,4 @@
-"""Strong baselines: what one would use instead of krein.
+"""Strong baselines: the methods that you would use instead of krein.
 
 Each fits to training objects, given by their numbers in a store of pairs, and predicts for new
 ones. They are not public estimators; they show how good the library's estimators are.

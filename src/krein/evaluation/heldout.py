@@ -1,4 +1,4 @@
-"""What is asked of a model of two looks in every fold, beyond its probabilities."""
+"""Results of a two-look model in every fold, in addition to its probabilities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HeldOutLooks:
         self.strange: list[Strange] = []
 
     def add(self, model: Any, train: Indices, test: Indices, P: Array) -> None:
-        """Look around with a model fitted to `train`; `P` are the probabilities of `test`."""
+        """Add the results of a model fitted to `train`; `P` are the probabilities of `test`."""
         rows = np.intersect1d(test, self.looked_at)
         if model.known_ is not None and len(rows):
             around = look_around(model, train, self.store, rows)
@@ -46,7 +46,7 @@ class HeldOutLooks:
         self.strange += strange_objects(model, train, self.store, test, self.codes[test], P)
 
     def found(self) -> dict[str, Any]:
-        """Return what all folds together tell."""
+        """Return the results over all folds."""
         listed = sorted(self.strange, key=lambda one: (one.probability, one.index))
         return {
             "looks": LookCurve.of(self.looks),

@@ -1,8 +1,8 @@
-"""A fitted model of two looks around held-out objects: whom they were compared with, and what the
-second look was worth.
+"""Both looks of a fitted model at held-out objects: what they were compared with, and the benefit
+of the second look.
 
-Values are read from the store. Where some model compares all pairs they are all there; else a
-sample of objects is compared with the candidates of the second look.
+Values are read from the store. If some model compares all pairs, the store has all of them;
+otherwise a sample of objects is compared with the candidates of the second look.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from .scores import log_losses
 from .store import PairStore
 
 LOOKED_AT = 2_000
-"""Held-out objects, drawn from all, whose two looks are told apart."""
+"""Size of the sample of held-out objects for which both looks are recorded."""
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
-"""Shares of objects, the least certain first, that are looked at again along the curve."""
+"""Shares of objects, the least certain first, that get a second look along the curve."""
 
 
 @dataclass(frozen=True)
 class Around:
-    """What some objects were compared with: the landmarks, then the candidates of each.
+    """The objects that some objects were compared with: the landmarks, then each one's candidates.
 
-    Candidates that an object lacks have a dissimilarity of infinity.
+    Missing candidates have an infinite dissimilarity.
     """
 
     values: Array  # (n, m): with the landmarks
-    apart: Array  # (n, m + k): squared dissimilarities, −2s of similarities
+    apart: Array  # (n, m + k): squared dissimilarities, or −2s for similarities
     codes: Indices  # (n, m + k)
     objects: Indices  # (n, m + k): their rows among all objects
 
     def nearest(self, k: int) -> Neighbours:
-        """Return the k nearest of each."""
+        """Return the k nearest of each object."""
         return Neighbours.nearest([(self.apart, self.codes)], k)
 
 
@@ -50,8 +50,9 @@ def look_around(
 ) -> Around:
     """Compare held-out objects with the landmarks and candidates of a model fitted to `train`.
 
-    `unknown` (n,) names a class of which each object finds no candidates, as if the model did not
-    know it; −1 for none. Landmarks of that class are told by their codes.
+    `unknown` (n,) gives a class for each object whose members are excluded from its candidates, as
+    if the model did not know the class; −1 for none. Landmarks of that class stay in the result and
+    can be recognised by their codes.
     """
     values = store.read(rows, train[model.landmarks_])
     kind, known = model.space_.kind, model.known_
@@ -84,7 +85,7 @@ def look_around(
 def _values(store: PairStore, row: int, others: Indices) -> Array:
     """Return the values of one object with others.
 
-    A store keeps N values for every column: of a symmetric measure the one object is the column.
+    A store keeps N values per column, so for a symmetric measure the single object is the column.
     """
     one = np.array([row])
     if store.pairs.symmetric:
@@ -94,12 +95,12 @@ def _values(store: PairStore, row: int, others: Indices) -> Array:
 
 @dataclass(frozen=True)
 class BothLooks:
-    """What the two looks say of held-out objects."""
+    """The results of both looks at held-out objects."""
 
     codes: Indices  # (n,): the true classes
     first: Array  # (n, C): probabilities after the first look
-    second: Array  # (n, C): after the second, which everybody takes here
-    looked: NDArray[np.bool_]  # (n,): whom the model itself looks at again
+    second: Array  # (n, C): after the second, which all objects get here
+    looked: NDArray[np.bool_]  # (n,): objects to which the model itself gives a second look
     costs: Array  # (n, 2): comparisons of the first look, and of the second beyond it
 
     @classmethod
@@ -123,19 +124,19 @@ class BothLooks:
 class LookCurve:
     """Accuracy and log-loss against the mean number of comparisons per prediction.
 
-    The last point of each array is the model as it is; the others look again at ever more objects,
-    the least certain first, from none to all.
+    The last point of each array is the model itself. The others give a second look to increasing
+    shares of the objects, the least certain first, from none to all.
     """
 
     comparisons: Array
     accuracy: Array
     log_loss: Array
     looked: Array  # share of objects
-    n: int  # objects that were looked at for it
+    n: int  # number of objects in the sample
 
     @classmethod
     def of(cls, folds: list[BothLooks]) -> LookCurve | None:
-        """Return the curve over all folds; None where nobody has a second look."""
+        """Return the curve over all folds; None if the model has no second look."""
         looks = [fold for fold in folds if len(fold.codes)]
         costs = np.concatenate([fold.costs for fold in looks]) if looks else np.zeros((0, 2))
         if not costs[:, 1].any():

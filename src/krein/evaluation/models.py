@@ -68,9 +68,7 @@ def get_models(
     for name, model in named.items():
         if isinstance(model, str):
             if model not in made:
-                raise ValueError(
-                    f"there is no model called {model!r}; choose from {', '.join(AVAILABLE)}"
-                )
+                raise ValueError(f"unknown model {model!r}; choose from {', '.join(AVAILABLE)}")
             model = made[model]()
         if _is_ours(model):
             known = model.get_params(deep=False)

@@ -41,9 +41,9 @@ class ModelResult:
     curve: dict[str, Array] | None
     """How landmarks="auto" grew in the first fold."""
     looks: LookCurve | None = None
-    """What a second look is worth; None for models without one."""
+    """The benefit of a second look; None for models without one."""
     unknown: Unknown | None = None
-    """How far a class that the model does not know lies from those that it knows."""
+    """How well objects of an unknown class can be recognised, for each class left out in turn."""
     strange: list[Strange] = field(default_factory=list)
     """Objects whose labels may be wrong, the least probable label first."""
 

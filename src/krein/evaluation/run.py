@@ -168,7 +168,7 @@ def evaluate(
             name=name, title=title(model), classes=classes, labels=labels, folds=split, **parts
         )
     rate = _seconds(store) / max(store.compared, 1)
-    for result in results.values():  # at the overall rate, whoever asked first
+    for result in results.values():  # at the overall rate, whichever model came first
         result.seconds["compare"] *= 0.0 if store.given else rate
     ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
     found = spectrum(among_all, everything, random_state)
@@ -243,7 +243,7 @@ def _cross_validate(
             held_out.add(one, train, test, P[test])
     if verbose:
         right = np.mean(P.argmax(axis=1) == codes)
-        print(f"{name}: {100 * right:.1f} % right", file=sys.stderr)
+        print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
     return {
         "probabilities": P,
         "evaluations": round(float(np.mean(fitted))),

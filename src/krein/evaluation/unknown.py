@@ -1,12 +1,13 @@
-"""Classes that a model does not know, and labels that may be wrong: what held-out objects tell.
+"""Detection of unknown classes and of wrong labels, estimated from held-out objects.
 
-Each class in turn plays the unknown. Its held-out objects are compared with the others alone, and
-scored as `core.novelty` does, by their three nearest; so are objects of the classes that stay
-known, without that class. The AUROC of a class is the probability that an unknown object is farther
-from everything known than a known one.
+Each class in turn is treated as unknown. Its held-out objects are compared with the other classes
+only, and scored by their three nearest objects as in `core.novelty`. Held-out objects of the other
+classes are scored in the same way. The AUROC of a class is the probability that an object of the
+unknown class is farther from everything known than an object of a known class.
 
-It is an approximation: landmarks were chosen and candidates are searched in a space that still knew
-the class. Candidates themselves are chosen anew, since those of the class would leave none.
+This is an approximation, because the landmarks and the space in which candidates are searched were
+chosen with the class included. The candidates are chosen anew, since an object's usual candidates
+mostly belong to its own class.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from .looking import Around, look_around
 from .store import PairStore
 
 SAMPLED, FEWEST, MOST_CLASSES = 500, 5, 100
-"""Held-out objects in all, and of a class at least; classes that play the unknown at most."""
+"""Number of held-out objects, minimum number per class, and maximum number of unknown classes."""
 
 ALARMS = 0.05
-"""Share of known objects that may be called unknown."""
+"""Share of known objects that may be called unknown by mistake."""
 
 UNLIKELY, CERTAIN, MOST_STRANGE = 0.05, 0.9, 10
-"""A label is doubted where it has at most the first probability, another at least the second, and
-the nearest objects bear other labels; so many are told."""
+"""A label is suspect if its probability is at most the first number, that of another label at least
+the second, and the nearest objects have other labels. The third is the maximum number reported."""
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """How far classes lie apart from everything else, one entry for each that was left out."""
+    """How well each class is recognised when it is unknown; one entry per class left out."""
 
     codes: Indices  # (k,): the classes
     auroc: Array  # (k,)
-    found: Array  # (k,): share beyond all but 5 % of the known objects
+    found: Array  # (k,): share that is farther away than 95 % of the known objects
     nearest: Indices  # (k,): the class that most of its objects are nearest to
-    counts: Indices  # (k,): objects that played the unknown
-    n: int  # objects that were looked at in all
+    counts: Indices  # (k,): objects that were treated as unknown
+    n: int  # number of objects examined
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Strange:
 
 
 def sample_for_unknown(codes: Indices, seed: int) -> Indices:
-    """Return objects to play the unknown and the known: as many of each class, up to 500."""
+    """Return objects to treat as unknown and known: equally many of each class, up to 500."""
     rng = np.random.default_rng(seed)
     sizes = np.bincount(codes)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CLASSES]
@@ -73,8 +74,8 @@ class LeftOutScores:
     """Novelty scores of some held-out objects."""
 
     codes: Indices  # (n,)
-    known: Array  # (n, C): where class c is left out, for objects of other classes
-    unknown: Array  # (n,): where the object's own class is left out
+    known: Array  # (n, C): if class c is left out, for objects of other classes
+    unknown: Array  # (n,): if the object's own class is left out
     nearest: Indices  # (n,): the class of the nearest object then
 
 
@@ -96,14 +97,14 @@ def _scores(around: Around, c: int, kind: Literal["similarity", "dissimilarity"]
 
 
 def _mean_of_nearest(apart: Array, kind: Literal["similarity", "dissimilarity"]) -> Array:
-    """Return the novelty scores (n,); NaN where fewer than three objects are left to compare."""
+    """Return the novelty scores (n,); NaN if fewer than three objects are left to compare with."""
     near = np.sort(apart, axis=1)[:, :NEAREST]
     few = ~np.isfinite(near).all(axis=1) | (near.shape[1] < NEAREST)
     return np.where(few, np.nan, novelty_scores(np.where(few[:, None], 0.0, near), kind))
 
 
 def summarise(folds: list[LeftOutScores], n_classes: int) -> Unknown | None:
-    """Return how well each class is told from the known ones, over all folds."""
+    """Return how well each class is separated from the known ones, over all folds."""
     from scipy.stats import rankdata
 
     if not folds or not sum(len(fold.codes) for fold in folds):
@@ -133,9 +134,10 @@ def summarise(folds: list[LeftOutScores], n_classes: int) -> Unknown | None:
 def strange_objects(
     model: Any, train: Indices, store: PairStore, rows: Indices, codes: Indices, P: Array
 ) -> list[Strange]:
-    """Return held-out objects of a fold whose labels are doubted, the least probable first.
+    """Return held-out objects of a fold with suspect labels, the least probable label first.
 
-    `P` (n, C) are their held-out probabilities. Only those that the model doubts are compared.
+    `P` (n, C) are their held-out probabilities. Only objects with a low probability of their own
+    label are compared with others.
     """
     own, other = P[np.arange(len(codes)), codes], P.argmax(axis=1)
     doubted = np.flatnonzero((own <= UNLIKELY) & (P.max(axis=1) >= CERTAIN))

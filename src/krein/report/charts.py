@@ -1,6 +1,6 @@
-"""Charts as geometry: numbers in, places on a canvas out; the template draws them.
+"""Charts as geometry: numbers in, positions on a canvas out; the template draws them.
 
-Colours, fonts and everything that light and dark differ in are the style sheet's.
+The style sheet defines colours, fonts and all differences between the light and dark themes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEFT, RIGHT, TOP, BOTTOM = 62, 22, 14, 48
 
 @dataclass(frozen=True)
 class Tick:
-    """A place on an axis and what stands there."""
+    """A position on an axis and its label."""
 
     at: float
     text: str
@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """A place that is pointed out, and what is said of it."""
+    """A highlighted position, with a caption."""
 
     model: int
     x: float
@@ -58,7 +58,7 @@ class Chart:
     xticks: list[Tick]
     yticks: list[Tick]
     alternative: str
-    """What a reader who cannot see it should know."""
+    """A description for readers who cannot see the chart."""
     lines: list[Line] = field(default_factory=list)
     shapes: list[tuple[str, str]] = field(default_factory=list)  # (class, path)
     notes: list[Note] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Scale:
-    """Data to places, linear, from [low, high] to [start, end]."""
+    """A linear scale from data in [low, high] to positions in [start, end]."""
 
     low: float
     high: float
@@ -80,7 +80,7 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        """Return the place of a value, to a tenth of a point."""
+        """Return the position of a value, to a tenth of a point."""
         span = (self.high - self.low) or 1.0
         return round(self.start + (value - self.low) / span * (self.end - self.start), 1)
 
@@ -103,12 +103,12 @@ def nice_ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def path(xs: Sequence[float], ys: Sequence[float]) -> str:
-    """Return the line through the places."""
+    """Return the line through the positions."""
     return "M" + "L".join(f"{x:g},{y:g}" for x, y in zip(xs, ys, strict=True))
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """Return a share as text that is not broken: 0.5 → "50 %"; little is not called nothing."""
+    """Return a share as unbreakable text: 0.5 → "50 %"; small shares are not shown as 0."""
     least = 0.5 / 10 ** (digits + 2)
     if 0 < value < least:
         return f"< {100 * 2 * least:.{digits}f}\u00a0%"
@@ -124,7 +124,7 @@ def _y(low: float, high: float) -> Scale:
 
 
 def reliability_chart(models: list[ModelResult]) -> Chart:
-    """Confidence against accuracy, in steps; the area of a marker tells how many objects."""
+    """Accuracy against confidence, in bins; the area of a marker shows the number of objects."""
     x, y = _x(0, 1), _y(0, 1)
     lines = []
     for k, model in enumerate(models):
@@ -139,7 +139,7 @@ def reliability_chart(models: list[ModelResult]) -> Chart:
     told = "; ".join(f"{m.name}: {percent(m.reliability.error, 1)}" for m in models)
     return Chart(
         "confidence: probability of the predicted label",
-        "answers that are right",
+        "answers that are correct",
         [Tick(x(t.at), t.text) for t in ticks],
         [Tick(y(t.at), t.text) for t in ticks],
         f"Reliability diagram. Mean distance from the diagonal (calibration error) — {told}.",
@@ -159,9 +159,9 @@ class Chosen:
 
 
 def chosen_point(model: ModelResult, threshold: float | None) -> Chosen | None:
-    """Return the point of a given threshold, or where the errors among the answers are half.
+    """Return the point of a given threshold, or of the one that halves the error rate.
 
-    None where no threshold does that, or where there are no errors to halve.
+    None if no threshold does that, or if there are no errors.
     """
     sure, right = model.probabilities.max(axis=1), model.right
     given = threshold is not None
@@ -191,19 +191,19 @@ def reject_chart(models: list[ModelResult], chosen: list[Chosen | None]) -> Char
             px, py = x(point.coverage), y(point.accuracy)
             left = px > (LEFT + WIDTH) / 2
             text = f"{percent(point.coverage)} answered, {percent(point.accuracy, 1)} right"
-            # below the curve there is room: it falls from left to right
+            # there is room below the curve, which falls from left to right
             ty = min(py + 44, HEIGHT - BOTTOM - 10)
             notes.append(
                 Note(k, px, py, text, px + (-8 if left else 8), ty, "end" if left else "start")
             )
     told = "; ".join(
-        f"{m.name}: {percent(p.accuracy, 1)} right where {percent(p.coverage)} are answered"
+        f"{m.name}: {percent(p.accuracy, 1)} correct if {percent(p.coverage)} are answered"
         for m, p in zip(models, chosen, strict=True)
         if p is not None
     )
     return Chart(
         "objects that are answered",
-        "answers that are right",
+        "answers that are correct",
         [Tick(x(v), percent(v)) for v in (0, 0.25, 0.5, 0.75, 1)],
         [Tick(y(v), percent(v, digits)) for v in nice_ticks(low, 1, 5)],
         f"Accuracy–reject curve. {told}.",
@@ -214,7 +214,7 @@ def reject_chart(models: list[ModelResult], chosen: list[Chosen | None]) -> Char
 
 
 def _calm(curve: AccuracyRejectCurve) -> tuple[list[float], list[float]]:
-    """Return at most some 200 points of the curve, from 5 % answered on: few answers jump."""
+    """Return at most about 200 points of the curve, from 5 % answered: fewer answers are noisy."""
     kept = np.flatnonzero(curve.coverage >= 0.05)
     if len(kept) > 200:
         wanted = np.linspace(curve.coverage[kept[0]], 1, 200)
@@ -223,7 +223,7 @@ def _calm(curve: AccuracyRejectCurve) -> tuple[list[float], list[float]]:
 
 
 def spectrum_chart(lam: Array) -> Chart:
-    """Eigenvalues in falling order on a cube-root scale, those below zero shaded as such."""
+    """Eigenvalues in descending order on a cube-root scale, with the negative ones shaded."""
     lam = np.sort(lam)[::-1]
     heights = np.cbrt(lam)
     top, low = float(heights[0]), float(min(heights[-1], 0.0))
@@ -261,7 +261,7 @@ def spectrum_chart(lam: Array) -> Chart:
 
 
 def _cubic_ticks(top: float, low: float) -> list[float]:
-    """Zero and some powers of ten on both sides, far enough apart on a cube-root scale."""
+    """Zero and powers of ten on both sides, far enough apart on a cube-root scale."""
     largest = max(abs(top), abs(low)) or 1.0
     ticks = [0.0]
     taken = [0.0]
@@ -275,7 +275,7 @@ def _cubic_ticks(top: float, low: float) -> list[float]:
 
 
 def _short(value: float) -> str:
-    """Return a number in six letters at most, for that is the room beside an axis.
+    """Return a number in at most six characters, to fit beside an axis.
 
     >>> _short(-9999), _short(0.25), _short(123456.0), _short(1e-7)
     ('−9,999', '0.25', '1e5', '1e-7')
@@ -291,7 +291,7 @@ def _short(value: float) -> str:
 
 
 def growth_chart(models: list[ModelResult]) -> Chart | None:
-    """Left-out loss against the number of landmarks, for models that grew them."""
+    """Left-out loss against the number of landmarks, for models that choose the number."""
     grown = [(k, m) for k, m in enumerate(models) if m.curve is not None]
     if not grown:
         return None

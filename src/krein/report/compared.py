@@ -26,28 +26,28 @@ from ..measures.beside import (
 from .charts import Scale, path, percent
 
 COLUMNS = 10
-"""Letters that stand together: as many groups fit into a line as there is room."""
+"""Number of letters per group; a line contains as many groups as fit."""
 
 MOST_COLUMNS = 1200
-"""Columns of an alignment that are drawn."""
+"""Maximum number of alignment columns that are drawn."""
 
 CLASSES = {SAME: "same", ALIKE: "alike", OTHER: "other", GAP: "gap"}
 
 WIDTH, ROW, MARGIN = 640, 190, 10
 LINKS = 36
-"""Corresponding times that are joined by lines, and points of a curve, at most."""
+"""Maximum number of lines that join corresponding times."""
 
 POINTS, CHANNELS, FEATURES = 800, 3, 8
-"""Points of a curve, channels and features that are drawn."""
+"""Maximum number of curve points, channels and features that are drawn."""
 
 PIXELS = 256
-"""Sides of a picture: larger ones are thinned out."""
+"""Maximum side of a picture in pixels; larger ones are thinned out."""
 
 
 def compared(beside: Beside | None, columns: list[str] | None = None) -> dict[str, Any]:
-    """Return what the template draws of two objects side by side.
+    """Return what the template needs to draw two objects side by side.
 
-    `columns` are the names of numbers.
+    `columns` are the names of the features of vectors.
     """
     if beside is None:
         return {"kind": "none"}
@@ -77,7 +77,7 @@ def _letters(found: Letters) -> dict[str, Any]:
             runs.append((CLASSES[mark], _visible(first[run]), middle, _visible(second[run])))
             at += n
         groups.append({"i": i + 1, "j": j + 1, "runs": runs})
-        # a letter that stands in for none is told from a real one by its mark
+        # the mark distinguishes a gap from a real letter
         i += sum(m != GAP or x != found.gap for x, m in zip(first, marks, strict=True))
         j += sum(m != GAP or y != found.gap for y, m in zip(second, marks, strict=True))
     n = len(found.marks)
@@ -92,12 +92,12 @@ def _letters(found: Letters) -> dict[str, Any]:
 
 
 def _told(found: Letters) -> str:
-    """Say how much of two strings is the same."""
+    """Return a sentence on how much two strings have in common."""
     n, same, gaps = len(found.marks), found.marks.count(SAME), found.marks.count(GAP)
     if n == 0:
-        return "Nothing of the two is alike enough to be aligned."
-    told = f"Identity {percent(found.identity)}: {same:,} of {n:,} columns hold the same letter"
-    told += f", {gaps:,} a gap." if gaps else "."
+        return "No parts of the two are similar enough to be aligned."
+    told = f"Identity {percent(found.identity)}: {same:,} of {n:,} columns have the same letter"
+    told += f", {gaps:,} have a gap." if gaps else "."
     used = [n - sum(m == GAP and x == found.gap for x, m in zip(row, found.marks, strict=True))
             for row in (found.first, found.second)]  # fmt: skip
     if tuple(used) != found.lengths:
@@ -110,7 +110,7 @@ def _told(found: Letters) -> str:
 
 
 def _visible(text: str) -> str:
-    """Return text whose blanks and control characters can be seen.
+    """Return text with blanks and control characters made visible.
 
     >>> _visible("a b" + chr(9))
     'a␣b␉'

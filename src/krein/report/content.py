@@ -1,4 +1,4 @@
-"""What a report tells, as plain values: sentences, tables, geometry. The template adds the form."""
+"""The content of a report as plain values: sentences, tables, geometry. The template formats it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..evaluation import Evaluation, ModelResult
 
 LISTED = 10
-"""Objects in each list."""
+"""Number of objects in each list."""
 
 
 def report_content(
@@ -37,7 +37,7 @@ def report_content(
 ) -> dict[str, Any]:
     """Return everything that the template fills in."""
     if threshold is not None and not 0 <= threshold <= 1:
-        raise ValueError(f"threshold is a probability from 0 to 1; got {threshold}")
+        raise ValueError(f"threshold must be a probability from 0 to 1; got {threshold}")
     models = list(evaluation.models.values())
     best = models.index(evaluation.best)
     summary = evaluation.summary()
@@ -90,7 +90,7 @@ def report_content(
 
 
 def told_seconds(seconds: float) -> str:
-    """Return a time as one would say it.
+    """Return a duration as readable text.
 
     >>> [told_seconds(s) for s in (0.004, 3.21, 75, 7330)]
     ['4 ms', '3.2 s', '1 min 15 s', '2 h 2 min']
@@ -135,7 +135,7 @@ def _model(evaluation: Evaluation, model: ModelResult, point: Chosen | None) -> 
 
 
 def _confusion(model: ModelResult) -> list[dict[str, Any]]:
-    """Rows of the matrix: counts, and how strong each cell is to be drawn."""
+    """Rows of the matrix: counts, and the colour strength of each cell."""
     rows = []
     answered = model.confusion.sum(axis=0).tolist()
     for k, counts in enumerate(model.confusion.tolist()):
@@ -143,7 +143,7 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
         cells = []
         for j, count in enumerate(counts):
             share = count / size if size else 0.0
-            # errors are few: the square root lets one in a hundred be seen
+            # errors are few: the square root makes one in a hundred visible
             strength = round(92 * (share if j == k else math.sqrt(share)))
             cells.append({"count": count, "strength": strength, "right": j == k})
         rows.append(
@@ -177,7 +177,7 @@ def _confusions(model: ModelResult) -> list[dict[str, Any]]:
 
 
 def _doubtful(evaluation: Evaluation, model: ModelResult) -> list[dict[str, Any]]:
-    """The objects whose two most probable classes are nearest to each other."""
+    """The objects whose two most probable classes have the closest probabilities."""
     ranked = np.sort(model.probabilities, axis=1)
     margin = ranked[:, -1] - ranked[:, -2]
     order = np.argsort(margin, kind="stable")[:LISTED]
@@ -185,7 +185,7 @@ def _doubtful(evaluation: Evaluation, model: ModelResult) -> list[dict[str, Any]
 
 
 def _surprising(evaluation: Evaluation, model: ModelResult) -> list[dict[str, Any]]:
-    """The errors that the model was surest of."""
+    """The errors that the model was most confident about."""
     sure = np.where(model.right, -1.0, model.probabilities.max(axis=1))
     order = np.argsort(-sure, kind="stable")[:LISTED]
     return [_object(evaluation, model, int(i)) for i in order if sure[i] >= 0]
@@ -210,13 +210,13 @@ def _object(evaluation: Evaluation, model: ModelResult, i: int) -> dict[str, Any
 
 
 def _guessing(sizes: list[int]) -> float:
-    """Log-loss of answering with the shares of the classes."""
+    """Log-loss of predicting the class frequencies."""
     shares = np.array(sizes) / sum(sizes)
     return float(-shares @ np.log(shares))
 
 
 def _fit_square(evaluation: Evaluation) -> float:
-    """All pairs of the training objects of a fold, on average."""
+    """Mean number of all pairs of training objects over the folds."""
     n, folds = len(evaluation.names), int(evaluation.folds.max()) + 1
     return (n - n / folds) ** 2
 
@@ -257,7 +257,7 @@ def _duplicates(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def _data(evaluation: Evaluation, models: list[ModelResult], xy: Any, codes: Any) -> dict[str, Any]:
-    """What the script needs to tell each point of the map."""
+    """The data that the script needs to describe each point of the map."""
     shown = evaluation.map.objects
     return {
         "names": [evaluation.names[i] for i in shown],

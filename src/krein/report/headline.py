@@ -1,4 +1,4 @@
-"""What an evaluation says in a few sentences: which model, at what cost, and where it errs."""
+"""Summarise an evaluation in a few sentences: the best model, its cost, and where it errs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 Sentence = list[tuple[str, bool]]  # pieces of text, and whether they are stressed
 
 VISIBLE = 0.0005
-"""Accuracies that differ by less are printed alike."""
+"""Accuracies that differ by less than this are printed with the same digits."""
 
 PILED, TIMES, FEWEST = 1 / 3, 2.0, 5
-"""Errors pile up where a third of them, twice as many as its share, and five at least, are in one
-class."""
+"""Errors are concentrated in a class if it has at least a third of them, twice as many as expected
+from its size, and at least five."""
 
 
 def headline(models: list[ModelResult], best: ModelResult) -> list[Sentence]:
-    """Return the sentences of the lead: the best loss, who is more accurate, what it costs."""
+    """Return the opening sentences: the best log-loss, a more accurate model, a cheaper one."""
     found = [_best(best, alone=len(models) == 1)]
     accurate = max(models, key=lambda model: float(model.fold_accuracy.mean()))
     if accurate.fold_accuracy.mean() > best.fold_accuracy.mean() + VISIBLE:
@@ -31,7 +31,7 @@ def headline(models: list[ModelResult], best: ModelResult) -> list[Sentence]:
                 (accurate.name, True),
                 (" is more accurate, with ", False),
                 (percent(accurate.fold_accuracy.mean(), 1), True),
-                (f" for {_comparisons(accurate)}, but its probabilities are worse (log-loss "
+                (f" at {_comparisons(accurate)}, but its probabilities are worse (log-loss "
                  f"{accurate.fold_log_loss.mean():.3f}).", False),
             ]
         )  # fmt: skip
@@ -40,9 +40,9 @@ def headline(models: list[ModelResult], best: ModelResult) -> list[Sentence]:
         found.append(
             [
                 (cheaper.name, True),
-                (f" takes {_comparisons(cheaper)}, for ", False),
+                (f" needs only {_comparisons(cheaper)} and labels ", False),
                 (percent(cheaper.fold_accuracy.mean(), 1), True),
-                (".", False),
+                (" correctly.", False),
             ]
         )
     free = [model for model in models if model.comparisons == 0]
@@ -69,27 +69,27 @@ def _best(best: ModelResult, *, alone: bool) -> Sentence:
 
 
 def _worth(free: ModelResult, best: ModelResult, accurate: ModelResult) -> Sentence:
-    """Say whether comparing pays, beside the model that does not."""
+    """Return a sentence on whether comparing pays, given a model without comparisons."""
     how = free.title.removesuffix(", no comparisons")
     if free is best:
         return [
             ("No comparison is needed here", True),
-            (f": {free.name} is {how}, which compares nothing.", False),
+            (f": {free.name} ({how}) makes none.", False),
         ]
     told = (
-        f" ({how}), which compares nothing, labels {percent(free.fold_accuracy.mean(), 1)} "
+        f" ({how}) makes no comparisons and labels {percent(free.fold_accuracy.mean(), 1)} "
         f"correctly, with a log-loss of {free.fold_log_loss.mean():.3f}"
     )
     if free is accurate:
         return [
-            ("For labels alone no comparison is needed", True), (": ", False),
+            ("If only labels matter, no comparison is needed", True), (": ", False),
             (free.name, True), (told + ".", False),
         ]  # fmt: skip
     return [("Comparing pays", True), (": ", False), (free.name, True), (told + ".", False)]
 
 
 def _cheaper(models: list[ModelResult], best: ModelResult) -> ModelResult | None:
-    """The best model that compares a new object half as often as the best of all, or less."""
+    """The best model among those with at most half the comparisons of the best overall."""
     found = [model for model in models if 0 < model.comparisons <= best.comparisons / 2]
     return min(found, key=lambda model: float(model.fold_log_loss.mean()), default=None)
 
@@ -101,7 +101,7 @@ def _comparisons(model: ModelResult) -> str:
 
 
 def piled_errors(model: ModelResult) -> dict[str, Any] | None:
-    """Return the class in which errors pile up, as the one they belong to or the one answered."""
+    """Return the class that errors are concentrated in, as the true or as the predicted class."""
     confusion = model.confusion
     errors = confusion.copy()
     np.fill_diagonal(errors, 0)

@@ -24,13 +24,13 @@ from .charts import (
 )
 
 ORIGIN = 10.0
-"""Comparisons c stand at log(c + 10): no comparison at all has a place too."""
+"""Comparisons c are drawn at log(c + 10), so that 0 has a position too."""
 
 MARKER = 4.5
 
 
 def look_charts(models: list[ModelResult]) -> tuple[Chart, Chart] | None:
-    """Return accuracy and log-loss against comparisons; None without a model that looks twice."""
+    """Return accuracy and log-loss against comparisons; None without a two-look model."""
     if all(model.looks is None for model in models):
         return None
     return _chart(models, "accuracy"), _chart(models, "log-loss")
@@ -55,7 +55,7 @@ def _chart(models: list[ModelResult], what: str) -> Chart:
             lines.append(Line(k, path(px, py), [(px[0], py[0], MARKER)], "point"))
             told.append(f"{model.name}: {shown[0]} with {cx[0]:,.0f}")
             continue
-        # the last point is the model as it is; the others lie on the curve
+        # the last point is the model itself; the others lie on the curve
         markers = [(a, b, 2.6) for a, b in zip(px[:-1], py[:-1], strict=True)]
         lines.append(Line(k, path(px[:-1], py[:-1]), markers))
         right = px[-1] < (LEFT + WIDTH) / 2
@@ -67,8 +67,8 @@ def _chart(models: list[ModelResult], what: str) -> Chart:
                  "start" if right else "end")
         )  # fmt: skip
         told.append(
-            f"{model.name}: {shown[0]} with {cx[0]:,.0f} at the first look alone, {shown[-2]} with "
-            f"{cx[-2]:,.0f} if everything is looked at twice, {text} as it is"
+            f"{model.name}: {shown[0]} with {cx[0]:,.0f} after the first look, {shown[-2]} with "
+            f"{cx[-2]:,.0f} if every object gets a second look, {text} by default"
         )
     return Chart(
         "mean comparisons per prediction",

@@ -1,7 +1,7 @@
-"""The map of the objects: points, colours that neighbours do not share, names side by side.
+"""The map of the objects: points, colours that differ between neighbours, names without overlap.
 
-Names are placed twice: for a screen, and larger and shorter for a telephone, where the same map is
-about a third as wide.
+Names are placed twice: once for a large screen, and once larger and shorter for a phone, where the
+same map is about a third as wide.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from ..evaluation.overview import ObjectMap
 
 WIDTH, MARGIN = 1000, 24
 COLOURS = 8
-"""Colours of the style sheet; with more classes they repeat, away from each other."""
+"""Number of colours in the style sheet; with more classes, colours repeat far from each other."""
 
 STRETCH = 1.5
 
 GROUPS, NEAR, FAR = 3, 60.0, 150.0
-"""A class is named up to so many times; what counts as near its name, and as far from it."""
+"""Maximum number of names per class; distances that count as near its name, and as far from it."""
 
 FEW_CLASSES = 12
-"""Up to so many the names are written larger."""
+"""Up to this many names are written larger."""
 
 LONGEST = 22
-"""Letters of a name at most."""
+"""Maximum number of letters of a name."""
 
 SMALL = ((30, 14), (28, 11), (25, 10))
-"""Size and letters of names on a telephone, where 28 units of the map are about ten pixels: the
-first in which all names find room."""
+"""Sizes and numbers of letters of names on a phone, where 28 units of the map are about ten pixels;
+the first pair in which all names fit is used."""
 
 SWEEPS = 20
-"""How often colours are looked over again at most."""
+"""Maximum number of sweeps that improve the colours."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """The name of a class, where it stands and what it stands for."""
+    """The name of a class, its position, and the objects that it refers to."""
 
     code: int
     text: str
@@ -47,7 +47,7 @@ class Label:
     to_x: float
     to_y: float
     led: bool
-    """Whether it had to move so far that a line leads to its objects."""
+    """Whether it is so far from its objects that a line connects them."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,16 @@ class Drawn:
     colours: list[int]  # one per class
     labels: list[Label]
     small_labels: list[Label]
-    """Names for a telephone; one that finds no room is left out."""
+    """Names for a phone; names that do not fit are left out."""
     letter: int
     """Size of the names."""
     small_letter: int
     dot: float
-    """Radius of a point: many are drawn smaller."""
+    """Radius of a point; smaller if there are many."""
 
 
 def draw_map(found: ObjectMap, codes: Indices, classes: list[str]) -> Drawn:
-    """Place the objects of the map and the names of their classes. `codes` are of the mapped."""
+    """Place the objects and the names of their classes. `codes` are those of the mapped objects."""
     xy, height = _placed(found.xy, turn=found.method != "axes")
     present = np.unique(codes)
     most = 1 if len(classes) <= COLOURS else GROUPS
@@ -89,7 +89,8 @@ def draw_map(found: ObjectMap, codes: Indices, classes: list[str]) -> Drawn:
 def _placed(xy: Array, *, turn: bool) -> tuple[Array, int]:
     """Turn the cloud so that it is wide rather than tall, and fit it.
 
-    Of a map whose far distances mean nothing the width may be stretched a little, for the labels.
+    If distances between far groups have no meaning, the map may be stretched a little in width, to
+    make room for labels.
     """
     V = xy - xy.mean(axis=0)
     if turn:
@@ -104,9 +105,9 @@ def _placed(xy: Array, *, turn: bool) -> tuple[Array, int]:
 
 
 def _anchors(points: Array, most: int) -> list[tuple[float, float]]:
-    """Return where a class is named: where it is densest, and in groups of its own elsewhere.
+    """Return the positions of a class's names: where it is densest, and at separate groups.
 
-    A group is named too where a sixth of the class is far from all its other names.
+    Another group is named if it contains a sixth of the class, far from all its other names.
     """
     places: list[tuple[float, float]] = []
     left = points
@@ -123,10 +124,10 @@ def _anchors(points: Array, most: int) -> list[tuple[float, float]]:
 
 
 def neighbours(anchors: dict[int, list[tuple[float, float]]]) -> Array:
-    """Return which classes are named side by side (C', C'), in the order of `anchors`.
+    """Return which classes have neighbouring names (C', C'), in the order of `anchors`.
 
-    Two are neighbours where an edge of the Delaunay triangulation joins two of their names: no
-    third name lies between.
+    Two classes are neighbours if an edge of the Delaunay triangulation joins two of their names, so
+    that no third name lies between them.
     """
     owner = np.array([k for k, places in enumerate(anchors.values()) for _ in places])
     beside = np.zeros((len(anchors), len(anchors)), dtype=bool)
@@ -137,7 +138,7 @@ def neighbours(anchors: dict[int, list[tuple[float, float]]]) -> Array:
 
 
 def _edges(points: Array) -> Indices:
-    """Return the edges (n, 2) of the Delaunay triangulation; of few or collinear points a chain."""
+    """Return the edges (n, 2) of the Delaunay triangulation; a chain if points are collinear."""
     from scipy.spatial import Delaunay, QhullError
 
     order = np.lexsort(points.T)
@@ -148,15 +149,16 @@ def _edges(points: Array) -> Indices:
         found = Delaunay(points)
     except QhullError:
         return chain
-    corners, left_out = found.simplices, found.coplanar[:, [0, 2]]  # with what lies there too
+    corners, left_out = found.simplices, found.coplanar[:, [0, 2]]  # includes coincident points
     return np.vstack([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]], left_out])
 
 
 def class_colours(anchors: dict[int, list[tuple[float, float]]], n: int) -> list[int]:
-    """Colour the classes so that neighbours differ; up to eight have a colour of their own.
+    """Colour the classes so that neighbours differ; up to eight classes have unique colours.
 
-    The class with the fewest colours left is next (DSATUR; Brélaz 1979) and takes the colour with
-    the fewest neighbours, then the one that is farthest away. Some sweeps mend what is left.
+    The class with the fewest colours left is next (DSATUR; Brélaz 1979). It takes the colour with
+    the fewest neighbours and, among those, the one used farthest away. A few sweeps then improve
+    the result.
     """
     colours = [c % COLOURS for c in range(n)]
     if n <= COLOURS:
@@ -198,7 +200,7 @@ def class_colours(anchors: dict[int, list[tuple[float, float]]], n: int) -> list
 
 
 def text_width(text: str, letter: int) -> float:
-    """Return about how wide a name is: a little more than in the widest of the usual fonts.
+    """Return the approximate width of a name: slightly more than in the widest common font.
 
     >>> text_width("il", 10) < text_width("ab", 10) < text_width("MW", 10)
     True
@@ -216,15 +218,15 @@ def place_labels(
     letter: int,
     longest: int,
 ) -> list[Label]:
-    """Put each name as near to its objects as there is room; one without room is left out.
+    """Place each name as close to its objects as possible; names that do not fit are left out.
 
-    First the first name of each class, then the names of its other groups.
+    The first name of each class is placed first, then the names of its other groups.
     """
     boxes: list[tuple[float, float, float, float]] = []
     labels = []
     turns = np.linspace(0, 2 * np.pi, 16, endpoint=False) - np.pi / 2
     step = max(10, letter // 2)
-    # above or below, since on top of its densest spot a name would hide what it names
+    # above or below: on top of the densest spot, a name would hide its own objects
     tries = [(0.0, -1.1 * letter), (0.0, 1.2 * letter)] + [
         (r * 1.5 * np.cos(t), r * np.sin(t)) for r in range(step, 420, step) for t in turns
     ]

@@ -1,4 +1,4 @@
-"""Evaluation → what is told → template → one file that needs nothing else."""
+"""Evaluation → content → template → one self-contained file."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def render_report(
     script = part("report.js")
     text: str = page.render(
         content,
-        # the browser runs no other script than this one
+        # the browser runs only this script
         script=script,
         style=part("report.css"),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

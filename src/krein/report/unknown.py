@@ -1,4 +1,4 @@
-"""What a report tells of classes that nobody knows, and of labels that may be wrong."""
+"""The sections of a report on unknown classes and on labels that may be wrong."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from ..evaluation import Evaluation, ModelResult
 
 SHOWN = 12
-"""Classes in the table, the hardest to recognise first; the others can be unfolded."""
+"""Number of classes in the table, the hardest to recognise first; the rest can be expanded."""
 
 
 def unknown_content(models: list[ModelResult]) -> dict[str, Any] | None:
-    """Return how well each class is recognised as unknown by the first model that can tell."""
+    """Return how well the first two-look model recognises each class when it is unknown."""
     model = next((one for one in models if one.unknown is not None), None)
     if model is None:
         return None
@@ -43,7 +43,7 @@ def unknown_content(models: list[ModelResult]) -> dict[str, Any] | None:
 
 
 def strange_content(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Return the objects whose labels may be wrong, by the first model that can tell."""
+    """Return the objects whose labels may be wrong, according to the first two-look model."""
     model = next((one for one in evaluation.models.values() if one.unknown is not None), None)
     if model is None:
         return None

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from ..estimators.krein import KreinClassifier
 
 LANDMARKS = 8
-"""Landmarks whose contributions are drawn one by one."""
+"""Number of landmarks whose contributions are drawn individually."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """Objects that a model has assessed, with evidence: what a page is about."""
+    """The subject of a page: objects that a model has assessed, with evidence."""
 
     names: list[str]
-    objects: Any  # as the measure takes them
-    assessed: NDArray[Any]  # out of `KreinClassifier.assess(..., evidence=n)`
+    objects: Any  # in the measure's form
+    assessed: NDArray[Any]  # from `KreinClassifier.assess(..., evidence=n)`
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # name and reason
-    left_out: int = 0  # objects beyond those that a page holds
+    left_out: int = 0  # number of objects that are not on the page
 
 
 def write_explanations(
@@ -97,7 +97,7 @@ def write_page(
     title: str | None = None,
     command: str | None = None,
 ) -> None:
-    """Write the page of objects that have been assessed."""
+    """Write the page about objects that have been assessed."""
     from ..io.atomic import written_whole
 
     page = template("why.html")
@@ -145,7 +145,7 @@ def page_content(
 
 @dataclass(frozen=True)
 class _Known:
-    """The known objects of a model by their rows, and how new ones stand beside them."""
+    """The known objects of a model by row, and side-by-side views of new ones with them."""
 
     measure: Any
     objects: dict[int, Any]
@@ -163,7 +163,7 @@ class _Known:
         return cls(model.measure_, objects, None if columns is None else columns.tolist())
 
     def checked(self, objects: Any) -> Any:
-        """Return new objects as the measure takes them; what it warns of has been told."""
+        """Return new objects in the measure's form; its warnings have been shown before."""
         if self.measure.accepts == "values":
             return [None] * len(objects)
         with warnings.catch_warnings():
@@ -171,14 +171,14 @@ class _Known:
             return self.measure.check(objects)
 
     def beside(self, one: Any, near: KnownNeighbour) -> dict[str, Any]:
-        """Return what there is to see of an object and a known one."""
+        """Return the side-by-side view of an object and a known one."""
         if near.index not in self.objects:
             return compared(None)
         return compared(self.measure.beside(one, self.objects[near.index]), self.columns)
 
 
 def _object(model: KreinClassifier, known: _Known, name: str, one: Any, row: Any) -> dict[str, Any]:
-    """Return what is told of one object."""
+    """Return the content about one object."""
     why: Explanation = row["why"]
     P = row["probabilities"]
     first, second = np.argsort(-P, kind="stable")[:2].tolist()
@@ -205,7 +205,7 @@ def _object(model: KreinClassifier, known: _Known, name: str, one: Any, row: Any
 
 
 def _contributions(model: KreinClassifier, why: Explanation) -> dict[str, Any]:
-    """Return the parts of the score, the largest landmarks first, with lengths of their bars."""
+    """Return the parts of the score, the largest contributions first, with their bar lengths."""
     codes = model.reference_.landmark_codes
     order = np.argsort(-np.abs(why.contributions), kind="stable")
     shown, others = order[:LANDMARKS], order[LANDMARKS:]
@@ -219,7 +219,7 @@ def _contributions(model: KreinClassifier, why: Explanation) -> dict[str, Any]:
         parts.append((f"the other {len(others):,} landmarks together", "", value))
     if why.evidence:
         parts.append(("the nearest known objects", "", why.evidence))
-    parts.append(("an average object, to begin with", "", why.baseline))
+    parts.append(("baseline: an average object", "", why.baseline))
     longest = max(max(abs(value) for _, _, value in parts), 1e-12)
     return {
         "score": _signed(why.score),
