@@ -11,18 +11,19 @@ help:
 	@echo "make demo    install, then classify digits with an indefinite similarity"
 	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
 	@echo "make docs    install, then build the site into docs/_build/html"
-	@echo "make fuzz    give 10,000 damaged files to the command; CASES=, SEED=, SECONDS= of a guided search"
-	@echo "make kills   kill fits and predictions 100 times each, and compare what the next run makes"
-	@echo "make mutate  change one thing in the mathematics at a time, and count what the tests notice; COUNT=, SEED="
-	@echo "make bench   measure; ratios to a bare reference of the same run"
-	@echo "make paper   reproduce the paper: every table and figure; one by TABLE=1, FIGURE=2 or NAME=beyond"
-	@echo "make release-check   build sdist and wheel, then try the wheel in an empty environment"
+	@echo "make fuzz    run the command on 10,000 damaged files, then a guided search; CASES=, SEED=, SECONDS="
+	@echo "make kills   kill fits and predictions 100 times each, and compare the results of the next run"
+	@echo "make mutate  mutation testing: count the changes to the code that the tests detect; COUNT=, SEED="
+	@echo "make bench   run the benchmarks: ratios to a bare reference in the same run"
+	@echo "make paper   reproduce every table and figure of the paper, or one: TABLE=1, FIGURE=2 or NAME=beyond"
+	@echo "make keep-results    copy the results of the benchmarks to docs/results"
+	@echo "make release-check   build sdist and wheel, then test the wheel in an empty environment"
 	@echo "make test-lowest     run the tests with the lowest supported version of every dependency"
-	@echo "make clean   remove what the other commands made"
+	@echo "make clean   remove everything that the other commands created"
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "krein needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+		{ echo "krein needs Python 3.11 or newer; choose one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@
@@ -45,18 +46,18 @@ imports: $(STAMP)
 check-tests: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-# warnings are errors; an example of the gallery runs again where its script has changed
+# warnings are errors; a gallery example runs again only if its script has changed
 SITE = OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html
 
 docs: $(STAMP)
 	$(SITE) docs docs/_build/html
 	@echo "the site: docs/_build/html/index.html"
 
-# the same, and every example runs, for what it imports may have changed
+# the same, but every example runs, because krein itself may have changed
 check-docs: $(STAMP)
 	$(SITE) -D sphinx_gallery_conf.run_stale_examples=True docs docs/_build/html
 
-# seeded damage, counted by outcome; then, where Atheris is installed, a search guided by coverage
+# seeded damage, counted by outcome; then a coverage-guided search, if Atheris is installed
 CASES ?= 10000
 SEED ?= 0
 SECONDS ?= 1800
@@ -67,7 +68,7 @@ fuzz: $(STAMP)
 kills: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.kills --kills 100
 
-# resumes where it stopped; AGAIN=--again tries survivors once more, after new tests
+# resumes where it stopped; AGAIN=--again tries the survivors again after new tests were added
 COUNT ?= 160
 mutate: $(STAMP)
 	$(BIN)/python -m tests.mutations --count $(COUNT) --seed $(SEED) $(AGAIN)
@@ -82,7 +83,7 @@ keep-results: $(STAMP)
 paper: $(STAMP)
 	$(BIN)/python -m paper $(addprefix table,$(TABLE)) $(addprefix figure,$(FIGURE)) $(NAME)
 
-# What a user would install: the wheel is built from the sdist, and tried without the source tree.
+# Tests what a user would install: the wheel is built from the sdist, and used without the source tree.
 # The demo needs the wheel, its dependencies and the extra for its report; the tests also need pytest,
 # hypothesis and an oracle.
 RELEASE := build/release
@@ -102,8 +103,8 @@ release-check:
 	PYTHONPATH= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 		$(RELEASE)/alone/bin/python -m pytest $(RELEASE_TESTS)
 
-# pyproject.toml states the lowest versions; tests/lowest.py turns them into constraints. The tools
-# that check krein are the newest ones. It takes the lowest Python as well: PYTHON=python3.11
+# pyproject.toml states the lowest versions; tests/lowest.py turns them into constraints. Test tools
+# are the newest versions. To use the lowest Python as well, set PYTHON=python3.11
 LOWEST := build/lowest
 LOWEST_TESTS ?= tests --ignore=tests/docs --ignore=tests/paper --ignore=tests/test_examples.py
 

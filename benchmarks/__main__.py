@@ -27,7 +27,7 @@ def main() -> None:
     names = sys.argv[1:] or ALL
     unknown = [name for name in names if name not in ALL]
     if unknown:
-        sys.exit(f"no benchmark is called {unknown[0]}; there are {', '.join(ALL)}")
+        sys.exit(f"unknown benchmark {unknown[0]}; choose from {', '.join(ALL)}")
     folder = Path(__file__).parent / "results"
     folder.mkdir(exist_ok=True)
     console = Console(width=130)

@@ -1,4 +1,4 @@
-"""Ten-fold accuracy and log-loss on real similarity data, where `KREIN_DATA` names its folder."""
+"""Ten-fold accuracy and log-loss on real similarity data, from the folder `KREIN_DATA`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def run() -> list[dict]:
         }
         for title, clf in candidates.items():
             if name == "uwave" and title in ("IKFD all, calibrated", "PCVM all"):
-                continue  # minutes, and no figure to compare with
+                continue  # it takes minutes, and there is no published figure to compare with
             target = wanted.get((name, title), "")
             rows.append(cross_validated(f"{name}: {title}", clf, K, y, target))
         logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))

@@ -1,7 +1,7 @@
-"""Two Dask workers of one thread against two threads; `KREIN_DATA`.
+"""Two single-threaded Dask workers against two threads; needs `KREIN_DATA`.
 
-The Swiss-Prot fit, which is comparing, and PCVM of words, which is a hundred passes over what was
-compared.
+The fits are Swiss-Prot, which consists mostly of comparisons, and PCVM on words, which consists
+mostly of a hundred passes over the compared values.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run() -> list[dict]:
         ) as cluster,
         Client(cluster) as client,
     ):
-        client.run(__import__, "krein.estimators")  # importing is not what is measured
+        client.run(__import__, "krein.estimators")  # do not measure imports
         return [
             *compared(
                 "Swiss-Prot fit",
@@ -62,7 +62,7 @@ def run() -> list[dict]:
 def compared(
     what: str, model: Callable[[], Any], objects: Any, labels: Any, pairs: str
 ) -> list[dict]:
-    """Fit here and there, twice each."""
+    """Fit in this process and on the cluster, twice each."""
     import dask.bag
 
     bag = dask.bag.from_sequence(objects, npartitions=8)

@@ -1,4 +1,4 @@
-"""IKFD at a million points, and beside what one would take otherwise."""
+"""IKFD on a million points, and compared with common alternatives."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def a_million() -> list[dict]:
 
 
 def dense(N: int = 4000) -> list[dict]:
-    """All objects are landmarks: decompositions of N×N matrices, and their time beside one."""
+    """Every object is a landmark: the number of N×N decompositions, and time in units of one."""
     X, y = checkerboard(N)
     K = TL1().block(X, X)
     K = (K + K.T) / 2
@@ -104,7 +104,7 @@ def dense(N: int = 4000) -> list[dict]:
 
 
 def beside_others() -> list[dict]:
-    """An indefinite similarity (truncated l1) on the checkerboard with 5 % of wrong labels."""
+    """An indefinite similarity (truncated l1) on the checkerboard, with 5 % of the labels wrong."""
     rows = []
     measure = TL1()
     X_new, y_new = checkerboard(2000, seed=9)

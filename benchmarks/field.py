@@ -1,9 +1,9 @@
-"""KreinClassifier beside BLAST+, MMseqs2 and DIAMOND on Swiss-Prot; needs `KREIN_DATA`.
+"""KreinClassifier compared with BLAST+, MMseqs2 and DIAMOND on Swiss-Prot; needs `KREIN_DATA`.
 
-What a bioinformatician would use instead: the label of the best hit. Each tool runs where it is
+The alternative for a bioinformatician is the label of the best hit. Each tool is measured if it is
 installed (Debian: `ncbi-blast+`, `mmseqs2`, `diamond-aligner`), with two threads, on the same
-folds. A query without a hit counts as wrong. Speed is measured in processor time for the queries,
-the database or the model being there already, so that a busy machine does not change the ratios.
+folds. A query without a hit counts as wrong. Speed is the processor time of the queries, without
+building the database or the model; a busy machine does not change the ratios.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def rows(
     fits: list[float],
     sizes: list[int],
 ) -> list[dict]:
-    """Return accuracy and speed of each."""
+    """Return the accuracy and speed of each tool."""
     ours = sum(took for _, took in found["KreinClassifier"])
     entries = []
     for name, folds in found.items():

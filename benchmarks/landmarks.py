@@ -1,4 +1,4 @@
-"""MEB landmarks against the evaluation of the similarities themselves."""
+"""The cost of MEB landmarks, relative to evaluating the similarities."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""KreinClassifier beside what people use instead, on real data; most of it needs `KREIN_DATA`.
+"""KreinClassifier compared with common alternatives on real data; most of it needs `KREIN_DATA`.
 
-Ten folds (digits: three). Settings were chosen with digits, peptides, uwave, aural sonar, protein
-and two folds of Swiss-Prot in view. Words, MNIST and sonatas were not looked at before.
+There are ten folds (three for digits). Settings were chosen on digits, peptides, uwave, aural
+sonar, protein and two folds of Swiss-Prot. Words, MNIST and sonatas were not used for that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Values = tuple[np.ndarray, np.ndarray, str]  # all pairs, labels, kind
 
 @dataclass(frozen=True)
 class Set:
-    """Data, and what is wanted of it: accuracy %, log-loss, mean comparisons."""
+    """A data set and its targets: accuracy in %, log-loss, mean number of comparisons."""
 
     load: Callable[[], Values]
     wanted: str
@@ -104,7 +104,7 @@ def votes(apart: np.ndarray, codes: np.ndarray, n_classes: int, k: int) -> np.nd
 
 
 def words() -> list[dict]:
-    """118,800 words to fit from the file, a tenth of all held out."""
+    """Fit 118,800 words from the file, with a tenth of all words held out."""
     import tempfile
     from pathlib import Path
 
@@ -134,7 +134,7 @@ def words() -> list[dict]:
 
 
 def overheads() -> list[dict]:
-    """What a prediction costs beside its comparisons, in processor time of one thread."""
+    """The cost of a prediction apart from its comparisons, in processor time of one thread."""
     rng = np.random.default_rng(0)
     points, queries = (rng.normal(size=(n, 128)).astype(np.float32) for n in (100_000, 200))
     norms = squared_norms(points)
@@ -175,7 +175,7 @@ def compared(measure: str, X: np.ndarray, y: np.ndarray) -> Values:
 
 
 def some(load: Callable[[], tuple], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return `n` objects, as many of each class."""
+    """Return `n` objects, equally many of each class."""
     X, y = load()
     rng = np.random.default_rng(0)
     classes = np.unique(y)

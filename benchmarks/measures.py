@@ -1,4 +1,4 @@
-"""Measures through `krein.compare` beside the bare library, on the same pairs, one worker each."""
+"""Measures in `krein.compare` against the bare library, on the same pairs, with one worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .timing import row
 
 
 def best_of(rounds: int, **runs: Callable[[], Any]) -> dict[str, float]:
-    """Return the shortest time of each, run in turns so that all meet the same weather."""
+    """Return the shortest time of each, run in turns so that noise affects all of them equally."""
     times = dict.fromkeys(runs, float("inf"))
     for _ in range(rounds):
         for name, call in runs.items():
@@ -28,7 +28,7 @@ def best_of(rounds: int, **runs: Callable[[], Any]) -> dict[str, float]:
 
 
 def columns(pairs: Any, cols: np.ndarray) -> None:
-    """Compare everything with the columns, and let go of each block."""
+    """Compare all objects with the columns, and discard each block."""
     for _ in pairs.map_columns(lambda rows, values: None, cols):
         pass
 
@@ -146,7 +146,7 @@ def tangent() -> list[dict[str, Any]]:
     flat = images.reshape(len(images), -1)
     cols = np.arange(100)
     T = Tangent()._tangents(images[:40]).transpose(0, 2, 1)  # (images, pixels, deformations)
-    # BLAS in one thread, as ours: small problems only suffer from more
+    # BLAS in one thread, as in krein: more threads only slow down small problems
 
     @limit_blas_threads()
     def one_side() -> None:
@@ -217,5 +217,5 @@ def elm() -> list[dict[str, Any]]:
 
 
 def run() -> list[dict[str, Any]]:
-    """Return one row a figure: name, value, unit, target, detail."""
+    """Return one row per figure: name, value, unit, target, detail."""
     return [*smith_waterman(), *levenshtein(), *dtw(), *tangent(), *elm()]

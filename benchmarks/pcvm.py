@@ -25,8 +25,8 @@ N_TEST = 5_000
 def board(N: int, seed: int = 0, corner: float = -1.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return points, classes and 100 random landmarks among the first N; tests last.
 
-    The board lies about the origin, where the ELM kernel bends; off to one side, on [0, 3]², PCVM
-    and logistic regression are both some points lower.
+    The board is centred on the origin, where the ELM kernel is curved. Off to one side, on [0, 3]²,
+    the accuracy of both PCVM and logistic regression is a few percentage points lower.
     """
     rng = np.random.default_rng(seed)
     X = rng.uniform(corner, corner + 3, (N + N_TEST, 2))
@@ -41,7 +41,7 @@ def checkerboard(N: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def estimator(reference: float) -> list[dict]:
-    """`PCVM.fit` from the points, evaluation and all, on the same board."""
+    """`PCVM.fit` from the points, including the similarities, on the same board."""
     N = 100_000
     X, y, L = board(N)
     done: dict[str, PCVM] = {}
@@ -118,8 +118,7 @@ def run() -> list[dict]:
             "fit / logistic regression",
             plain / reference,
             "at most 1",
-            f"N = {N:,}, m = 100: {plain:.2f} s; on rows as they are {raw:.2f} s, "
-            f"scaled {unit:.2f} s",
+            f"N = {N:,}, m = 100: {plain:.2f} s; on unscaled rows {raw:.2f} s, scaled {unit:.2f} s",
         ),
         row(
             "scale, fit, prune / logistic regression",
@@ -160,7 +159,7 @@ def run() -> list[dict]:
 
 
 def off_centre() -> dict:
-    """The board of 20,000 on [0, 3]², where the kernel tells the fields apart less well."""
+    """The board of 20,000 on [0, 3]², where the kernel separates the fields less well."""
     N = 20_000
     X, y, L = board(N, corner=0.0)
     model = PCVM("elm", landmarks=np.sort(L)).fit(X[:N], y[:N])
@@ -177,7 +176,7 @@ def off_centre() -> dict:
 
 
 def board_of_issue() -> list[dict]:
-    """N = 20,000 over three draws: ours, and the published algorithm beside it."""
+    """N = 20,000 over three draws, with our algorithm and the published one."""
     N = 20_000
     ours, kept, published, same = [], [], [], []
     for seed in range(3):

@@ -1,7 +1,8 @@
-"""Which power of a dissimilarity serves PCVM, and whether its leave-one-out loss tells.
+"""Which power of a dissimilarity is best for PCVM, and whether the leave-one-out loss predicts it.
 
-60 random landmarks, four folds. What a smaller power changes in the loss of new objects, and
-what the objects that choose say it would. Words and gestures need `KREIN_DATA`.
+With 60 random landmarks and four folds, compares the change in the loss of new objects that a
+smaller power causes with the change that the leave-one-out loss predicts. Words and gestures need
+`KREIN_DATA`.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def run() -> list[dict]:
                     f"{name}: {function} for {POWERS[0]}, change of new objects' loss",
                     loss,
                     "",
-                    f"leave-one-out said {told:+.3f}; accuracy {right:+.1f} points of "
+                    f"predicted by leave-one-out {told:+.3f}; accuracy {right:+.1f} points from "
                     f"{base[2]:.1f}; {len(y) * (FOLDS - 1) / FOLDS / M:.0f} objects per landmark; "
                     f"chosen in the folds: {chosen}",
                     unit="",

@@ -1,7 +1,8 @@
-"""Calibration by rank: Swiss-Prot families grouped by what they do; needs `KREIN_DATA`.
+"""Calibration by rank: Swiss-Prot families grouped by function; needs `KREIN_DATA`.
 
-Labels are paths, "protease;Trypsin_His+Trypsin_Ser". The model knows the families alone: the
-probability of a group is the sum over its families. Each half is labelled by a model of the other.
+Labels are paths, e.g. "protease;Trypsin_His+Trypsin_Ser". The model knows only the families: the
+probability of a group is the sum over its families. Each half of the data is labelled by a model
+fitted to the other.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ GROUPS = {
     "P-loop": ("Abc_Transporter", "Atpase_Alpha", "Efactor_Gtp"),
     "protease": ("Asp_Protease", "Thiol_Protease", "Trypsin"),
 }
-"""Beginnings of the names of families; a family in no group is a group of its own."""
+"""Groups by prefixes of the family names; a family in no group forms its own."""
 
 
 def path_of(family: str) -> str:
@@ -56,9 +57,9 @@ def run(most: int | None = None) -> list[dict]:
     rows = []
     for figures in found.by_rank(";", 0.9):
         detail = (
-            f"{figures['nodes']} nodes, {100 * figures['accuracy']:.1f} % right, log-loss "
+            f"{figures['nodes']} nodes, {100 * figures['accuracy']:.1f} % correct, log-loss "
             f"{figures['log_loss']:.3f}; {100 * figures['answered']:.1f} % answered at 0.9, "
-            f"{100 * figures['answered_right']:.1f} % of these right"
+            f"{100 * figures['answered_right']:.1f} % of these correct"
         )
         name = f"calibration error at rank {figures['rank']}"
         rows.append(row(name, 100 * figures["calibration_error"], "≤ 2", detail, "%"))

@@ -1,13 +1,13 @@
-"""What a fit on Dask costs at N = 10⁴ … 10⁶ with one and two workers; the model of docs/scale.md.
+"""The cost of a fit on Dask for N = 10⁴ … 10⁶ with one and two workers; see docs/scale.md.
 
-Points are made on the workers, so that only the fit is measured. The model
+Points are generated on the workers, so that only the fit is measured. The model
 
     wall time = start + (N / w) · (row + m · pair) + tasks · task
 
-has two constants, start and row, that are fitted to the runs below a million objects by least
-squares of the relative error, and checked against those of a million. `task` is measured apart, on
-tasks that do nothing, and `pair`, one thread on blocks of some measures, so that the model speaks
-for those too. Written to docs/scale.json; docs/draw_scale.py draws it.
+has two fitted constants, start and row. They minimise the squared relative error of the runs below
+a million objects, and are checked against the runs with a million. `task` is measured separately,
+on empty tasks. `pair` is measured on blocks of several measures with one thread, so that the model
+applies to those measures as well. Results go to docs/scale.json; docs/draw_scale.py draws them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIZES = [10_000, 30_000, 100_000, 300_000, 1_000_000]
 PARTITION = 10_000
 HELD_OUT = 1_000_000
 TASKS_A_PARTITION = 5
-"""It is counted, its labels looked at, its candidates drawn, its objects made and compared."""
+"""Tasks per partition: count it, survey its labels, draw candidates, generate objects, compare."""
 KEPT = Path(__file__).parents[1] / "docs" / "scale.json"
 
 
@@ -58,7 +58,7 @@ def collection(n: int) -> tuple[object, object]:
 
 
 def pair_costs() -> dict[str, float]:
-    """Return the seconds a pair of some measures takes, in one thread."""
+    """Return the seconds per pair for several measures, in one thread."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(2600, D))
     words = ["".join(rng.choice(list("abcdefghij"), 10)) for _ in range(2600)]
@@ -77,7 +77,7 @@ def pair_costs() -> dict[str, float]:
 
 
 def task_cost(client: object) -> float:
-    """Return the seconds a task costs that does nothing."""
+    """Return the seconds per empty task."""
     n = 500
 
     def empty() -> None:
@@ -134,7 +134,7 @@ def run() -> list[dict]:
 
 
 def concluded(runs: list[dict], pairs: dict[str, float], task: float) -> dict:
-    """Return what was measured, and the constants that follow from it."""
+    """Return the measurements, and the constants that follow from them."""
     below = [r for r in runs if r["objects"] < HELD_OUT]
     share = np.array([r["objects"] / r["workers"] for r in below])
     seconds = np.array([r["seconds"] for r in below])

@@ -1,7 +1,7 @@
 """8,031 Swiss-Prot sequences in 30 PROSITE classes by Smith-Waterman; needs `KREIN_DATA`.
 
-All pairs are aligned once and kept beside the results (some ten minutes on two cores); the
-classifiers see the matrix, and MEB its sketch of 100 columns per class, as it would lazily.
+All pairs are aligned once and stored with the results (about ten minutes on two cores). The
+classifiers use the matrix, and MEB a sketch of 100 columns per class, as it would without a matrix.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEPT = Path(__file__).parent / "results" / "swissprot.npy"
 
 
 def matrix(sequences: np.ndarray) -> np.ndarray:
-    """Return all normalised scores, aligned once and then read."""
+    """Return all normalised scores, computed in the first run and then read from a file."""
     if KEPT.exists():
         return np.load(KEPT, mmap_mode="r")
     pairs = open_pairs("smith-waterman", sequences, verbose=1)

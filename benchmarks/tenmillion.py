@@ -1,4 +1,4 @@
-"""Ten million vectors from a memory map: one pass of IKFD, in memory that does not grow."""
+"""Ten million vectors from a memory map: one pass of IKFD, in constant memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEP = 500_000
 
 
 def write(place: Path, n: int) -> None:
-    """Write n points of three Gaussians in ten dimensions, and their classes, bit by bit."""
+    """Write n points of three Gaussians in ten dimensions, and their classes, in chunks."""
     X = np.lib.format.open_memmap(place / f"{n}.npy", "w+", np.float64, (n, D))
     y = np.lib.format.open_memmap(place / f"{n}-y.npy", "w+", np.int8, (n,))
     for start in range(0, n, STEP):
@@ -30,7 +30,7 @@ def write(place: Path, n: int) -> None:
 
 def fit(place: Path, n: int) -> int:
     X, y = (np.load(place / f"{n}{part}.npy", mmap_mode="r") for part in ("", "-y"))
-    # n_jobs=None would be one thread in a process that another one started
+    # in a process started by another one, n_jobs=None would mean one thread
     model = IKFD("elm", landmarks="random", n_landmarks=M, n_jobs=-1, random_state=0).fit(X, y)
     return int(model.kernel_evaluations_)
 

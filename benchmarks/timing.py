@@ -1,4 +1,4 @@
-"""How times and memory are taken: alternating, the best of several."""
+"""Measure time and memory: alternating runs, best of several."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def best_times(*functions: Callable[[], object], repeats: int = 3) -> list[float
 
 
 def peak_memory(function: Callable[[], object]) -> float:
-    """Return the peak of what `function` allocates, in bytes.
+    """Return the peak memory that `function` allocates, in bytes.
 
-    Of what is allocated, not of what is resident: memory freed before would hide it otherwise.
+    This is allocated rather than resident memory, in which memory freed earlier would hide it.
     """
     tracemalloc.start()
     try:
@@ -42,7 +42,7 @@ def peak_memory(function: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class Alone:
-    """What a function gave in a process of its own, its seconds, and the peak resident bytes."""
+    """The result of a function in a separate process, its seconds, and the peak resident bytes."""
 
     result: Any
     seconds: float
@@ -50,7 +50,7 @@ class Alone:
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Alone:
-    """Run a function of a module in a new process, and tell how much memory was resident there."""
+    """Run a function of a module in a new process, and measure its resident memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_watched, function, arguments).result()
 
@@ -63,9 +63,9 @@ def _watched(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Alone:
 
 
 def _peak_resident() -> float:
-    """Return the most bytes this process has had in memory."""
+    """Return the peak resident memory of this process in bytes."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count what the parent had when it made this process
+    if status.exists():  # getrusage would include the memory of the parent process
         (line,) = (one for one in status.read_text().splitlines() if one.startswith("VmHWM"))
         return 1024.0 * int(line.split()[1])
     unit = 1 if sys.platform == "darwin" else 1024
@@ -78,5 +78,5 @@ def exponent(sizes: list[int], times: list[float]) -> float:
 
 
 def row(name: str, value: float, target: str, detail: str = "", unit: str = "×") -> dict:
-    """Return one line of the table: `value` in `unit`, and what it is to be."""
+    """Return one line of the table: `value` in `unit`, and its target."""
     return {"name": name, "value": value, "unit": unit, "target": target, "detail": detail}

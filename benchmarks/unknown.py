@@ -29,7 +29,7 @@ from .timing import row
 
 SPLITS = 20
 DRAWS = 3
-"""Sets of known classes."""
+"""Number of sets of known classes."""
 
 DELETED = 5
 """Landmarks that a deletion test leaves out."""
@@ -143,7 +143,7 @@ def deletion(case: Case) -> dict[str, float]:
 
 
 def two_families() -> list[dict]:
-    """Two families of Swiss-Prot known, some sequences of each other one: who is novel at 1 %?"""
+    """Two known Swiss-Prot families, and some sequences of all others: which are novel at 1 %?"""
     sequences, families = load_swissprot()
     rng = np.random.default_rng(0)
     names, counts = np.unique(families, return_counts=True)
@@ -159,7 +159,7 @@ def two_families() -> list[dict]:
     test = np.r_[known[400:], np.arange(500, len(chosen))]
     assessed = clf.assess(case[0][np.ix_(test, known[:400])])
     novel, early = assessed["status"] == "novel", assessed["novelty"] <= 0.05
-    # what all pairs could do: the limit that 1 % of the known sequences themselves fall below
+    # reference with all pairs: the limit below which 1 % of the known sequences fall
     own_values = case[0][np.ix_(known[:400], known[:400])].copy()
     np.fill_diagonal(own_values, -np.inf)
     nearest = own_values.max(axis=1)

@@ -1,7 +1,7 @@
-"""What a reader passes who follows a call through krein: modules, classes and functions.
+"""Count the modules, classes and functions that a reader meets when following a call through krein.
 
-Counted by a profiler hook on all threads of this process. `core` holds the mathematics, one
-algorithm per file; the other folders are the road to it, which is what is kept short.
+A profiler hook on all threads of this process counts them. `core` contains the mathematics, one
+algorithm per file; the other folders are the road to it, which should be short.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Walk:
 
 
 def follow(call: Callable[[], Any]) -> Walk:
-    """Return what `call` passes."""
+    """Return the functions that `call` passes."""
     passed: set[tuple[str, str]] = set()
 
     def hook(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        # neither the body of a module nor a comprehension is a function to a reader
+        # module bodies and comprehensions are not functions to a reader
         function = event == "call" and not code.co_name.startswith("<")
         if function and code.co_filename.startswith(ROOT):
             passed.add((code.co_filename.removeprefix(ROOT), code.co_qualname))
@@ -93,7 +93,7 @@ def walks() -> dict[str, Walk]:
     def fit(X: Any, labels: Any = None) -> PCVM:
         return PCVM("smith-waterman", random_state=0).fit(X, labels)
 
-    model = fit(seqs, y)  # what is imported or compiled on the way is no part of the walk
+    model = fit(seqs, y)  # imports and compilation are not part of the walk
     found = {"fit in memory": follow(lambda: fit(seqs, y))}
     most = opening.IN_MEMORY_OBJECTS
     with tempfile.TemporaryDirectory() as folder:
@@ -101,7 +101,7 @@ def walks() -> dict[str, Walk]:
         lines = [f"{s},{c}" for s, c in zip(seqs, y, strict=True)]
         path.write_text("\n".join(["sequence,label", *lines]) + "\n")
         source = open_source(path, objects="sequence", labels="label")
-        opening.IN_MEMORY_OBJECTS = 100  # so that the file is not read whole
+        opening.IN_MEMORY_OBJECTS = 100  # so that the file is not read completely
         try:
             found["fit from a file"] = follow(lambda: fit(source))
         finally:
@@ -114,7 +114,7 @@ def walks() -> dict[str, Walk]:
 
 
 GOALS = {"fit in memory": 18, "fit from a file": 24, "fit on Dask": 24, "predict_proba": 9}
-"""Modules beside the mathematics."""
+"""Number of modules outside the mathematics."""
 
 
 def run() -> list[dict]:

@@ -1,4 +1,4 @@
-"""132,000 words of 11 languages by normalised Levenshtein distance, from the file; `KREIN_DATA`.
+"""132,000 words of 11 languages by normalised Levenshtein distance; needs `KREIN_DATA`.
 
 Every method compares an object with the same 500 training words, drawn at random; a tenth of the
 words is held out.
@@ -39,7 +39,7 @@ REACH = {
 
 
 def split(data: Path, place: Path) -> None:
-    """Write the two files: nine tenths to fit, one to test."""
+    """Write the two files: nine tenths for training, one for testing."""
     with lzma.open(data / "words_language.csv.xz", "rt", newline="", encoding="utf-8") as file:
         heading, *rows = csv.reader(file)
     order = np.random.default_rng(0).permutation(len(rows))
@@ -67,7 +67,7 @@ def ours(name: str, place: Path, n: int) -> dict:
         measure="levenshtein",
         measure_params=NORMALISED,
         landmarks=landmarks(n),
-        # None would be one thread in a process that another one started
+        # in a process started by another one, None would mean one thread
         n_jobs=-1,
     )
     start = time.perf_counter()
@@ -107,7 +107,7 @@ def logistic(place: Path, n: int) -> dict:
 
 
 def neighbours(place: Path, n: int) -> dict:
-    """The nearest of the 500; of k = 1, 5, 15 the one that is best on the test."""
+    """Nearest neighbours among the 500; of k = 1, 5 and 15, the best on the test set."""
     words, y = read(place / "train.csv")
     new, truth = read(place / "test.csv")
     chosen = landmarks(n)
@@ -118,7 +118,7 @@ def neighbours(place: Path, n: int) -> dict:
     best = {"accuracy": 0.0}
     for k in (1, 5, 15):
         votes = np.stack([(near[:, :k] == c).sum(axis=1) for c in classes], axis=1)
-        # of as many votes the class of the nearer object
+        # ties go to the class of the nearer object
         votes = votes + 0.5 * (classes == near[:, :1])
         accuracy = 100 * float(np.mean(classes[votes.argmax(axis=1)] == truth))
         if accuracy > best["accuracy"]:
@@ -148,7 +148,7 @@ def run() -> list[dict]:
                 f"words: {what}",
                 here["accuracy"],
                 REACH.get(what, ""),
-                f"fit {here['seconds']:.0f} s, {one.resident / 2**20:.0f} MB resident at most"
+                f"fit {here['seconds']:.0f} s, {one.resident / 2**20:.0f} MB peak resident memory"
                 f"{loss}; {n:,} words to fit, {M} comparisons per object",
                 unit="%",
             )
