@@ -54,7 +54,7 @@ def many_values(folder):
 )
 def test_what_never_ends_is_refused_and_the_limit_can_be_raised(make, tmp_path):
     path = make(tmp_path)
-    with pytest.raises(DataError, match=r"if that is meant, raise max_size="):
+    with pytest.raises(DataError, match=r"if this is intended, raise max_size="):
         open_source(path, max_size=2000).read()
     found = CliRunner().invoke(krein, ["inspect", str(path), "--max-size", "2000"])
     assert found.exit_code == 1
@@ -147,7 +147,9 @@ def test_masked_parts_are_refused():
 
 
 def test_half_a_character_is_named():
-    with pytest.raises(ValueError, match=r"text 1 holds '\\udce4' at position 2, a lone surrogate"):
+    with pytest.raises(
+        ValueError, match=r"text 1 contains '\\udce4' at position 2, a lone surrogate"
+    ):
         get_measure("compression").check(["abc", "h\udce4us"])
 
 

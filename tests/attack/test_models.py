@@ -191,7 +191,7 @@ def with_member(path, name, array):
 def test_what_the_header_does_not_list_is_not_unpacked(trees, tmp_path):
     write_model(tmp_path / "m.krein", trees["IKFD"], "0")
     with_member(tmp_path / "m.krein", "more.npy", np.zeros(10**6))
-    with pytest.raises(ModelFileError, match="holds 'more', which its header does not list"):
+    with pytest.raises(ModelFileError, match="contains 'more', which its header does not list"):
         krein.load(tmp_path / "m.krein")
 
 
@@ -226,7 +226,7 @@ def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path)
     codes = tree["fitted"]["known_"]["fields"]["codes"]
     heads = ("fitted", "looks_", "fields", "heads")
     wrong = {
-        "holds 3, not below 3": ((*known, "codes"), np.full_like(codes, 3)),
+        "contains 3, not below 3": ((*known, "codes"), np.full_like(codes, 3)),
         "known_objects_ has": (("fitted", "known_objects_"), X[:5]),
         r"looks_.first has the shape \(3,\)": (heads, []),
     }

@@ -75,8 +75,8 @@ def test_a_cache_serves_a_second_evaluation(files, run):
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        (["--compare", "svm"], 2, "there is no model called 'svm'"),
-        (["--compare", "ikfd,ikfd"], 2, "name each model once"),
+        (["--compare", "svm"], 2, "unknown model 'svm'"),
+        (["--compare", "ikfd,ikfd"], 2, "list each model once"),
         (["--folds", "1"], 2, "Invalid value for '--folds'"),
         (["--folds", "900"], 1, "words.csv: --folds 900: must be"),
         (["--report", "none/r.html"], 1, "none/r.html: there is no folder none"),
@@ -138,7 +138,7 @@ class TestGroups:
         ("groups", "code", "message"),
         [
             ("identity:2", 2, "--groups 'identity:2': pass one group per object, or"),
-            ("nobody", 1, "no column for the labels is called 'nobody'"),
+            ("nobody", 1, "there is no column 'nobody' for the labels"),
             ("language", 1, "class 'de' is in a single group"),
         ],
     )

@@ -167,7 +167,10 @@ def test_a_model_is_not_written_over_without_force(files, model, run):
         (["fit", "families.fasta", "-o", "no/m"], "no/m: there is no folder no"),
         (["predict", "none.krein", "new.fasta"], "none.krein: there is no such model"),
         (["predict", "new.fasta", "new.fasta"], "new.fasta is not a krein model, or is damaged"),
-        (["fit", "words.csv", "--labels", "tongue", "-o", "m"], "there are 'word', 'language'"),
+        (
+            ["fit", "words.csv", "--labels", "tongue", "-o", "m"],
+            "the columns are 'word', 'language'",
+        ),
         (["fit", "words.csv", "--labels", "language", "--distance", "-o", "m"], "words.csv: "),
         (["inspect", "empty.csv"], "empty.csv: is empty"),
         (
@@ -193,7 +196,7 @@ def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
         (["fit", "words.csv"], "Missing option '-o'"),
         (["nothing"], "No such command 'nothing'"),
         (["fit", "words.csv", "--labels", "language", "--measure", "smith", "-o", "m"],
-         "there is no measure called 'smith'"),
+         "unknown measure 'smith'"),
         (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
          "has no parameter 'x'; its parameters: normalize"),
         (["fit", "words.csv", "--landmarks", "meb", "--n-landmarks", "3", "-o", "m"],

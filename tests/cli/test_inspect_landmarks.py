@@ -42,7 +42,7 @@ def test_a_sample_stands_for_many(files, run):
 
 def test_a_matrix_of_distances_is_recognised(files, run):
     about = inspected(run, "distances.csv", "--labels", "labels.csv")
-    assert about["advice"].endswith("say --distance.")
+    assert about["advice"].endswith("use --distance.")
     about = inspected(run, "distances.csv", "--labels", "labels.csv", "--distance")
     assert about["looks_like"] == "distance"
     assert "--distance" not in about["advice"]

@@ -105,7 +105,7 @@ def test_sequences_with_such_letters_are_labelled_as_without(files, model, run, 
     assert [(row["label"], row["status"]) for row in table(out)] == [
         (row["label"], row["status"]) for row in table(expected)
     ]
-    assert err.startswith("krein: warning: 1 sequence held letters that BLOSUM62 does not score")
+    assert err.startswith("krein: warning: 1 sequence contained letters that BLOSUM62 does not")
     assert err.count("\n") == 1
     code, out, err = run("predict", "model.krein", "odd.fasta", "--unknown-letters", "skip")
     assert code == 0
@@ -197,11 +197,11 @@ def test_a_record_without_letters_gets_a_row(files, model, run):
     bad = rows.pop(7)
     assert rows == table(whole)
     assert (bad["status"], bad["label"]) == ("unreadable", "")
-    assert bad["reason"] == "mixed.fasta, line 15, sequence 'bad': holds no letters"
+    assert bad["reason"] == "mixed.fasta, line 15, sequence 'bad': contains no letters"
     assert "1 of 21 objects are unreadable" in err
     code, _, err = run("predict", "model.krein", "mixed.fasta", "--unknown-letters", "fail")
     assert code == 1
-    assert "holds no letters" in err
+    assert "contains no letters" in err
 
 
 def test_fastq_goes_on_after_a_record_whose_qualities_do_not_fit(files, model, run):
@@ -215,7 +215,7 @@ def test_fastq_goes_on_after_a_record_whose_qualities_do_not_fit(files, model, r
     (files / "new.fastq").write_text("@a\nMKVLA\n+\nIIIII\n@b\nMKV\n")
     code, _, err = run("predict", "model.krein", "new.fastq")
     assert code == 1  # nobody knows where the next one begins
-    assert "is the file cut off?" in err
+    assert "truncated?" in err
 
 
 WORDS = ("--objects", "word")
@@ -252,7 +252,7 @@ def test_a_table_goes_on_after_a_bad_row(files, run):
     assert [(row["name"], row["label"]) for row in rows] == [
         ("a", "en"), ("b", ""), ("c", ""), ("d", "de"),
     ]  # fmt: skip
-    assert rows[1]["reason"] == "new.csv, line 3: 1 fields where the first row has 2"
+    assert rows[1]["reason"] == "new.csv, line 3: has 1 fields, but the first row has 2"
     assert "the column 'word' is empty" in rows[2]["reason"]
 
 
@@ -278,4 +278,4 @@ def test_fitting_still_needs_every_record(files, run):
     put_between(files, "")
     code, _, err = run("fit", "mixed.fasta", *PATTERN, "-o", "m.krein")
     assert code == 1
-    assert "sequence 'bad': holds no letters" in err
+    assert "sequence 'bad': contains no letters" in err

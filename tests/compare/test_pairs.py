@@ -257,9 +257,9 @@ def test_a_measure_that_loses_objects_is_caught():
         def check(self, objects):
             return super().check(objects)[1:]
 
-    with pytest.raises(ValueError, match=r"X has 3 rows, but .* made 2 objects"):
+    with pytest.raises(ValueError, match=r"X has 3 rows, but .* read 2 objects"):
         open_pairs(Forgetful(), ["a", "b", "c"])
-    with pytest.raises(ValueError, match=r"X has 3 rows, but .* made 2 objects"):
+    with pytest.raises(ValueError, match=r"X has 3 rows, but .* read 2 objects"):
         open_new_pairs(Forgetful(), ["a", "b", "c"], ["a"])
 
 

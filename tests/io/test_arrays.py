@@ -65,9 +65,9 @@ def test_archives_have_arrays_by_name(tmp_path, suffix):
     chunk = open_source(path, objects="D").read()
     np.testing.assert_array_equal(chunk.objects, D)
     assert chunk.labels == ["1", "2", "1", "2"]
-    with pytest.raises(DataError, match="no array is called 'K'"):
+    with pytest.raises(DataError, match="there is no array 'K'"):
         open_source(path, objects="K")
-    with pytest.raises(DataError, match="no array is called 'classes'"):
+    with pytest.raises(DataError, match="there is no array 'classes'"):
         open_source(path, objects="S", labels="classes")
     save(S=S, y=y[:3])
     with pytest.raises(DataError, match="3 values for the 4 objects"):
@@ -164,11 +164,11 @@ def test_ts_with_channels_lengths_and_labels(tmp_path):
         (TS + "1,?,2:1,2,3:wave\n", r"line 9, series 2: channel 0, time 1: the value is missing"),
         (TS + "1,two:1,2:wave\n", r"line 9, series 2: channel 0, time 1: 'two' is not a number"),
         (TS + "1,2:1:wave\n", r"line 9, series 2: its channels have different lengths"),
-        (TS + "1,2:wave\n", r"line 9, series 2: has 1 channels where series 0 has 2"),
+        (TS + "1,2:wave\n", r"line 9, series 2: has 1 channels, but series 0 has 2"),
         (TS + "1,2:3,4:\n", r"line 9, series '2': has no label"),
         (TS.replace("@data\n", ""), r"line 6: a \.ts file has lines of '@…'"),
         (TS.replace("Stamps false", "Stamps true"), r"line 3: series with time stamps"),
-        ("@data\n", "holds no objects"),
+        ("@data\n", "contains no objects"),
         ("@problemName x\n", "has no line '@data'"),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_superscript_is_no_number_of_a_column(tmp_path):
         ("a\n  \nb\n", r"y\.txt, line 2: is blank"),
         ('a\n""\nb\n', r"y\.txt, line 2: is blank"),
         ("\na\nb\n", r"y\.txt, line 1: is blank"),
-        ("a\nb,c\nd\n", r"y\.txt, line 2: 2 fields where the first line has 1"),
+        ("a\nb,c\nd\n", r"y\.txt, line 2: has 2 fields, but the first line has 1"),
         ("\n\n", r"y\.txt: is empty"),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_packed_archive_is_unpacked(tmp_path):
     (tmp_path / "a.npz.gz").write_bytes(gzip.compress((tmp_path / "a.npz").read_bytes()))
     np.testing.assert_array_equal(open_source(tmp_path / "a.npz.gz").read().objects, K)
     (tmp_path / "b.npz").write_bytes(b"neither one nor the other")
-    with pytest.raises(DataError, match=r"b\.npz: cannot be read .* does not begin as such a file"):
+    with pytest.raises(DataError, match=r"b\.npz: cannot be read .* does not begin like a"):
         open_source(tmp_path / "b.npz")
 
 
@@ -175,7 +175,7 @@ def test_a_member_that_is_no_array_is_passed_over(tmp_path):
         archive.writestr("notes.txt", "no array")
         archive.writestr("bad.npy", "nor this")
     assert open_source(tmp_path / "a.npz").read().objects.shape == (2, 3)
-    with pytest.raises(DataError, match="no array is called 'bad'"):
+    with pytest.raises(DataError, match="there is no array 'bad'"):
         open_source(tmp_path / "a.npz", objects="bad")
 
 

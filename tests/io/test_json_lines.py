@@ -79,14 +79,14 @@ def test_numbers(tmp_path, records, options, kind, shape):
     ("records", "message"),
     [
         ([WORDS[0], "{'word'"], r"a\.jsonl, line 2: is not JSON"),
-        ([WORDS[0], "[1]"], r"line 2: holds \[1\]; a record has named fields"),
-        ([WORDS[0], {"id": "z"}], r"line 2, record 'z': has no field 'word'; there are id"),
-        ([WORDS[0], {"word": 5}], r"record '1': the field 'word' holds 5, not a string"),
+        ([WORDS[0], "[1]"], r"line 2: contains \[1\]; a record must have named fields"),
+        ([WORDS[0], {"id": "z"}], r"line 2, record 'z': has no field 'word'; its fields are id"),
+        ([WORDS[0], {"word": 5}], r"record '1': the field 'word' contains 5, not a string"),
         ([WORDS[0], {"word": " "}], r"the field 'word' is empty"),
         (["", ""], "is empty"),
         ([{"word": [1, 2]}, {"word": [1, None]}], r"line 2.*\[1, null\].*finite numbers"),
         ([{"word": [1, 2]}, {"word": ["x"]}], r"line 2.*is not a list of finite numbers"),
-        ([{"text": "x"}], r"no column for the objects is called 'word'; there are 'text'"),
+        ([{"text": "x"}], r"there is no column 'word' for the objects; the columns are 'text'"),
     ],
 )
 def test_broken_records_are_named(tmp_path, records, message):

@@ -102,10 +102,15 @@ def test_labels_come_from_a_table_of_names(tmp_path):
 
 
 BROKEN = [
-    ("a.fasta", b"", {}, r"a\.fasta: holds no objects"),
+    ("a.fasta", b"", {}, r"a\.fasta: contains no objects"),
     ("noname", b"", {}, r"noname: is empty"),
     ("a.fasta", b"MKV\n", {}, r"a\.fasta, line 1: .* begins with '>'"),
-    ("a.fasta", b">a\nMK\n>b\n>c\nMK\n", {}, r"a\.fasta, line 3, sequence 'b': holds no letters"),
+    (
+        "a.fasta",
+        b">a\nMK\n>b\n>c\nMK\n",
+        {},
+        r"a\.fasta, line 3, sequence 'b': contains no letters",
+    ),
     ("a.fasta", b">a\nMK\n>\nMK\n", {}, r"a\.fasta, line 3: the sequence has no name"),
     (
         "a.fasta",
@@ -127,7 +132,7 @@ BROKEN = [
         {},
         r"a\.fastq, line 5, sequence 'b': 2 letters but 1 qualities",
     ),
-    ("a.fastq", b"@a\nMK\n", {}, r"line 1, sequence 'a': its third line .* cut off"),
+    ("a.fastq", b"@a\nMK\n", {}, r"line 1, sequence 'a': its third line .* truncated"),
     ("a.fastq", b">a\nMK\n", {}, r"line 1: a FASTQ record begins with '@'"),
     ("a.fasta", b"\x28\xb5\x2f\xfd123", {}, "zstd"),
 ]
@@ -195,7 +200,9 @@ def test_a_table_of_three_columns(tmp_path, heading, order):
     # one column of names and two others: the labels are asked for
     text = "Entry\tsize\tfold\n" + "".join(f"{n.split('|')[1]}\t1\tx\n" for n in UNIPROT)
     table = written(tmp_path, text, "wide.tsv")
-    with pytest.raises(DataError, match=r"which column holds the labels\? There are Entry, size"):
+    with pytest.raises(
+        DataError, match=r"which column contains the labels\? The columns are Entry, size"
+    ):
         open_source(path, labels=table).read()
     assert open_source(path, labels=f"{table}:fold").read().labels == ["x"] * 3
 
@@ -256,7 +263,7 @@ def test_what_is_no_file_is_said(tmp_path):
         open_source(tmp_path / "none.fasta")
     with pytest.raises(DataError, match="is a folder"):
         open_source(tmp_path)
-    with pytest.raises(ValueError, match="there is no format called 'fast'"):
+    with pytest.raises(ValueError, match="unknown format 'fast'"):
         open_source(written(tmp_path, FASTA), format="fast")
 
 

@@ -59,9 +59,11 @@ def test_columns_go_by_name_or_number(tmp_path):
     assert (chunk.objects, chunk.labels, chunk.names) == (["w"], ["u"], ["v"])
     chunk = open_source(path, objects="3", header=False).read()
     assert chunk.objects == ["c", "w"]
-    with pytest.raises(DataError, match="for the labels is called 'd'; there are 'a', 'b', 'c'"):
+    with pytest.raises(
+        DataError, match="no column 'd' for the labels; the columns are 'a', 'b', 'c'"
+    ):
         open_source(path, objects="a", labels="d")
-    with pytest.raises(DataError, match="which column holds the objects"):
+    with pytest.raises(DataError, match="which column contains the objects"):
         open_source(path)
 
 
@@ -114,11 +116,11 @@ def test_numbers_come_back_exactly(tmp_path_factory, n, d, heading, data):
 BROKEN = [
     ("", "is empty"),
     ("a,b\n", "a header but no objects"),
-    ("x,y\n1,2\n3\n5,6\n", r"line 3: 1 fields where the first row has 2"),
-    ("x,y\n1,2\n3,\n5,6\n", r"line 3, row '1': the column 'y' holds '': a value is missing"),
-    ("x,y\n1,2\n3,nan\n5,6\n", r"line 3, row '1': the column 'y' holds 'nan'"),
-    ("x,y\n1,2\n3,NA\n5,6\n", r"line 3, row '1': the column 'y' holds 'NA'"),
-    ("x,y\n1,2\n3,inf\n5,6\n", r"line 3, row '1': the column 'y' holds 'inf'"),
+    ("x,y\n1,2\n3\n5,6\n", r"line 3: has 1 fields, but the first row has 2"),
+    ("x,y\n1,2\n3,\n5,6\n", r"line 3, row '1': the column 'y' contains '': a value is missing"),
+    ("x,y\n1,2\n3,nan\n5,6\n", r"line 3, row '1': the column 'y' contains 'nan'"),
+    ("x,y\n1,2\n3,NA\n5,6\n", r"line 3, row '1': the column 'y' contains 'NA'"),
+    ("x,y\n1,2\n3,inf\n5,6\n", r"line 3, row '1': the column 'y' contains 'inf'"),
     ("x,y\n" + "1,2\n" * 30 + "3,four\n", r"line 32, row '30': .* 'four', which is not a number"),
     ('id,word\na,"never closed\n', r"line 2: unexpected end of data"),
     ("id,word\na,u\na,v\n", r"line 3, string 'a': the name occurs twice \(line 2"),
@@ -178,10 +180,10 @@ def test_parquet_by_batches(tmp_path):
     assert [s.shape for s in series.read().objects[:3]] == [(1, 1), (2, 1), (3, 1)]
     vectors = open_source(path, objects="x,family", format="vectors").read()
     np.testing.assert_array_equal(vectors.objects[:, 0], np.arange(n) / 2)
-    with pytest.raises(DataError, match="for the objects is called 'nowhere'; there are"):
+    with pytest.raises(DataError, match="no column 'nowhere' for the objects; the columns are"):
         open_source(path, objects="nowhere")
     pq.write_table(pa.table({"word": ["a", None]}), path)
-    with pytest.raises(DataError, match=r"row 1 \('1'\): holds no object"):
+    with pytest.raises(DataError, match=r"row 1 \('1'\): contains no object"):
         open_source(path).read()
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match="cannot be read as Parquet"):

@@ -81,21 +81,21 @@ def point_sets(rng: np.random.Generator, n: int) -> list[np.ndarray]:
 
 NAN = float("nan")
 BAD_VECTORS = [
-    ([[1.0, 2.0], [3.0, NAN]], "vector 1 holds nan in column 1"),
+    ([[1.0, 2.0], [3.0, NAN]], "vector 1 contains nan in column 1"),
     ([1.0, 2.0], "2-dimensional"),
     ([[1.0, 2.0], [3.0]], "same length"),
 ]
 BAD_SERIES = [
-    (np.array([[0.0, 1.0], [NAN, 2.0]]), "series 1 holds nan at time 0; NaN counts as padding"),
-    ([[0.0], [1.0, NAN, 2.0]], "series 1 holds nan at time 1"),
-    (np.array([[0.0, 1.0], [2.0, np.inf]]), "series 1 holds inf at time 1"),
+    (np.array([[0.0, 1.0], [NAN, 2.0]]), "series 1 contains nan at time 0; NaN counts as padding"),
+    ([[0.0], [1.0, NAN, 2.0]], "series 1 contains nan at time 1"),
+    (np.array([[0.0, 1.0], [2.0, np.inf]]), "series 1 contains inf at time 1"),
     ([[0.0], []], "series 1 is empty"),
     ([[0.0], [NAN, NAN]], "series 1 is empty: it contains only NaN"),
     (["text"], "series 0 does not consist of numbers"),
     ([np.ma.masked_equal([1.0, 2.0], 2.0)], "series 0 is partly masked"),
     ([np.zeros((3, 2)), np.zeros((4, 1))], "series 1 has 1 channels"),
 ]
-BAD_STRINGS = [(["a", None], "string 1 is None"), ("alone", "come as a list"), ([1], "string 0")]
+BAD_STRINGS = [(["a", None], "string 1 is None"), ("alone", "pass a list of"), ([1], "string 0")]
 BAD_PROTEINS = [
     (["MK", ""], "sequence 1 is empty"),
     (
@@ -108,17 +108,17 @@ BAD_PROTEINS = [
     (["MK", "XX"], "sequence 1 .* cannot be normalised"),
 ]
 BAD_IMAGES = [
-    ([np.zeros((3, 3)), np.zeros((3, 4))], "image 1 is 3 × 4 where image 0 is 3 × 3"),
-    (np.full((1, 3, 3), NAN), r"image 0 holds nan at pixel \(0, 0\)"),
+    ([np.zeros((3, 3)), np.zeros((3, 4))], "image 1 is 3 × 4, but image 0 is 3 × 3"),
+    (np.full((1, 3, 3), NAN), r"image 0 contains nan at pixel \(0, 0\)"),
     (np.zeros((2, 7)), "7 pixels do not form a square"),
     ([np.zeros((3, 3)), "text"], "image 1 does not consist of numbers"),
 ]
 BAD_SETS = [
     ([[[0.0, 1.0]], []], "set 1 is empty"),
     ([[[0.0, 1.0]], [[1.0, 2.0, 3.0]]], "set 1 is in 3 dimensions"),
-    ([[[0.0, NAN]]], "set 0 holds NaN or infinity in point 0"),
+    ([[[0.0, NAN]]], "set 0 contains NaN or infinity in point 0"),
 ]
-BAD_COUNTS = [([[1, 2], [-1, 2]], "histogram 1 holds -1"), ([[1, 2], [0, 0]], "histogram 1")]
+BAD_COUNTS = [([[1, 2], [-1, 2]], "histogram 1 contains -1"), ([[1, 2], [0, 0]], "histogram 1")]
 
 MARKET = [
     Case("smith-waterman", proteins, bad=BAD_PROTEINS),

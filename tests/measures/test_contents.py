@@ -154,7 +154,7 @@ for function in (Cal(), lambda a, b: float(a in {"a", "b", "c"} and b in letters
 
 @pytest.mark.parametrize("item", [threading.Lock(), (i for i in "ab"), {"a": threading.Lock()}])
 def test_what_cannot_be_recognised_is_refused(item):
-    with pytest.raises(TypeError, match="recognise objects by their contents"):
+    with pytest.raises(TypeError, match="identifies objects by their contents"):
         object_digests([item])
 
 

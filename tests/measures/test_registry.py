@@ -32,7 +32,7 @@ def test_a_function_becomes_a_measure():
 
 @pytest.mark.parametrize("name", ["nothing", 3, None, Measure])
 def test_an_unknown_name_is_told_with_the_known_ones(name):
-    with pytest.raises(ValueError, match=r"there is no measure called .* smith-waterman"):
+    with pytest.raises(ValueError, match=r"unknown measure .* smith-waterman"):
         get_measure(name)
 
 

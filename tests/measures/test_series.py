@@ -271,5 +271,5 @@ def test_nan_at_the_end_is_padding(layout):
 def test_one_channel_that_ends_early_is_a_gap():
     series = np.zeros((2, 6, 2))
     series[1, 4:, 1] = np.nan
-    with pytest.raises(ValueError, match="series 1 holds nan at time 4, channel 1"):
+    with pytest.raises(ValueError, match="series 1 contains nan at time 4, channel 1"):
         get_measure("dtw").check(series)

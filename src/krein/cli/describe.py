@@ -14,7 +14,7 @@ from .output import printable, say
 
 
 def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
-    """Return the description of a model file; entries that it does not contain are None."""
+    """Return the description of a model file; missing entries are None."""
     tree = read_model(path, max_size)
     version, written = read_versions(path, max_size)
     try:

@@ -33,11 +33,9 @@ def split_models(
     names = [name.strip() for name in value.split(",") if name.strip()]
     for name in names:
         if name not in MODELS:
-            raise click.BadParameter(
-                f"there is no model called {name!r}; choose from {', '.join(MODELS)}"
-            )
+            raise click.BadParameter(f"unknown model {name!r}; choose from {', '.join(MODELS)}")
     if not names or len(set(names)) < len(names):
-        raise click.BadParameter("name each model once, separated by commas")
+        raise click.BadParameter("list each model once, separated by commas")
     return names
 
 

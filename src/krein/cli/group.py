@@ -106,7 +106,7 @@ class Group(click.Group):
         extra["standalone_mode"] = False
         with _watched_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
-            # for a matrix the commands say so themselves, in terms of their options
+            # the commands warn about a matrix themselves, in terms of their options
             warnings.filterwarnings("ignore", "This looks like a matrix of")
             sys.exit(self._run(*args, **extra))
 

@@ -48,7 +48,7 @@ class Letters:
         how = ", ".join(f"{what} ({n:,})" for what, n in self.done.most_common())
         sequences = "1 sequence" if self.n_mapped == 1 else f"{self.n_mapped:,} sequences"
         return printable(
-            f"{sequences} held letters that {self.alphabet.name} does not score: {how} "
+            f"{sequences} contained letters that {self.alphabet.name} does not score: {how} "
             "(--unknown-letters)",
             300,
         )

@@ -1,4 +1,4 @@
-"""Where results go: the terminal, standard output, or a file that appears whole or not at all."""
+"""Write results to the terminal, to standard output, or to a file, atomically."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 @contextmanager
 def warnings_told() -> Iterator[None]:
     """Print the warnings of Python code as the command does: one line each on standard error."""
-    # which the command reports itself
+    # the command reports these itself
     from ..measures.given import KindWarning
     from ..measures.likeness import OtherKindWarning
 

@@ -180,7 +180,7 @@ def _covering(
 ) -> tuple[Iterator[list[Row]], float]:
     """Return rows that are rejected below the threshold of a coverage, and the threshold.
 
-    It depends on all objects: rows wait in a temporary file, in memory only 8 bytes of each.
+    It depends on all objects, so rows wait in a temporary file; memory needs only 8 bytes per row.
     """
     import numpy as np
 

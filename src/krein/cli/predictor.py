@@ -70,7 +70,7 @@ class Predictor:
         self.model = load_model(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(
-                f"{path}: holds a {type(self.model).__name__}, which does not predict labels"
+                f"{path}: contains a {type(self.model).__name__}, which does not predict labels"
             )
         self.model.n_jobs = jobs
         if asked is None:
@@ -187,11 +187,11 @@ class Predictor:
     def _answered(
         self, objects: Any, chunk: Chunk, places: list[int]
     ) -> Iterator[tuple[int, Any | str]]:
-        """Yield the place of each object and what the model says of it, or why it has nothing.
+        """Yield the position of each object with its prediction, or the reason why it has none.
 
-        Where some cannot be compared the objects are halved, until those stand alone: k of n take
-        about k·log₂ n calls. The width of vectors and of given values is that of the file: none of
-        it can be compared then, and that is an error.
+        If some objects cannot be compared, the chunk is halved until they are isolated; k of n
+        objects take about k·log₂ n calls. Vectors and precomputed values have the same width in the
+        whole file, so a wrong width affects all objects and is an error.
         """
         import numpy as np
 
@@ -233,7 +233,7 @@ class Predictor:
         return {places[i]: f"of another kind: {why}" for why, rows in others.items() for i in rows}
 
     def say_what_was_read(self) -> None:
-        """Say once how many sequences held letters that are not scored, or look foreign."""
+        """Warn once about sequences with letters that are not scored, or that look foreign."""
         if self.others:
             click.echo(f"krein: warning: {told_others(self.others)}", err=True)
         if self.letters is not None and self.letters.n_mapped:
@@ -242,7 +242,7 @@ class Predictor:
 
 @contextmanager
 def _counting() -> Iterator[Any]:
-    """Count objects on standard error, where a person watches."""
+    """Show the number of objects on standard error, if it is a terminal."""
     if not sys.stderr.isatty() or sys.stdout.isatty():
         yield lambda n: None
         return

@@ -81,7 +81,7 @@ def open_data(
     if measure is not None and source.kind == "matrix" and asked is None:
         # a measure needs objects; a matrix already contains values
         if not source.rereadable:
-            raise click.UsageError("name the format of standard input: --input-format")
+            raise click.UsageError("state the format of standard input with --input-format")
         source = open_source(path, format="vectors", **options)
     return source
 

@@ -132,7 +132,7 @@ class Service:
         async for part in request.stream():
             size += len(part)
             if size > self.limits.bytes:
-                raise RequestError(413, f"a request holds at most {self.limits.bytes:,} bytes")
+                raise RequestError(413, f"a request may have at most {self.limits.bytes:,} bytes")
             parts.append(part)
         return b"".join(parts)
 
@@ -151,7 +151,7 @@ class Service:
         if not isinstance(objects, list) or not objects:
             raise RequestError(400, "objects must be a list of at least one object")
         if len(objects) > self.limits.objects:
-            raise RequestError(413, f"a request holds at most {self.limits.objects:,} objects")
+            raise RequestError(413, f"a request may have at most {self.limits.objects:,} objects")
         names = asked.get("names", [str(i) for i in range(len(objects))])
         if (
             not isinstance(names, list)

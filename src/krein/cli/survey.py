@@ -19,7 +19,7 @@ from ..landmarks.base import given_pairs
 from ..measures.kinds import looks_like, mistaken_for, sample_square
 from ..measures.square import as_matrix, check_square
 
-REMEDIES = ("say --distance", "leave --distance out")
+REMEDIES = ("use --distance", "leave --distance out")
 """How to declare a matrix of distances, and how not to."""
 
 NEGATIVE = 0.01

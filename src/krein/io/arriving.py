@@ -18,9 +18,9 @@ AHEAD = 4096
 
 
 class Arriving(Iterator[Item], Generic[Item]):
-    """An iterator that a thread of its own reads, so that its items can be asked for in time.
+    """An iterator read by a separate thread, so that waiting for its items can be limited.
 
-    What the iterator raises is raised when all items before it have been taken.
+    An error of the iterator is raised once all items before it have been taken.
 
     Examples
     --------
@@ -45,13 +45,13 @@ class Arriving(Iterator[Item], Generic[Item]):
         return found[0]
 
     def take(self, most: int, *, wait: float = 0.0, least: int = 1) -> list[Item]:
-        """Return the next items: at most `most`, fewer where they take longer than `wait` seconds.
+        """Return the next items: at most `most`, or fewer if they take longer than `wait` seconds.
 
-        The first `least` items are waited for as long as it takes. None are left where the list is
-        empty.
+        There is no time limit for the first `least` items. An empty list means that no items are
+        left.
         """
         if self._thread is None:
-            # whoever wants to end while a read blocks does not wait for it
+            # ending must not wait for a read that blocks
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
         with self._changed:
@@ -69,7 +69,7 @@ class Arriving(Iterator[Item], Generic[Item]):
             return found
 
     def close(self) -> None:
-        """Have no more items read."""
+        """Stop reading."""
         with self._changed:
             self._closed = self._ended = True
             self._changed.notify_all()

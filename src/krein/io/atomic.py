@@ -12,12 +12,12 @@ from typing import BinaryIO
 from ..compare.temporary import remove_stale, temporary_path
 
 PREFIX, SUFFIX = ".krein-", ".part"
-"""What the name of a file begins and ends with while it is written."""
+"""Beginning and end of the temporary name of a file while it is written."""
 
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a file to write to, under a temporary name beside `path`; synced and renamed at the end.
+    """Yield a file under a temporary name next to `path`, which is synced and renamed at the end.
 
     If the body fails or the process is killed, an existing file is unchanged. Leftovers of an
     earlier, killed process are removed first. For a link, its target is written. Pipes and devices
@@ -29,7 +29,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     target = Path(os.path.realpath(path))
     remove_stale(target.parent, PREFIX, SUFFIX)
-    # not the name itself, which may be as long as names can be
+    # do not include the name itself, which may have the maximum length already
     temporary = temporary_path(target.parent, PREFIX, SUFFIX)
     try:
         with open(temporary, "xb") as file:
@@ -43,7 +43,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether the path names a pipe, a device or an open descriptor, and no file on a disk."""
+    """Whether the path is a pipe, a device or an open descriptor, not a file on disk."""
     if os.fspath(path).startswith(("/dev/", "/proc/")):
         return os.path.exists(path)
     try:

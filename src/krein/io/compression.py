@@ -22,14 +22,14 @@ from .limits import record_limit, text_limit, too_large
 STDIN = "-"
 BOM = b"\xef\xbb\xbf"
 LONGEST = 65_536
-"""Bytes by which a file is told at most."""
+"""Maximum number of bytes needed to recognise a format."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
 
 
 def bare_name(path: str) -> str:
-    """Return the path in lower case without the suffix of a compression.
+    """Return the path in lower case, without the suffix of a compressed file.
 
     >>> bare_name("Families.FASTA.gz")
     'families.fasta'
@@ -64,24 +64,25 @@ _stdin: tuple[Any, IO[bytes]] | None = None
 
 
 def _standard_input() -> IO[bytes]:
-    """Return standard input, unpacked; the same stream each time, for what was looked at ahead
-    must not be lost.
+    """Return standard input, decompressed; the same stream each time, so that bytes read ahead are
+    not lost.
     """
     global _stdin
     if sys.stdin is None or sys.stdin.buffer.closed:
-        raise DataError("standard input is closed; name a file")
+        raise DataError("standard input is closed; pass a file instead")
     stream: Any = sys.stdin.buffer
     if _stdin is None or _stdin[0] is not stream:
-        # unbuffered: a thread that waits for more holds no lock that the end of Python asks for
+        # unbuffered: a thread that waits for input must not hold a lock that Python needs to exit
         raw = getattr(stream, "raw", stream)
         _stdin = (stream, _unpacked(_put_back(_magic_bytes(raw), raw), STDIN))
     return _stdin[1]
 
 
 def _magic_bytes(raw: Any) -> bytes:
-    """Return the first bytes of a pipe, which may come one by one: as many as tell a compression.
+    """Return the first bytes of a pipe, as many as are needed to recognise a compression.
 
-    Bytes that begin no compression are not followed by further ones: these may be long in coming.
+    Bytes may arrive one by one. Reading stops as soon as they cannot be the start of a compressed
+    file, because further ones may take long to arrive.
     """
     start = b""
     while any(magic.startswith(start) and magic != start for magic in _MAGIC):
@@ -92,9 +93,9 @@ def _magic_bytes(raw: Any) -> bytes:
 
 
 def beginning(path: str) -> bytes:
-    """Return a file up to the end of its first line that is not blank; all is still to be read.
+    """Return a file up to the end of its first line that is not blank, without consuming it.
 
-    A pipe is waited for: what has come so far may be half a line.
+    This waits for a pipe, because what has arrived so far may be half a line.
     """
     global _stdin
     start = b""
@@ -114,7 +115,7 @@ def _put_back(start: bytes, rest: Any) -> IO[bytes]:
 
 
 class _PutBack(io.RawIOBase):
-    """Bytes that were read already, and those after them."""
+    """A stream of bytes that were read ahead, followed by the rest."""
 
     def __init__(self, start: bytes, rest: Any) -> None:
         self.start, self.rest = start, rest
@@ -135,7 +136,7 @@ class _PutBack(io.RawIOBase):
 
 
 def damaged(path: str, error: Exception, line: int | None = None) -> DataError:
-    """Return the error of a compressed file that cannot be unpacked."""
+    """Return the error for a compressed file that cannot be decompressed."""
     after = "" if line is None else f", after line {line}"
     if isinstance(error, EOFError):
         return DataError(
@@ -162,7 +163,7 @@ def _unpacked(raw: Any, path: str) -> Any:
 
 
 def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
-    """Yield the lines of a text, each with its end, decoded one by one: the second is line 2.
+    """Yield the lines of a text with their line ends, decoded one by one; line numbers start at 1.
 
     A line is refused before more than `max_size` bytes of it are in memory, and a compressed file
     if it expands to implausibly more than its size.

@@ -55,11 +55,11 @@ class Fasta(RecordSource):
             name = _name(header, self.path, line)
         except DataError as error:
             return self.refused(error, None, line)
-        # blanks within a line group letters, as in GenBank's manner
+        # blanks within a line group letters, as in GenBank
         sequence = "".join("".join(parts).split())
         if not sequence:
             where = f"{self.shown}, line {line}, sequence {quoted(name)}"
-            return self.refused(DataError(f"{where}: holds no letters"), name, line)
+            return self.refused(DataError(f"{where}: contains no letters"), name, line)
         return Record(name, sequence, None, line, header)
 
 
@@ -91,11 +91,11 @@ class Fastq(RecordSource):
             rest = [part.strip() for _, part in (next(lines, (0, "")) for _ in range(3))]
             sequence, plus, quality = rest
             if not plus.startswith("+"):
-                raise DataError(f"{where}: its third line begins with '+'; is the file cut off?")
-            wrong = "" if sequence else "holds no letters"
+                raise DataError(f"{where}: its third line must begin with '+'; is it truncated?")
+            wrong = "" if sequence else "contains no letters"
             if len(quality) != len(sequence):
                 counts = f"{len(sequence)} letters but {len(quality)} qualities"
-                wrong = f"{counts}; is the file cut off?"
+                wrong = f"{counts}; is the file truncated?"
             if wrong:
                 yield self.refused(DataError(f"{where}: {wrong}"), name, number)
                 continue

@@ -1,7 +1,7 @@
-"""The names that one sequence goes by: whole identifier, accession, entry name, number.
+"""The different names of a sequence: whole identifier, accession, entry name, number.
 
 FASTA headers of the public databases join several in one word (`sp|Q00000|PTPS_RAT`,
-`gi|129295|ref|NP_990483.1|`); tables hold one of them.
+`gi|129295|ref|NP_990483.1|`); tables contain one of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _VERSIONED = re.compile(r"([A-Za-z]\w*\d)\.\d+")
 
 
 def whole(name: str) -> str:
-    """Return the identifier as it is."""
+    """Return the identifier unchanged."""
     return name
 
 

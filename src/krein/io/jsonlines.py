@@ -1,4 +1,4 @@
-"""JSON lines: one record per line, its fields as the columns of a table are."""
+"""JSON lines: one record per line, whose fields are treated like the columns of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Line = tuple[int, str]  # its number from 1, its text
 
 
 class JsonLines(RecordSource):
-    """Objects out of the fields of JSON records: strings, numbers, or lists of numbers."""
+    """Objects from the fields of JSON records: strings, numbers, or lists of numbers."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class JsonLines(RecordSource):
             text, field = values[0], fields[0]
             if not isinstance(text, str):
                 raise DataError(
-                    f"{where}: the field {quoted(field)} holds {_excerpt(text)}, not a string"
+                    f"{where}: the field {quoted(field)} contains {_excerpt(text)}, not a string"
                 )
             if not text.strip():
                 raise DataError(f"{where}: the field {quoted(field)} is empty")
@@ -84,7 +84,7 @@ class JsonLines(RecordSource):
         if array.ndim != wanted or array.size == 0 or not np.isfinite(array).all():
             told = ", ".join(quoted(field) for field in fields)
             raise DataError(
-                f"{where}: {told} holds {_excerpt(values)}, which is not a list of finite numbers"
+                f"{where}: {told} contains {_excerpt(values)}, not a list of finite numbers"
             )
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
 
@@ -98,7 +98,7 @@ def open_json_lines(
     label_pattern: str | None,
     max_size: int | None,
 ) -> JsonLines:
-    """Open a file of JSON lines, the fields of its first record as `layout.decide` says."""
+    """Open a file of JSON lines; `layout.decide` assigns the fields of its first record."""
     lines = _filled_lines(path, max_size)
     first = next(lines, None)
     if first is None:
@@ -125,7 +125,7 @@ def open_json_lines(
         nested = bool(example) and isinstance(example[0], list)
         kind = "series" if nested or meant == "series" else "vectors"
         kind = "matrix" if meant == "matrix" else kind
-        layout = replace(layout, content="strings")  # the numbers have no fields of their own
+        layout = replace(layout, content="strings")  # the numbers are a list in one field
     ahead = chain([first], lines) if path == STDIN else None
     found = find_labels(beside, label_pattern, max_size)
     return JsonLines(path, layout, kind, found, ahead, max_size)
@@ -146,12 +146,12 @@ def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(
-            f"{path}, line {line}: is not JSON ({str(error)[:80]}); each line holds one record"
+            f"{path}, line {line}: is not JSON ({str(error)[:80]}); each line must be one record"
         ) from None
     if not isinstance(record, dict) or not record:
         raise DataError(
-            f"{path}, line {line}: holds {_excerpt(record)}; a record has named fields, as "
-            '{"id": "a", "text": "…"}'
+            f"{path}, line {line}: contains {_excerpt(record)}; a record must have named fields, "
+            'such as {"id": "a", "text": "…"}'
         )
     return record
 
@@ -159,12 +159,12 @@ def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
 def _field(record: dict[str, Any], field: str, where: str) -> Any:
     if field not in record:
         there = quoted(", ".join(record), 80)[1:-1]
-        raise DataError(f"{where}: has no field {quoted(field)}; there are {there}")
+        raise DataError(f"{where}: has no field {quoted(field)}; its fields are {there}")
     return record[field]
 
 
 def _text(value: Any) -> str | None:
-    """Return a label or a name as text; None where there is none."""
+    """Return a label or a name as text; None if there is none."""
     if value is None:
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -18,27 +18,27 @@ from .npy import check_characters
 TableRow = tuple[int, list[str]]  # its line in the file, its cells
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
-"""How a column of labels is usually called."""
+"""Usual names of a column of labels."""
 
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """What is known of some objects that were read together, before they have their labels."""
+    """Objects that were read together, before their labels are known."""
 
     names: Sequence[str]
-    headers: Sequence[str]  # what stands beside the names; "" for nothing
-    own: Sequence[str | None]  # labels that stand in the records themselves
-    first: int  # number of the first among all objects
+    headers: Sequence[str]  # text next to the names; "" for none
+    own: Sequence[str | None]  # labels in the records themselves
+    first: int  # number of the first object among all
     where: Callable[[int], str]  # where each was read, for errors
 
 
 class Labels:
-    """What is known of labels beyond what a record itself says: nothing."""
+    """No labels other than those in the records themselves."""
 
     given = False
 
     def of(self, part: Unlabelled) -> list[str] | None:
-        """Return the labels of objects, or None where there are none at all."""
+        """Return the labels of objects, or None if there are none at all."""
         if all(label is None for label in part.own):
             return None
         return [_nonempty(label, part.where, i) for i, label in enumerate(part.own)]
@@ -48,7 +48,7 @@ class Labels:
 
 
 class PatternLabels(Labels):
-    """Labels out of FASTA headers or names, by a regular expression with one group."""
+    """Labels from FASTA headers or names, found by a regular expression with one group."""
 
     given = True
 
@@ -81,14 +81,14 @@ class PatternLabels(Labels):
 
 @dataclass(frozen=True)
 class _NameColumn:
-    """A column of a table as names, in one of their forms."""
+    """A column of a table, read as names in one of their forms."""
 
     at: int
     form: Callable[[str], str]
     rows: dict[str, int]  # the first row of each name
 
     def matches(self, names: Sequence[str]) -> int:
-        """Return how many of the names, from the first on, are there."""
+        """Return how many of the names, counted from the first, are in the column."""
         missing = (i for i, name in enumerate(names) if self.form(name) not in self.rows)
         return next(missing, len(names))
 
@@ -135,7 +135,7 @@ class NamedLabels(Labels):
         return _NameColumn(at, form, rows)
 
     def _check(self, names: _NameColumn) -> None:
-        """Raise where a name has two labels, or none."""
+        """Raise an error if a name has two labels, or none."""
         assert self.column is not None
         for line, row in self.rows:
             name, label = row[names.at], row[self.column]
@@ -151,7 +151,7 @@ class NamedLabels(Labels):
         self._checked = names
 
     def _column_beside(self, names: set[int]) -> int:
-        """Return the only column that does not hold names."""
+        """Return the only column that does not contain names."""
         others = [i for i in range(len(self.rows[0][1])) if i not in names]
         if len(others) != 1:
             raise _which_column(self.path, self.rows[0][1])
@@ -170,7 +170,7 @@ class NamedLabels(Labels):
 
 
 def _forms(name: str) -> str:
-    """Return what a name is looked for by, in words."""
+    """Return a description of the forms in which a name was looked up."""
     return " or ".join(quoted(form) for form in dict.fromkeys(form(name) for form in FORMS))
 
 
@@ -187,7 +187,7 @@ class OrderedLabels(Labels):
         found = self.labels[part.first : part.first + len(part.names)]
         if len(found) < len(part.names):
             raise DataError(
-                f"{part.where(len(found))}: has no label; {self.path} holds "
+                f"{part.where(len(found))}: has no label; {self.path} contains "
                 f"{len(self.labels)} labels"
             )
         return found
@@ -196,13 +196,13 @@ class OrderedLabels(Labels):
         """Raise where labels are left over after all n objects."""
         if n < len(self.labels):
             raise DataError(
-                f"{self.path}: holds {len(self.labels)} labels for {n} objects"
+                f"{self.path}: contains {len(self.labels)} labels for {n} objects"
                 + ("; is its first line a header?" if n + 1 == len(self.labels) else "")
             )
 
 
 def find_labels(labels: str | None, pattern: str | None, max_size: int | None = None) -> Labels:
-    """Return where labels come from: a file, a pattern, or the records themselves."""
+    """Return the source of labels: a file, a pattern, or the records themselves."""
     if labels is not None and pattern is not None:
         raise ValueError("labels come from a column, a file or a pattern: use only one of them")
     if pattern is not None:
@@ -213,12 +213,12 @@ def find_labels(labels: str | None, pattern: str | None, max_size: int | None = 
 
 
 def is_label_file(labels: str) -> bool:
-    """Whether `labels` names a file, perhaps with a column: `labels.csv:family`."""
+    """Whether `labels` is a file, optionally with a column: `labels.csv:family`."""
     return os.path.isfile(labels) or os.path.isfile(labels.rpartition(":")[0])
 
 
 def read_labels(path: str, max_size: int | None = None) -> Labels:
-    """Read a file of labels; all of it is held in memory."""
+    """Read a file of labels completely into memory."""
     column: str | None = None
     if not os.path.isfile(path) and os.path.isfile(path.rpartition(":")[0]):
         path, _, column = path.rpartition(":")
@@ -238,7 +238,7 @@ def read_labels(path: str, max_size: int | None = None) -> Labels:
 
     rows = list(read_rows(path, None, empty=True, max_size=max_size))
     while rows and not "".join(rows[-1][1]).strip():
-        del rows[-1]  # empty lines at the end stand for nobody
+        del rows[-1]  # empty lines at the end are not labels
     if not rows:
         raise DataError(f"{path}: is empty")
     width = max(len(rows[0][1]), 1)
@@ -247,16 +247,16 @@ def read_labels(path: str, max_size: int | None = None) -> Labels:
     table: list[TableRow] = []
     for line, row in rows:
         if not row:
-            continue  # names tell who has which label
+            continue  # labels are matched by name
         if len(row) != width:
-            raise DataError(f"{path}, line {line}: {len(row)} fields where line 1 has {width}")
+            raise DataError(f"{path}, line {line}: has {len(row)} fields, but line 1 has {width}")
         table.append((line, [cell.strip() for cell in row]))
     return NamedLabels(path, table, _column(path, rows[0][1], column))
 
 
 def _only_cell(path: str, line: int, row: list[str]) -> str:
     if len(row) > 1:
-        raise DataError(f"{path}, line {line}: {len(row)} fields where the first line has 1")
+        raise DataError(f"{path}, line {line}: has {len(row)} fields, but the first line has 1")
     if not row or not row[0].strip():
         raise DataError(
             f"{path}, line {line}: is blank, so an object has no label; labels are matched by order"
@@ -265,13 +265,13 @@ def _only_cell(path: str, line: int, row: list[str]) -> str:
 
 
 def _column(path: str, heading: Sequence[str], column: str | None) -> int | None:
-    """Return the place of the labels among the columns; None where the names will tell."""
+    """Return the index of the label column; None if the names will determine it."""
     called = [cell.strip() for cell in heading]
     if column is not None:
         if column in called:
             return called.index(column)
         raise DataError(
-            f"{path}: there is no column called {column!r}; there are {', '.join(called)}"
+            f"{path}: there is no column {column!r}; the columns are {', '.join(called)}"
         )
     if len(called) == 2:
         return 1
@@ -283,13 +283,13 @@ def _column(path: str, heading: Sequence[str], column: str | None) -> int | None
 
 def _which_column(path: str, heading: Sequence[str]) -> DataError:
     return DataError(
-        f"{path}: which column holds the labels? There are {', '.join(heading)}; "
+        f"{path}: which column contains the labels? The columns are {', '.join(heading)}; "
         f"write {path}:COLUMN"
     )
 
 
 def as_labels(array: Any, what: str) -> list[str]:
-    """Return an array of labels as strings; whole numbers without a point."""
+    """Return an array of labels as strings; whole numbers without a decimal point."""
     array = np.squeeze(np.asarray(array))
     check_characters(array, what)
     if array.ndim != 1:

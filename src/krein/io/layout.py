@@ -2,14 +2,14 @@
 
 The rules, in order:
 
-1. What the user names is taken: a column by its name, or by its number from 1.
-2. The first row is a heading where it holds a word above numbers, or where no column is numeric.
-3. Among the others a column called `label`, `class`, `family` or `target` holds labels, one
-   called `id`, `name`, `accession` or nothing holds names.
-4. Where all that is left is numeric, as many numeric columns as rows make a matrix of values;
-   otherwise the rows are vectors.
-5. Where all that is left is one column of text, or one is called `sequence`, `text` or `word`,
-   it holds the objects. Anything else is asked.
+1. Columns that the user chooses are used: by name, or by number from 1.
+2. The first row is a heading if it has a word above numbers, or if no column is numeric.
+3. Among the other columns, one called `label`, `class`, `family` or `target` contains labels, and
+   one called `id`, `name`, `accession` or nothing contains names.
+4. If all remaining columns are numeric, they are a matrix of values if there are as many columns as
+   rows; otherwise the rows are vectors.
+5. If one column of text remains, or one is called `sequence`, `text` or `word`, it contains the
+   objects. In any other case, an error asks the user.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MISSING = ("", "na", "nan", "null", "none", "?")
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column holds what."""
+    """The role of each column."""
 
     columns: list[str]
     heading: bool
@@ -67,21 +67,21 @@ def decide(
 ) -> Layout:
     """Decide what the columns of a table are, from its first rows.
 
-    `count_rows(limit)` counts the rows of the table, the heading too, up to `limit`. `numeric`
-    says of each column whether it is made of numbers, where the file knows.
+    `count_rows(limit)` counts the rows of the table, including the heading, up to `limit`.
+    `numeric` states for each column whether it consists of numbers, if the file contains types.
     """
     if meant == "series":
         raise ValueError(
             f"{shown}: series must be in .ts, .npy or .npz files; format='vectors' reads rows"
         )
     if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
-        rows = [["", *rows[0]], *rows[1:]]  # R leaves the corner above the row names out
+        rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
         heading = True
     width = len(rows[0])
     if heading is None:
         heading = _has_heading(rows, [c for c in (objects, labels, names) if c is not None])
         if not heading and meant != "vectors" and _counts_columns(rows[0]):
-            # above vectors such a row is an object as any other
+            # above vectors, such a row is an ordinary object
             square = count_rows(width + 2) == width + 1
             heading = square and (meant == "matrix" or _is_symmetric(rows[1:]))
     columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
@@ -95,13 +95,13 @@ def decide(
     def find(column: str, role: str) -> int:
         if column in columns:
             if columns.count(column) > 1:
-                raise DataError(f"{shown}: two columns are called {column!r}; use its number")
+                raise DataError(f"{shown}: two columns are called {column!r}; use a column number")
             return columns.index(column)
         if column.isdecimal() and 1 <= int(column) <= width:
             return int(column) - 1
         listed = ", ".join(repr(c) for c in columns[:30]) + (" …" if width > 30 else "")
         raise DataError(
-            f"{shown}: no column for the {role} is called {column!r}; there are {listed}"
+            f"{shown}: there is no column {column!r} for the {role}; the columns are {listed}"
         )
 
     at_labels = None if labels is None else find(labels, "labels")
@@ -135,20 +135,21 @@ def decide(
     if meant is not None:
         raise DataError(
             f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
-            f"with labels= or names=, or name the columns of numbers with objects="
+            f"with labels= or names=, or choose the numeric columns with objects="
         )
     found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
     if found is None:
         listed = ", ".join(repr(columns[i]) for i in rest[:30])
         raise DataError(
-            f"{shown}: which column holds the objects? There are {listed}; use objects=COLUMN "
+            f"{shown}: which column contains the objects? The columns are {listed}; use "
+            f"objects=COLUMN "
             f"(and labels=, names=)"
         )
     return Layout(columns, heading, "strings", [found], at_labels, at_names)
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell is a number, or stands for a missing one."""
+    """Whether a cell is a number or a missing value."""
     if cell.strip().lower() in _MISSING:
         return True
     try:
@@ -177,13 +178,13 @@ def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
 
 
 def _counts_columns(first: Sequence[str]) -> bool:
-    """Whether a row of numbers only numbers the columns."""
+    """Whether a row of numbers merely counts the columns."""
     cells = [cell.strip() for cell in first]
     return any(cells == [str(i + k) for i in range(len(cells))] for k in (0, 1))
 
 
 def _is_symmetric(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first rows are those of a symmetric matrix, as far as they can be seen."""
+    """Whether the first rows could be those of a symmetric matrix."""
     n = len(rows)
     try:
         values = [[float(cell) for cell in row[:n]] for row in rows]
@@ -197,7 +198,7 @@ def _is_symmetric(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _usual(columns: Sequence[str], rest: Sequence[int], usual: Sequence[str]) -> int | None:
-    """Return the only column among `rest` that is called as usual."""
+    """Return the only column among `rest` that has one of the usual names."""
     found = [i for i in rest if columns[i].lower() in usual]
     return found[0] if len(found) == 1 else None
 

@@ -13,15 +13,15 @@ from .errors import DataError
 
 MIB = 2**20
 RECORD = 32 * MIB
-"""Bytes of one line, one record or one cell."""
+"""Maximum number of bytes of one line, one record or one cell."""
 CELL = 128
-"""A record has at most one cell for so many bytes of its limit: each becomes an object."""
+"""Bytes of the limit per cell, which bounds the number of cells: each becomes a Python object."""
 ARRAY = 256 * MIB
-"""Bytes that the arrays of a packed file may always take together."""
+"""Number of bytes that the arrays of a compressed file may always take together."""
 ARRAY_RATIO = 20
-"""Times its own size that a packed file of arrays may take where that is more."""
+"""Factor on the size of a compressed file of arrays, which is the limit if that is more."""
 TEXT_RATIO = 100
-"""Times its own size that a packed text may hold where that is more; it is read in pieces."""
+"""The same factor for compressed text, which is read in pieces."""
 
 
 def parse_size(text: str) -> int:
@@ -37,7 +37,7 @@ def parse_size(text: str) -> int:
 
 
 def size_of(n: int) -> str:
-    """Return a number of bytes in words.
+    """Return a number of bytes as readable text.
 
     >>> size_of(3 * 2**30), size_of(64 * 2**20), size_of(1000)
     ('3 GiB', '64 MiB', '1,000 bytes')
@@ -49,22 +49,22 @@ def size_of(n: int) -> str:
 
 
 def record_limit(max_size: int | None) -> int:
-    """Return how many bytes a line, a record or a cell may take."""
+    """Return the maximum number of bytes of a line, a record or a cell."""
     return RECORD if max_size is None else max_size
 
 
 def cell_limit(max_size: int | None) -> int:
-    """Return how many cells a record may have."""
+    """Return the maximum number of cells of a record."""
     return max(record_limit(max_size) // CELL, 1)
 
 
 def array_limit(path: str, max_size: int | None) -> int:
-    """Return how many bytes the arrays of a packed file may take."""
+    """Return the maximum number of bytes of the arrays of a compressed file."""
     return _packed_limit(path, max_size, ARRAY_RATIO)
 
 
 def text_limit(path: str, max_size: int | None) -> int:
-    """Return how many bytes of text a packed file may hold."""
+    """Return the maximum number of bytes of text in a compressed file."""
     return _packed_limit(path, max_size, TEXT_RATIO)
 
 
@@ -73,14 +73,14 @@ def _packed_limit(path: str, max_size: int | None, ratio: int) -> int:
 
 
 def too_many(where: str, cells: int, limit: int) -> DataError:
-    """Return the error of a record of too many cells."""
+    """Return the error for a record with too many cells."""
     return DataError(
-        f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if that is meant, "
-        f"raise max_size="
+        f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if this is "
+        f"intended, raise max_size="
     )
 
 
 def too_large(where: str, size: int | None, limit: int) -> DataError:
-    """Return the error of something beyond its limit; `size` is None where nobody knows it."""
+    """Return the error for something beyond its limit; `size` is None if it is unknown."""
     what = "is longer than" if size is None else f"would take {size_of(size)}, more than"
-    return DataError(f"{where}: {what} {size_of(limit)}; if that is meant, raise max_size=")
+    return DataError(f"{where}: {what} {size_of(limit)}; if this is intended, raise max_size=")

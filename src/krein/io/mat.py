@@ -1,9 +1,10 @@
 """MATLAB files of version 4 and 5 to 7, read in plain Python: damage is an error, never a crash.
 
 A file is a list of elements: a tag with type and length, then the bytes. An array is an element
-made of others: flags, dimensions, name, values. Names and sizes of all arrays are read first; the
-values of one are read when they are asked for, after its size was compared with the limit. Arrays
-of numbers and of characters, and cell arrays of strings, are understood; all else is passed over.
+that contains others: flags, dimensions, name, values. The names and sizes of all arrays are read
+first. The values of an array are read when needed, after its size has been checked against the
+limit. Arrays of numbers and of characters, and cell arrays of strings, are supported; everything
+else is skipped.
 
 Source: MAT-File Format (The MathWorks, R2023b).
 """
@@ -37,12 +38,12 @@ _LONGEST_NAME = 4096
 
 @dataclass(frozen=True)
 class MatArray:
-    """An array of a file: what is known of it, and how its values are read."""
+    """An array of a file: its description, and a function that reads its values."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    nbytes: int  # of the values as they will be in memory
+    nbytes: int  # of the values in memory
     read: Callable[[], NDArray[Any]]
 
     @property
@@ -61,13 +62,13 @@ class NewerVersion(MatFormatError):
 
 
 def open_mat(file: IO[bytes], limit: int) -> dict[str, MatArray]:
-    """Return the arrays of a file, by name, their values still in it; `limit` bytes at most each.
+    """Return the arrays of a file by name, without reading their values; each has a size `limit`.
 
-    The file is sought in, and stays in use by what is returned.
+    The file must be seekable, and must stay open while the result is in use.
     """
     start = file.read(128)
     if len(start) < 20:
-        raise MatFormatError("it ends within its header; it was cut off")
+        raise MatFormatError("it ends within its header; the file is truncated")
     found = _scan4(file, limit) if 0 in start[:4] else _scan5(file, start, limit)
     return {array.name: array for array in found}
 
@@ -75,7 +76,7 @@ def open_mat(file: IO[bytes], limit: int) -> dict[str, MatArray]:
 def _scan5(file: IO[bytes], start: bytes, limit: int) -> Iterator[MatArray]:
     order = {b"IM": "<", b"MI": ">"}.get(start[126:128])
     if order is None:
-        raise MatFormatError("it does not begin as such a file does")
+        raise MatFormatError("it does not begin like a MATLAB file")
     if int.from_bytes(start[124:126], "little" if order == "<" else "big") >> 8 == 2:
         raise NewerVersion("it is of version 7.3")
     place, end = 128, file.seek(0, io.SEEK_END)
@@ -83,10 +84,10 @@ def _scan5(file: IO[bytes], start: bytes, limit: int) -> Iterator[MatArray]:
         file.seek(place)
         tag = file.read(8)
         if len(tag) < 8:
-            raise MatFormatError("it ends within an element; it was cut off")
+            raise MatFormatError("it ends within an element; the file is truncated")
         kind, length = np.frombuffer(tag, f"{order}u4").tolist()
         if place + 8 + length > end:
-            raise MatFormatError("an element is longer than the file; it was cut off")
+            raise MatFormatError("an element is longer than the file; the file is truncated")
         if kind in (_MATRIX, _COMPRESSED):
             opened = _Element(file, place + 8, length, kind == _COMPRESSED, order, limit)
             array = opened.array()
@@ -97,7 +98,7 @@ def _scan5(file: IO[bytes], start: bytes, limit: int) -> Iterator[MatArray]:
 
 @dataclass(frozen=True)
 class _Element:
-    """A top-level element that holds an array."""
+    """A top-level element that contains an array."""
 
     file: IO[bytes]
     place: int
@@ -114,12 +115,12 @@ class _Element:
         stream = _Reader(Inflated(self.file, self.length), self.order, 8, self.limit)
         kind, length, _ = stream.tag()
         if kind != _MATRIX:
-            raise MatFormatError("a compressed element does not hold an array")
+            raise MatFormatError("a compressed element does not contain an array")
         stream.left = length
         return stream
 
     def array(self) -> MatArray | None:
-        """Return what is said of the array; None where it is of a kind that is passed over."""
+        """Return the description of the array; None if its kind is not supported."""
         about = _about(self.reader())
         if about is None:
             return None
@@ -134,7 +135,7 @@ class _Element:
 
 
 class _Reader:
-    """Elements within an array, read in order; none goes beyond the end of what holds it."""
+    """Elements within an array, read in order; none extends beyond its parent."""
 
     def __init__(self, stream: Any, order: str, left: int, limit: int) -> None:
         self.stream, self.order, self.left, self.limit = stream, order, left, limit
@@ -142,7 +143,7 @@ class _Reader:
     def exactly(self, n: int) -> bytes:
         """Return the next n bytes."""
         if n > self.left:
-            raise MatFormatError("an element is longer than what holds it")
+            raise MatFormatError("an element is longer than its parent")
         if n > self.limit:
             raise MatFormatError(f"an element has {size_of(n)}, more than {size_of(self.limit)}")
         parts = []
@@ -150,7 +151,7 @@ class _Reader:
         while n:
             part = self.stream.read(min(n, PIECE))
             if not part:
-                raise MatFormatError("an element ends too early; the file was cut off")
+                raise MatFormatError("an element ends too early; the file is truncated")
             parts.append(part)
             n -= len(part)
         return b"".join(parts)
@@ -172,22 +173,22 @@ class _Reader:
         return kind, found
 
     def within(self) -> _Reader:
-        """Return a reader of the next element, which holds an array."""
+        """Return a reader of the next element, which contains an array."""
         kind, length, _ = self.tag()
         if kind != _MATRIX or length > self.left:
-            raise MatFormatError("a cell does not hold an array")
+            raise MatFormatError("a cell does not contain an array")
         self.left -= length
         return _Reader(self.stream, self.order, length, self.limit)
 
     def skip(self) -> None:
-        """Pass over what is left."""
+        """Skip the rest."""
         while self.left:
             self.exactly(min(self.left, PIECE))
 
 
 @dataclass(frozen=True)
 class _About:
-    """What stands before the values of an array."""
+    """The description of an array, which precedes its values."""
 
     name: str
     of: int  # class
@@ -213,7 +214,7 @@ def _about(reader: _Reader) -> _About | None:
         raise MatFormatError("an array has a negative dimension")
     _, raw = reader.element()
     if len(raw) > _LONGEST_NAME:
-        raise MatFormatError("an array has too long a name")
+        raise MatFormatError("the name of an array is too long")
     name, n = raw.decode("utf-8", "replace"), math.prod(dimensions)
     if of == _CELL:
         return _About(name, of, dimensions, (n,), np.dtype("U"), 64 * n)
@@ -227,17 +228,17 @@ def _values(reader: _Reader, about: _About) -> NDArray[Any]:
     if about.nbytes > reader.limit:
         raise MatFormatError(
             f"the array {about.name!r} would take {size_of(about.nbytes)}, more than "
-            f"{size_of(reader.limit)}; if that is meant, raise max_size="
+            f"{size_of(reader.limit)}; if this is intended, raise max_size="
         )
     if about.of == _CELL:
         return np.array([_cell(reader, about) for _ in range(about.shape[0])], dtype=np.str_)
     if about.dtype.kind == "c":
-        raise MatFormatError(f"the array {about.name!r} holds complex numbers")
+        raise MatFormatError(f"the array {about.name!r} contains complex numbers")
     kind, raw = reader.element()
     if about.of == _CHARACTERS:
         return _strings(_text(kind, raw, reader.order), about.dimensions)
     if kind not in _TYPES or len(raw) != math.prod(about.dimensions) * int(_TYPES[kind][1]):
-        raise MatFormatError(f"the array {about.name!r} has {len(raw):,} bytes, which do not fit")
+        raise MatFormatError(f"the {len(raw):,} bytes of array {about.name!r} do not fit its shape")
     values = np.frombuffer(raw, f"{reader.order}{_TYPES[kind]}").astype(about.dtype)
     return values.reshape(about.dimensions, order="F")
 
@@ -246,7 +247,7 @@ def _cell(reader: _Reader, about: _About) -> str:
     inner = reader.within()
     found = _about(inner) if inner.left else None
     if found is None or found.of != _CHARACTERS or found.shape[0] > 1:
-        raise MatFormatError(f"the cell array {about.name!r} holds something else than strings")
+        raise MatFormatError(f"the cell array {about.name!r} contains cells that are not strings")
     kind, raw = inner.element()
     inner.skip()
     return _text(kind, raw, inner.order)[: math.prod(found.dimensions)]
@@ -255,7 +256,7 @@ def _cell(reader: _Reader, about: _About) -> str:
 def _text(kind: int, raw: bytes, order: str) -> str:
     codec = _CODECS.get(kind)
     if codec is None:
-        raise MatFormatError("characters are of an unknown kind")
+        raise MatFormatError("characters have an unknown type")
     if codec.startswith("utf-") and codec != "utf-8":
         codec += "-le" if order == "<" else "-be"
     try:
@@ -265,7 +266,7 @@ def _text(kind: int, raw: bytes, order: str) -> str:
 
 
 def _strings(text: str, dimensions: tuple[int, ...]) -> NDArray[Any]:
-    """Return the rows of an array of characters, which lie in columns, as strings."""
+    """Return the rows of an array of characters, which is stored by column, as strings."""
     if len(text) != math.prod(dimensions) or len(dimensions) > 2:
         raise MatFormatError("characters do not fit their dimensions")
     rows = dimensions[0]
@@ -278,20 +279,20 @@ def _scan4(file: IO[bytes], limit: int) -> Iterator[MatArray]:
         file.seek(place)
         head = file.read(20)
         if len(head) < 20:
-            raise MatFormatError("it ends within an array; it was cut off")
+            raise MatFormatError("it ends within an array; the file is truncated")
         order = "<" if 0 <= int.from_bytes(head[:4], "little") < 5000 else ">"
         kind, rows, columns, imaginary, length = np.frombuffer(head, f"{order}i4").tolist()
         thousands, (number, content) = kind // 1000, divmod(kind % 100, 10)
         sound = thousands in (0, 1) and kind % 1000 < 100 and number < len(_V4_TYPES)
         if not sound or rows < 0 or columns < 0 or not 0 < length <= _LONGEST_NAME:
-            raise MatFormatError("it does not begin as such a file does, or is damaged")
+            raise MatFormatError("it does not begin like a MATLAB file, or is damaged")
         name = file.read(length).rstrip(b"\0").decode("latin-1")
         dtype = np.dtype(f"{order}{_V4_TYPES[number]}")
         size = rows * columns * dtype.itemsize
         first = place + 20 + length
         place = first + size * (2 if imaginary else 1)
         if place > end:
-            raise MatFormatError("an array is longer than the file; it was cut off")
+            raise MatFormatError("an array is longer than the file; the file is truncated")
         if content in (0, 1) and not imaginary:
             text = content == 1
             shape = (rows,) if text else (rows, columns)
@@ -328,10 +329,10 @@ class _V4Values:
 
 
 def explained(path: str, error: MatFormatError) -> DataError:
-    """Return what is wrong with a file, in one line."""
+    """Return the error for a file, in one line."""
     if isinstance(error, NewerVersion):
         return DataError(
-            f"{path}: is a MATLAB file of version 7.3 (HDF5), which is not read; in MATLAB, "
+            f"{path}: is a MATLAB file of version 7.3 (HDF5), which is not supported; in MATLAB, "
             "save(…, '-v7') writes one that is"
         )
     return DataError(f"{path}: cannot be read as .mat: {error}")

@@ -33,7 +33,7 @@ from .source import NOUNS, Chunk, Kind, Source, whole
 
 
 class ArraySource(Source):
-    """Objects along the first axis of an array in memory, or mapped there from a file."""
+    """Objects along the first axis of an array, which is in memory or memory-mapped."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class ArraySource(Source):
         self.labels.finish(len(self.array))
 
     def read(self) -> Chunk:
-        """Return all objects; a file that is mapped stays so."""
+        """Return all objects; a memory map stays one."""
         chunk = whole([self._chunk(self.array, 0)])
         self.labels.finish(len(chunk))
         return chunk
@@ -89,7 +89,7 @@ class ArraySource(Source):
             kind=self.kind,
         )
         if not (self.kind == "matrix" and isinstance(objects, np.memmap)):
-            self._refuse_missing(chunk)  # of a mapped matrix, blocks are looked at as they are read
+            self._refuse_missing(chunk)  # a mapped matrix is checked as it is read
         own = [None] * n if self.own is None else self.own[first:stop]
         part = Unlabelled(chunk.names, [""] * n, own, first, chunk.where)
         return replace(chunk, labels=self.labels.of(part))
@@ -134,7 +134,7 @@ def open_arrays(
         kind = _kind(about, meant, f"{path}, array {key!r}")
         n, own, called = about.shape[0], None, None
         if labels is not None and labels not in arrays and not is_label_file(labels):
-            raise DataError(f"{path}: no array is called {labels!r}; there are {_listed(arrays)}")
+            raise DataError(f"{path}: there is no array {labels!r}; it contains {_listed(arrays)}")
         if labels is None or labels in arrays:
             beside = None
             lists = {k: v for k, v in arrays.items() if k != key and _is_list(v, n)}
@@ -145,7 +145,7 @@ def open_arrays(
             name_key = names if names is not None else _usual(lists, USUAL_NAMES)
             if name_key is not None:
                 if name_key not in arrays:
-                    raise DataError(f"{path}: no array is called {name_key!r}; {_listed(arrays)}")
+                    raise DataError(f"{path}: there is no array {name_key!r}; {_listed(arrays)}")
                 called = as_labels(arrays[name_key].read(), f"{path}, array {name_key!r}")
                 _same_length(called, n, path, name_key, key)
         array = about.read()
@@ -155,7 +155,7 @@ def open_arrays(
 
 def _kind(array: Any, meant: str | None, what: str) -> Kind:
     if array.dtype.kind not in "biuf":
-        raise DataError(f"{what}: holds {array.dtype}, not real numbers")
+        raise DataError(f"{what}: contains {array.dtype}, not real numbers")
     if array.ndim not in (2, 3) or array.shape[0] == 0 or array.size == 0:
         raise DataError(
             f"{what}: has the shape {array.shape}; a matrix or vectors have two axes, series three"
@@ -187,7 +187,7 @@ def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
         if header.nbytes == 0:
             return np.empty(header.shape, header.dtype)
         if header.length + header.nbytes > os.path.getsize(path):
-            raise ArrayFormatError(f"it ends before {header.nbytes:,} bytes of values; was it cut?")
+            raise ArrayFormatError(f"it ends before {header.nbytes:,} bytes of values; truncated?")
         order: Literal["F", "C"] = "F" if header.fortran else "C"
         return np.memmap(path, header.dtype, "r", header.length, header.shape, order)
     except (ArrayFormatError, OverflowError) as error:
@@ -196,7 +196,7 @@ def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class _Member:
-    """An array of an archive: what is known of it, and how its values are read."""
+    """An array of an archive: its description, and a function that reads its values."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -213,12 +213,12 @@ class _Member:
 
 
 _Members = Mapping[str, Any]
-"""Arrays that are described, and read one by one: `_Member` or `MatArray`."""
+"""Arrays that have been described but not read yet: `_Member` or `MatArray`."""
 
 
 @contextmanager
 def _members(path: str, written: str, max_size: int | None) -> Iterator[_Members]:
-    """Give the arrays of a file by name, none of them read yet."""
+    """Yield the arrays of a file by name, without reading them."""
     try:
         with _sought(path, max_size) as file:
             limit = array_limit(path, max_size)
@@ -226,25 +226,25 @@ def _members(path: str, written: str, max_size: int | None) -> Iterator[_Members
                 yield open_mat(file, limit)
                 return
             if not zipfile.is_zipfile(file):
-                raise ArrayFormatError("it does not begin as such a file does")
+                raise ArrayFormatError("it does not begin like a .npz file")
             with zipfile.ZipFile(file) as archive:
                 yield _npz_members(archive, limit, path)
     except DataError:
         raise
     except MatFormatError as error:
         raise explained(path, error) from error
-    # zipfile and zlib each raise their own: encrypted, packed otherwise, damaged
+    # zipfile and zlib raise different errors for encrypted, unsupported and damaged files
     except (
         ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError,
         NotImplementedError, KeyError, OverflowError,
     ) as error:  # fmt: skip
         if isinstance(error, OSError) and error.filename is not None:
-            raise  # the file cannot be opened; a damaged one may ask to seek before its beginning
+            raise  # it cannot be opened; damaged files may seek to before their start
         raise _unreadable(path, written, error) from error
 
 
 def _sought(path: str, max_size: int | None) -> IO[bytes]:
-    """Return a file to seek in; one that is packed once more, in memory."""
+    """Return a seekable file; a file that is compressed once more is read into memory."""
     if path.lower() == bare_name(path):
         return open(path, "rb")
     limit = array_limit(path, max_size)
@@ -278,7 +278,7 @@ def _read_member(
         if header.nbytes > limit:
             raise too_large(f"{path}, array {info.filename!r}", header.nbytes, limit)
         found = read_values(file, header)
-        file.read(1)  # at the end, the archive compares its checksum
+        file.read(1)  # at the end, the archive verifies its checksum
     check_characters(found, path)
     return found
 
@@ -288,12 +288,12 @@ def _unreadable(path: str, written: str, error: Exception) -> DataError:
 
 
 def _pick(arrays: _Members, objects: str | None, meant: str | None, path: str) -> str:
-    """Return the name of the array that holds the objects."""
+    """Return the name of the array that contains the objects."""
     if not arrays:
-        raise DataError(f"{path}: holds no arrays that can be read without running code")
+        raise DataError(f"{path}: contains no arrays that can be read without running code")
     if objects is not None:
         if objects not in arrays:
-            raise DataError(f"{path}: no array is called {objects!r}; there are {_listed(arrays)}")
+            raise DataError(f"{path}: there is no array {objects!r}; it contains {_listed(arrays)}")
         return objects
     possible = [
         key
@@ -305,9 +305,9 @@ def _pick(arrays: _Members, objects: str | None, meant: str | None, path: str) -
     if len(possible) == 1:
         return possible[0]
     if not possible:
-        raise DataError(f"{path}: no array in it can hold objects; there are {_listed(arrays)}")
+        raise DataError(f"{path}: no array has the shape of objects; it contains {_listed(arrays)}")
     raise DataError(
-        f"{path}: which array holds the objects? There are {_listed(arrays)}; use objects=NAME"
+        f"{path}: which array contains the objects? There are {_listed(arrays)}; use objects=NAME"
     )
 
 
@@ -330,6 +330,6 @@ def _usual(lists: Mapping[str, Any], usual: tuple[str, ...]) -> str | None:
 def _same_length(values: list[str], n: int, path: str, key: str, objects: str) -> None:
     if len(values) != n:
         raise DataError(
-            f"{path}: the array {key!r} holds {len(values)} values for the {n} objects of "
+            f"{path}: the array {key!r} contains {len(values)} values for the {n} objects of "
             f"{objects!r}"
         )

@@ -1,4 +1,4 @@
-"""The bytes of one element of a MATLAB file, as they are or uncompressed, a piece at a time."""
+"""The bytes of one element of a MATLAB file, plain or decompressed, one piece at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Section:
 
 
 class Inflated:
-    """The next bytes of a file, uncompressed as far as they are asked for."""
+    """The next bytes of a file, decompressed on demand."""
 
     def __init__(self, file: IO[bytes], length: int) -> None:
         self.section = Section(file, length)

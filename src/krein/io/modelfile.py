@@ -28,13 +28,13 @@ from .npy import ArrayFormatError, check_characters, read_header, read_values
 FORMAT = 1
 _MAGIC = "krein model"
 _HEADER = 16 * MIB
-"""Bytes that a header may always take: read as JSON, it becomes some twenty times as large."""
+"""Number of bytes that a header may always take; parsed as JSON, it grows about twentyfold."""
 _HEADER_RATIO = 10
-"""Times the size of its file that a header may take where that is more."""
+"""Factor on the size of the file, which is the limit of the header if that is more."""
 
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""What is raised where JSON is not what krein writes."""
+"""Errors that are raised if JSON is not as krein writes it."""
 
 
 class ModelFileError(ValueError):
@@ -42,9 +42,9 @@ class ModelFileError(ValueError):
 
 
 def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str) -> None:
-    """Write the tree to `path`: to a temporary name beside it, synced, then renamed.
+    """Write the tree to `path`: under a temporary name next to it, synced, then renamed.
 
-    The tree may hold dicts, lists, tuples, sets, strings, bytes, numbers, booleans, None, and
+    The tree may contain dicts, lists, tuples, sets, strings, bytes, numbers, booleans, None, and
     arrays of numbers, booleans, strings or these.
     """
     stored = _Stored({}, {})
@@ -71,7 +71,7 @@ def is_model(path: str | os.PathLike[str]) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return {"header.npy", "seal.npy"} <= set(archive.namelist())
-    # zipfile, zlib and struct each raise their own on damaged bytes
+    # zipfile, zlib and struct raise different errors on damaged bytes
     except Exception:
         return False
 
@@ -84,10 +84,10 @@ def read_versions(path: str | os.PathLike[str], max_size: int | None = None) -> 
 
 
 def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dict[str, Any]:
-    """Return the tree of a model file, every part of it checked.
+    """Return the tree of a model file, with every part checked.
 
-    What is unpacked is what the header lists, and its size is known before: at most `max_size`
-    bytes, by default 256 MiB or 20 times the size of the file, whichever is more.
+    Only arrays listed in the header are unpacked, after checking their size: at most `max_size`
+    bytes in total, by default 256 MiB or 20 times the size of the file, whichever is more.
     """
     with _opened(path) as (archive, infos, shown):
         limit = array_limit(shown, max_size)
@@ -120,14 +120,14 @@ def _opened(
                 yield archive, infos, shown
         except (ModelFileError, MemoryError):
             raise
-        except Exception as error:  # zipfile, zlib and struct each raise their own on damaged bytes
+        except Exception as error:  # zipfile, zlib and struct raise different errors
             raise ModelFileError(f"{shown} is not a krein model, or is damaged") from error
 
 
 def _header(
     archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo], path: str, limit: int
 ) -> dict[str, Any]:
-    """Return the header, which says what else there is."""
+    """Return the header, which lists the other members."""
     most = min(limit, max(_HEADER, _HEADER_RATIO * os.path.getsize(path)))
     text = _member(archive, infos, "header", path, most).tobytes()
     if hashlib.sha256(text).digest() != _member(archive, infos, "seal", path, 1024).tobytes():
@@ -160,10 +160,10 @@ def _arrays(
     path: str,
     limit: int,
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays that the header lists, which have to be all there are."""
+    """Return the arrays that the header lists; others are refused."""
     for name in infos:
         if name not in digests and name not in ("header", "seal"):
-            raise ModelFileError(f"{path}: holds {name[:60]!r}, which its header does not list")
+            raise ModelFileError(f"{path}: contains {name[:60]!r}, which its header does not list")
     arrays: dict[str, NDArray[Any]] = {}
     for name, digest in digests.items():
         if name not in infos:
@@ -183,7 +183,7 @@ def _member(
     path: str,
     limit: int,
 ) -> NDArray[Any]:
-    """Return one array; what it says of its size is looked at before it is unpacked."""
+    """Return one array; its claimed size is checked before it is unpacked."""
     try:
         with archive.open(infos[name]) as file:
             header = read_header(file)
@@ -192,7 +192,7 @@ def _member(
             if header.nbytes > limit:
                 raise ModelFileError(
                     f"{path}: {name[:60]!r} would take {size_of(header.nbytes)}, more than the "
-                    f"{size_of(limit)} left; if that is meant, load(path, max_size=...)"
+                    f"{size_of(limit)} left; if this is intended, use load(path, max_size=...)"
                 )
             array = read_values(file, header)
         check_characters(array, path)
@@ -210,20 +210,20 @@ def _digest(array: NDArray[Any]) -> str:
 
 @dataclass(frozen=True)
 class _Stored:
-    """The arrays of a file: those of the same content are stored once."""
+    """The arrays of a file; arrays with equal contents are stored once."""
 
     arrays: dict[str, NDArray[Any]]
     names: dict[str, str]  # by digest
 
     def put(self, name: str, array: NDArray[Any]) -> str:
-        """Store an array, and return the name under which its content is found."""
+        """Store an array, and return the name under which its contents are stored."""
         first = self.names.setdefault(_digest(array), name)
         self.arrays.setdefault(first, array)
         return first
 
 
 def _plain(value: Any, stored: _Stored, name: str) -> Any:
-    """Return `value` as JSON, its arrays stored under names that say where they were met."""
+    """Return `value` as JSON, with its arrays stored under names that tell their origin."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):

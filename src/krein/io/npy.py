@@ -1,4 +1,4 @@
-"""One array in NumPy's format out of any stream: its size is known before its memory is taken.
+"""Read an array in NumPy's format from any stream; its size is known before memory is allocated.
 
 Nothing is unpickled. NumPy's own reader evaluates the header as an expression of Python and reports
 damage with a dozen kinds of errors; here there is one.
@@ -19,7 +19,7 @@ from .errors import DataError
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST = 10_000
-"""Characters of a header: it names a type and a shape."""
+"""Maximum number of characters of a header, which contains a type and a shape."""
 _PIECE = 2**22
 
 
@@ -29,7 +29,7 @@ class ArrayFormatError(ValueError):
 
 @dataclass(frozen=True)
 class ArrayHeader:
-    """What is said of an array before its values come."""
+    """The description of an array, which precedes its values."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -56,10 +56,10 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
     """Return the header of an array, and leave the stream at its first value."""
     start = _exactly(file, 8)
     if start[:6] != _MAGIC:
-        raise ArrayFormatError("it does not begin as such a file does")
+        raise ArrayFormatError("it does not begin like a .npy file")
     version = start[6]
     if version not in (1, 2, 3):
-        raise ArrayFormatError(f"its format has the version {version}, which nobody knows")
+        raise ArrayFormatError(f"its format has the unknown version {version}")
     width = 2 if version == 1 else 4
     n = int.from_bytes(_exactly(file, width), "little")
     if n > _LONGEST:
@@ -75,7 +75,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
     except Exception as error:
         raise ArrayFormatError("its header is damaged") from error
     if dtype.hasobject:
-        raise ArrayFormatError("it holds pickled objects, which may run code")
+        raise ArrayFormatError("it contains pickled objects, which may run code")
     sound = isinstance(shape, tuple) and len(shape) <= 32 and isinstance(fortran, bool)
     if not sound or not all(type(k) is int and 0 <= k < 2**48 for k in shape):
         raise ArrayFormatError("its header is damaged")
@@ -83,7 +83,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
 
 
 def read_values(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
-    """Return the array behind a header: as many bytes as that says, in one piece of memory."""
+    """Return the array after a header, whose size the header states, in one piece of memory."""
     values: NDArray[Any] = np.empty(header.size, dtype=header.dtype)
     if header.nbytes:
         target = values.view(np.uint8)
@@ -92,7 +92,7 @@ def read_values(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
             part = file.read(min(_PIECE, len(target) - filled))
             if not part:
                 raise ArrayFormatError(
-                    f"it ends after {filled:,} of {len(target):,} bytes; it was cut off"
+                    f"it ends after {filled:,} of {len(target):,} bytes; the file is truncated"
                 )
             target[filled : filled + len(part)] = np.frombuffer(part, dtype=np.uint8)
             filled += len(part)
@@ -102,17 +102,17 @@ def read_values(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
 
 
 def check_characters(array: NDArray[Any], where: str) -> None:
-    """Raise where an array of strings holds numbers that stand for no character."""
+    """Raise an error if an array of strings contains invalid code points."""
     if array.dtype.kind != "U" or array.size == 0 or array.dtype.itemsize == 0:
         return
     flat = np.ascontiguousarray(array).reshape(-1)
     codes = flat.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
     if bool(((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes < 0xE000))).any()):
-        raise DataError(f"{where}: holds a string with something that is not a character")
+        raise DataError(f"{where}: contains a string with an invalid character")
 
 
 def _exactly(file: IO[bytes], n: int) -> bytes:
     found = file.read(n)
     if len(found) < n:
-        raise ArrayFormatError("it ends within its header; it was cut off")
+        raise ArrayFormatError("it ends within its header; the file is truncated")
     return found

@@ -86,7 +86,7 @@ def open_source(
     """
     path = os.fspath(path)
     if format is not None and format not in FORMATS:
-        raise ValueError(f"there is no format called {format!r}; there are {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
     if path != STDIN:
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such file")
@@ -99,7 +99,7 @@ def open_source(
             if value is not None:
                 raise ValueError(f"{option}={value!r} is for tables, not for {shown(path)}")
         if meant is not None and (written, meant) != ("ts", "series"):
-            raise ValueError(f"{shown(path)} does not hold {meant}")
+            raise ValueError(f"{shown(path)} does not contain {meant}")
     if written in ("csv", "tsv"):
         from .table import open_table
 
@@ -133,7 +133,7 @@ def open_source(
 
 
 def _written(path: str) -> str:
-    """Return how the file is written: by its suffix, or by how it begins."""
+    """Return the format of the file, from its suffix or its first bytes."""
     name = bare_name(path)
     for written, suffixes in _SUFFIXES.items():
         if path != STDIN and name.endswith(suffixes):
@@ -141,7 +141,7 @@ def _written(path: str) -> str:
     start = beginning(path)
     if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
         raise DataError(
-            f"{shown(path)}: its name does not say what it is; rename it to .npy, .npz, .mat or "
+            f"{shown(path)}: its name does not show its format; rename it to .npy, .npz, .mat or "
             f".parquet, or set format="
         )
     text = start.lstrip()

@@ -17,7 +17,7 @@ from .limits import array_limit, too_large
 from .source import Kind, Record, RecordSource
 
 BATCH = 4096
-"""Rows decoded at a time."""
+"""Number of rows decoded at a time."""
 
 _COUNT_VALUES = """
 import sys
@@ -109,7 +109,7 @@ class ParquetFile(RecordSource):
         return [int(number) for number in asked.stdout.split()]
 
     def _plain(self, column: Any) -> Any:
-        """Return a column with what a dictionary stands for in its place."""
+        """Return a column with dictionary codes replaced by their values."""
         from pyarrow import ArrowException, compute, types
 
         if not types.is_dictionary(column.type):
@@ -134,7 +134,7 @@ class ParquetFile(RecordSource):
     def _checked(self, item: Any, number: int, name: str) -> Any:
         where = f"{self.shown}, row {number} ({name!r})"
         if item is None or (isinstance(item, str) and not item.strip()):
-            raise DataError(f"{where}: holds no object")
+            raise DataError(f"{where}: contains no object")
         if isinstance(item, str):
             return item
         try:
@@ -156,12 +156,12 @@ def _is_text(of: Any) -> bool:
 
 
 def _short(error: Exception) -> str:
-    """Return what Arrow says in one short line."""
+    """Return Arrow's message as one short line."""
     return " ".join(str(error).split())[:120]
 
 
 def _open(path: str, columns: list[str] | None = None) -> Any:
-    """Open a file; text in these columns stays a dictionary, for one word may be there often."""
+    """Open a file; text in these columns stays dictionary-encoded, since words may be repeated."""
     if path.lower() != bare_name(path):
         raise DataError(
             f"{path}: Parquet files must not be compressed again; decompress the file first "
@@ -195,13 +195,13 @@ def open_parquet(
     label_pattern: str | None,
     max_size: int | None = None,
 ) -> ParquetFile:
-    """Open a Parquet file, its columns as `layout.decide` says."""
+    """Open a Parquet file; `layout.decide` assigns its columns."""
     from pyarrow import types
 
     with _open(path) as file:
         schema, rows = file.schema_arrow, file.metadata.num_rows
     if rows == 0:
-        raise DataError(f"{path}: holds no objects")
+        raise DataError(f"{path}: contains no objects")
     columns = list(schema.names)
     numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
     beside = labels if labels is not None and labels not in columns else None
@@ -225,7 +225,7 @@ def open_parquet(
             kind = "vectors" if types.is_fixed_size_list(of) and meant != "series" else "series"
         elif not _is_text(of):
             raise DataError(
-                f"{path}: the column {columns[layout.objects[0]]!r} holds {of}, not strings"
+                f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
     found = find_labels(beside, label_pattern, max_size)
     return ParquetFile(path, layout, kind, found, max_size)

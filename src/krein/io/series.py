@@ -79,7 +79,7 @@ class SeriesFile(RecordSource):
             one = _values(parts, where)
             if channels and one.shape[1] != channels:
                 raise DataError(
-                    f"{where}: has {one.shape[1]} channels where series 0 has {channels}"
+                    f"{where}: has {one.shape[1]} channels, but series 0 has {channels}"
                 )
             channels = one.shape[1]
             yield Record(None, one, label, line)
@@ -107,7 +107,7 @@ def _values(parts: list[str], where: str) -> Any:
 
 
 def _refuse(cells: list[str], about: str) -> None:
-    """Raise for the first cell that is no finite number."""
+    """Raise an error for the first cell that is not a finite number."""
     for time, cell in enumerate(cells):
         value = cell.strip()
         if value.lower() in ("?", "nan", "na", ""):

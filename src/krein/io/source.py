@@ -36,11 +36,11 @@ NOUNS: dict[str, str] = {
 class Record(NamedTuple):
     """One object as read from a file."""
 
-    name: str | None  # None: its number among all, from 0
+    name: str | None  # None stands for its number among all, from 0
     object: Any
-    label: str | None  # what the file itself says
+    label: str | None  # as stated in the file itself
     line: int | None = None  # None: the file has no lines
-    about: str = ""  # what a label pattern looks at; the name where empty
+    about: str = ""  # the text for a label pattern; if empty, the name is used
     unreadable: str = ""  # why there is no object; empty if there is one
 
 
@@ -60,7 +60,7 @@ class Chunk:
     kind: Kind = "strings"
     lines: Sequence[int] | None = None  # of the file; None where it has none
     unreadable: Mapping[int, str] = field(default_factory=dict)
-    """Why there is nothing to compare at some places, of a source that is `lenient`."""
+    """The reasons why some objects cannot be read, by position, if the source is `lenient`."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -93,7 +93,7 @@ class Chunk:
         """
         message = str(error)
         if isinstance(error, CacheError):
-            return DataError(message)  # the file is not at fault
+            return DataError(message)  # not caused by the file
         found = re.match(
             r"(?:sequence|string|text|series|image|set|vector|ball|histogram|point) (\d+)"
             r"(?: \(.*?\))?:? (?=\w)",
@@ -181,7 +181,7 @@ class RecordSource(Source):
         """Yield the records of the file."""
 
     def refused(self, error: DataError, name: str | None, line: int) -> Record:
-        """Return a record that says why it has no object; raise where every record is needed.
+        """Return a record with the reason why it has no object, or raise an error if not lenient.
 
         For readers that know where the next record begins.
         """
@@ -190,7 +190,7 @@ class RecordSource(Source):
         return Record(name, None, None, line, unreadable=str(error))
 
     def stacked(self, objects: list[Any]) -> Any:
-        """Return the objects of a chunk in the form measures take: a list, or an array."""
+        """Return the objects of a chunk in the form that measures expect: a list or an array."""
         if self.kind in ("vectors", "matrix") and not isinstance(objects[0], str):
             return np.array(objects, dtype=np.float64)
         return objects
@@ -201,7 +201,7 @@ class RecordSource(Source):
         return self._chunks(iter(lambda: list(islice(records, size)), []))
 
     def arriving(self, size: int) -> Iterator[Chunk]:
-        """Yield all objects in order, those of a pipe as they come."""
+        """Yield all objects in order, those of a pipe as they arrive."""
         if self.rereadable:
             yield from self.chunks(size)
             return
@@ -225,7 +225,7 @@ class RecordSource(Source):
             yield self._chunk(part, first)
             first += len(part)
         if first == 0:
-            raise DataError(f"{self.shown}: holds no objects")
+            raise DataError(f"{self.shown}: contains no objects")
         self.labels.finish(first)
 
     def read(self) -> Chunk:
@@ -250,7 +250,7 @@ class RecordSource(Source):
 
 
 def _filled(records: list[Record]) -> list[Any]:
-    """Return the objects; where a record has none, one that is like the others and says nothing."""
+    """Return the objects, with a neutral placeholder of the same kind for records without one."""
     like = next((r.object for r in records if not r.unreadable), "")
     empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
     return [empty if r.unreadable else r.object for r in records]
@@ -262,7 +262,7 @@ def _lines(records: list[Record]) -> list[int] | None:
 
 
 def whole(chunks: Iterable[Chunk]) -> Chunk:
-    """Return the only chunk of a source, its names checked to be different."""
+    """Return the only chunk of a source, after checking that its names are unique."""
     (chunk,) = chunks
     seen: dict[str, int] = {}
     for i, name in enumerate(chunk.names):

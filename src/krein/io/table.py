@@ -1,4 +1,4 @@
-"""Tables: CSV and TSV, with quoted fields and lines within them."""
+"""Tables: CSV and TSV, with quoted fields that may contain line breaks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .limits import cell_limit, record_limit, too_large, too_many
 from .source import Kind, Record, RecordSource
 
 HEAD = 20
-"""Rows that the layout is decided by."""
+"""Number of rows from which the layout is determined."""
 
 Row = tuple[int, list[str]]  # its first line, its cells
 
@@ -55,7 +55,7 @@ def read_rows(
 
 
 class _Limited:
-    """Lines on their way to the parser of tables; a row may go over several, but has limits."""
+    """Lines for the table parser; a row may span several lines, within limits."""
 
     def __init__(
         self, lines: Iterator[str], path: str, delimiter: str, max_size: int | None
@@ -64,7 +64,7 @@ class _Limited:
         self.most, self.cells = record_limit(max_size), cell_limit(max_size)
 
     def begin(self, line: int) -> None:
-        """A row begins on this line."""
+        """Note that a row begins on this line."""
         self.line, self._size, self._cells = line, 0, 0
 
     def __iter__(self) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _delimiter(line: str) -> str:
 
 
 class TableFile(RecordSource):
-    """Objects out of the rows of a table."""
+    """Objects from the rows of a table."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class TableFile(RecordSource):
         layout, width = self.layout, len(self.layout.columns)
         if len(row) != width:
             raise DataError(
-                f"{self.shown}, line {line}: {len(row)} fields where the first row has {width}"
+                f"{self.shown}, line {line}: has {len(row)} fields, but the first row has {width}"
             )
         cells = [row[i] for i in layout.objects]
         if layout.content != "strings":
@@ -155,7 +155,7 @@ class TableFile(RecordSource):
             column = self.layout.columns[place]
             where = (
                 f"{self.shown}, line {line}, row {quoted(name)}: the column {quoted(column)} "
-                f"holds {quoted(cell)}"
+                f"contains {quoted(cell)}"
             )
             if not is_number(cell):
                 raise DataError(f"{where}, which is not a number")
@@ -167,7 +167,7 @@ class TableFile(RecordSource):
 def _float(cell: str) -> float:
     try:
         return float(cell)
-    except ValueError:  # NA and its kin
+    except ValueError:  # NA or similar
         return float("nan")
 
 
@@ -182,7 +182,7 @@ def open_table(
     heading: bool | None,
     max_size: int | None,
 ) -> TableFile:
-    """Open a CSV or TSV file, its columns as `layout.decide` says."""
+    """Open a CSV or TSV file; `layout.decide` assigns its columns."""
     delimiter = "\t" if written == "tsv" else None
     rows = read_rows(path, delimiter, max_size=max_size)
     if path == STDIN:
@@ -194,14 +194,14 @@ def open_table(
         raise DataError(f"{shown(path)}: is empty")
 
     def count_rows(limit: int) -> int:
-        if path == STDIN:  # what comes is not known yet: rows are vectors unless it is said
+        if path == STDIN:  # later rows are not known yet: rows are vectors unless specified
             return -1
         return sum(1 for _ in islice(read_rows(path, delimiter, max_size=max_size), limit))
 
     inside = labels if labels is not None and _is_column(labels, head[0][1]) else None
     beside = labels if inside is None else None
     if beside is not None and not is_label_file(beside):
-        inside, beside = beside, None  # which names the columns that there are
+        inside, beside = beside, None  # the error then lists the existing columns
     layout = decide(
         shown(path),
         [row for _, row in head],
@@ -218,7 +218,7 @@ def open_table(
 
 
 def _head(rows: Iterator[Row], most: int) -> list[Row]:
-    """Return the rows that the layout is decided by: fewer where they are long."""
+    """Return the rows from which the layout is determined; fewer if they are long."""
     head: list[Row] = []
     size = 0
     for row in islice(rows, HEAD):

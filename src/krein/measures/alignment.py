@@ -1,14 +1,15 @@
 """The best alignment of two sequences, column by column (Gotoh 1982).
 
-The measures take scores alone, from Opal's SIMD kernels, and those are many; here the whole grid is
-kept, for one pair that somebody looks at:
+The measures need only scores, for many pairs, and get them from Opal's SIMD kernels. Here the whole
+grid is kept, for a single pair that a person looks at:
 
     E[i, j] = max(H[i, j−1] − open, E[i, j−1] − extend)      a letter of b alone
     F[i, j] = max(H[i−1, j] − open, F[i−1, j] − extend)      a letter of a alone
-    H[i, j] = max(H[i−1, j−1] + s(a_i, b_j), E[i, j], F[i, j]), and 0 where the alignment is local.
+    H[i, j] = max(H[i−1, j−1] + s(a_i, b_j), E[i, j], F[i, j]), at least 0 in a local alignment.
 
-Cells of one antidiagonal depend on the two before it, so each is computed at once: O(n·m) in n + m
-steps. Opal traces alignments too, but some of its local ones do not have the score it reports.
+The cells of an antidiagonal depend only on the two antidiagonals before it, so they are computed
+together: O(n·m) in n + m steps. Opal can trace alignments too, but some of its local alignments do
+not have the score that it reports.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MOST_CELLS = 9_000_000
-"""Cells of a grid that is still kept: sequences of 3,000 letters."""
+"""Maximum number of cells of a grid: two sequences of 3,000 letters."""
 
 _NEVER = np.int32(-(2**29))
 
@@ -27,9 +28,10 @@ Scores = NDArray[np.int32]
 def best_alignment(
     scores: Scores, gap_open: int, gap_extend: int, *, local: bool
 ) -> tuple[int, tuple[int, int], str]:
-    """Return score, first letters and steps of the best alignment, given s(a_i, b_j) (n, m).
+    """Return score, start positions and steps of the best alignment, given s(a_i, b_j) (n, m).
 
-    Steps are M for two letters, D for a letter of the first alone, I for one of the second.
+    Steps are M for a pair of letters, D for a letter of the first sequence only, and I for one of
+    the second only.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def best_alignment(
 
 
 def _border(H: Scores, E: Scores, F: Scores, gap_open: int, gap_extend: int, local: bool) -> None:
-    """Write what an alignment costs that has used letters of one sequence alone."""
+    """Write the scores of alignments that have used letters of only one sequence."""
     if local:
         H[0], H[:, 0] = 0, 0
         return

@@ -63,13 +63,13 @@ def as_list(objects: Any, what: str) -> list[str]:
     Takes lists, arrays (a single column is flattened) and pandas columns.
     """
     if isinstance(objects, str | bytes):
-        raise TypeError(f"one {what} alone was given; {what}s come as a list")
+        raise TypeError(f"got a single {what}; pass a list of {what}s")
     objects = unframed(objects)
     if isinstance(objects, np.ndarray):
         if objects.ndim == 2 and objects.shape[1] == 1:
             objects = objects[:, 0]
         if objects.ndim != 1:
-            raise ValueError(f"{what}s come as a list; got an array of shape {objects.shape}")
+            raise ValueError(f"{what}s must be a list; got an array of shape {objects.shape}")
         objects = objects.tolist()
     strings = list(objects)
     for row, string in enumerate(strings):
@@ -288,10 +288,10 @@ class Measure(ABC):
         return values
 
     def beside(self, a: Any, b: Any) -> Beside:
-        """Return two objects, out of `check`, side by side: what there is to see of their value.
+        """Return a side-by-side view of two objects returned by `check`, to explain their value.
 
-        An alignment, two curves with their warping path, two pictures, as the measure has them;
-        else numbers or text.
+        Depending on the measure, this is an alignment, two curves with their warping path, or two
+        pictures; otherwise numbers or text.
         """
         return in_words(a, b)
 
@@ -322,7 +322,7 @@ def checked_objects(measure: Measure, X: Any) -> Objects:
     objects = measure.check(X)
     if given is not None and len(objects) != given:
         raise ValueError(
-            f"X has {given} rows, but the measure {measure.name!r} made {len(objects)} objects"
+            f"X has {given} rows, but the measure {measure.name!r} read {len(objects)} objects"
         )
     if len(objects) == 0:
         raise ValueError("there are no objects to compare")

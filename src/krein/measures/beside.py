@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 SAME, ALIKE, OTHER, GAP = "|", "+", " ", "-"
-"""Marks of a column of an alignment: the same letter, a similar one, another, none."""
+"""Marks of an alignment column: the same letter, a similar one, a different one, a gap."""
 
 LONGEST = 600
-"""Letters of an object that is told in words."""
+"""Maximum number of letters of an object shown as text."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Letters:
     first: str
     second: str
     marks: str  # one of SAME, ALIKE, OTHER and GAP for each column
-    starts: tuple[int, int] = (0, 0)  # the place of the first column in each, from 0
+    starts: tuple[int, int] = (0, 0)  # the position of the first column in each, from 0
     lengths: tuple[int, int] = (0, 0)  # of both, aligned or not
     gap: str = "-"
     reversed: bool = False
-    """Whether `first` is the reverse complement of what was given."""
+    """Whether `first` is the reverse complement of the given sequence."""
 
     @property
     def identity(self) -> float:
-        """Share of the columns that hold the same letter twice."""
+        """Share of the columns in which both letters are the same."""
         return self.marks.count(SAME) / len(self.marks) if self.marks else 0.0
 
 
@@ -44,7 +44,7 @@ class Curves:
 
     first: NDArray[np.float64]
     second: NDArray[np.float64]
-    path: NDArray[np.intp]  # (L, 2); empty where the series are too long for it
+    path: NDArray[np.intp]  # (L, 2); empty if the series are too long
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Words:
-    """Two objects as text: all there is to show."""
+    """Two objects as text, if nothing else can be shown."""
 
     first: str
     second: str
@@ -75,7 +75,7 @@ Beside = Letters | Curves | Pictures | Numbers | Words
 
 
 def in_words(a: Any, b: Any) -> Numbers | Words:
-    """Return two objects of which nothing is known: as rows of numbers, or as text.
+    """Return two objects of an unknown kind, as rows of numbers or as text.
 
     Examples
     --------

@@ -61,8 +61,7 @@ class Compression(Measure):
         super().__post_init__()
         if self.compressor not in _COMPRESSORS:
             raise ValueError(
-                f"there is no compressor called {self.compressor!r}; there are "
-                f"{', '.join(_COMPRESSORS)}"
+                f"unknown compressor {self.compressor!r}; choose one of {', '.join(_COMPRESSORS)}"
             )
 
     def check(self, objects: Any) -> Objects:
@@ -81,7 +80,7 @@ class Compression(Measure):
                     raise RefusedObject(
                         "text",
                         row,
-                        f"holds {item[error.start]!r} at position {error.start + 1}, a lone "
+                        f"contains {item[error.start]!r} at position {error.start + 1}, a lone "
                         f"surrogate, which UTF-8 cannot encode; remove it",
                     ) from None
             elif isinstance(item, bytes | bytearray | memoryview):

@@ -1,10 +1,10 @@
-"""Fingerprints: equal contents, equal fingerprint, in any process.
+"""Fingerprints: objects with equal contents have equal fingerprints, in any process.
 
-A fingerprint is a hash of type and contents; that of a whole is a hash of those of its parts.
-Sets and mappings are put in the order of their parts' fingerprints, for their own order changes
-from one process to the next. An object is what it would be rebuilt from, `__reduce_ex__`: for a
-plain class that is the class's name and the attributes, for a class written in C what it says
-of itself. What says nothing (a lock, an open file, a generator) is refused.
+A fingerprint is a hash of type and contents; that of a container is a hash of the fingerprints of
+its parts. The parts of sets and mappings are ordered by their fingerprints, because their own order
+changes from one process to the next. Other objects are described by what they can be rebuilt from,
+`__reduce_ex__`: for a plain class, its name and the attributes; for a class written in C, whatever
+it provides. Objects that provide nothing (a lock, an open file, a generator) are refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIZE = 16
 def fingerprint(item: Any) -> bytes:
     """Return `SIZE` bytes for the contents of `item`. O(size of the item).
 
-    Raises a `TypeError` for what cannot be recognised by its contents.
+    Raises a `TypeError` if the item cannot be identified by its contents.
     """
     plain = _plain(item)
     if plain is not None:
@@ -35,13 +35,13 @@ def fingerprint(item: Any) -> bytes:
         return _Walk().part(item)
     except Exception as error:
         raise TypeError(
-            f"a cache has to recognise objects by their contents, and a "
-            f"{type(item).__name__} cannot be written down: {error}"
+            f"a cache identifies objects by their contents, but those of a "
+            f"{type(item).__name__} cannot be read: {error}"
         ) from error
 
 
 def _hash(tag: str, *parts: bytes) -> bytes:
-    """Return the hash of the parts, told apart from each other and from those of other tags."""
+    """Return the hash of the parts, with boundaries between them, and of the tag."""
     digest = hashlib.blake2b(tag.encode(), digest_size=SIZE)
     for part in parts:
         digest.update(b"|" + len(part).to_bytes(8, "little"))
@@ -50,7 +50,7 @@ def _hash(tag: str, *parts: bytes) -> bytes:
 
 
 def _plain(item: Any) -> bytes | None:
-    """Return the fingerprint of what has no parts, or None."""
+    """Return the fingerprint of an item without parts, or None."""
     kind = type(item)
     if kind is str or kind is np.str_:
         return _hash("text", item.encode("utf-8", "surrogatepass"))
@@ -59,7 +59,7 @@ def _plain(item: Any) -> bytes | None:
     if item is None or kind in (bool, int, float, complex):
         return _hash(kind.__name__, repr(item).encode())
     scalar = isinstance(item, np.generic)
-    # other subclasses of arrays know more than numbers: a mask, a unit
+    # other subclasses of arrays contain more than numbers, e.g. a mask or a unit
     if (scalar or kind in (np.ndarray, np.memmap)) and not item.dtype.hasobject:
         about = str(item.dtype.descr) if item.dtype.names else item.dtype.str
         contents = item.tobytes() if scalar or not item.dtype.itemsize else _buffer(item)
@@ -77,17 +77,17 @@ def _name(thing: Any) -> bytes:
 
 
 class _Walk:
-    """One walk over an object and all that it holds.
+    """One traversal of an object and everything that it contains.
 
-    Whatever has parts is visited once. A whole that does not refer back to what it is itself a
-    part of is known by its contents, however often it occurs and wherever; what belongs to a
-    circle is known by the number of its visit.
+    Every container is visited once. A container without a reference back to one of its own
+    containers is identified by its contents, wherever and however often it occurs. A member of a
+    reference cycle is identified by the number of its visit.
     """
 
     def __init__(self) -> None:
-        self.visits: dict[int, tuple[int, Any]] = {}  # holds the items: an id is theirs alone
+        self.visits: dict[int, tuple[int, Any]] = {}  # keeps items alive, so ids stay unique
         self.finished: dict[int, bytes] = {}
-        self.furthest = 0  # earliest visit referred to since the present whole was begun
+        self.furthest = 0  # earliest visit referred to since the current container began
 
     def part(self, item: Any) -> bytes:
         """Return the fingerprint of `item`."""
@@ -137,7 +137,7 @@ class _Walk:
             return _hash("builtin", _name(item), self.part(owner) if owner is not None else b"")
         written = isinstance(_member(kind, "__call__"), FunctionType)
         if callable(item) and not written and hasattr(item, "__wrapped__"):
-            # numba's, or functools.cache: what they are made of changes with every process or call
+            # wrappers of numba or functools.cache: their contents change with every process or call
             return _hash("wrapper", _name(kind), self.part(item.__wrapped__))
         return self._object(item, _behaviour(kind) if written else b"")
 
@@ -148,7 +148,7 @@ class _Walk:
         return [digest for key, _, value in pairs for digest in (key, self.part(value))]
 
     def _code(self, code: CodeType) -> bytes:
-        # where it stands in which file changes nothing of what it computes
+        # its file name and line numbers do not affect what it computes
         about = (
             (code.co_code, code.co_consts, code.co_names, code.co_freevars, code.co_cellvars),
             (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
@@ -159,7 +159,7 @@ class _Walk:
         return _hash("code", self.part(about))
 
     def _function(self, function: FunctionType) -> bytes:
-        """Return the fingerprint of code, defaults and all that the function closes over."""
+        """Return the fingerprint of code, defaults and everything that the function closes over."""
         cells = [self._cell(cell) for cell in function.__closure__ or ()]
         about = (function.__code__, function.__defaults__, function.__kwdefaults__)
         return _hash("function", _name(function), *self.parts(about), *cells)
@@ -194,8 +194,8 @@ def _member(kind: type, name: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _behaviour(kind: type) -> bytes:
-    """Return the fingerprint of the functions of a class whose objects are called like one, and
-    of the plain values that it holds.
+    """Return the fingerprint of the functions of a class of callable objects, and of the plain
+    values that the class contains.
     """
     walk, digests = _Walk(), []
     for base in kind.__mro__[:-1]:

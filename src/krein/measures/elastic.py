@@ -1,14 +1,14 @@
 """The dynamic programmes of elastic distances, LANES pairs side by side.
 
-A recursion over time cannot be vectorised along time, so one series meets LANES others and the
-innermost loop runs over those. The compiler uses vector instructions only where it can prove
-that what a loop writes is not what it reads; so everything lives in one array `w`, in groups of
-LANES numbers at fixed distances. Column j of the programme owns `w[j·stride : (j + 1)·stride]`,
-made of slots: the sample or cost of column j, then the value of column j in two rows of the
-programme, which take turns at being the last one and the present one.
+A recursion over time cannot be vectorised along time. Instead, one series is compared with LANES
+others, and the innermost loop runs over those. The compiler uses vector instructions only if it can
+prove that a loop does not read what it writes. Therefore everything is in one array `w`, in groups
+of LANES numbers at fixed distances. Column j of the programme owns `w[j·stride : (j + 1)·stride]`,
+which consists of slots: the sample or cost of column j, then the value of column j in two rows of
+the programme, which alternate as the previous and the current row.
 
-`flat` holds the first series one after the other (`starts` says where each begins), `batch`
-(times, channels, LANES) the second ones, padded with zeros, and `ends` their lengths.
+`flat` contains the first series one after the other, and `starts` their start positions. `batch`
+(times, channels, LANES) contains the second series, padded with zeros, and `ends` their lengths.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numba
 import numpy as np
 
 LANES = 64
-"""Fewer are unrolled into scalar code; more fall out of the second cache at usual lengths."""
+"""Fewer lanes would be unrolled into scalar code; more would usually exceed the L2 cache."""
 
-_LARGE = 1e300  # stands for infinity, which the compiler may assume away
+_LARGE = 1e300  # used as infinity, which the compiler may assume does not occur
 _FAR = 1e150  # a sample so far from all others that its squared difference is as large
 _FAST = {"nnan", "ninf", "nsz", "arcp", "contract"}
 
 
 def _kernel(function: Any) -> Any:
-    """Compile at the first call, and keep the result beside this file where that can be written."""
+    """Compile on the first call, and store the result next to this file if that is writable."""
     try:
         return numba.njit(cache=True, nogil=True, fastmath=_FAST)(function)
-    except RuntimeError:  # nowhere to keep it
+    except RuntimeError:  # nowhere to store it
         return numba.njit(nogil=True, fastmath=_FAST)(function)
 
 
@@ -51,7 +51,7 @@ def _costs(w, stride, sample, batch, root):  # type: ignore[no-untyped-def]
     """Write ‖sample − b_j‖², or its root, into the first slot of the columns."""
     for j in range(len(batch)):
         k = j * stride
-        if root and len(sample) == 1:  # √ of a square is dear
+        if root and len(sample) == 1:  # a square root would be expensive
             for lane in range(LANES):
                 w[k + lane] = abs(sample[0] - batch[j, 0, lane])
             continue
@@ -86,9 +86,9 @@ def _outside(x, y, z):  # type: ignore[no-untyped-def]
 def _dtw_row(last: int, now: int) -> tuple[Any, Any]:
     """Return the steps from row `last` to row `now`, of one channel and of several.
 
-    The slots are constants of the compiled code: as arguments they would be unknown distances.
-    Loops count from zero, for an index that might be negative (and so meant from the end) keeps
-    the compiler from vector instructions: `w` begins at the first column of the step.
+    The slots are constants of the compiled code: as arguments, they would be unknown distances.
+    Loops count from zero and `w` begins at the first column of the step, because an index that
+    might be negative (and so count from the end) would prevent vector instructions.
     """
 
     @_kernel
@@ -141,15 +141,16 @@ def _wall(w, slot, column, width, bands, value):  # type: ignore[no-untyped-def]
 def dtw_lanes(flat, starts, batch, ends, samples, share):  # type: ignore[no-untyped-def]
     """D[i, j] = ‖a_i − b_j‖² + min(D[i−1, j−1], D[i−1, j], D[i, j−1]); returns √D[|a|, |b|].
 
-    Cells with |i − j| > samples + share·longer length are left out (at least those needed for
-    any path stay). Lanes differ in length and so in their bands. All run over the cells of the
-    widest; a lane of a narrower band has a wall along each side of it. A step changes j − i by one
-    at most, so a wall one cell thick is never crossed, at two numbers per lane and row:
+    Cells with |i − j| > samples + share·longer length are left out, unless the difference in length
+    requires them. Lanes differ in length, and so in their bands. All lanes run over the cells of
+    the widest band; a lane with a narrower band has a wall along each side of it. A step changes
+    j − i by at most one, so no path crosses a wall of one cell, which costs two numbers per lane
+    and row:
 
-    - below, at j = i − band − 1, the cost is too large for any path. The cell right of it is read
-      in the same row, so the wall stands before the row is computed.
-    - above, at j = i + band + 1, the value is overwritten once the row is computed. Cells of the
-      band read it in the next row alone. Those beyond the wall hold what nobody reads.
+    - below, at j = i − band − 1, the cost is too large for any path. The cell to its right is read
+      in the same row, so this wall is set before the row is computed.
+    - above, at j = i + band + 1, the value is overwritten after the row has been computed. Cells of
+      the band read it only in the next row. The cells beyond the wall are never read.
     """
     count, (width, channels, _) = len(starts) - 1, batch.shape
     even, odd = LANES, 2 * LANES
@@ -281,9 +282,9 @@ _msm_to_even = _msm_row(2 * LANES, LANES)
 @_kernel
 def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
     """D[i, j] = min(D[i−1, j−1] + |a_i − b_j|, D[i−1, j] + C(a_i; a_i−1, b_j),
-    D[i, j−1] + C(b_j; b_j−1, a_i)), where C(x; y, z) is `cost` and the distance of x from the
-    interval between y and z. No moves lead to an empty series, which counts as 1e300 from all
-    others and at 0 from another empty one.
+    D[i, j−1] + C(b_j; b_j−1, a_i)), where C(x; y, z) is `cost` plus the distance of x from the
+    interval between y and z. No moves lead to an empty series; its distance is 1e300 to all others,
+    and 0 to another empty one.
     """
     count, (width, _, _) = len(starts) - 1, batch.shape
     even, odd = LANES, 2 * LANES

@@ -107,8 +107,8 @@ class FunctionMeasure(Measure):
                 return spent
         if looks_like(values) == "distance":
             warnings.warn(
-                f"The function {self.called()} looks like one of distances (its diagonal is 0 and "
-                "nothing is negative): say measure_params={'kind': 'dissimilarity'}.",
+                f"The function {self.called()} looks like a distance (its diagonal is 0 and "
+                "nothing is negative): set measure_params={'kind': 'dissimilarity'}.",
                 KindWarning,
                 stacklevel=2,
             )

@@ -31,7 +31,7 @@ class _Histograms(Vectors):
         X = as_matrix(objects, "histogram")
         if (X < 0).any():
             row, column = np.argwhere(X < 0)[0]
-            raise RefusedObject("histogram", row, f"holds {X[row, column]:g} in column {column}")
+            raise RefusedObject("histogram", row, f"contains {X[row, column]:g} in column {column}")
         sums = X.sum(axis=1) + self.pseudocount
         if (sums == 0).any():
             raise RefusedObject("histogram", int(np.argmin(sums)), "contains only zeros")
@@ -73,8 +73,8 @@ class SymmetricKL(_Histograms):
             raise RefusedObject(
                 "histogram",
                 row,
-                f"holds 0 in column {column}, which is infinitely far from any histogram without "
-                f"one; a pseudocount, say 0.5 for counts, avoids that",
+                f"contains 0 in column {column}, which makes it infinitely far from histograms "
+                f"without that 0; a pseudocount, e.g. 0.5 for counts, avoids this",
             )
         return X
 

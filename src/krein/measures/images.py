@@ -86,10 +86,10 @@ class Tangent(Measure):
         for name in self.deformations:
             if name not in DEFORMATIONS:
                 raise ValueError(
-                    f"there is no deformation called {name!r}; there are {', '.join(DEFORMATIONS)}"
+                    f"unknown deformation {name!r}; choose from {', '.join(DEFORMATIONS)}"
                 )
         if not self.deformations:
-            raise ValueError("name at least one deformation")
+            raise ValueError("choose at least one deformation")
         # as they come back from JSON
         object.__setattr__(self, "deformations", tuple(self.deformations))
         if self.shape is not None:
@@ -113,7 +113,7 @@ class Tangent(Measure):
             )
         if not np.isfinite(images).all():
             row, y, x = np.argwhere(~np.isfinite(images))[0]
-            raise RefusedObject("image", row, f"holds {images[row, y, x]} at pixel ({y}, {x})")
+            raise RefusedObject("image", row, f"contains {images[row, y, x]} at pixel ({y}, {x})")
         return images
 
     def check_alike(self, A: Objects, B: Objects) -> None:
@@ -163,10 +163,10 @@ class Tangent(Measure):
         return self.shape
 
     def _planes(self, images: Array) -> Array:
-        """Return (n, k, D): orthonormal bases of the tangent planes, zeros where rank is less.
+        """Return (n, k, D): orthonormal bases of the tangent planes, padded with zeros.
 
-        Through the eigenvectors of the k×k Gram matrix, T = (TTᵀ)^(−1/2) T, which is products
-        alone. A direction below 1e-10 of the largest is a rounding error.
+        They are computed from the eigenvectors of the k×k Gram matrix, T = (TTᵀ)^(−1/2) T, with
+        matrix products only. A direction below 1e-10 of the largest is a rounding error.
         """
         planes = np.empty((len(images), len(self.deformations), images.shape[1] * images.shape[2]))
         for start in range(0, len(images), _BATCH):
@@ -218,7 +218,7 @@ def _stacked(objects: Any) -> Any:
         images.append(image := as_numbers(given, "image", row))
         if image.shape != images[0].shape:
             sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
-            raise ValueError(f"image {row} is {sizes[0]} where image 0 is {sizes[1]}")
+            raise ValueError(f"image {row} is {sizes[0]}, but image 0 is {sizes[1]}")
     return np.array(images)
 
 
@@ -248,12 +248,12 @@ def _two_sided(X: Array, Y: Array, P: Array, Q: Array) -> Array:
     With M = PQᵀ, the part of Q outside P has the Gram matrix S = I − MᵀM and the coordinates
     r = Qu − MᵀPu, so the projection has the square ‖Pu‖² + rᵀS⁻¹r.
 
-    One product of [P; x] with [Q; y] holds all of M, Py, Qx and x·y. The pairs stand in the last
-    axis from there on, so that the small systems are solved side by side; few enough at a time
-    (`_PAIRS`) to stay near the processor.
+    One product of [P; x] with [Q; y] contains M, Py, Qx and x·y. From there on, pairs are along the
+    last axis, so that the small systems are solved side by side, few enough at a time (`_PAIRS`) to
+    stay in the processor's cache.
 
-    About half the time is that product. In single precision the whole would be a quarter faster,
-    but S loses all digits where planes nearly share a direction, as they do for similar images.
+    That product takes about half of the time. Single precision would be a quarter faster overall,
+    but S loses all digits if planes nearly share a direction, as they do for similar images.
     """
     n, k, D = P.shape
     m = len(Q)
@@ -291,10 +291,10 @@ def _beside(P: Array, X: Array) -> Array:
 
 
 def _inverse_form(S: Array, r: Array) -> Array:
-    """Return (pairs,): rᵀS⁻¹r, by elimination; S (k, k, pairs) and r (k, pairs) are used up.
+    """Return (pairs,): rᵀS⁻¹r, by elimination; S (k, k, pairs) and r (k, pairs) are overwritten.
 
-    Where planes share a direction S has a zero eigenvalue and r nothing along it: the ridge that
-    S carries keeps the pivots above rounding.
+    If planes share a direction, S has a zero eigenvalue and r is zero along it; the ridge in S
+    keeps the pivots above rounding errors.
     """
     total = np.zeros(r.shape[1])
     for i in range(len(S)):

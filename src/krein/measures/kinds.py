@@ -67,7 +67,7 @@ def mistaken_for(
         )
     if found == "similarity" and distance:
         return (
-            "This looks like a matrix of similarities (everybody is most like itself): "
+            "This looks like a matrix of similarities (every object is most similar to itself): "
             f"{remedies[1]}."
         )
     return None

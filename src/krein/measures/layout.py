@@ -84,7 +84,7 @@ def read_series(objects: Any, layout: str) -> Array | list[Array]:
         one = _one(item, row, layout)
         if series and one.shape[1] != series[0].shape[1]:
             raise ValueError(
-                f"series {row} has {one.shape[1]} channels where series 0 has {series[0].shape[1]}"
+                f"series {row} has {one.shape[1]} channels, but series 0 has {series[0].shape[1]}"
             )
         series.append(one)
     if series and len({len(one) for one in series}) == 1:
@@ -139,7 +139,7 @@ def _one(item: Any, row: int, layout: str) -> Array:
         raise RefusedObject(
             "series",
             row,
-            f"holds {one[time, channel]} at {where}; NaN counts as padding only at the end of a "
+            f"contains {one[time, channel]} at {where}; NaN counts as padding only at the end of a "
             f"series, so fill the gap or leave the series out",
         )
     return one

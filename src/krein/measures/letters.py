@@ -55,14 +55,14 @@ class LettersWarning(UserWarning):
     def __str__(self) -> str:
         if self.part:
             return (
-                "some letters of these sequences are not scored, and read as another or left out; "
+                "some letters of these sequences are not scored; they were replaced or left out; "
                 "unknown_letters='fail' refuses such sequences"
             )
         told = ", ".join(f"{done}: {count:,}" for done, count in self.letters.items())
         n = sum(self.letters.values())
         return (
             f"{n:,} letter{'s' * (n > 1)} in {self.sequences:,} of {self.total:,} sequences "
-            f"{'are' if n > 1 else 'is'} not scored, and read as another or left out ({told}); "
+            f"{'are' if n > 1 else 'is'} not scored, and replaced or left out ({told}); "
             "unknown_letters='fail' refuses such sequences"
         )
 
@@ -111,7 +111,7 @@ class Alphabet:
                 place = min(sequence.index(letter) for letter in refused)
                 raise ValueError(
                     f"contains {given[place]!r} at position {place + 1}, which is not scored with "
-                    f"{self.name}; remove it, or replace it by {self.wildcard} for it: "
+                    f"{self.name}; remove it, or have it read as {self.wildcard}: "
                     "measure_params={'unknown_letters': 'X'}"
                 )
             for letter, count in Counter(c for c in sequence if c in foreign).items():

@@ -80,8 +80,8 @@ both_strands=False)
         return _build(FunctionMeasure, {"function": measure, **(params or {})}, "a function")
     if not isinstance(measure, str) or measure not in _REGISTRY:
         raise ValueError(
-            f"there is no measure called {measure!r}; there are {', '.join(available())}, "
-            "any function of two objects, and 'precomputed' or 'precomputed-distance' "
+            f"unknown measure {measure!r}; choose one of {', '.join(available())}, "
+            "a function of two objects, or 'precomputed' or 'precomputed-distance' "
             "for a matrix of values"
         )
     module, _, name = _REGISTRY[measure].partition(":")
@@ -103,7 +103,7 @@ both_strands=False)
 
 def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
     """Return `cls(**params)`, or raise an error that names the unknown parameter."""
-    known = list(signature(cls).parameters) if params else []  # with other names for a parameter
+    known = list(signature(cls).parameters) if params else []  # including alternative names
     for name in params:
         if name not in known:
             allowed = ", ".join(field for field in known if field != "function") or "none"

@@ -72,7 +72,7 @@ class _Elastic(Measure):
             )
 
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the distances; the side that leaves fewer lanes empty fills them."""
+        """Return the distances; lanes are filled from the side that leaves fewer of them empty."""
         if -(-len(A) // LANES) * len(B) < -(-len(B) // LANES) * len(A):
             return np.ascontiguousarray(self.block(B, A).T)
         values = np.empty((len(A), len(B)))
@@ -94,7 +94,7 @@ class _Elastic(Measure):
         return values
 
     def _batches(self, lengths: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-        """Yield indices of up to `LANES` series of like length."""
+        """Yield indices of up to `LANES` series of similar length."""
         order = np.argsort(lengths, kind="stable")
         for first in range(0, len(order), LANES):
             yield order[first : first + LANES]
@@ -104,7 +104,7 @@ class _Elastic(Measure):
         return np.zeros(len(A))
 
     def beside(self, a: Any, b: Any) -> Beside:
-        """Return both curves, and the times that correspond on the path of the distance."""
+        """Return both curves, and the corresponding times on the path of the distance."""
         first, second = (np.asarray(x, dtype=np.float64) for x in (a, b))
         if self.layout == CHANNELS_FIRST:
             first, second = first.T, second.T
@@ -221,7 +221,7 @@ class MSM(_Elastic):
 
     The smallest cost of turning one series into the other by moving a value (at the cost of its
     change), splitting one in two, or merging two equal ones (`cost` each). O(T²) per pair. `layout`
-    and padding as for `DTW`.
+    and padding work as in `DTW`.
 
     Examples
     --------

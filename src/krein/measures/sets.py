@@ -69,14 +69,17 @@ class _PointSets(Measure):
                 )
             if not np.isfinite(points).all():
                 point = int(np.argwhere(~np.isfinite(points))[0, 0])
-                raise RefusedObject("set", row, f"holds NaN or infinity in point {point}")
+                raise RefusedObject("set", row, f"contains NaN or infinity in point {point}")
             sets.append(points)
         return sets
 
     def check_alike(self, A: Objects, B: Objects) -> None:
         """Raise an error if the sets have different dimensions."""
         if len(A) and len(B) and A[0].shape[1] != B[0].shape[1]:
-            raise ValueError(f"sets in {A[0].shape[1]} and in {B[0].shape[1]} dimensions")
+            raise ValueError(
+                f"sets in {A[0].shape[1]} dimensions cannot be compared with sets in "
+                f"{B[0].shape[1]}"
+            )
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances."""

@@ -14,7 +14,7 @@ from .base import Array, Kind, unframed
 
 TILE = 1024
 HUGE = 1e150
-"""Larger values, and those below its inverse, cannot be squared in double precision."""
+"""Larger values, and values below the inverse, cannot be squared in double precision."""
 
 SAMPLED_TILES = 64
 """Number of pairs of tiles checked in a memory map, which may take hours to read completely."""
@@ -34,7 +34,7 @@ def as_matrix(given: Any) -> NDArray[Any]:
     if not isinstance(given, np.ndarray):
         if hasattr(given, "toarray"):
             raise TypeError(
-                "a sparse matrix does not say what its missing entries mean; convert "
+                "the missing entries of a sparse matrix have no defined value; convert "
                 "it to a dense one"
             )
         given = np.asarray(given)

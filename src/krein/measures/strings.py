@@ -12,7 +12,7 @@ from .base import Array, Measure, Objects, as_list
 from .beside import Beside, edited, in_words
 
 MOST_CELLS = 25_000_000
-"""Pairs of letters of two strings whose edits are still shown."""
+"""Maximum number of letter pairs of two strings whose edits are shown."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class _Strings(Measure):
         return as_list(objects, "string")
 
     def beside(self, a: Any, b: Any) -> Beside:
-        """Return the letters in columns, by the fewest edits that turn one into the other."""
+        """Return the letters in columns, aligned with the fewest edits."""
         if len(a) * len(b) > MOST_CELLS:
             return in_words(a, b)
         found = [(one.tag, one.src_start, one.src_end, one.dest_start, one.dest_end)

@@ -31,7 +31,7 @@ def as_matrix(objects: Any, what: str = "vector") -> Array:
         bad = ~np.isfinite(X[start : start + _ROWS])
         if bad.any():
             row, column = np.argwhere(bad)[0] + np.array([start, 0])
-            raise RefusedObject(what, row, f"holds {X[row, column]} in column {column}")
+            raise RefusedObject(what, row, f"contains {X[row, column]} in column {column}")
     return X
 
 

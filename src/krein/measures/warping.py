@@ -1,12 +1,13 @@
-"""Which times of two series correspond: the path that an elastic distance takes.
+"""Corresponding times of two series: the path behind an elastic distance.
 
-All elastic distances are least sums over paths on a grid,
+All elastic distances are minimal sums over paths on a grid,
 
     D[i, j] = min(D[i−1, j−1] + match[i, j], D[i−1, j] + down[i, j], D[i, j−1] + right[i, j]),
 
-and differ in what a step costs. The kernels of `elastic` keep the value alone, for many pairs at a
-time; here the whole grid is kept, for one pair that somebody looks at. Cells of one antidiagonal
-depend on the two before it, so each is computed at once: O(n·m) in n + m steps.
+and differ in the costs of the steps. The kernels of `elastic` compute only the values, for many
+pairs at a time. Here the whole grid is kept, for a single pair that a person looks at. The cells of
+an antidiagonal depend only on the two antidiagonals before it, so they are computed together:
+O(n·m) in n + m steps.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from numpy.typing import NDArray
 from .base import Array
 
 MOST_CELLS = 4_000_000
-"""Cells of a grid that is still kept: series of 2,000 times."""
+"""Maximum number of cells of a grid: two series of 2,000 times."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """What each step on the grid (n, m) costs, and its first cell."""
+    """The cost of each step on the grid (n, m), and its first cell."""
 
     start: float
     match: Array
@@ -33,7 +34,7 @@ class Steps:
 
 
 def dtw_steps(a: Array, b: Array, samples: float, share: float) -> Steps:
-    """Return the steps of dynamic time warping; beyond the band they cost infinitely much."""
+    """Return the steps of dynamic time warping; outside the band their cost is infinite."""
     cost = np.square(a[:, None] - b[None]).sum(axis=2)
     n, m = cost.shape
     longer = max(n, m)
@@ -44,7 +45,7 @@ def dtw_steps(a: Array, b: Array, samples: float, share: float) -> Steps:
 
 
 def erp_steps(a: Array, b: Array, gap: float) -> Steps:
-    """Return the steps of the edit distance with real penalty; the grid has a cell before each."""
+    """Return the steps of the edit distance with real penalty; the grid starts before both."""
     match = np.full((len(a) + 1, len(b) + 1), np.inf)
     match[1:, 1:] = np.sqrt(np.square(a[:, None] - b[None]).sum(axis=2))
     down, right = np.full(match.shape, np.inf), np.full(match.shape, np.inf)
@@ -69,9 +70,9 @@ def _outside(x: Array, y: Array, z: Array) -> Array:
 
 
 def least_path(steps: Steps) -> tuple[float, NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the least sum, the cells (L, 2) of its path, and which of them a match has reached.
+    """Return the least sum, the cells (L, 2) of its path, and which of them are matches.
 
-    Where two paths cost the same, the one with more matches is taken.
+    Among paths of equal cost, the one with more matches is returned.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def least_path(steps: Steps) -> tuple[float, NDArray[np.intp], NDArray[np.bool_]
 
 
 def _reached(D: Array, steps: Steps, i: NDArray[np.intp], j: NDArray[np.intp]) -> Array:
-    """Return what it costs to reach cells by a match, from above, and from the left (3, k)."""
+    """Return the cost of reaching cells by a match, from above, and from the left (3, k)."""
     return np.stack(
         [
             D[i, j] + steps.match[i, j],
