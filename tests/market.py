@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Case:
-    """A symmetric matrix and landmarks; `exact` where rank(W) = rank(K)."""
+    """A symmetric matrix and landmarks; `exact` if rank(W) = rank(K)."""
 
     name: str
     K: np.ndarray

@@ -96,7 +96,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_type(node: ast.expr) -> bool:
-    """Tell a type: a subscripted one, or a union with one."""
+    """Whether an expression is a type: a subscripted one, or a union with one."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.BitOr) and any(map(_is_type, (node.left, node.right)))
     return isinstance(node, ast.Subscript) and getattr(node.value, "id", "") in TYPES
@@ -139,7 +139,7 @@ def _calls(node: ast.Call) -> Iterator[Change]:
 
 
 def _expressions(node: ast.expr) -> Iterator[Change]:
-    """Yield what may stand in the place of an expression."""
+    """Yield possible replacements of an expression."""
     if isinstance(node, ast.Constant):
         yield from _numbers(node)
     elif isinstance(node, ast.BinOp):
@@ -165,7 +165,7 @@ def _conditions(node: ast.AST) -> list[ast.expr]:
 
 
 def _removable(node: ast.stmt) -> bool:
-    """Tell a statement without which the rest still runs: an update, an entry, a bare call."""
+    """Whether the rest still runs without a statement: an update, an entry, a bare call."""
     if isinstance(node, ast.AugAssign):
         return True
     if isinstance(node, ast.Expr):
@@ -180,7 +180,7 @@ def _removable(node: ast.stmt) -> bool:
 
 
 def _changes_nothing(node: ast.AST) -> bool:
-    """Tell what cannot change a result: messages, declarations, and what leads to an error."""
+    """Whether a node cannot change a result: messages, declarations, and code for errors."""
     if isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr):
         return True
     if isinstance(node, ast.Expr):

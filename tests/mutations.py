@@ -1,4 +1,4 @@
-"""Change one thing in the mathematics at a time, and see whether a test notices.
+"""Mutation testing: change the code in one place at a time, and check whether a test fails.
 
     python -m tests.mutations --count 160 --seed 0
     python -m tests.mutations --again        # after new tests: try the survivors once more
@@ -75,7 +75,7 @@ def sources() -> dict[str, str]:
 
 
 def make_copy() -> None:
-    """Copy what the tests need, so that nothing touches the files somebody is editing."""
+    """Copy what the tests need, so that files being edited are left alone."""
     shutil.rmtree(COPY, ignore_errors=True)
     COPY.mkdir(parents=True)
     for folder in ("src", "tests", "benchmarks"):
@@ -274,7 +274,7 @@ def control(failures: set[str], seconds: dict[str, float]) -> None:
 
 
 def _write(target: Path, text: str) -> None:
-    """Change a file, and forget what Python has compiled of it: that is compared by the second."""
+    """Change a file, and delete its bytecode, whose time stamps have a resolution of one second."""
     target.write_text(text, "utf-8")
     for stale in (target.parent / "__pycache__").glob(f"{target.stem}.*.pyc"):
         stale.unlink()
@@ -304,7 +304,7 @@ def _run(tests: list[str], said: Path) -> None:
 
 
 def _wait(child: int, seconds: float) -> int | None:
-    """Return the exit status of a child; none, and no child, after so many seconds."""
+    """Return the exit status of a child; after this many seconds, kill it and return None."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -317,7 +317,7 @@ def _wait(child: int, seconds: float) -> int | None:
 
 
 def equivalent() -> dict[str, str]:
-    """Return why a mutation changes no result, for each that is known not to."""
+    """Return the reason for each mutation that is known not to change any result."""
     listed = tomllib.loads((ROOT / "tests" / "equivalent.toml").read_text("utf-8"))
     return {entry["mutation"]: entry["reason"] for entry in listed["equivalent"]}
 
@@ -343,7 +343,7 @@ def summary(results: dict[str, dict[str, Any]], chosen: list[Mutant]) -> None:
 
 
 def main() -> None:
-    """Try mutations until as many as asked for are judged."""
+    """Try mutations until the requested number has been judged."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=160, help="mutations in the sample")
     parser.add_argument("--seed", type=int, default=0, help="which sample")

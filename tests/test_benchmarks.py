@@ -1,4 +1,4 @@
-"""Benchmarks take minutes and are not run here; but a change must not leave one that cannot."""
+"""Benchmarks take minutes and are not run here, but they must still be able to run."""
 
 from importlib import import_module
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Mutations change results and nothing else, and those listed as equivalent are still there."""
+"""Mutations only change results, and those listed as equivalent still exist."""
 
 import ast
 

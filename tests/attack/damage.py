@@ -1,4 +1,4 @@
-"""A seeded generator of damaged files: what went wrong on the way, and what somebody made up."""
+"""A seeded generator of damaged files: transmission errors, and files that were forged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOKENS = (
 
 @dataclass(frozen=True)
 class Case:
-    """A damaged file, and the command that is to read it."""
+    """A damaged file, and the command that reads it."""
 
     number: int
     name: str
@@ -60,7 +60,7 @@ def _damaged(seed: Seed, other: bytes, rng: np.random.Generator) -> tuple[bytes,
 
 
 def mutated(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
-    """Return the bytes with one to four things done to them."""
+    """Return the bytes with one to four random changes."""
     data, done = bytearray(content), []
     for _ in range(int(rng.integers(1, 5))):
         at = int(rng.integers(len(data) + 1))
@@ -108,7 +108,7 @@ def _through(unpack, pack):  # type: ignore[no-untyped-def]
 
 
 def _zip(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
-    """Damage one member of an archive, whose checksums are right again afterwards."""
+    """Damage one member of an archive, and correct its checksums afterwards."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     name = sorted(members)[int(rng.integers(len(members)))]
@@ -140,7 +140,7 @@ def _mat(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes,
 
 
 def _model(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
-    """Change a model and seal it again, as somebody would who means harm."""
+    """Change a model and seal it again, as an attacker would."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     header = json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
@@ -200,7 +200,7 @@ def _change_array(header: dict, members: dict[str, bytes], rng: np.random.Genera
 
 
 def _change_tree(tree: object, rng: np.random.Generator) -> str:
-    """Put something else at a random place of the tree of a header."""
+    """Replace a random part of the tree of a header."""
     path = []
     while isinstance(tree, dict | list) and len(tree):
         keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))

@@ -1,4 +1,4 @@
-"""Give damaged files to the command, each in a process of its own, and count what becomes of them.
+"""Run the command on damaged files, each in a separate process, and count the outcomes.
 
     python -m tests.attack.fuzz --cases 10000
 
@@ -34,7 +34,7 @@ ALLOWED = ("read", "refused")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case."""
+    """The outcome of a case."""
 
     kind: str
     seconds: float
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def warm_up() -> None:
-    """Import what commands import, and compile what they compile: children are forked from here."""
+    """Do the imports and compilations of all commands: child processes are forked from this one."""
     import numpy as np
     import sklearn.utils.estimator_checks  # noqa: F401
 
@@ -148,7 +148,7 @@ def _kind(status: int, said: str, printed: bytes) -> str:
 
 
 def fuzz(count: int, seed: int = 0, keep: Path | None = None, jobs: int = 1) -> Counter[str]:
-    """Run cases and return how often each outcome was met; failures are kept in a folder."""
+    """Run cases and return the number of each outcome; failures are kept in a folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seeds = make_seeds(folder / "good")

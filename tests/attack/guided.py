@@ -1,10 +1,10 @@
-"""A search for bad files that is guided by coverage: Atheris, where it is installed.
+"""A coverage-guided search for bad files with Atheris, if it is installed.
 
     pip install atheris
     python -m tests.attack.guided --seconds 1800
 
-The readers run in this process. What they may raise is `DataError` and `ModelFileError`; everything
-else, and everything slow or large, is a finding that Atheris writes down.
+The readers run in this process. They may raise only `DataError` and `ModelFileError`; anything
+else, and anything slow or large, is a finding that Atheris records.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Run every compiled kernel on series of length 0 and 1 beside longer ones, and print a line each.
 
-With NUMBA_BOUNDSCHECK=1 an index out of bounds is an error instead of somebody else's memory.
+With NUMBA_BOUNDSCHECK=1, an index out of bounds is an error instead of an access to other memory.
 """
 
 import numpy as np

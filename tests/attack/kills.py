@@ -1,4 +1,4 @@
-"""Kill a cached fit, and predictions, at random moments, and look at what the next run makes of it.
+"""Kill a cached fit, and predictions, at random moments, and check the result of the next run.
 
     python -m tests.attack.kills --kills 100
 
@@ -47,7 +47,7 @@ def run(command: list[str], folder: Path, kill_after: float | None = None) -> bo
 
 
 def kept_values(cache: Path) -> int:
-    """Return how many values the finished blocks of a cache hold."""
+    """Return the number of values in the finished blocks of a cache."""
     total = 0
     for block in cache.glob("blocks/*.npy"):
         with open(block, "rb") as file:
@@ -61,7 +61,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def same_model(path: Path, truth: Path) -> bool:
-    """Whether two model files hold the same, but for how many pairs were compared."""
+    """Whether two model files are equal, apart from the number of pairs compared."""
     from krein.io.modelfile import read_model
 
     a, b = read_model(path), read_model(truth)
@@ -83,7 +83,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def write_texts(path: Path, n: int, seed: int, labels: bool) -> None:
-    """Write strings in two languages that nobody speaks."""
+    """Write strings in two made-up languages."""
     rng = np.random.default_rng(seed)
     rows = []
     for i in range(n):
@@ -94,7 +94,7 @@ def write_texts(path: Path, n: int, seed: int, labels: bool) -> None:
 
 
 def kill(kills: int, seed: int = 0, n: int = 240) -> Counter[str]:
-    """Kill each command so often; return the counts, and raise where a promise is broken."""
+    """Kill each command this many times; return the counts, or raise if a promise is broken."""
     rng, counts = np.random.default_rng(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

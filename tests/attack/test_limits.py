@@ -1,4 +1,4 @@
-"""Bombs, endless lines, masked arrays, and messages that a file would like to send a terminal."""
+"""Decompression bombs, endless lines, masked arrays, and control characters in messages."""
 
 import gzip
 import io
@@ -67,7 +67,7 @@ def test_what_never_ends_is_refused_and_the_limit_can_be_raised(make, tmp_path):
 
 
 def memory_of(code):
-    """Return the megabytes that a program takes above its imports."""
+    """Return the megabytes that a program needs beyond its imports."""
     program = f"""
 import resource, sys
 from krein.io import open_source, DataError

@@ -1,4 +1,4 @@
-"""Model files that somebody made up: sealed as krein seals them, and wrong."""
+"""Forged model files: sealed as krein seals them, but with wrong contents."""
 
 import io
 import os
@@ -68,7 +68,7 @@ def replaced(tree, path, value):
 
 
 def twisted(value):
-    """Yield values in the place of one that are wrong in shape, type or content."""
+    """Yield replacements for a value that are wrong in shape, type or content."""
     if isinstance(value, np.ndarray):
         yield "fewer", value[:-1]
         yield "more", np.concatenate([value, value[-1:]])

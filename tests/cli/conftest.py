@@ -32,7 +32,7 @@ def write_fasta(path, rows):
 
 
 def make_files(folder):
-    """Write what the examples of `--help` read."""
+    """Write the files that the examples of `--help` read."""
     rng = np.random.default_rng(0)
     letters = list("ACDEFGHIKLMNPQRSTVWY")
     rows = []
@@ -64,7 +64,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture
 def files(prepared, tmp_path, monkeypatch):
-    """A folder of its own with the files, which is the current one."""
+    """A separate folder with the files, as the current folder."""
     shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -85,7 +85,7 @@ def run():
 
 @pytest.fixture
 def environment(tmp_path_factory):
-    """Variables under which a shell finds the command `krein`."""
+    """Environment variables with which a shell finds the command `krein`."""
     folder = tmp_path_factory.mktemp("bin")
     script = folder / "krein"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m krein "$@"\n')

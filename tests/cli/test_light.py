@@ -1,4 +1,4 @@
-"""`krein predict` needs numpy, scipy and the measure alone, and says what the estimator says."""
+"""`krein predict` imports only numpy, scipy and the measure, and agrees with the estimator."""
 
 import json
 import subprocess

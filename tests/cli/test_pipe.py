@@ -1,4 +1,4 @@
-"""`krein predict` at the end of a pipe: each answer comes before the next question is asked."""
+"""`krein predict` at the end of a pipe: each prediction is written before the next object comes."""
 
 import os
 import select
@@ -47,7 +47,7 @@ def ask(process, text):
 
 
 def answers(process, n):
-    """Return the next n lines, or fail where they do not come."""
+    """Return the next n lines, or fail if they do not arrive."""
     found, until = b"", time.monotonic() + WAIT
     while found.count(b"\n") < n:
         ready, _, _ = select.select([process.stdout], [], [], max(0, until - time.monotonic()))

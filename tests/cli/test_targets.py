@@ -1,4 +1,4 @@
-"""Where the command writes: never over what it reads, nor in the place of a pipe or a link."""
+"""Output files: inputs are never overwritten, and pipes and links never replaced."""
 
 import os
 import threading

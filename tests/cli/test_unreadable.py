@@ -1,4 +1,4 @@
-"""One record that cannot be compared costs nobody else a row; letters are read as usual."""
+"""A record that cannot be compared does not affect other rows; letters are read as usual."""
 
 import csv
 import io
@@ -26,7 +26,7 @@ def model(files, run):
 
 
 def put_between(files, bad):
-    """Write the new sequences with a bad one in the midst of them; return the names."""
+    """Write the new sequences with a bad one among them; return the names."""
     records = (files / "new.fasta").read_text().split(">")[1:]
     records.insert(7, f"bad\n{bad}\n")
     (files / "mixed.fasta").write_text("".join(f">{record}" for record in records))

@@ -1,4 +1,4 @@
-"""Matrices that somebody has computed already, in memory and in files."""
+"""Precomputed matrices, in memory and in files."""
 
 from __future__ import annotations
 

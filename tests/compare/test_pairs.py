@@ -24,7 +24,7 @@ def collect(pairs, cols, **kwargs):
 
 
 class SmallBlocks(Pairs):
-    """Pairs in blocks of few rows, so that there are many."""
+    """Pairs in blocks of few rows, so that there are many blocks."""
 
     def block_rows(self, n_cols: int) -> int:
         return 7

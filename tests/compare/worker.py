@@ -29,7 +29,7 @@ def compare(a: str, b: str) -> float:
 
 
 def die_at(step: int) -> None:
-    """Have the process killed before its `step`-th call of what touches the disk."""
+    """Kill the process before its `step`-th call of a function that accesses the disk."""
     steps = itertools.count(1)
     for name in ("fsync", "replace", "link"):
         real = getattr(os, name)

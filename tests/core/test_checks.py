@@ -1,4 +1,4 @@
-"""Bad input is named, not mended."""
+"""Invalid input is reported, not corrected."""
 
 import numpy as np
 import pytest

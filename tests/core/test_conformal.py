@@ -38,7 +38,7 @@ def test_small_classes_share_a_group_where_they_are_enough():
 
 
 def test_false_alarms_keep_to_their_share_within_each_class():
-    """Classes of very different scale: pooled, the wide class would have all the alarms."""
+    """Classes of very different scale: if pooled, the wide class would have all false alarms."""
     rng = np.random.default_rng(0)
     scale = np.array([1.0, 100.0])
     rates = []

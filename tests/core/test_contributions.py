@@ -48,7 +48,7 @@ def test_they_sum_to_the_score(model):
 
 
 def test_they_are_integrals_of_the_gradient_along_the_line(model):
-    """By 200 differences on the line, in the coordinates that each head is a function of."""
+    """Integrate with 200 differences along the line, in the coordinates of each head."""
     clf, V, is_distance = model
     v, base = V[0], clf.reference_.baseline
     t = (np.arange(200) + 0.5) / 200

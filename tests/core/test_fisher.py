@@ -140,7 +140,7 @@ def test_the_unit_of_the_coordinates_does_not_matter(seed, unit):
 
 
 def test_oas_is_scikit_learns_but_for_their_missing_terms():
-    """Theirs leaves out the −2/p of the paper's equation 23: the same for large p."""
+    """scikit-learn omits the −2/p of the paper's equation 23; the results agree for large p."""
     X = np.random.default_rng(0).normal(size=(30, 400)) * np.linspace(1, 3, 400)
     estimator = OAS().fit(X)
     S = (X - X.mean(axis=0)).T @ (X - X.mean(axis=0)) / 30
@@ -249,7 +249,7 @@ def test_quadratic_with_few_objects_falls_back_on_the_shared_covariance():
 
 @pytest.mark.parametrize("shift", [0.0, 100.0])
 def test_quadratic_posteriors_are_those_of_gaussian_classes(shift):
-    """Wherever the origin of the coordinates lies."""
+    """The result does not depend on the origin of the coordinates."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 6000)
     B = shift + rng.normal(size=(6000, 3)) * (1 + y[:, None]) + 2 * np.eye(3)[y]

@@ -1,4 +1,4 @@
-"""Left-out scores in closed form against refits, and what is chosen by them."""
+"""Left-out scores in closed form against refits, and the choices based on them."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_a_path_inverts_the_shrunk_covariance(target, dense, amount):
 
 
 def test_whoever_has_company_can_be_left_out():
-    """An object of its class is enough, however little it weighs; one without weight is not."""
+    """One other object of the class is enough, however small its weight, unless that is 0."""
     B = np.arange(14.0).reshape(7, 2) ** 2
     codes, weights = np.array([0, 0, 1, 1, 2, 2, 2]), np.array([1, 1e-5, 1, 0, 5, 0.5, 0.5])
     moments = moments_of(B, codes, weights)
@@ -178,7 +178,7 @@ def test_quadratic_model_and_left_out_scores_speak_of_the_same_covariances():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_where_every_object_is_a_landmark_the_ridge_is_searched(seed):
-    """By the exact left-out loss; the identity is tried by as much as OAS says."""
+    """The exact left-out loss decides; the identity is tried with the amount given by OAS."""
     V, y, L, space = problem(seed)
     B = space.coordinates(V)
     moments = moments_of(B, y)

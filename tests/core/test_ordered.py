@@ -1,4 +1,4 @@
-"""Sums whose digits do not depend on who adds up which part."""
+"""Sums whose digits do not depend on how the terms are distributed."""
 
 from operator import add
 

@@ -1,4 +1,4 @@
-"""Properties of the posterior mode, over a market of kernels nobody should be surprised by."""
+"""Properties of the posterior mode, over a collection of kernels that may occur in practice."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def _labels(rng, N, n_classes, tiny=False):
 
 @pytest.mark.parametrize("unit", [1e-200, 1e200])
 def test_features_whose_squares_are_no_numbers_are_refused(unit):
-    """Whatever their signs: here they cancel."""
+    """This does not depend on their signs, which cancel here."""
     y = np.arange(40) % 2
     F = unit * np.random.default_rng(0).permutation(np.repeat([-1.0, 1.0], 20))[:, None]
     with pytest.raises(ValueError, match="outside the range of floating-point numbers"):

@@ -1,4 +1,4 @@
-"""Which function of a dissimilarity serves better, told before new objects come."""
+"""The best function of a dissimilarity is predicted without new objects."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_the_unit_does_not_matter(unit):
 
 @pytest.mark.parametrize("weight", [None, 0.0])
 def test_landmarks_and_what_weighs_nothing_have_no_say(weight):
-    """Half as many objects again, of a kind that −½d² cannot tell apart, would be for −d."""
+    """Half as many additional objects that −½d² cannot separate would favour −d."""
     X, y, L, problems = problem(halves, 4)
     D = distances(X, X[L])
     rng = np.random.default_rng(0)
@@ -101,7 +101,7 @@ def test_landmarks_and_what_weighs_nothing_have_no_say(weight):
 
 
 def test_what_weighs_nothing_counts_for_nothing():
-    """Neither for the five objects to a landmark, nor for a class."""
+    """They count neither towards the five objects per landmark nor towards a class."""
     X, y, L, problems = problem(board, 5, n=1000)
     weight = np.zeros(1000)
     weight[L] = 1.0

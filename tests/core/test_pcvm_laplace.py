@@ -1,4 +1,4 @@
-"""Leave-one-out loss against leaving one out, and what is decided by it."""
+"""The leave-one-out loss against actual refits, and the choices based on it."""
 
 import numpy as np
 import pytest
@@ -108,7 +108,7 @@ def test_pruning_keeps_the_quality_and_leaves_exact_zeros(n_classes, through_bas
 
 
 def _costs(x, H, left):
-    """What ½ Σ_c xᵀHx rises by without each of those left, and the optimum without it."""
+    """The increase of ½ Σ_c xᵀHx without each remaining function, and the optimum without it."""
     found = {}
     for j in left:
         rest = [k for k in left if k != j]

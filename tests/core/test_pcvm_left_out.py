@@ -1,4 +1,4 @@
-"""Left-out scores of PCVM against leaving out: refits, the dense formula, weights, thinned rows."""
+"""Left-out scores of PCVM against refits and the dense formula, with weights and thinned rows."""
 
 import numpy as np
 import pytest
@@ -113,7 +113,7 @@ def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
 
 
 def test_at_most_eight_classes_are_coupled_in_a_row():
-    """In the mean, and beside its own; what is less likely goes first."""
+    """The limit is on the mean number besides the own class; less likely classes go first."""
     rng = np.random.default_rng(0)
     for n_classes in (5, 9, 12, 40):
         P = rng.dirichlet(np.ones(n_classes), size=200)
@@ -147,7 +147,7 @@ def test_unlikely_classes_need_not_be_coupled(spread, monkeypatch):
 
 @pytest.mark.parametrize("spread", [0.5, 1.0])
 def test_more_weights_than_rows_give_no_wild_scores(spread):
-    """With 600 weights to 200 rows many modes are nearly flat; new objects say what is right."""
+    """With 600 weights for 200 rows, many modes are nearly flat; new objects are the reference."""
     K, y = clouds(3, 12, N=1200, m=50, spread=spread)
     part, new = slice(0, 200), slice(200, None)
     _, _, fit = fitted(K[part], y[part])
@@ -221,7 +221,7 @@ def test_thinned_rows_leave_out_one_object_and_know_their_error():
 
 @pytest.mark.parametrize(("n_classes", "limit"), [(2, 1200), (3, 1200), (3, 0)])
 def test_a_row_that_stands_for_four_leaves_as_one_of_them(n_classes, limit):
-    """Four copies of each row are the same model as a quarter of the rows that stand for four."""
+    """Four copies of each row give the same model as single rows that each stand for four."""
     K, y = rings(6, n_classes, N=80, m=8)
     four, whole = np.full(len(y), 4.0), np.repeat(np.arange(len(y)), 4)
     thinned, copies = Rows(K, y, four, drawn=four), Rows(K[whole], y[whole])
@@ -237,7 +237,7 @@ def test_a_row_that_stands_for_four_leaves_as_one_of_them(n_classes, limit):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_without_the_row_that_holds_a_weight_up_the_weight_goes(n_classes):
-    """A basis object far from all others supports its weight alone: refits say what is right."""
+    """A basis object far from all others alone supports its weight; refits are the reference."""
     shares = []
     for seed in range(8):
         rng = np.random.default_rng(seed)

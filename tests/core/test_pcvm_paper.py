@@ -81,7 +81,7 @@ def _clouds(seed, n_classes=4, N=160, noise=0.7):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_starts_from_the_labels(seed):
-    """From random weights the first latent variables are noise, and most basis functions go."""
+    """From random weights, the first latent variables are noise, and most functions are pruned."""
     K, y = _clouds(seed)
     found = fit_published_pairs(K[:, :30], K[:30, :30], y, 4, np.random.default_rng(seed))
     T = np.linalg.pinv(K[:30, :30]) @ (K[:, :30].T @ found.weights)

@@ -1,4 +1,4 @@
-"""Pruning landmarks: the closed form against refitting, and what it may cost."""
+"""Pruning landmarks: the closed form against refits, and its effect on the loss."""
 
 import numpy as np
 import pytest

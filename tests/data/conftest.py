@@ -1,4 +1,4 @@
-"""Objects that are few, treated as if they were too many for memory."""
+"""A few objects, treated as if they were too many for memory."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import krein.estimators.calibration
 
 @pytest.fixture
 def few_candidates(monkeypatch):
-    """Have 500 objects count as many: more are never in memory together."""
+    """Lower the limit for in-memory data to 500 objects."""
     for module in (krein.estimators.calibration, krein.data.opening):
         monkeypatch.setattr(module, "IN_MEMORY_OBJECTS", 500)
     for kind in (krein.data.files.Files, krein.data.partitioned.Partitioned):
@@ -23,7 +23,7 @@ def few_candidates(monkeypatch):
 
 
 def make_words(n, seed=0):
-    """Words over six letters, and labels that their letters tell, a rare one among them."""
+    """Words over six letters, and labels that depend on their letters, one of them rare."""
     rng = np.random.default_rng(seed)
     words = ["".join(rng.choice(list("abcdef"), rng.integers(3, 9))) for _ in range(n)]
     labels = np.array(["de" if word.count("a") else "en" for word in words], dtype="<U4")
@@ -39,7 +39,7 @@ def make_points(n, seed=0):
 
 
 def equal_models(a, b, objects):
-    """Assert that two models say the same, to the last bit."""
+    """Assert that the predictions of two models are bit-identical."""
     np.testing.assert_array_equal(a.landmarks_, b.landmarks_)
     np.testing.assert_array_equal(a.predict_proba(objects), b.predict_proba(objects))
     np.testing.assert_array_equal(a.signature_, b.signature_)

@@ -1,4 +1,4 @@
-"""The temperature of a model of many objects: what fitting without the sample would make it."""
+"""The temperature of a model of many objects equals that of a fit without the sample."""
 
 import numpy as np
 import pytest

@@ -97,7 +97,7 @@ def test_a_killed_worker_changes_no_digit(make, client, tmp_path):
 
 
 def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
-    """What it kept is compared and made again."""
+    """The values that it kept are compared again."""
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows per block
     passes, victims = [], []
 
@@ -153,7 +153,7 @@ def test_a_new_cluster_goes_on_where_the_old_one_stopped(client, tmp_path):
 
 
 class _Stopping(Alike):
-    """Refuses the last word until the folder says to go on; what it is does not change."""
+    """Refuse the last word until the folder signals to go on; the function does not change."""
 
     def __call__(self, a, b):
         if a == WORDS[-1] and not os.path.exists(os.path.join(self.folder, "go on")):

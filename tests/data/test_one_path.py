@@ -1,4 +1,4 @@
-"""Memory, files and clusters: whatever a model offers works in each, with the same digits."""
+"""Memory, files and clusters: every method of a model works in each, with identical results."""
 
 import mmap
 import os

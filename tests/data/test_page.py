@@ -1,4 +1,4 @@
-"""The page on costs says what was measured, and nothing else."""
+"""The page on costs contains only measured figures."""
 
 import importlib.util
 import json

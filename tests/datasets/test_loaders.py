@@ -1,4 +1,4 @@
-"""Data that packages bring, and data from the folder that KREIN_DATA names."""
+"""Data from installed packages, and from the folder KREIN_DATA."""
 
 import lzma
 import os
@@ -73,7 +73,7 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
 
 
 class Missing:
-    """A finder to which one package does not exist."""
+    """An import finder that hides one package."""
 
     def __init__(self, package):
         self.package = package

@@ -1,4 +1,4 @@
-"""What every generator keeps, and what each promises."""
+"""Properties that all generators share, and those of each."""
 
 import numpy as np
 import pytest

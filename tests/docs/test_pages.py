@@ -1,4 +1,4 @@
-"""What the pages show runs as it stands, and what they say of the project is one thing."""
+"""The code on the pages runs unchanged, and the pages agree about the project."""
 
 import re
 import tomllib

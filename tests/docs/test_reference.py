@@ -1,4 +1,4 @@
-"""The reference is complete: every public name stands in it, and has an example that runs."""
+"""The reference is complete: it lists every public name, each with an example that runs."""
 
 import importlib
 import inspect

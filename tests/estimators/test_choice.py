@@ -1,4 +1,4 @@
-"""What IKFD and IKQD choose by themselves: shrinkage, power of a dissimilarity, scale."""
+"""Settings that IKFD and IKQD choose themselves: shrinkage, power of a dissimilarity, scale."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_target_power_and_share_are_told(cls):
 
 
 def squared_board(seed=0, n=240):
-    """Squared distances on a 3×3 board: what separates the fields is their roots."""
+    """Squared distances on a 3×3 board, whose fields are separated by the roots of these."""
     Z = np.random.default_rng(seed).uniform(0, 3, size=(n, 2))
     return np.linalg.norm(Z[:, None] - Z[None], axis=2) ** 2, Z.astype(int).sum(axis=1) % 2
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_told_apart_is_refused(cls):
     for offset in (1e6, 1e11):
         with pytest.raises(ValueError, match="subtract the column means"):
             cls("linear", landmarks="all").fit(X + offset, y)
-    with pytest.raises(ValueError, match="multiply what the measure compares"):
+    with pytest.raises(ValueError, match="multiply the objects or the values"):
         cls("linear", landmarks="all").fit(X * 1e-155, y)
     with pytest.raises(ValueError, match="Multiply the objects by a constant"):
         cls("linear", landmarks="all").fit(X * 1e-170, y)

@@ -1,4 +1,4 @@
-"""Corners where an estimator might go quietly wrong."""
+"""Corner cases in which an estimator might be silently wrong."""
 
 import warnings
 
@@ -281,14 +281,14 @@ def test_parameters_out_of_range(options, message):
     ("options", "message"),
     [
         ({"rank": 3}, "needs n_basis="),
-        ({"solver": "paper", "calibrate": True}, "knows no calibrate=True"),
-        ({"solver": "paper", "class_weight": "balanced"}, "knows no class_weight"),
+        ({"solver": "paper", "calibrate": True}, "does not support calibrate=True"),
+        ({"solver": "paper", "class_weight": "balanced"}, "does not support class_weight"),
     ],
 )
 def test_parameters_that_pcvm_would_ignore(options, message):
     with pytest.raises(ValueError, match=message):
         PCVM(**options).fit(X, y)
-    with pytest.raises(ValueError, match="knows no sample_weight"):
+    with pytest.raises(ValueError, match="does not support sample_weight"):
         PCVM(solver="paper").fit(X, y, sample_weight=np.ones(150))
 
 

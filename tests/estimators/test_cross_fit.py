@@ -1,4 +1,4 @@
-"""Cross-fitting: who scores whom, with which landmarks, and with what weight."""
+"""Cross-fitting: which model scores which objects, with which landmarks and weights."""
 
 from dataclasses import dataclass, field
 
@@ -17,13 +17,13 @@ CODES = np.arange(N) % 3
 
 
 def named(landmarks):
-    """Values that name the object and the landmark."""
+    """Values that encode the object and the landmark."""
     return 1000.0 * np.arange(N)[:, None] + landmarks
 
 
 @dataclass
 class Observer:
-    """A family that notes what it is shown; its scores are known beforehand."""
+    """A family that records its inputs; its scores are known beforehand."""
 
     scores: np.ndarray
     values: np.ndarray
@@ -88,7 +88,7 @@ def test_objects_of_the_calibration_count_with_their_weights():
 @pytest.mark.parametrize("many", [True, False], ids=["many", "few"])
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 def test_an_object_of_next_to_no_weight_has_next_to_no_say(make, many, monkeypatch):
-    """The temperature is continuous in the weights: a trace is as good as nothing."""
+    """The temperature is continuous in the weights: a tiny weight has the same effect as none."""
     if many:
         monkeypatch.setattr("krein.estimators.calibration.IN_MEMORY_OBJECTS", 100)
     rng = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""IKFD and IKQD as a user meets them."""
+"""IKFD and IKQD as users see them."""
 
 import warnings
 

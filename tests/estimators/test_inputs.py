@@ -1,4 +1,4 @@
-"""What people hand to an estimator: frames, grids, nothing, one string, labels with holes."""
+"""Inputs that users pass to an estimator: frames, grids, nothing, one string, missing labels."""
 
 import warnings
 
@@ -73,7 +73,7 @@ def test_parameters_of_the_measure_are_set_one_by_one(make):
 
 
 class PolarsSeries:
-    """What Polars offers of a column."""
+    """The interface of a Polars column."""
 
     def __init__(self, values):
         self.values = np.empty(len(values), dtype=object)
@@ -87,7 +87,7 @@ class PolarsSeries:
 
 
 class PolarsFrame:
-    """What Polars offers of a frame: columns by `get_columns`, and no `iloc`."""
+    """The interface of a Polars frame: columns through `get_columns`, and no `iloc`."""
 
     def __init__(self, columns):
         self.parts = {name: PolarsSeries(column) for name, column in columns.items()}

@@ -21,7 +21,7 @@ from krein.landmarks.stratified import default_number
 
 
 def islands(n=600, n_islands=40, seed=0, spread=0.04):
-    """Small islands of two classes at random places: neighbours know, a few landmarks do not."""
+    """Small islands of two classes at random positions: easy by neighbours, hard by landmarks."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(size=(n_islands, 3))
     which = rng.integers(n_islands, size=n)
@@ -30,7 +30,7 @@ def islands(n=600, n_islands=40, seed=0, spread=0.04):
 
 
 class CountedDistance:
-    """Euclidean distance that counts how often it is asked."""
+    """Euclidean distance that counts its calls."""
 
     def __init__(self):
         self.calls = 0
@@ -73,7 +73,7 @@ def test_the_second_look_finds_what_landmarks_miss(split, fitted):
 
 @pytest.mark.parametrize("family", [FisherFamily, QuadraticFamily])
 def test_held_out_scores_are_those_of_a_model_without_the_fold(split, family):
-    """No head may know the objects that teach how far it can be trusted."""
+    """No head may have seen the objects from which its weight is learned."""
     X, y, _, _ = split
     D = distances(X, X)
     places = np.arange(0, 400, 10)
@@ -284,7 +284,7 @@ def test_a_file_and_a_cluster_give_what_memory_gives(split, tmp_path):
 
 
 def test_objects_that_take_their_turn_as_new_ones(monkeypatch):
-    """All but the landmarks and those without weight; of many about as many as are wanted."""
+    """All objects except landmarks and those of weight 0; a sample if there are many."""
     values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 3
     weights = (np.arange(2000) % 10 > 0).astype(float)
     landmarks = np.arange(1, 2000, 100)
@@ -307,7 +307,7 @@ def test_objects_that_take_their_turn_as_new_ones(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
 def test_explanations_start_from_the_mean_object(kind):
-    """The mean of similarities; of dissimilarities the mean of squares, which are distances."""
+    """The mean of similarities; for dissimilarities, the root mean square."""
     X, y = islands(200, 10)
     D = distances(X, X)
     values = D if kind == "dissimilarity" else np.exp(-D)

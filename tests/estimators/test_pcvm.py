@@ -1,4 +1,4 @@
-"""PCVM as a user meets it."""
+"""PCVM as users see it."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ def test_class_weights_move_the_boundary():
 
 
 def test_basis_objects_are_dropped_where_objects_are_many():
-    """By default of two classes with enough objects to a landmark; `sparse` overrules that."""
+    """On by default for two classes with enough objects per landmark; `sparse` overrides it."""
     Z, labels = checkerboard(400)
     for m, few in ((20, True), (100, False)):
         options = {"landmarks": np.arange(m), "n_jobs": 1}
@@ -125,7 +125,7 @@ def test_basis_objects_are_dropped_where_objects_are_many():
 
 @pytest.mark.parametrize("calibrate", [False, True])
 def test_class_weights_are_relative(calibrate):
-    """Twice the weight of every class is no more evidence than there are objects."""
+    """Doubling the weight of every class adds no evidence: the number of objects stays the same."""
     Z, labels = checkerboard(300)
     options = {"landmarks": np.arange(0, 300, 10), "calibrate": calibrate}
     few, many = (
@@ -171,7 +171,7 @@ def test_bad_parameters(options, message):
 
 
 def test_what_the_basis_functions_are(tmp_path):
-    """The objects choose between powers of d; what was chosen is told, saved, and made anew."""
+    """The power of d is chosen from the data, reported, saved, and reproduced after loading."""
     X, y = checkerboard(600)
     D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
     options = {"landmarks": np.arange(30), "random_state": 0}

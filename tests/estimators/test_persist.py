@@ -1,4 +1,4 @@
-"""Model files: the same model comes back, and nothing else ever runs."""
+"""Model files: loading restores the same model, and never runs code from the file."""
 
 import os
 import pickle

@@ -55,7 +55,7 @@ def test_false_alarms_are_as_frequent_as_stated():
 
 
 def test_few_objects_keep_to_the_rate_as_well():
-    """All of them are landmarks, and held-out objects leave out their own columns."""
+    """Every object is a landmark, and held-out objects leave out their own columns."""
     rates = []
     for seed in range(6):
         X, y = blobs(120, seed)

@@ -1,4 +1,4 @@
-"""Several models at once give what each gives alone, for fewer comparisons."""
+"""Evaluating several models together gives the same results with fewer comparisons."""
 
 from __future__ import annotations
 

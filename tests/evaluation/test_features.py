@@ -1,4 +1,4 @@
-"""The baseline that compares nothing, and what a prediction costs each model."""
+"""The baseline without comparisons, and the cost of a prediction for each model."""
 
 from __future__ import annotations
 

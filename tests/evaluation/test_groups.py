@@ -1,4 +1,4 @@
-"""Groups stay in one fold; those that the measure finds are what comparing everything finds."""
+"""Groups stay in one fold; groups found by the measure equal those from comparing all pairs."""
 
 from __future__ import annotations
 

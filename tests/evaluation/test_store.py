@@ -1,4 +1,4 @@
-"""A store of pairs: each compared once, whoever asks, in whatever order."""
+"""A store of pairs: each is compared once, for any caller and in any order."""
 
 from __future__ import annotations
 

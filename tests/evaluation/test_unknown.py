@@ -1,4 +1,4 @@
-"""Classes that play the unknown, labels that may be wrong, and what a second look is worth."""
+"""Classes treated as unknown, labels that may be wrong, and the benefit of a second look."""
 
 from __future__ import annotations
 

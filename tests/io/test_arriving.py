@@ -1,4 +1,4 @@
-"""What is there is used, what is not is not waited for."""
+"""Items that have arrived are used without waiting for others."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Files that were read wrongly, or without a plain word, before."""
+"""Files that earlier versions misread, or refused without a clear message."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""As many landmarks as pay: the curve, its price, and no lottery."""
+"""As many landmarks as are worth their price: the curve, the price, and stable results."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""One suite for every selection rule, and what is special about each."""
+"""One suite for all selection rules, and tests specific to each."""
 
 import numpy as np
 import pytest

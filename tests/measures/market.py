@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass
 class Case:
-    """A measure, good objects for it, and bad ones with what the error has to say."""
+    """A measure, valid objects for it, and invalid ones with the expected messages."""
 
     name: str
     objects: Callable[[np.random.Generator, int], Any]

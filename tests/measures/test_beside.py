@@ -1,4 +1,4 @@
-"""What is shown of a comparison is what the measure has computed."""
+"""The view of a comparison agrees with the value that the measure computes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Fingerprints: the same for the same contents in any process, and for no others."""
+"""Fingerprints are equal for equal contents, in any process, and different otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every measure in the registry has to do, over one market of cases."""
+"""Properties that every measure in the registry must have, over one collection of cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of another kind than a model was fitted to are named, and others are not."""
+"""Objects of a different kind from the training objects are reported, and others are not."""
 
 import pickle
 import warnings

@@ -108,7 +108,7 @@ def test_tangent_distance_is_least_squares(sides):
 
 
 def test_tangents_are_derivatives():
-    """A smooth picture moved by little changes by its tangent times the movement."""
+    """Moving a smooth picture slightly changes it by its tangent times the movement."""
     y, x = np.mgrid[:40, :40] - 19.5
 
     def picture(angle, shift):

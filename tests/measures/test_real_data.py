@@ -1,4 +1,4 @@
-"""What the data of `KREIN_DATA` say; skipped where there are none."""
+"""Tests on the data in `KREIN_DATA`; skipped if there are none."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_lanes_of_different_lengths_keep_to_their_own_bands(lengths, band, chann
 
 
 def test_a_band_needs_no_batch_of_its_own_for_each_length():
-    """One batch per length left most lanes empty, and cost ten times what no band costs."""
+    """With one batch per length, most lanes would be empty, at ten times the cost of no band."""
     lengths = np.random.default_rng(0).permutation(np.arange(50, 250))
     free, banded = (get_measure("dtw", {"band": band}) for band in (None, 0.1))
     batches = [[part.tolist() for part in m._batches(lengths)] for m in (free, banded)]

@@ -1,4 +1,4 @@
-"""The copied tables are whole, and what can be checked of them holds."""
+"""The copied tables are complete and consistent."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The page says what the rows say."""
+"""The page agrees with the rows."""
 
 import numpy as np
 import pytest

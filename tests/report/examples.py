@@ -1,4 +1,4 @@
-"""Evaluations that are made up, to see every corner of a report without computing one."""
+"""Made-up evaluations that show every part of a report without computing anything."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def browser():
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """Open reports; at the end, nothing may have gone wrong and nothing been asked for."""
+    """Open reports; at the end, there must be no errors and no requests."""
     wrong, contexts = [], []
 
     def open_report(evaluation, *, width=1200, scheme="light", **options):

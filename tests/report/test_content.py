@@ -1,4 +1,4 @@
-"""What a report tells is what was found; where it stands does not overlap; markup stays text."""
+"""A report shows the results, without overlapping text, and with markup escaped."""
 
 from __future__ import annotations
 
@@ -392,5 +392,5 @@ class TestUnknown:
             assert chart.left <= min(xs) <= max(xs) <= chart.right
             assert chart.top <= min(ys) <= max(ys) <= chart.bottom
             assert [t.at for t in chart.xticks] == sorted(t.at for t in chart.xticks)
-        assert "90.0\u00a0% with 40 at the first look alone" in accuracy.alternative
+        assert "90.0\u00a0% with 40 after the first look" in accuracy.alternative
         assert "0.210 with 46 as it is" in loss.alternative

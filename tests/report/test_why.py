@@ -1,4 +1,4 @@
-"""The page that says why: its figures are those of `explain`, its text is text, and it is whole."""
+"""The page of explanations: its figures agree with `explain`, and its text is escaped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Features that are kept outside memory for the passes of one fit: in a file, or elsewhere.
+"""Features stored outside memory, in a file or on a cluster, for the passes of one fit.
 
-Of those on a cluster, `keptfeatures` has the rest.
+`keptfeatures` contains the part for a cluster.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an engine runs: assemble chunks out of partitions, compare them, merge their sums.
+"""Functions that an engine runs: assemble chunks from partitions, compare them, merge their sums.
 
-A dashboard shows these functions by name.
+Dask's dashboard shows them by name.
 """
 
 from __future__ import annotations
