@@ -236,7 +236,7 @@ def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path)
             krein.load(tmp_path / "m.krein")
     alone = replaced(tree, ("fitted", "known_objects_"), None)
     write_model(tmp_path / "m.krein", alone, "0")
-    with pytest.raises(ModelFileError, match="go together"):
+    with pytest.raises(ModelFileError, match="must both be present"):
         krein.load(tmp_path / "m.krein")
 
 

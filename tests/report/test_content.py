@@ -393,4 +393,4 @@ class TestUnknown:
             assert chart.top <= min(ys) <= max(ys) <= chart.bottom
             assert [t.at for t in chart.xticks] == sorted(t.at for t in chart.xticks)
         assert "90.0\u00a0% with 40 after the first look" in accuracy.alternative
-        assert "0.210 with 46 as it is" in loss.alternative
+        assert "0.210 with 46 by default" in loss.alternative

@@ -258,7 +258,7 @@ class FittedTwoLooks(FittedClassifier):
 
     def _try(self) -> None:
         if (self.known_ is None) != (self.known_objects_ is None):
-            raise ValueError("known_ and known_objects_ must be given together")
+            raise ValueError("known_ and known_objects_ must both be present")
         values = self.space_.landmark_values[:1]
         with np.errstate(all="ignore"):
             opinions = self.looks_.opinions(values)

@@ -101,7 +101,7 @@ class LossCurvature:
     def of(
         cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
     ) -> LossCurvature:
-        """Return it in one pass of O(N (r C)²) up to `limit` weights, else in C passes of O(N r²)."""
+        """Return it in a pass of O(N (r C)²) up to `limit` weights, else in C passes of O(N r²)."""
         C, width = fit.weights.shape[1], rows.shape[1] + 1
         V = fit.weights if Q is None else Q @ fit.weights
         if C == 1 or C * width > limit:
