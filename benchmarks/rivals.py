@@ -1,6 +1,6 @@
-"""KreinClassifier beside every other model that could be used, on the folds of `looks`.
+"""KreinClassifier compared with every other available model, on the folds of `looks`.
 
-The other models get their best chance: the landmarks of "auto", or all pairs where there are at
+The other models use favourable settings: the landmarks of "auto", or all pairs if there are at
 most 1,000 objects; SVMs on the clipped and on the flipped matrix with C chosen by inner folds; the
 better of 1 and 5 neighbours. Swiss-Prot takes two folds, because a spectrum of 7,228 objects takes
 minutes. Most of it needs `KREIN_DATA`.

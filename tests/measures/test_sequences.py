@@ -188,7 +188,7 @@ def test_a_stop_is_no_letter():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"matrix": "BLOSUM63"}, "there is no scoring matrix called 'BLOSUM63'.*BLOSUM62"),
+        ({"matrix": "BLOSUM63"}, "unknown scoring matrix 'BLOSUM63'.*BLOSUM62"),
         ({"gap_open": -1}, "gap costs"),
         ({"gap_extend": 0.5}, "gap costs"),
         (

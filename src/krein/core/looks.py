@@ -1,13 +1,12 @@
-"""Two looks at an object: pooled heads first, and where that pays the nearest known objects.
+"""Two looks at an object: first the pooled heads, then, if worthwhile, the nearest known objects.
 
 The first look pools the heads (`pooling`). The second adds the evidence of exact comparisons with
 a few candidates (`evidence`) to the same pool, with weights of its own:
 
     p(c | x) ∝ exp(Σ_h a_h log p_h(c | x) + (b + b′ q(x)) e_c(x)),   a, b, b′ ≥ 0,
 
-where q, the closeness of the nearest object, says how far the evidence e can be trusted. What the
-second look is worth, and whom it is worth looking at again (`gate`), is learned from objects that
-the heads have not seen.
+where q, the closeness of the nearest object, states how far the evidence e can be trusted. The
+weights of the second look, and which objects get one (`gate`), are learned from held-out objects.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ EVIDENCE_WEIGHT = 0.5
 """Prior weight of the evidence in the pool, at a closeness of 1."""
 
 FIRST_TAIL = 0.1
-"""The tail with which bandwidths are compared; the best one then tries the other tails."""
+"""The tail used while comparing bandwidths; the other tails are then tried with the best one."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Neighbours:
 
     @property
     def least(self) -> Array:
-        """The squared dissimilarity to the nearest (n,); 0 where there is none."""
+        """The squared dissimilarity to the nearest object (n,); 0 if there is none."""
         found = self.apart.min(axis=1, initial=np.inf)
         return np.where(np.isfinite(found), found, 0.0)
 
@@ -87,7 +86,7 @@ class TwoLooks:
     second: Array  # (H + 2,): weights in the second: heads, evidence, evidence times closeness
     bandwidth: float
     closeness: Closeness
-    threshold: float  # of the largest first-look probability, below which to look again
+    threshold: float  # a largest first-look probability below this leads to a second look
     n_seen: float  # held-out objects that the weights were learned from
 
     def opinions(self, values: Array) -> list[Array]:
@@ -108,8 +107,8 @@ class TwoLooks:
         neighbours: Neighbours | None,
         looked: NDArray[np.bool_],
     ) -> Array:
-        """Return log-probabilities (n, C) by the second look where `looked`, as pooled: `bounded`
-        keeps their order, yet lets the surest of them round to the same number.
+        """Return the pooled log-probabilities (n, C), after the second look where `looked`. Unlike
+        those from `bounded`, the most certain of them do not round to the same number.
         """
         found = pooled(self.first, opinions)
         if neighbours is not None and looked.any():
@@ -126,7 +125,7 @@ class TwoLooks:
         return bounded(log_proba, self.n_seen)
 
     def evidence(self, neighbours: Neighbours, n_classes: int) -> Array:
-        """Return what the neighbours add to the pool (n, C): their evidence times its weight."""
+        """Return the contribution of the neighbours to the pool (n, C): evidence times weight."""
         plain, close = _both(neighbours, n_classes, self.bandwidth, self.closeness)
         return self.second[-2] * plain + self.second[-1] * close
 
@@ -158,9 +157,9 @@ def learn_second_look(
     neighbours: Neighbours,
     max_share: float = 1.0,
 ) -> TwoLooks:
-    """Return both looks. `neighbours` are those of the held-out objects, without themselves.
+    """Return both looks. `neighbours` of the held-out objects exclude the objects themselves.
 
-    `max_share` is the largest share of objects that may be looked at again.
+    `max_share` is the largest share of objects that may get a second look.
     """
     H, C = len(held_out), held_out[0].shape[1]
     rows = np.arange(len(codes))

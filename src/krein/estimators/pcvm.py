@@ -110,7 +110,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     n_iter_ : int
         Number of iterations of the last fit.
     converged_ : bool
-        Whether the optimality conditions held at the end.
+        Whether the optimality conditions were met at the end.
     stop_reason_ : str
         Why the search for the mode stopped.
     signature_ : Signature

@@ -1,4 +1,4 @@
-"""Known objects that new ones are compared with in a second look, and that look itself."""
+"""The second look: comparisons of new objects with known ones."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from ..measures.likeness import Likeness
 from .heads import HeldOut
 
 FAR_SHARE = 0.1
-"""Share of known objects that lie as far from all others as those that are always looked at."""
+"""Objects as far from all others as this share of the known objects always get a second look."""
 
 FEWEST, MOST = 30, 100
-"""Candidates by default: at least and at most so many, and a third of the landmarks between."""
+"""Minimum and maximum default number of candidates; in between, a third of the landmarks."""
 
 VOTERS = 30
-"""Of all that an object was compared with, so many of the nearest give evidence."""
+"""Number of nearest objects that provide evidence, among all that an object was compared with."""
 
 _SEED = 1
 
 
 @dataclass(frozen=True)
 class KnownObjects:
-    """Training objects that may be candidates: every one, or as many as are kept.
+    """Training objects that may be candidates: all of them, or as many as are kept.
 
-    Landmarks are not among them, for every object is compared with those anyway.
+    They do not include landmarks, which every object is compared with anyway.
     """
 
     kind: Literal["similarity", "dissimilarity"]
@@ -51,11 +51,11 @@ class KnownObjects:
     points: NDArray[np.float32]  # (n, r)
     landmark_classes: Codes  # (m,)
     n_candidates: int  # compared in a second look
-    k: int  # neighbours that give evidence, landmarks among them
-    far: float = np.inf  # distance to the nearest point from which on an object is looked at again
+    k: int  # neighbours that provide evidence, including landmarks
+    far: float = np.inf  # objects farther than this from all points get a second look
 
     def candidates(self, values: Array, without: Indices | None = None) -> tuple[Indices, Array]:
-        """Return the candidates (n, k) of objects with these values, and how far they lie."""
+        """Return the candidates (n, k) of objects with these values, and their distances."""
         points = self.space.points(values)
         return nearest_points(
             self.points, points, self.n_candidates, without=without, norms=self._norms
@@ -69,10 +69,10 @@ class KnownObjects:
     def neighbours(
         self, values: Array, found: Array, candidates: Indices, own_place: Indices | None = None
     ) -> Neighbours:
-        """Return the nearest of all that an object was compared with: landmarks and candidates.
+        """Return the nearest objects among landmarks and candidates.
 
-        `found` (n, k) are the values of the measure with the candidates. `own_place` names the
-        landmark that is the object itself.
+        `found` (n, k) are the values of the measure with the candidates. `own_place` is the
+        position of the landmark that is the object itself.
         """
         apart = squared(values, self.kind)
         if own_place is not None and (own_place >= 0).any():
@@ -98,9 +98,9 @@ def remember(
     max_kept: int,
     looks: TwoLooks,
 ) -> KnownObjects:
-    """Return the known objects: all but the landmarks, or the most useful `max_kept` of them.
+    """Return the known objects: all except the landmarks, or the most useful `max_kept` of them.
 
-    Of more than that, up to half are objects that the first look gets wrong, and every class is
+    In the latter case, up to half are objects that the first look gets wrong, and every class is
     represented.
     """
     raw = kept.rows(np.arange(n_classes), n_classes)
@@ -134,7 +134,7 @@ def remember(
 
 
 def _preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
-    """Return places of `n` objects: one of each class, wrong ones up to half, then the others."""
+    """Return `n` positions: one object per class, errors up to half, then other objects."""
     first = np.unique(codes, return_index=True)[1]
     wrong = np.setdiff1d(np.flatnonzero(~right), first)[: n // 2]
     chosen = np.union1d(first, wrong)
@@ -144,10 +144,10 @@ def _preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
 def look_at_held_out(
     known: KnownObjects, sample: HeldOut, pairs: Pairs, places: Indices, own: Indices
 ) -> tuple[Neighbours, Array]:
-    """Return the neighbours of held-out objects, none its own, and their distances to points.
+    """Return the neighbours of held-out objects, excluding themselves, and distances to points.
 
-    `pairs` holds objects of which `places` (n,) are the held-out ones and `own` (N_known,) the
-    known ones.
+    Among the objects of `pairs`, `places` (n,) are the held-out ones and `own` (N_known,) the known
+    ones.
     """
     itself = np.full(len(sample.indices), -1, dtype=np.intp)
     where = np.searchsorted(known.indices, sample.indices).clip(max=max(len(known.indices) - 1, 0))
@@ -181,16 +181,16 @@ def nearest_landmarks(
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of some objects after both looks."""
+    """The results of both looks at some objects."""
 
     values: Array  # (n, m): with the landmarks
     opinions: list[Array]  # (n, C) each: log-probabilities of the heads
     log_proba: Array  # (n, C)
-    unbounded: Array  # (n, C): the same in order, telling apart what rounds to a probability of 1
+    unbounded: Array  # (n, C): same order, but different where probabilities round to 1
     looked: NDArray[np.bool_]  # (n,): whether the second look decides
-    near: Neighbours | None  # of all objects, where they were asked for
+    near: Neighbours | None  # of all objects, if requested
     candidates: Indices  # (n, k), among the known objects
-    foreign: Indices  # places of objects of another kind than the training objects
+    foreign: Indices  # positions of objects unlike the training objects
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class LookTwice:
 
     landmarks: LandmarkColumns
     known_objects: LandmarkColumns
-    known: KnownObjects | None  # None: the first look alone
+    known: KnownObjects | None  # None for the first look only
     looks: TwoLooks
     function: Callable[[Answer], NDArray[Any]]
     counter: Counter
@@ -215,7 +215,7 @@ class LookTwice:
             return self.function(self.answer(chunk))
 
     def answer(self, chunk: Chunk) -> Answer:
-        """Return what is known of the objects of the chunk."""
+        """Return the results for the objects of the chunk."""
         first = self.landmarks.values(chunk)
         self.counter.add(first.compared, first.reused)
         values = first.value
@@ -242,7 +242,7 @@ class LookTwice:
         )
 
     def _foreign(self, chunk: Chunk) -> Indices:
-        """Return the places of objects of another kind."""
+        """Return the positions of objects of another kind."""
         others = {} if self.likeness is None else self.likeness.others(chunk.objects)
         return np.array(sorted(i for places in others.values() for i in places), dtype=np.intp)
 

@@ -1,6 +1,6 @@
 """Objects of another kind than those a model was fitted to: other letters, another length scale.
 
-They can be compared, and get a label; but the label means little, and nobody may notice.
+They can be compared and get a label, but the label means little, which may go unnoticed.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ import numpy as np
 
 NUCLEOTIDES = frozenset("ACGTUN")
 SILENT = "-.*X"
-"""Gaps, stops and unknown letters; U becomes X where unknown letters are replaced."""
+"""Gaps, stops and unknown letters; U becomes X if unknown letters are replaced."""
 FEWEST_LETTERS, FEWEST_KINDS = 20, 3
-"""What is shorter, or has fewer different letters, may be a protein by chance."""
+"""A sequence that is shorter, or has fewer different letters, may look like a protein by chance."""
 
 LEAST_SHARE = 0.95
-"""Of a DNA sequence, at least this share are letters of nucleotides; codes such as R or Y stand for
-several of them. Of proteins it is about a quarter."""
+"""At least this share of the letters of DNA are nucleotides; codes such as R or Y stand for several
+of them. For proteins, the share is about a quarter."""
 
 MORE_LETTERS = 6
-"""Letters beyond those of nucleotides that make training objects something else."""
+"""If training objects have this many letters other than nucleotides, they are not DNA."""
 
 TIMES = 10
-"""So many times longer than the longest training object, or shorter than the shortest."""
+"""Objects this many times longer than the longest training object, or shorter than the shortest,
+are of another kind."""
 
 LOOKED_AT = 1_000
-"""Training objects that are looked at."""
+"""Number of training objects that are examined."""
 
 NAMED = 5
-"""Objects that are named in a warning."""
+"""Number of objects that are named in a warning."""
 
 
 class OtherKindWarning(UserWarning):
@@ -58,14 +59,14 @@ class OtherKindWarning(UserWarning):
 
     def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
         self.rows, self.named = rows, named
-        super().__init__(rows, named)  # which a message to another process consists of
+        super().__init__(rows, named)  # so that it can be sent to other processes
 
     def __str__(self) -> str:
         return told(self.named)
 
 
 def told(named: dict[str, tuple[list[str], int]]) -> str:
-    """Say which objects are of another kind: some of their names and how many, by reason.
+    """Return a message about objects of another kind: some names and the number, by reason.
 
     >>> print(told({"letters of DNA or RNA": (["a", "b"], 7)}))
     labels of objects of another kind mean little: a, b and 5 more (letters of DNA or RNA)
@@ -81,13 +82,13 @@ def told(named: dict[str, tuple[list[str], int]]) -> str:
 class Likeness:
     """Letters and lengths of training objects; objects unlike them are of another kind."""
 
-    letters: frozenset[str]  # none where they are no strings
+    letters: frozenset[str]  # empty if they are not strings
     shortest: int
     longest: int
 
     @classmethod
     def of(cls, parts: Sequence[Any]) -> Likeness | None:
-        """Return those of training objects in several lists; None where they have no length."""
+        """Return those of training objects in several lists; None if they have no length."""
         some = [
             one for part in parts for one in part[:: max(1, len(part) * len(parts) // LOOKED_AT)]
         ]
@@ -98,7 +99,7 @@ class Likeness:
         return cls(letters, min(lengths), max(lengths))
 
     def others(self, objects: Any) -> dict[str, list[int]]:
-        """Return the places of objects of another kind, by the reason.
+        """Return the positions of objects of another kind, by reason.
 
         Examples
         --------
@@ -136,7 +137,7 @@ class Likeness:
 
 
 def _length(one: Any) -> int | None:
-    """Return how many letters or numbers an object has; None for what has no length.
+    """Return the number of letters or numbers of an object; None if it has no length.
 
     Numbers are counted over all axes: images and series may come in several shapes.
     """

@@ -17,7 +17,7 @@ class Scoring(NamedTuple):
     """A scoring matrix, and derived quantities."""
 
     matrix: Any  # ScoringMatrix
-    alphabet: Alphabet  # the letters that the aligner takes
+    alphabet: Alphabet  # the letters that the aligner accepts
     spelling: dict[int, int]  # how they are written, for `str.translate`
     scored: frozenset[str]
     self_score: Array  # (256,) by byte: score of a letter with itself
@@ -32,7 +32,7 @@ def get_scoring(name: str) -> Scoring:
         matrix = ScoringMatrix.from_name(name)
     except ValueError:
         raise ValueError(
-            f"there is no scoring matrix called {name!r}; there are "
+            f"unknown scoring matrix {name!r}; choose one of "
             f"{', '.join(sorted(ScoringMatrix.BUILTIN_MATRICES))}"
         ) from None
     if not matrix.is_integer():

@@ -104,7 +104,7 @@ class _Alignment(Measure):
         return checked
 
     def check_part(self, objects: Any) -> Objects:
-        """Return the sequences; the warning counts nothing, for there are more of them."""
+        """Return the sequences of one chunk; the warning contains no counts."""
         checked, read = _read(self, objects)
         if read is not None:
             warnings.warn(read.of_a_part(), stacklevel=2)
@@ -132,7 +132,7 @@ class _Alignment(Measure):
         return self.decide(A)._self_scores(A)
 
     def beside(self, a: Any, b: Any) -> Beside:
-        """Return the best alignment, of the other strand where that scores more."""
+        """Return the best alignment, with the other strand if that scores more."""
         if len(a) * len(b) > MOST_CELLS:
             return in_words(a, b)
         measure = self.decide([a, b])
