@@ -43,8 +43,8 @@ class Assessed:
     places: list[int]  # of those that could be compared
     objects: Any
     assessed: NDArray[Any]  # structured, as `Asked.of` returns it
-    reasons: dict[int, str]  # why the others could not, by their places
-    foreign: dict[int, str]  # why some are of another kind than the training objects
+    reasons: dict[int, str]  # why the others could not, by position
+    foreign: dict[int, str]  # why some look unlike the training objects, by position
 
 
 class Predictor:
@@ -221,7 +221,7 @@ class Predictor:
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
     def _note_others(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
-        """Return why objects look unlike the training objects; keep names, to be said once."""
+        """Return why objects look unlike the training objects; keep names for one warning."""
         from ..estimators.twolooks import FittedTwoLooks, likeness_of
 
         likeness = likeness_of(self.model) if isinstance(self.model, FittedTwoLooks) else None

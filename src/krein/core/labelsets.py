@@ -25,8 +25,9 @@ from .conformal import conformal_p, groups_of, in_group
 from .family import Codes
 
 GROUP_OBJECTS = 30
-"""A class with so many held-out objects has p-values of its own, in steps of about 3 %. Classes
-that share theirs are covered together, not each: on Swiss-Prot, some of 40 were 8 % off."""
+"""A class with at least this many held-out objects has its own p-values, in steps of about 3 %.
+Classes that share theirs reach the coverage jointly, not each: on Swiss-Prot, the coverage of some
+of 40 was 8 % off."""
 
 ROUNDING = 1e-12
 """Slack for rounding: 2/10 must not exceed 1 − 0.8, which rounds to slightly less than 0.2."""

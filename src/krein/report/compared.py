@@ -140,10 +140,10 @@ def _curves(found: Curves) -> dict[str, Any]:
         panels.append(
             {"links": "".join(links), "first": _curve(a, x, top), "second": _curve(b, x, bottom)}
         )
-    more = f" Shown are {CHANNELS} of {channels} channels." if channels > CHANNELS else ""
+    more = f" {CHANNELS} of {channels} channels are shown." if channels > CHANNELS else ""
     above = f"Above, this object with {len(found.first):,} samples"
     below = f"below, the known one with {len(found.second):,}"
-    how = "Thin lines join times that correspond." if len(found.path) else ""
+    how = "Thin lines join corresponding times." if len(found.path) else ""
     return {
         "kind": "curves",
         "panels": panels,
