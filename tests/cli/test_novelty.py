@@ -220,7 +220,7 @@ def test_dna_for_a_protein_model_is_named_once(world, fitted, run, tmp_path):
     assert {row["reason"] for row in rows[:-9]} == {""}
     page = tmp_path / "why.html"
     assert run("explain", fitted, new, "--max", "100", "-o", page)[0] == 0
-    assert page.read_text().count("Of another kind than the training objects") == 9
+    assert page.read_text().count("Of a different kind from the training objects") == 9
     warning = "read0, read1, read2, read3, read4 and 4 more (letters of DNA or RNA)"
     assert err.count(warning) == err.count("krein: warning") == 1
 
