@@ -176,11 +176,11 @@ class Partitioned(Dataset):
         )
 
     def cuts(self, step: int) -> list[Cut]:
-        """Return for each run of `step` objects what it takes of which partitions."""
+        """Return the parts of partitions that make up each run of `step` objects."""
         return [self._cut(begin, begin + step) for begin in range(0, int(self.starts[-1]), step)]
 
     def _cut(self, begin: int, end: int) -> Cut:
-        """Return what the objects from `begin` up to `end` take of which partitions."""
+        """Return the parts of partitions with the objects from `begin` up to `end`."""
         starts = self.starts
         first = int(np.searchsorted(starts, begin, side="right")) - 1
         last = int(np.searchsorted(starts, min(end, starts[-1]), side="left"))
@@ -191,7 +191,7 @@ class Partitioned(Dataset):
         ]
 
     def _pilot(self, function: Callable[[Chunk], Counted[Any]]) -> Counted[float]:
-        """Return the estimated seconds per object, from the first ones."""
+        """Return the estimated number of seconds per object, from the first objects."""
         found: Counted[float]
         cuts = [self._cut(0, PILOT)]
         with self._naming(function, cuts):
