@@ -186,3 +186,18 @@ def test_thinned_rows_keep_every_class_and_its_weight():
     for c in range(3):
         np.testing.assert_allclose(rows.weight[rows.y == c].sum(), weight[y == c].sum())
     assert Rows(F, y).thinned(10_000).shape == (10_000, 1)
+
+
+def test_the_error_of_a_difference_is_that_of_a_sum():
+    """√(Σ (dᵢ − d̄)²), where rows count once each."""
+    K, y = _rings(2)
+    rows = Rows(K, y)
+    one, other = (
+        Candidate.of(rows, fit_pcvm(rows, y[:30], prior=FixedPrecision(np.array(a))))
+        for a in (0.5, 50.0)
+    )
+    (block,) = rows
+    d = other.losses(block) - one.losses(block)
+    extra, error = compare(rows, one, other)
+    assert extra == pytest.approx(d.sum())
+    assert error == pytest.approx(np.sqrt(((d - d.mean()) ** 2).sum()))

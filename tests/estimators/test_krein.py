@@ -14,6 +14,7 @@ from krein.core.space import LandmarkSpace
 from krein.datasets import make_protein_families
 from krein.estimators import heads
 from krein.estimators.heads import HeldOut, _without_folds, draw_held_out, held_out_folds
+from krein.estimators.secondlook import VOTERS, nearest_landmarks
 from krein.estimators.selection import LandmarkSet
 from krein.io import open_source
 from krein.landmarks import Stratified
@@ -350,3 +351,23 @@ def test_as_many_landmarks_as_are_worth_their_price():
         clf = KreinClassifier("precomputed-distance", **free).fit(D, y)
         assert len(clf.landmarks_) == wanted
         assert not hasattr(clf, "size_curve_")
+
+
+def test_landmarks_are_no_neighbours_of_their_own():
+    values = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 1.0], [1.0, 2.0, 3.0]])
+    own = np.array([0, 1, -1])  # the last object is not a landmark
+    found = nearest_landmarks(values, "dissimilarity", np.array([0, 1, 2]), own)
+    np.testing.assert_array_equal(found.apart, [[1.0, 4.0], [1.0, 9.0], [1.0, 4.0]])
+    np.testing.assert_array_equal(found.codes, [[2, 1], [2, 0], [0, 1]])
+
+
+def test_as_many_neighbours_vote_as_were_compared():
+    X, y = islands(300)
+    D = distances(X, X)
+    votes = {
+        neighbours: KreinClassifier(
+            "precomputed-distance", n_landmarks=40, neighbours=neighbours
+        ).fit(D, y).known_.k
+        for neighbours in (5, 60)
+    }  # fmt: skip
+    assert votes == {5: 5, 60: VOTERS}
