@@ -72,12 +72,12 @@ class StoredFeatures(ABC):
         every_class_alike = np.zeros(2**16, dtype=np.intp)
         found.mean = mean_features(found.rows(every_class_alike, 1))
         if not keep:
-            found.put(Blocks(function, found.mean, every_class_alike))
+            found.put(BlockMaker(function, found.mean, every_class_alike))
             found.state, self.state = "features", "gone"
         return found
 
     @abstractmethod
-    def put(self, made: Blocks) -> None:
+    def put(self, made: BlockMaker) -> None:
         """Replace the values by their features."""
 
     def watch(self, verbose: int) -> None:
@@ -91,7 +91,7 @@ class StoredFeatures(ABC):
 
 
 @dataclass(frozen=True)
-class Blocks:
+class BlockMaker:
     """How features and codes become a block of the rows of one problem."""
 
     function: BasisFunction
@@ -148,14 +148,14 @@ class StoredRows(Rows, ABC):
         """Return Σ term(block) over all blocks, in the fixed order."""
 
     @property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> BlockMaker:
         """The recipe for the blocks of these rows."""
         kept = self.kept
         if kept.state == "gone":
             raise RuntimeError("these values have been replaced by their features")
         if kept.state == "features":
-            return Blocks("similarity", None, self.recode)
-        return Blocks(kept.function, kept.mean, self.recode)
+            return BlockMaker("similarity", None, self.recode)
+        return BlockMaker(kept.function, kept.mean, self.recode)
 
 
 class FeatureFile(StoredFeatures):
@@ -221,7 +221,7 @@ class FeatureFile(StoredFeatures):
             raise OSError("the file of features ends too early")
         return F
 
-    def put(self, made: Blocks) -> None:
+    def put(self, made: BlockMaker) -> None:
         """Overwrite the values with their features, from several threads."""
         N, r = self.shape
         size = rows_per_block(r)

@@ -16,7 +16,7 @@ from ..core.pcvm.rows import Array, Block, Labels, Rows, Term, add_sums, sums
 from .chunk import Counted, aligned
 from .dataset import FeatureBlock
 from .engines import Engine, Task
-from .features import Blocks, StoredFeatures, StoredRows
+from .features import BlockMaker, StoredFeatures, StoredRows
 from .tasks import tree_sum
 
 Kept = Counted[FeatureBlock]
@@ -56,7 +56,7 @@ class KeptFeatures(StoredFeatures):
             self._about = np.concatenate([codes for codes, _ in found]), weights
         return self._about
 
-    def put(self, made: Blocks) -> None:
+    def put(self, made: BlockMaker) -> None:
         """Have workers compute the features of each block and drop its values, so that at most one
         block per thread exists twice.
         """
@@ -77,7 +77,7 @@ class _Pass:
     """A term on the rows of one problem, over the blocks of one kept part."""
 
     term: Term
-    blocks: Blocks
+    blocks: BlockMaker
     block_rows: int
 
     def __call__(self, kept: FeatureBlock) -> list[Array]:
@@ -137,7 +137,7 @@ def sum_block(kept: Kept, run: _Pass) -> list[Array]:
     return run(kept.value)
 
 
-def make_features(kept: Kept, made: Blocks) -> Kept:
+def make_features(kept: Kept, made: BlockMaker) -> Kept:
     """Return the features of one kept part, computed from its values."""
     return kept.holding(replace(kept.value, F=made.features(aligned(kept.value.F))))
 

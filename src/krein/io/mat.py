@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .errors import DataError
 from .limits import size_of
-from .matstreams import PIECE, Inflated, MatFormatError, Section
+from .matstreams import READ_BYTES, Inflated, MatFormatError, Section
 
 _TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8",
           13: "u8", 16: "u1", 17: "u2", 18: "u4"}  # fmt: skip
@@ -149,7 +149,7 @@ class _Reader:
         parts = []
         self.left -= n
         while n:
-            part = self.stream.read(min(n, PIECE))
+            part = self.stream.read(min(n, READ_BYTES))
             if not part:
                 raise MatFormatError("an element ends too early; the file is truncated")
             parts.append(part)
@@ -183,7 +183,7 @@ class _Reader:
     def skip(self) -> None:
         """Skip the rest."""
         while self.left:
-            self.exactly(min(self.left, PIECE))
+            self.exactly(min(self.left, READ_BYTES))
 
 
 @dataclass(frozen=True)

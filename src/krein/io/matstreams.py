@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import IO
 
-PIECE = 2**20
+READ_BYTES = 2**20
 
 
 class MatFormatError(ValueError):
@@ -36,7 +36,7 @@ class Inflated:
     def read(self, n: int) -> bytes:
         """Return up to n bytes, none at the end."""
         while not self.zlib.eof:
-            packed = self.waiting or self.section.read(PIECE)
+            packed = self.waiting or self.section.read(READ_BYTES)
             try:
                 found = self.zlib.decompress(packed, n)
             except zlib.error as error:

@@ -20,7 +20,7 @@ from .errors import DataError
 _MAGIC = b"\x93NUMPY"
 _LONGEST = 10_000
 """Maximum number of characters of a header, which contains a type and a shape."""
-_PIECE = 2**22
+_READ_BYTES = 2**22
 
 
 class ArrayFormatError(ValueError):
@@ -89,7 +89,7 @@ def read_values(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
         target = values.view(np.uint8)
         filled = 0
         while filled < len(target):
-            part = file.read(min(_PIECE, len(target) - filled))
+            part = file.read(min(_READ_BYTES, len(target) - filled))
             if not part:
                 raise ArrayFormatError(
                     f"it ends after {filled:,} of {len(target):,} bytes; the file is truncated"

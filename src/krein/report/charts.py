@@ -149,7 +149,7 @@ def reliability_chart(models: list[ModelResult]) -> Chart:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RejectPoint:
     """The point at which the reject option would be used."""
 
     threshold: float
@@ -158,7 +158,7 @@ class Chosen:
     given: bool
 
 
-def chosen_point(model: ModelResult, threshold: float | None) -> Chosen | None:
+def chosen_point(model: ModelResult, threshold: float | None) -> RejectPoint | None:
     """Return the point of a given threshold, or of the one that halves the error rate.
 
     None if no threshold does that, or if there are no errors.
@@ -173,10 +173,12 @@ def chosen_point(model: ModelResult, threshold: float | None) -> Chosen | None:
     accepted = sure >= threshold
     if not accepted.any():
         return None
-    return Chosen(float(threshold), float(accepted.mean()), float(right[accepted].mean()), given)
+    return RejectPoint(
+        float(threshold), float(accepted.mean()), float(right[accepted].mean()), given
+    )
 
 
-def reject_chart(models: list[ModelResult], chosen: list[Chosen | None]) -> Chart:
+def reject_chart(models: list[ModelResult], chosen: list[RejectPoint | None]) -> Chart:
     """Accuracy among the labelled objects if the least certain are rejected."""
     curves = [accuracy_reject_curve(m.labels, m.probabilities, m.classes) for m in models]
     lowest = min(min(_calm(curve)[1]) for curve in curves)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .charts import (
-    Chosen,
+    RejectPoint,
     chosen_point,
     growth_chart,
     percent,
@@ -108,7 +108,7 @@ def told_seconds(seconds: float) -> str:
     return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60} min"
 
 
-def _model(evaluation: Evaluation, model: ModelResult, point: Chosen | None) -> dict[str, Any]:
+def _model(evaluation: Evaluation, model: ModelResult, point: RejectPoint | None) -> dict[str, Any]:
     told = model.summary()
     bins = model.reliability
     return {
