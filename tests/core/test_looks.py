@@ -196,7 +196,7 @@ def test_weights_count_objects_in_the_pool():
 
 def test_no_probability_claims_more_than_the_held_out_objects_can_show():
     sure = np.log(np.array([[1.0, 1e-300, 1e-300]]))
-    found = np.exp(bounded(sure, 99))
+    found = np.exp(bounded(sure, 99, 3))
     assert found.sum() == pytest.approx(1)
     np.testing.assert_allclose(found[0, 1:], 0.01 / 3)
 

@@ -96,18 +96,20 @@ def _candidates(fitted: dict[str, Any]) -> int | None:
 def _expected(fitted: dict[str, Any]) -> dict[str, float] | None:
     """Return accuracy and log-loss on held-out training objects, if the model keeps their scores.
 
-    The scores are the log-odds of the true labels before probabilities are bounded (`bounded` in
-    `core.pooling`).
+    The scores are the log-odds of the true labels before probabilities are bounded.
     """
+    from scipy.special import log_expit
+
+    from ..core.pooling import bounded
+
     reference = fitted.get("reference_")
     if reference is None:
         return None
     labels, novelty = (reference["fields"][part]["fields"] for part in ("labels", "novelty"))
     weights = labels["weights"]
     right = novelty["predicted"] == labels["codes"]
-    share = 1 / (fitted["looks_"]["fields"]["n_seen"] + 1)
-    p = 1 / (1 + np.exp(-np.clip(labels["odds"], -700, 700)))
-    losses = -np.log((1 - share) * p + share / labels["n_classes"])
+    n_seen = fitted["looks_"]["fields"]["n_seen"]
+    losses = -bounded(log_expit(labels["odds"]), n_seen, labels["n_classes"])
     return {
         "accuracy": float(np.average(right, weights=weights)),
         "log_loss": float(np.average(losses, weights=weights)),

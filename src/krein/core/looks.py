@@ -122,7 +122,7 @@ class TwoLooks:
 
     def bounded(self, log_proba: Array) -> Array:
         """Return log-probabilities that the held-out objects can support."""
-        return bounded(log_proba, self.n_seen)
+        return bounded(log_proba, self.n_seen, log_proba.shape[1])
 
     def evidence(self, neighbours: Neighbours, n_classes: int) -> Array:
         """Return the contribution of the neighbours to the pool (n, C): evidence times weight."""
@@ -172,7 +172,7 @@ def learn_second_look(
         closeness = Closeness.of(neighbours.least, tail, weights)
         opinions = [*held_out, *_both(neighbours, C, bandwidth, closeness)]
         pool = fit_pool(opinions, codes, prior, weights)
-        losses = -bounded(pooled(pool, opinions), looks.n_seen)[rows, codes]
+        losses = -looks.bounded(pooled(pool, opinions))[rows, codes]
         loss = float(w @ losses)
         if best is None or loss < best[0]:
             found = replace(looks, second=pool, bandwidth=bandwidth, closeness=closeness)

@@ -84,11 +84,11 @@ def fit_pool(
     return np.asarray(result.x, dtype=np.float64)
 
 
-def bounded(log_proba: Array, n_seen: float) -> Array:
+def bounded(log_proba: Array, n_seen: float, n_classes: int) -> Array:
     """Return log-probabilities no more extreme than `n_seen` held-out objects can support.
 
     Mixes in the uniform distribution with a share of 1/(n + 1): even n objects without an error do
     not show that the error rate is below 1/n.
     """
     share = 1.0 / (n_seen + 1.0)
-    return np.log((1 - share) * np.exp(log_proba) + share / log_proba.shape[1])
+    return np.log((1 - share) * np.exp(log_proba) + share / n_classes)

@@ -171,6 +171,7 @@ class LandmarkEstimator(Storable):
         self.signature_ = Signature(p, q, max(self.n_samples_seen_ - p - q, 0))
 
     def _check_fitted(self) -> None:
+        # scikit-learn's check would look the measure up at every prediction, for its tags
         if not hasattr(self, "space_"):
             name = type(self).__name__
             raise NotFittedError(f"this {name} is not fitted yet; call fit before you use it")

@@ -65,10 +65,10 @@ class Comparing:
     """How objects are compared: the relevant parameters of an estimator."""
 
     measure: Measure
-    symmetrize: bool = False
-    cache: str | os.PathLike[str] | None = None
-    n_jobs: int | None = None
-    verbose: int = 0
+    symmetrize: bool
+    cache: str | os.PathLike[str] | None
+    n_jobs: int | None
+    verbose: int
 
     def pairs(self, objects: Any, others: Any = None, spent: int = 0) -> Pairs:
         """Return the pairs of some objects in memory."""
