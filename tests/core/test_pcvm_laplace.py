@@ -201,3 +201,39 @@ def test_the_error_of_a_difference_is_that_of_a_sum():
     extra, error = compare(rows, one, other)
     assert extra == pytest.approx(d.sum())
     assert error == pytest.approx(np.sqrt(((d - d.mean()) ** 2).sum()))
+
+
+def test_what_a_weight_costs_is_measured_with_the_precisions_of_em():
+    """A weight that is removed moves all the way to zero, where only the secant is right."""
+    K, y = _rings(6)
+    rows = Rows(K, y)
+    fit = fit_pcvm(rows, y[:30], prior=GammaPrior())
+    around = Kept.of(Candidate.of(rows, fit))
+    on, H = fit.kept, LossCurvature.of(rows, fit).each[0]
+    T = np.zeros((31, len(on) + 1))  # scaled weights and the bias of centred features
+    T[on, np.arange(len(on))] = fit.weights[on, 0] / fit.scaled[on, 0]
+    T[-1, :-1], T[-1, -1] = -fit.feature_mean @ T[:-1, :-1], 1.0
+    expected = np.linalg.inv(T.T @ H @ T + np.diag(np.append(fit.precision[on, 0], 0.0)))
+    np.testing.assert_allclose(around.covariance[0], expected[:-1, :-1], rtol=1e-6)
+    np.testing.assert_array_equal(around.x[0], fit.scaled[on, 0])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_pruning_takes_few_fits_and_ends_where_one_less_was_too_few(n_classes, monkeypatch):
+    """The number of fits grows with the logarithm of the number of basis functions."""
+    K, y = _rings(5, N=600, m=120, n_classes=n_classes)
+    rows, basis, prior = Rows(K, y), y[:120], GammaPrior()
+    full = fit_pcvm(rows, basis, prior=prior)
+    tried = []
+
+    def counted(*args, allowed, **options):
+        tried.append(int(allowed.sum()))
+        return fit_pcvm(*args, allowed=allowed, **options)
+
+    monkeypatch.setattr("krein.core.pcvm.prune.fit_pcvm", counted)
+    pruned = prune_pcvm(rows, basis, None, full, prior=prior)
+    accepted = {size for size, _, _ in pruned.path}
+    assert len(tried) <= 2 * np.log2(len(full.kept)) + 2
+    assert all(more <= error for _, more, error in pruned.path)
+    assert len(pruned.fit.kept) == min(accepted)
+    assert min(tried) >= 1

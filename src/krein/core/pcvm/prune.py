@@ -102,15 +102,16 @@ def prune_pcvm(
 ) -> Pruned:
     """Return a model with fewer basis functions whose leave-one-out loss is no worse.
 
-    A round removes the basis functions that the quadratic model finds not worth their price, and
-    refits from there. If the loss rises too far, the round is undone and a quarter of them is tried
-    instead. There are about three to eight rounds, each with a warm-started fit and two passes of
-    O(N r² C), or O(N r² C²) with joint covariances of the scores.
+    A round removes basis functions that the quadratic model finds not worth their price, at most
+    half of them, and refits from there. If the loss rises too far, the round is undone, and from
+    then on each round goes half the way to the number that was too few. Hence there are O(log r)
+    rounds, however many rows there are, each with a warm-started fit and two passes of O(N r² C),
+    or O(N r² C²) with joint covariances of the scores.
     """
     full = Candidate.of(rows, fit, Q)
     around, path = Kept.of(full), [(len(fit.kept), 0.0, 0.0)]
-    limit = max(1, len(fit.kept) // 2)
-    while order := _order(around)[:limit]:
+    too_few = 0
+    while order := _order(around)[: max(0, len(fit.kept) - too_few) // 2]:
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
         allowed[around.kept[order]] = False
@@ -123,8 +124,6 @@ def prune_pcvm(
         if more <= error:
             fit, around = trial, Kept.of(candidate)
             path.append((len(fit.kept), more, error))
-        elif len(order) == 1:
-            break
         else:
-            limit = max(1, len(order) // 4)
+            too_few = int(allowed.sum())
     return Pruned(fit, tuple(path))
