@@ -45,7 +45,9 @@ HARMLESS_CALLS = {"warn", "simplefilter", "filterwarnings", "info", "debug", "wa
 HARMLESS_FUNCTIONS = {"__repr__", "__str__", "__sklearn_tags__"}
 
 Change = tuple[str, ast.expr | None]
-"""The kind of a change, and the new expression; None removes a statement."""
+"""The kind of a change, and the new expression; None removes a statement. A constant of a module
+(a tolerance, a size, a limit) is of the kind "tuning": another value is another choice, not an
+error."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,8 @@ class _Walk:
         self, node: ast.expr | ast.stmt, change: Change, place: str, owner: tuple[int, ...]
     ) -> None:
         kind, new = change
+        if kind == "constant" and not place:
+            kind = "tuning"
         before, after = ast.unparse(node), "pass" if new is None else ast.unparse(new)
         if before == after:
             return

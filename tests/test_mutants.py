@@ -28,7 +28,7 @@ def changes():
 
 def test_what_is_mutated_and_what_is_not():
     assert changes() == {
-        ("constant", "1e-09", "0.001"),
+        ("tuning", "1e-09", "0.001"),
         ("constant", "True", "False"),
         ("function", "sum(x)", "mean(x)"),
         ("statement", "total /= len(x)", "pass"),

@@ -1,9 +1,10 @@
 """Invalid input is reported, not corrected."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from krein.core.checks import check_labels, check_landmarks
+from krein.core.checks import check_labels, check_landmarks, first_missing
 from krein.core.space import check_level
 
 
@@ -36,3 +37,10 @@ def test_a_common_level_is_refused_only_where_it_hides_the_differences():
     check_level(np.full((5, 5), 1e9))  # nothing to hide
     with pytest.raises(ValueError, match="common level"):
         check_level(X @ X.T + 1e13)
+
+
+def test_which_labels_are_missing():
+    there = ["en", 0, 0.0, False, np.array([1, 2])]  # an array is refused elsewhere, by its shape
+    for missing in (None, "", "  ", float("nan"), np.nan, pd.NA, pd.NaT):
+        assert first_missing([*there, missing]) == len(there)
+    assert first_missing(there) is None

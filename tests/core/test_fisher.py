@@ -181,6 +181,8 @@ def test_shrinkage_to_identity_is_a_share():
     assert max(found) == 1.0  # few objects whose covariance is the identity
     # one direction alone, of two objects: the estimated trace of Σ² is negative
     assert 0 <= shrinkage_to_identity(np.diag([1e-3, 1e-3, 1e-3]), 2) <= 1
+    assert shrinkage_to_identity(np.diag([1.0, 2.0]), 1) == 1.0  # nothing to estimate it from
+    assert shrinkage_to_identity(np.eye(3), 1e6) == 1.0
 
 
 def test_inverse_root_inverts():

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import norm
 
 from krein.core.pcvm.published import (
     DIVERGED,
+    MAX_CYCLES,
     _LowRank,
     _original_update,
     _run,
@@ -107,3 +109,39 @@ def test_pairs_of_two_classes_are_the_probit_itself():
     S = pair_log_shares(Z, 2)
     P = np.exp(S) / np.exp(S).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(P[:, 1], ndtr(Z[:, 0]))
+
+
+def _by_definition(K, t, rng):
+    """The cycles written as in the paper, with explicit inverses; also how many there were."""
+    N = len(K)
+    w, b, H = rng.random(N) + 0.2, float(rng.standard_normal()), 10 * rng.random(N) * t
+    H = H + rng.random(N)
+    kept = np.arange(N)
+    for cycle in range(1, MAX_CYCLES + 1):
+        Phi, M = K[:, kept] * t[kept], np.diag(np.sqrt(2) * w)
+        Upsilon = M @ Phi.T @ Phi @ M + np.eye(len(kept))
+        new = M @ np.linalg.inv(Upsilon) @ M @ (Phi.T @ H - b * Phi.T @ np.ones(N))
+        root = np.sqrt(2) * abs(b)
+        b = root / (1 + root * N * root) * root * (np.ones(N) @ H - np.ones(N) @ Phi @ new)
+        change, stay = np.abs(new - w).max(), new > 1e-3
+        kept, w = kept[stay], new[stay]
+        if cycle > 1 and change < 1e-3:
+            break
+        z = K[:, kept] * t[kept] @ w + b
+        H = z + t * norm.pdf(z) / norm.cdf(t * z)
+    weights = np.zeros(N)
+    weights[kept] = t[kept] * w
+    return weights, b, cycle
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_cycle_is_the_published_one(seed):
+    K, y = _clouds(seed, n_classes=2, N=40)
+    t = np.where(y == 1, 1.0, -1.0)
+    fit = fit_published(K, t, np.random.default_rng(seed))
+    weights, b, cycles = _by_definition(K, t, np.random.default_rng(seed))
+    assert fit.n_iter == cycles
+    assert fit.converged == fit.reason.startswith("no weight changed") == (cycles < MAX_CYCLES)
+    assert fit.converged or seed > 0
+    np.testing.assert_allclose(fit.weights, weights, atol=1e-6)
+    np.testing.assert_allclose(fit.bias, b, atol=1e-6)

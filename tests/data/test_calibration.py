@@ -157,6 +157,13 @@ def test_a_class_of_one_object_is_never_held_out():
     assert (stratified_folds(values, codes, None)[:3] >= 0).all()
 
 
+def test_a_class_of_two_objects_is_held_out_one_at_a_time():
+    codes, values = np.array([0, 0, 0, 1, 1]), np.random.default_rng(0).normal(size=(5, 3))
+    folds = stratified_folds(values, codes, None)
+    assert (folds >= 0).all()
+    assert folds[3] != folds[4]
+
+
 def test_which_objects_are_in_the_calibration_sample():
     everyone = np.arange(100_000)
     landmarks = np.arange(50, 1000, 7)

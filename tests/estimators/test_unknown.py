@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from krein import IKFD, KreinClassifier, load
+from krein.measures.likeness import OtherKindWarning
 
 
 def blobs(n, seed, places=4, spread=0.6):
@@ -40,6 +41,15 @@ def test_objects_of_another_class_are_novel(fitted):
     assert sure.mean() > 0.85  # which probabilities do not see
     status = clf.assess(other)["status"]
     assert (status == "novel").mean() > 0.5
+
+
+def test_objects_of_another_kind_belong_to_no_class():
+    words = ["house", "mouse", "haus", "maus"] * 10
+    clf = KreinClassifier("levenshtein").fit(words, ["en", "en", "de", "de"] * 10)
+    with pytest.warns(OtherKindWarning):
+        p = clf.novelty(["m" * 60, "laus"])
+    assert p[0] == 0
+    assert p[1] > 0
 
 
 def test_false_alarms_are_as_frequent_as_stated():
