@@ -14,8 +14,12 @@ not have the score that it reports.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from .beside import ALIKE, GAP, OTHER, SAME, Letters
 
 MOST_CELLS = 9_000_000
 """Maximum number of cells of a grid: two sequences of 3,000 letters."""
@@ -23,6 +27,38 @@ MOST_CELLS = 9_000_000
 _NEVER = np.int32(-(2**29))
 
 Scores = NDArray[np.int32]
+
+
+def align(
+    a: str, b: str, matrix: Any, gap_open: int, gap_extend: int, *, local: bool
+) -> tuple[int, Letters]:
+    """Return the score of the best alignment under a `ScoringMatrix`, and its columns.
+
+    Examples
+    --------
+    >>> from scoring_matrices import ScoringMatrix
+    >>> from krein.measures.alignment import align
+    >>> matrix = ScoringMatrix.from_name("BLOSUM62")
+    >>> score, columns = align("HEAGAWGHEE", "PAWHEAE", matrix, 11, 1, local=True)
+    >>> score, columns.first, columns.second, columns.starts
+    (17, 'HEA', 'HEA', (0, 3))
+    """
+    rows, columns = ([matrix.alphabet.index(letter) for letter in one] for one in (a, b))
+    scores = np.array(matrix, dtype=np.int32)[np.ix_(rows, columns)]
+    score, (i, j), steps = best_alignment(scores, gap_open, gap_extend, local=local)
+    starts, first, second, marks = (i, j), [], [], []
+    for step in steps:
+        first.append("-" if step == "I" else a[i])
+        second.append("-" if step == "D" else b[j])
+        if step != "M":
+            marks.append(GAP)
+        elif a[i] == b[j]:
+            marks.append(SAME)
+        else:
+            marks.append(ALIKE if scores[i, j] > 0 else OTHER)
+        i, j = i + (step != "I"), j + (step != "D")
+    x, y, z = ("".join(part) for part in (first, second, marks))
+    return score, Letters(x, y, z, starts, (len(a), len(b)))
 
 
 def best_alignment(

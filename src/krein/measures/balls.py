@@ -20,6 +20,10 @@ class Balls(Vectors):
     A ball is a row: its centre, then its radius. Far from Euclidean: the triangle inequality fails
     for any ball that lies between two others. O(d) per pair.
 
+    See Also
+    --------
+    krein.datasets.make_balls : Generate balls whose classes differ only in size.
+
     Examples
     --------
     >>> from krein.measures.balls import Balls

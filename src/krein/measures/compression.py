@@ -37,9 +37,18 @@ class Compression(Measure):
     (C(xy) − min(C(x), C(y))) / max(C(x), C(y)), C the length after compression: near 0 for texts
     with the same content, near 1 for unrelated ones. C(xy) and C(yx) differ by a few bytes; to make
     the distance symmetric, the two are joined in the order of their contents. Objects are bytes or
-    strings (as UTF-8). `compressor`: "lzma" (sees all of a text), "bz2" (blocks of 900 kB), "zlib"
-    (fast, but looks back only 32 kB). Costs one compression of |x| + |y| bytes per pair. The
-    distance of an object to itself is slightly above 0.
+    strings (as UTF-8). Costs one compression of |x| + |y| bytes per pair. The distance of an object
+    to itself is slightly above 0.
+
+    Parameters
+    ----------
+    compressor : {"lzma", "bz2", "zlib"}, default="lzma"
+        The compressor. "lzma" finds repetitions anywhere in a text, "bz2" within blocks of 900 kB.
+        "zlib" is fast, but looks back only 32 kB, so it misses what two longer texts share.
+
+    See Also
+    --------
+    krein.measures.strings.Levenshtein : Number of edits; better suited to short strings.
 
     Examples
     --------

@@ -21,12 +21,24 @@ from .kinds import KindWarning, looks_like
 class FunctionMeasure(Measure):
     """A Python function `function(a, b)` that returns a number, called once per pair.
 
-    `kind` says whether a larger value means more alike ("similarity", the default) or less alike
-    ("dissimilarity"). If it is not given and the values look like distances, a `KindWarning` asks
-    for it. `psd` says whether the function is known to be positive semi-definite. The function must
-    be symmetric: `krein.compare.open_pairs` checks this on a few pairs, and averages both
-    directions if asked to. If several processes share the work, the function is sent to them; it
-    may be a lambda or a closure, and everything it refers to is sent along.
+    The function must be symmetric: `krein.compare.open_pairs` checks this on a few pairs, and
+    averages both directions if asked to. If several processes share the work, the function is sent
+    to them; it may be a lambda or a closure, and everything it refers to is sent along.
+
+    Parameters
+    ----------
+    function : callable
+        Takes two objects and returns a finite number.
+    kind : {"similarity", "dissimilarity"} or None, default=None
+        Whether a larger value means more alike or less alike. None takes the values as
+        similarities, and a `KindWarning` asks for the kind if they look like distances.
+    psd : bool or None, default=None
+        Whether the function is known to be positive semi-definite (for a dissimilarity: Euclidean).
+        None if it is not known.
+
+    See Also
+    --------
+    krein.measures.Measure : Base class of measures that compare a block of pairs at a time.
 
     Examples
     --------

@@ -107,7 +107,17 @@ class GivenRows:
 class Given(Measure):
     """Precomputed values: similarities or, according to `kind`, dissimilarities.
 
-    Reading a value counts as comparing a pair.
+    Estimators create it for `measure="precomputed"` and `measure="precomputed-distance"`. Reading a
+    value counts as comparing a pair.
+
+    Parameters
+    ----------
+    kind : {"similarity", "dissimilarity"}, default="similarity"
+        Whether a larger value means more alike or less alike.
+
+    See Also
+    --------
+    krein.measures.function.FunctionMeasure : Computes values with a function instead.
 
     Examples
     --------

@@ -50,9 +50,19 @@ class _Histograms(Vectors):
 class SymmetricKL(_Histograms):
     """Square root of Jeffreys' divergence Σ (p − q)(log p − log q), which is KL(p‖q) + KL(q‖p).
 
-    The root is used because the divergence itself behaves like a squared distance, and
-    dissimilarities are squared later. Every share must be positive, which a `pseudocount` ensures.
-    Uses BLAS, O(d) per pair.
+    Rows of counts or shares are normalised to sum 1. The root is used because the divergence itself
+    behaves like a squared distance, and dissimilarities are squared later. Uses BLAS, O(d) per
+    pair.
+
+    Parameters
+    ----------
+    pseudocount : float, default=0.0
+        Added to each entry before rows are normalised, in the unit of the entries; at least 0.
+        Every share must be positive, so data with zeros need one: 0.5 is common for counts.
+
+    See Also
+    --------
+    JensenShannon : A bounded metric that also takes zeros.
 
     Examples
     --------
@@ -94,7 +104,18 @@ class SymmetricKL(_Histograms):
 class JensenShannon(_Histograms):
     """Square root of the Jensen–Shannon divergence H((p + q)/2) − (H(p) + H(q))/2, in nats.
 
-    A metric (Endres & Schindelin 2003), and Euclidean. O(d) per pair.
+    Rows of counts or shares are normalised to sum 1. A metric (Endres & Schindelin 2003), and
+    Euclidean. O(d) per pair.
+
+    Parameters
+    ----------
+    pseudocount : float, default=0.0
+        Added to each entry before rows are normalised, in the unit of the entries; at least 0.
+        Zeros need none. It pulls rows with few counts towards the uniform distribution.
+
+    See Also
+    --------
+    SymmetricKL : Unbounded, and more sensitive to rare entries.
 
     Examples
     --------

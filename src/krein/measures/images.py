@@ -43,15 +43,29 @@ class Tangent(Measure):
     """Tangent distance (Simard, LeCun & Denker 1993): Euclidean distance up to deformations.
 
     Deforming an image a little moves it along a plane, spanned by the derivatives T of the
-    image with respect to shifts, scaling, rotation, stretching, shearing and thickness.
-    `sides=1` is the distance of one image from the plane of the other, d² = min_t ‖x + T_x t −
-    y‖², averaged over both directions to make it symmetric; `sides=2` is the distance between the
-    two planes, min_s,t ‖x + T_x s − y − T_y t‖². With orthonormal bases both are products and small
-    solves: O(D·k) per pair for one side, O(D·k² + k³) for two, with D pixels and k deformations.
+    image with respect to shifts, scaling, rotation, stretching, shearing and thickness. With
+    orthonormal bases, distances from and between planes are products and small solves. Images are
+    (N, height, width), or flattened.
 
-    Images are (N, height, width), or flattened with their `shape` (square if not given). They are
-    smoothed with a Gaussian of `smoothing` pixels before they are differentiated. `deformations`
-    names the deformations to use.
+    Parameters
+    ----------
+    sides : {1, 2}, default=1
+        1 is the distance of one image from the plane of the other, d² = min_t ‖x + T_x t − y‖²,
+        averaged over both directions to make it symmetric. 2 is the distance between the two
+        planes, min_s,t ‖x + T_x s − y − T_y t‖². With D pixels and k deformations, a pair costs
+        O(D·k) for one side and O(D·k² + k³) for two.
+    shape : tuple of two int or None, default=None
+        Height and width of flattened images, in pixels. None takes them as square.
+    smoothing : float, default=0.7
+        Standard deviation, in pixels, of the Gaussian that smooths images before they are
+        differentiated. 0 does not smooth.
+    deformations : tuple of str, default=DEFORMATIONS
+        The deformations that cost nothing. `DEFORMATIONS` are all seven: "shift-x", "shift-y",
+        "scale", "rotate", "stretch", "shear" and "thicken". The fewer, the cheaper.
+
+    See Also
+    --------
+    krein.measures.vectors.RBF : Gaussian kernel of the pixels as they are.
 
     Examples
     --------

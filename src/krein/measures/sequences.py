@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyopal
 
-from .alignment import MOST_CELLS, best_alignment
+from .alignment import MOST_CELLS, align
 from .base import Array, Measure, Objects, as_list, unframed
-from .beside import ALIKE, GAP, OTHER, SAME, Beside, Letters, in_words
+from .beside import Beside, in_words
 from .errors import RefusedObject, excerpt
 from .letters import (
     POLICIES,
@@ -135,9 +135,12 @@ class _Alignment(Measure):
         """Return the best alignment, with the other strand if that scores more."""
         if len(a) * len(b) > MOST_CELLS:
             return in_words(a, b)
-        measure = self.decide([a, b])
+        matrix = get_scoring(self.decide([a, b]).matrix).matrix
         strands = [a, reverse_complement(a)] if self.both_strands else [a]
-        found = [_columns(measure, one, b) for one in strands]
+        found = [
+            align(one, b, matrix, self.gap_open, self.gap_extend, local=self.algorithm == "sw")
+            for one in strands
+        ]
         best = int(np.argmax([score for score, _ in found]))
         return replace(found[best][1], reversed=best > 0)
 
@@ -215,29 +218,6 @@ def _aligner(measure: _Alignment) -> Any:
     return _aligners.value
 
 
-def _columns(measure: _Alignment, a: str, b: str) -> tuple[int, Letters]:
-    """Return the score of the best alignment, and its columns."""
-    matrix = get_scoring(measure.matrix).matrix
-    rows, columns = ([matrix.alphabet.index(letter) for letter in one] for one in (a, b))
-    scores = np.array(matrix, dtype=np.int32)[np.ix_(rows, columns)]
-    score, (i, j), steps = best_alignment(
-        scores, measure.gap_open, measure.gap_extend, local=measure.algorithm == "sw"
-    )
-    starts, first, second, marks = (i, j), [], [], []
-    for step in steps:
-        first.append("-" if step == "I" else a[i])
-        second.append("-" if step == "D" else b[j])
-        if step != "M":
-            marks.append(GAP)
-        elif a[i] == b[j]:
-            marks.append(SAME)
-        else:
-            marks.append(ALIKE if scores[i, j] > 0 else OTHER)
-        i, j = i + (step != "I"), j + (step != "D")
-    x, y, z = ("".join(part) for part in (first, second, marks))
-    return score, Letters(x, y, z, starts, (len(a), len(b)))
-
-
 def are_nucleotides(sequences: Sequence[Any]) -> bool:
     """Whether the letters of all sequences together are those of DNA or RNA. Linear time.
 
@@ -274,22 +254,37 @@ def _aligned_self_score(measure: _Alignment, sequence: str) -> float:
 class SmithWaterman(_Alignment):
     """Score of the best local alignment (Smith & Waterman 1981).
 
-    Normalised by default, k(a, b) / √(k(a, a)·k(b, b)): raw scores grow with the length of the
-    sequences, so a classifier would see length rather than similarity. `normalize=False` gives the
-    raw scores. A gap of k letters costs `gap_open` + (k − 1)·`gap_extend`. O(|a|·|b|) per pair,
-    with Opal's SIMD kernels.
+    Normalised by default: raw scores grow with the length of the sequences, so a classifier would
+    see length rather than similarity. O(|a|·|b|) per pair, with Opal's SIMD kernels. Lower case is
+    read as upper case and, in DNA and RNA, U as T.
 
-    `matrix="auto"` chooses the matrix from the letters of the training sequences: NUC.4.4 for DNA
-    and RNA, BLOSUM62 for proteins. A fitted model keeps the choice. With NUC.4.4, U is read as T.
+    Parameters
+    ----------
+    matrix : str, default="auto"
+        Name of the scoring matrix, for example "BLOSUM45" or "PAM250". "auto" chooses it from the
+        letters of the training sequences: NUC.4.4 for DNA and RNA, BLOSUM62 for proteins. A fitted
+        model keeps the choice.
+    gap_open : int, default=11
+        Cost of the first letter of a gap, in the unit of the matrix. A gap of k letters costs
+        `gap_open` + (k − 1)·`gap_extend`.
+    gap_extend : int, default=1
+        Cost of each further letter of a gap, in the unit of the matrix.
+    normalize : bool, default=True
+        Return k(a, b) / √(k(a, a)·k(b, b)), which is 1 for a sequence and itself, instead of the
+        raw score.
+    unknown_letters : {"map", "X", "skip", "fail"}, default="map"
+        What happens to letters that the matrix does not score. "map" reads them as is customary (U
+        as C, O as K, any other letter as X, or N in DNA; a final stop and the gaps - and . are left
+        out), "X" reads all of them as X or N, "skip" leaves them out, and "fail" refuses the
+        sequence. A `LettersWarning` says how many there were.
+    both_strands : bool, default=False
+        For DNA and RNA, also align the reverse complement of one sequence, and take the larger
+        score. Doubles the cost.
 
-    Lower case is read as upper case. `unknown_letters` determines what happens to letters that the
-    matrix does not score: "map" reads them as is customary (U as C, O as K, any other letter as X,
-    or N in DNA; a final stop and the gaps - and . are left out), "X" reads all of them as X or N,
-    "skip" leaves them out, and "fail" refuses the sequence. A `LettersWarning` says how many there
-    were.
-
-    For DNA, `both_strands=True` takes the larger of the scores with a sequence and with its reverse
-    complement, at twice the cost.
+    See Also
+    --------
+    NeedlemanWunsch : Aligns the sequences from end to end.
+    krein.measures.strings.Levenshtein : Number of edits; any characters, no scoring matrix.
 
     Examples
     --------
@@ -307,9 +302,36 @@ class SmithWaterman(_Alignment):
 class NeedlemanWunsch(_Alignment):
     """Score of the best global alignment (Needleman & Wunsch 1970), end gaps counted.
 
-    Normalised by default, k(a, b) / √(k(a, a)·k(b, b)). Unrelated sequences score below zero. A gap
-    of k letters costs `gap_open` + (k − 1)·`gap_extend`. The parameters, the treatment of letters
-    and the cost are the same as in `SmithWaterman`.
+    Normalised by default; unrelated sequences score below zero. O(|a|·|b|) per pair, with Opal's
+    SIMD kernels. Lower case is read as upper case and, in DNA and RNA, U as T.
+
+    Parameters
+    ----------
+    matrix : str, default="auto"
+        Name of the scoring matrix, for example "BLOSUM45" or "PAM250". "auto" chooses it from the
+        letters of the training sequences: NUC.4.4 for DNA and RNA, BLOSUM62 for proteins. A fitted
+        model keeps the choice.
+    gap_open : int, default=11
+        Cost of the first letter of a gap, in the unit of the matrix. A gap of k letters costs
+        `gap_open` + (k − 1)·`gap_extend`.
+    gap_extend : int, default=1
+        Cost of each further letter of a gap, in the unit of the matrix.
+    normalize : bool, default=True
+        Return k(a, b) / √(k(a, a)·k(b, b)), which is 1 for a sequence and itself, instead of the
+        raw score.
+    unknown_letters : {"map", "X", "skip", "fail"}, default="map"
+        What happens to letters that the matrix does not score. "map" reads them as is customary (U
+        as C, O as K, any other letter as X, or N in DNA; a final stop and the gaps - and . are left
+        out), "X" reads all of them as X or N, "skip" leaves them out, and "fail" refuses the
+        sequence. A `LettersWarning` says how many there were.
+    both_strands : bool, default=False
+        For DNA and RNA, also align the reverse complement of one sequence, and take the larger
+        score. Doubles the cost.
+
+    See Also
+    --------
+    SmithWaterman : Aligns the most similar parts only.
+    krein.measures.strings.Levenshtein : Number of edits; any characters, no scoring matrix.
 
     Examples
     --------

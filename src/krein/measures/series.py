@@ -141,15 +141,27 @@ class DTW(_Elastic):
     """Dynamic time warping (Sakoe & Chiba 1978): square root of the smallest sum of squared
     differences.
 
-    Several channels are warped together (the squared Euclidean distance of two samples is the
-    local cost). `band` keeps the warping near the diagonal, |i − j| ≤ band: a whole number of
-    samples, or a share of the longer series (0.1 is a tenth; 1 is one sample, 1.0 no limit). If two
-    series differ in length by more, it is widened to the difference. `window` is another name for
-    `band`. O(T²) per pair, O(T·band) with a band. Neither a metric nor Euclidean.
+    Several channels are warped together: the local cost is the squared Euclidean distance between
+    two samples. O(T²) per pair, O(T·band) with a band. Neither a metric nor Euclidean. NaN at the
+    end of a series is padding and is stripped.
 
-    `layout` describes the axes of a series: "times-channels", "channels-times", or "auto", which
-    decides from the shapes of the training series and refuses ambiguous ones. NaN at the end of a
-    series is padding and is stripped.
+    Parameters
+    ----------
+    band : int, float or None, default=None
+        How far the warping may leave the diagonal, |i − j| ≤ band. An int is a number of samples; a
+        float is a share of the longer series (0.1 is a tenth; 1 is one sample, but 1.0 no limit).
+        None sets no limit. If two series differ in length by more, the band is widened to that
+        difference. The narrower the band, the lower the cost.
+    window : int, float or None, default=None
+        Another name for `band`; set only one of them.
+    layout : {"auto", "times-channels", "channels-times"}, default="auto"
+        Order of the axes of a series. "auto" decides from the shapes of the training series, and
+        refuses ambiguous ones. A fitted model keeps the choice.
+
+    See Also
+    --------
+    ERP : A metric, with a penalty for unmatched samples.
+    MSM : A metric for series of one channel.
 
     Examples
     --------
@@ -191,7 +203,21 @@ class ERP(_Elastic):
 
     The smallest sum of the distances between matched samples and, for unmatched samples, of their
     distances from `gap`; the distance between two samples of several channels is Euclidean. O(T²)
-    per pair. `layout` and padding work as in `DTW`.
+    per pair. NaN at the end of a series is padding and is stripped.
+
+    Parameters
+    ----------
+    gap : float, default=0.0
+        Value that unmatched samples are compared with, in the unit of the series and the same for
+        all channels. 0 suits series that are centred.
+    layout : {"auto", "times-channels", "channels-times"}, default="auto"
+        Order of the axes of a series. "auto" decides from the shapes of the training series, and
+        refuses ambiguous ones. A fitted model keeps the choice.
+
+    See Also
+    --------
+    DTW : Warps without a penalty; faster with a band.
+    MSM : A metric that does not depend on a reference value.
 
     Examples
     --------
@@ -220,8 +246,22 @@ class MSM(_Elastic):
     """Move-split-merge (Stefan, Athitsos & Das 2013): a metric for series of one channel.
 
     The smallest cost of turning one series into the other by moving a value (at the cost of its
-    change), splitting one in two, or merging two equal ones (`cost` each). O(T²) per pair. `layout`
-    and padding work as in `DTW`.
+    change), splitting one in two, or merging two equal ones (`cost` each). O(T²) per pair. NaN at
+    the end of a series is padding and is stripped.
+
+    Parameters
+    ----------
+    cost : float, default=1.0
+        Cost of one split or merge, in the unit of the series; above 0. The larger it is, the more
+        warping in time costs compared with changing values.
+    layout : {"auto", "times-channels", "channels-times"}, default="auto"
+        Order of the axes of a series. "auto" decides from the shapes of the training series, and
+        refuses ambiguous ones. A fitted model keeps the choice.
+
+    See Also
+    --------
+    DTW : Warps without a penalty; faster with a band, and for several channels.
+    ERP : A metric for several channels.
 
     Examples
     --------

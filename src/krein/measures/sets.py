@@ -117,7 +117,17 @@ class _PointSets(Measure):
 class Hausdorff(_PointSets):
     """max(max_x min_y ‖x − y‖, max_y min_x ‖x − y‖): the largest nearest distance.
 
-    A metric on closed sets, dominated by outliers.
+    A metric on closed sets, dominated by outliers. A set is an array (points, d); sets may differ
+    in their number of points. O(|a|·|b|·d) per pair.
+
+    Parameters
+    ----------
+    metric : {"euclidean", "cityblock", "chebyshev"}, default="euclidean"
+        The distance ‖x − y‖ between two points: ℓ₂, ℓ₁ or ℓ∞.
+
+    See Also
+    --------
+    ModifiedHausdorff : Mean instead of maximum, robust against outliers.
 
     Examples
     --------
@@ -143,7 +153,17 @@ class Hausdorff(_PointSets):
 class ModifiedHausdorff(_PointSets):
     """max(mean_x min_y ‖x − y‖, mean_y min_x ‖x − y‖) (Dubuisson & Jain 1994).
 
-    Robust against outliers; not a metric.
+    Robust against outliers; not a metric. A set is an array (points, d); sets may differ in their
+    number of points. O(|a|·|b|·d) per pair.
+
+    Parameters
+    ----------
+    metric : {"euclidean", "cityblock", "chebyshev"}, default="euclidean"
+        The distance ‖x − y‖ between two points: ℓ₂, ℓ₁ or ℓ∞.
+
+    See Also
+    --------
+    Hausdorff : Maximum instead of mean, a metric.
 
     Examples
     --------

@@ -63,8 +63,18 @@ class _Edits(_Strings):
 class Levenshtein(_Edits):
     """Smallest number of insertions, deletions and substitutions (Levenshtein 1966).
 
-    `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 0.
     O(|a|·|b| / 64) per pair (Hyyrö's bit-parallel algorithm).
+
+    Parameters
+    ----------
+    normalize : bool, default=False
+        Divide the number of edits by the length of the longer string. Values are then between 0
+        and 1, and 0 for two empty strings.
+
+    See Also
+    --------
+    Damerau : Also counts the transposition of two neighbours as one edit.
+    LCS : Length of the longest common subsequence, a similarity.
 
     Examples
     --------
@@ -81,8 +91,18 @@ class Levenshtein(_Edits):
 class Damerau(_Edits):
     """Levenshtein's edits plus transpositions of neighbours (Damerau 1964), unrestricted.
 
-    `normalize=True` divides by the length of the longer string. O(|a|·|b|) per pair, some
-    hundred times slower than Levenshtein.
+    O(|a|·|b|) per pair, some hundred times slower than Levenshtein.
+
+    Parameters
+    ----------
+    normalize : bool, default=False
+        Divide the number of edits by the length of the longer string. Values are then between 0
+        and 1, and 0 for two empty strings.
+
+    See Also
+    --------
+    Levenshtein : Without transpositions, and much faster.
+    JaroWinkler : A similarity for short strings such as names.
 
     Examples
     --------
@@ -100,8 +120,18 @@ class Damerau(_Edits):
 class LCS(_Strings):
     """Length of the longest common subsequence.
 
-    `normalize=True` divides by the length of the longer string: 0 to 1, two empty strings 1.
     O(|a|·|b| / 64) per pair.
+
+    Parameters
+    ----------
+    normalize : bool, default=False
+        Divide the length by that of the longer string. Values are then between 0 and 1, and 1 for
+        two empty strings. Without it, long strings score higher than short ones.
+
+    See Also
+    --------
+    Levenshtein : Smallest number of edits, a dissimilarity.
+    krein.measures.sequences.SmithWaterman : Alignment scores for biological sequences.
 
     Examples
     --------
@@ -134,7 +164,18 @@ class LCS(_Strings):
 class JaroWinkler(_Strings):
     """Jaro's similarity, raised by a common prefix of up to four characters (Winkler 1990).
 
-    Between 0 and 1; `prefix_weight` 0 is Jaro's own. O(|a|·|b| / 64) per pair.
+    Values are between 0 and 1. O(|a|·|b| / 64) per pair.
+
+    Parameters
+    ----------
+    prefix_weight : float, default=0.1
+        How much each character of the common prefix raises a similarity above 0.7: by this share
+        of its difference from 1. From 0, which gives Jaro's similarity, to 0.25.
+
+    See Also
+    --------
+    Levenshtein : Number of edits, wherever they occur in the strings.
+    Damerau : Number of edits, where swapping two neighbours counts as one.
 
     Examples
     --------

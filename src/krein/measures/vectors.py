@@ -64,6 +64,17 @@ class ELM(Vectors):
 
     k(p, q) = 2/π · arcsin((1 + p·q) / √((1/(2σ²) + 1 + p·p)(1/(2σ²) + 1 + q·q)))
 
+    Parameters
+    ----------
+    sigma : float, default=10.0
+        Standard deviation σ of the random weights of the machine; above 0. Small values make the
+        kernel nearly linear; for large ones, only the angle between (1, p) and (1, q) matters.
+
+    See Also
+    --------
+    RBF : Gaussian kernel, which depends on distances.
+    Linear : Inner product.
+
     Examples
     --------
     >>> import numpy as np
@@ -109,7 +120,18 @@ class ELM(Vectors):
 
 @dataclass(frozen=True)
 class RBF(Vectors):
-    """Gaussian kernel k(p, q) = exp(−γ‖p − q‖²); γ defaults to 1/d.
+    """Gaussian kernel k(p, q) = exp(−γ‖p − q‖²).
+
+    Parameters
+    ----------
+    gamma : float or None, default=None
+        The factor γ on squared distances; above 0. The larger it is, the faster similarity falls
+        off with distance. None uses 1/d for vectors of d numbers.
+
+    See Also
+    --------
+    ELM : Kernel that needs little tuning.
+    TL1 : Indefinite kernel that is exactly 0 beyond a distance.
 
     Examples
     --------
@@ -157,6 +179,11 @@ class RBF(Vectors):
 class Linear(Vectors):
     """Inner product k(p, q) = p·q.
 
+    See Also
+    --------
+    Sigmoid : Inner product passed through tanh.
+    RBF : Gaussian kernel, which depends on distances.
+
     Examples
     --------
     >>> import numpy as np
@@ -180,7 +207,19 @@ class Linear(Vectors):
 
 @dataclass(frozen=True)
 class Sigmoid(Vectors):
-    """k(p, q) = tanh(γ p·q + c), in general indefinite; γ defaults to 1/d.
+    """k(p, q) = tanh(γ p·q + c), in general indefinite.
+
+    Parameters
+    ----------
+    gamma : float or None, default=None
+        The factor γ on inner products. None uses 1/d for vectors of d numbers.
+    offset : float, default=1.0
+        The constant c, added to the scaled inner product.
+
+    See Also
+    --------
+    Linear : Inner product.
+    ELM : Positive semi-definite kernel of a neural network.
 
     Examples
     --------
@@ -218,6 +257,10 @@ class Sigmoid(Vectors):
 class Manhattan(Vectors):
     """k(p, q) = −‖p − q‖₁: indefinite, with a zero diagonal.
 
+    See Also
+    --------
+    TL1 : Truncated, so that far pairs have the similarity 0.
+
     Examples
     --------
     >>> import numpy as np
@@ -244,7 +287,16 @@ class Manhattan(Vectors):
 class TL1(Vectors):
     """Truncated ℓ₁ kernel max(ρ − ‖p − q‖₁, 0) (Huang et al. 2018), indefinite from d = 2.
 
-    ρ defaults to 0.7·d, which the authors recommend for data scaled to [0, 1].
+    Parameters
+    ----------
+    rho : float or None, default=None
+        The ℓ₁ distance ρ from which the kernel is 0, in the unit of the vectors; above 0. None uses
+        0.7·d for vectors of d numbers, which the authors recommend for data scaled to [0, 1].
+
+    See Also
+    --------
+    Manhattan : Negative ℓ₁ distance, not truncated.
+    RBF : Gaussian kernel, positive semi-definite.
 
     Examples
     --------
