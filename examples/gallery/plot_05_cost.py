@@ -29,7 +29,8 @@ X, y = digits.images[train], digits.target[train]
 X_new, y_new = digits.images[test], digits.target[test]
 
 # %%
-# krein with enclosing balls, and with landmarks at a lower and lower price.
+# IKFD with enclosing balls, and with ``Auto`` at lower and lower prices, which means with more and
+# more landmarks.
 landmarked = []
 for rule in ("meb", Auto(price=1e-3), Auto(price=3e-4), Auto()):
     clf = IKFD("tangent", landmarks=rule, random_state=0).fit(X, y)

@@ -29,8 +29,8 @@ X_new, y_new = draw(3000)
 
 # %%
 # Top row: the ELM kernel, the default for vectors. Bottom row: the Manhattan distance, which is not
-# a kernel. Enclosing balls find six landmarks for it, most of them far out, and IKFD and PCVM fail
-# on those.
+# a kernel. For that distance, enclosing balls choose only six landmarks, most of them far out. With
+# so little information, IKFD and PCVM fail.
 shades = LinearSegmentedColormap.from_list("doubt", ["#D55E00", "#f7f7f7", "#0072B2"])
 grid = np.stack(np.meshgrid(*[np.linspace(-3.2, 3.2, 120)] * 2), axis=-1)
 figure, rows = plt.subplots(2, 3, figsize=(9.6, 7), constrained_layout=True)

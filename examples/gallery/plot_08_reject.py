@@ -3,8 +3,8 @@ Saying "I do not know"
 ======================
 
 Probabilities are useful because you can act on them, for example by handing uncertain cases to a
-person. The accuracy–reject curve shows the gain: how accurate the model is on the rest if it
-rejects the least certain tenth, for example.
+person. The accuracy–reject curve shows the gain. It answers questions such as: if the model
+rejects the least certain tenth, how accurate is it on the rest?
 """
 
 import matplotlib.pyplot as plt
