@@ -114,7 +114,7 @@ def test_bad_requests():
         threshold_for_coverage(np.eye(2), 0.0)
     with pytest.raises(ValueError, match="risk must be"):
         threshold_for_risk([0, 1], np.eye(2), 1.0)
-    with pytest.raises(ValueError, match="name them: classes="):
+    with pytest.raises(ValueError, match="pass classes= to name the class of each column"):
         augrc([0, 1], np.eye(3)[:2])
     with pytest.raises(ValueError, match="no objects"):
         augrc([], np.empty((0, 2)))

@@ -1,12 +1,13 @@
-"""A reject option for any classifier with probabilities: when to say "I do not know".
+"""A reject option for any classifier with probabilities: abstain instead of guessing.
 
-An object may be rejected as *ambiguous*, because of doubt between classes, or, if the classifier
-can tell, as *novel*, because it resembles none of them.
+An object can be rejected as *ambiguous*, because no class is probable enough, or, if the classifier
+detects this, as *novel*, because it does not resemble any known class.
 
-Objects are ranked by confidence, the largest probability of a class. Rejecting the least
-confident gives, for every coverage, the accuracy on the rest: the accuracy–reject curve. AUGRC, the
-area under the generalised risk–coverage curve (Traub et al. 2024), summarises it in one number: the
-share of objects that are accepted *and* wrong, averaged over all coverages.
+Objects are ranked by confidence, the largest class probability. The accuracy–reject curve shows,
+for every coverage, the accuracy on the objects that are left when the least confident are rejected.
+AUGRC, the area under the generalised risk–coverage curve (Traub et al. 2024), summarises the curve
+in one number: the share of objects that are accepted *and* misclassified, averaged over all
+coverages.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ def _right(y: Any, probabilities: Any, classes: Any) -> tuple[NDArray[np.bool_],
     P = np.asarray(probabilities, dtype=float)
     y = np.asarray(y)
     if P.ndim != 2 or len(P) != len(y):
-        raise ValueError(f"{len(y)} labels for probabilities of shape {P.shape}")
+        raise ValueError(f"got {len(y)} labels, but probabilities of shape {P.shape}")
     if len(P) == 0:
         raise ValueError("there are no objects to rank by confidence")
     names = np.unique(y) if classes is None else np.asarray(classes)
     if len(names) != P.shape[1]:
         raise ValueError(
-            f"{P.shape[1]} columns of probabilities for {len(names)} classes; name them: classes="
+            f"{P.shape[1]} columns of probabilities for {len(names)} classes; pass classes= to "
+            f"name the class of each column"
         )
     return names[np.argmax(P, axis=1)] == y, P.max(axis=1)
 
 
 @dataclass(frozen=True)
 class AccuracyRejectCurve:
-    """Coverage with the corresponding accuracy and threshold, from few accepted objects to all."""
+    """Accuracy and threshold at each coverage, in order of increasing coverage."""
 
     coverage: Array
     accuracy: Array
@@ -52,9 +54,10 @@ class AccuracyRejectCurve:
 
 
 def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> AccuracyRejectCurve:
-    """Return the accuracy on the accepted objects for every threshold on the confidence.
+    """Return the accuracy on the accepted objects for every confidence threshold.
 
-    `probabilities` (n, C) has one column per class in `classes`, by default the sorted labels.
+    `probabilities` (n, C) has one column per class in `classes`, which defaults to the sorted
+    labels.
     Objects of equal confidence are accepted or rejected together. O(n log n).
 
     Examples
@@ -76,9 +79,9 @@ def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> Ac
 def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
     """Return the area under the generalised risk–coverage curve: 0 is best, ½ worst. O(n log n).
 
-    The curve shows the share of all objects that are accepted and wrong against the coverage. It
-    starts at (0, 0) and is straight between thresholds, so that objects of equal confidence share
-    their risk.
+    The curve plots the share of all objects that are accepted and misclassified against the
+    coverage. It starts at (0, 0) and is linear between thresholds, so that objects of equal
+    confidence share their risk.
 
     Examples
     --------
@@ -115,10 +118,10 @@ BOUNDED_THRESHOLDS = np.array(
 def threshold_for_risk(
     y: Any, probabilities: Any, risk: float, classes: Any = None, *, confidence: float | None = None
 ) -> float:
-    """Return the smallest threshold at which at most this share of the accepted objects is wrong.
+    """Return the smallest threshold at which the error rate on accepted objects is at most `risk`.
 
-    Pass objects that the model was not fitted to. If no threshold meets the risk, the result is
-    infinite: everything is rejected.
+    Pass held-out objects, to which the model was not fitted. If no threshold achieves the risk, the
+    result is infinite: everything is rejected.
 
     Parameters
     ----------
@@ -128,13 +131,14 @@ def threshold_for_risk(
     risk : float
         Maximum share of errors among accepted objects.
     confidence : float or None, default=None
-        None meets the risk on these objects, which is optimistic for others: the threshold was
-        chosen among many because it did well here. With a confidence, say 0.95, the risk on *new*
-        objects is at most `risk` with that probability, over the draw of independent objects. For
-        each of a fixed list of J thresholds, k errors among n accepted objects bound the risk by
-        the p for which Bin(n, p) ≤ k has probability (1 − confidence)/J (Clopper & Pearson 1934,
-        with Bonferroni's correction for the choice); the smallest threshold with a bound of at most
-        `risk` is returned. About log(J / (1 − confidence)) / risk accepted objects are needed.
+        None achieves the risk on these objects. This is optimistic for new objects, because the
+        threshold was selected on the same data. With a confidence such as 0.95, the risk on *new*
+        objects is at most `risk` with that probability, over random draws of independent objects.
+        For each of a fixed list of J thresholds, k errors among n accepted objects give an upper
+        bound on the risk: the p for which Bin(n, p) ≤ k has probability (1 − confidence)/J (Clopper
+        & Pearson 1934, with Bonferroni correction for the selection). The smallest threshold whose
+        bound is at most `risk` is returned. This needs about log(J / (1 − confidence)) / risk
+        accepted objects.
 
     Examples
     --------
@@ -169,48 +173,51 @@ def _bounded_threshold(
 
 
 class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """A classifier that returns `reject_label` if it is not confident enough.
+    """A classifier that returns `reject_label` for objects that it is not confident about.
 
     Parameters
     ----------
     estimator : classifier with `predict_proba`
-        Fitted by `fit`, or used unchanged if `prefit`.
+        The classifier. `fit` fits a clone of it, or uses it unchanged if `prefit=True`.
     threshold : float or None, default=None
-        Accept objects whose largest probability is at least this.
+        Accept objects whose largest probability is at least this. Set exactly one of `threshold`,
+        `coverage` and `risk`.
     coverage : float or None, default=None
-        Alternatively, choose the threshold so that at least this share of the objects is accepted.
+        Choose the threshold so that at least this share of the objects is accepted.
     risk : float or None, default=None
-        Alternatively, choose it so that at most this share of the accepted objects is wrong.
+        Choose the threshold so that at most this share of the accepted objects is misclassified.
     confidence : float or None, default=None
-        None meets `risk` on the given objects, which is optimistic for new ones. With 0.95, say,
-        the risk on new objects is at most `risk` with that probability: exactly if `prefit` is set
-        and (X, y) are new to the estimator, and approximately with folds.
+        None achieves `risk` on the given objects, which is optimistic for new ones. With a value
+        such as 0.95, the risk on new objects is at most `risk` with that probability. This holds
+        exactly if `prefit=True` and the estimator has not seen (X, y), and approximately with
+        cross-validation.
     novel_below : float or None, default=None
-        Also reject objects that resemble none of the classes, with a novelty p-value of at most
-        this. The estimator needs an `assess` method, as `KreinClassifier` has.
+        Also reject objects that do not resemble any class: those with a novelty p-value of at most
+        this. The estimator must have an `assess` method, as `KreinClassifier` does.
     reject_label : default=None
-        What `predict` returns for a rejected object. None uses −1 for numeric labels and "rejected"
-        for others. It must not be a class. If it is of another type than the labels, the result is
-        an array of dtype object.
+        What `predict` returns for a rejected object. It must not be a class. None uses −1 for
+        numeric labels and "rejected" for others. If its type differs from that of the labels,
+        `predict` returns an array of dtype object.
     prefit : bool, default=False
-        Whether `estimator` is already fitted; then (X, y) in `fit` only determine the threshold.
+        Whether `estimator` is already fitted. If so, `fit` uses (X, y) only to choose the
+        threshold.
     cv : int, default=5
-        Number of folds. Without `prefit`, `coverage` and `risk` are met on out-of-fold
-        probabilities, that is, on objects that the model has not seen.
+        Number of cross-validation folds. Without `prefit`, the threshold for `coverage` or `risk`
+        is chosen on out-of-fold probabilities.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier.
     classes_ : array of shape (C,)
-        The labels, without `reject_label`.
+        The class labels, without `reject_label`.
     threshold_ : float
         Objects whose largest probability is below this are rejected.
 
     See Also
     --------
     accuracy_reject_curve : Return the accuracy on the accepted objects for every threshold.
-    krein.KreinClassifier : Classifier that also detects objects of no known class.
+    krein.KreinClassifier : Classifier that also detects objects of unknown classes.
 
     Examples
     --------
@@ -252,25 +259,25 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.cv = cv
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the estimator, and find the threshold."""
+        """Fit the estimator and choose the threshold."""
         from sklearn.model_selection import cross_val_predict
 
         given = [self.threshold, self.coverage, self.risk]
         if sum(value is not None for value in given) != 1:
             raise ValueError("set exactly one of threshold, coverage and risk")
         if self.confidence is not None and self.risk is None:
-            raise ValueError("confidence needs risk, which it bounds")
+            raise ValueError("confidence needs risk: it is the confidence of the bound on the risk")
         if self.novel_below is not None and not hasattr(self.estimator, "assess"):
             raise ValueError(
-                f"a {type(self.estimator).__name__} does not recognise novel objects, so "
-                f"novel_below= cannot be used; a KreinClassifier does"
+                f"{type(self.estimator).__name__} does not recognise novel objects; use a "
+                f"KreinClassifier, or leave out novel_below="
             )
         self.estimator_ = self.estimator if self.prefit else clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
         if self._reject_label() in self.classes_.tolist():
             raise ValueError(
-                f"the label of a rejected object, {self._reject_label()!r}, is itself a class; "
-                f"choose another with reject_label="
+                f"the reject label {self._reject_label()!r} is also a class; choose another one "
+                f"with reject_label="
             )
         if self.threshold is not None:
             if not 0 <= self.threshold <= 1:
@@ -293,7 +300,7 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class, or the reject label."""
+        """Return the most probable class of each object, or the reject label."""
         P, status = self._assessed(X)
         labels = self.classes_[np.argmax(P, axis=1)]
         rejected = np.asarray(self._reject_label())
@@ -309,19 +316,19 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self.status(X) != "known"
 
     def status(self, X: Any) -> NDArray[np.str_]:
-        """Return "known", "ambiguous" (rejected for doubt between classes) or "novel" (rejected as
-        like none of them) for each object.
+        """Return the status of each object: "known" (accepted), "ambiguous" (rejected because no
+        class is probable enough) or "novel" (rejected because it does not resemble any class).
         """
         return self._assessed(X)[1]
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> Array:
-        """Return the probabilities of the estimator, rejected or not."""
+        """Return the estimator's probabilities, for accepted and rejected objects alike."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
 
     def _assessed(self, X: Any) -> tuple[Array, NDArray[np.str_]]:
-        """Return probabilities and status in one pass, because each comparison costs."""
+        """Return probabilities and status from one pass, because comparisons are expensive."""
         if self.novel_below is None:
             P = self.predict_proba(X)
             novelty = np.ones(len(P))

@@ -272,12 +272,12 @@ def test_the_page_in_a_browser(files, model):
         home = f"http://127.0.0.1:{port}/"
         page.on("request", lambda r: None if r.url.startswith(home) else wrong.append(r.url))
         page.goto(home)
-        page.get_by_text("KreinClassifier of 3 classes, smith-waterman").wait_for()
+        page.get_by_text("KreinClassifier with 3 classes, measure smith-waterman").wait_for()
         chunk = open_source("new.fasta").read()
         expected = library.load(model).predict(chunk.objects).tolist()
 
         def answered(text):
-            page.get_by_label("An object").fill(text)
+            page.get_by_label("Object to classify").fill(text)
             with page.expect_response("**/predict"):
                 page.get_by_role("button").click()
             page.locator("#answer h2").first.wait_for()

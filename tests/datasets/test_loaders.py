@@ -112,15 +112,15 @@ def test_a_pickle_is_not_opened(tmp_path):
 
 def test_a_file_of_another_kind_is_described(tmp_path):
     np.savez(tmp_path / "protein.npz", K=np.eye(2), y=np.array([1, 2]))
-    with pytest.raises(ValueError, match=r"protein.npz holds K, y, and no array 'S'"):
+    with pytest.raises(ValueError, match=r"protein.npz contains K, y, but no array 'S'"):
         datasets.load_protein(data_home=tmp_path)
     with lzma.open(tmp_path / "words_language.csv.xz", "wt") as file:
         file.write("language,text\n")
-    with pytest.raises(ValueError, match=r"columns language, text, and no 'word'"):
+    with pytest.raises(ValueError, match=r"columns language, text, but no 'word'"):
         datasets.load_words(data_home=tmp_path)
     with lzma.open(tmp_path / "words_language.csv.xz", "wt") as file:
         file.write("language,word\ndutch,fiets\ndutch\n")
-    with pytest.raises(ValueError, match=r"words_language.csv.xz, line 3: 1 fields"):
+    with pytest.raises(ValueError, match=r"words_language.csv.xz, line 3 has 1 fields"):
         datasets.load_words(data_home=tmp_path)
 
 

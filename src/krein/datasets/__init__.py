@@ -1,7 +1,8 @@
 """Example data sets, as X and y in scikit-learn's style.
 
-`make_…` functions simulate data with a seed. `load_…` functions read data from installed packages,
-or from the folder that the environment variable `KREIN_DATA` names. Nothing is downloaded.
+`make_…` functions generate simulated data; `random_state` makes them reproducible. `load_…`
+functions read data from installed packages, or from the folder that the environment variable
+`KREIN_DATA` names. Nothing is downloaded.
 """
 
 from .balls import make_balls

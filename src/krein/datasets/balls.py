@@ -1,4 +1,4 @@
-"""Balls of two sizes: data whose classes show only in positive and negative eigenvalues
+"""Balls of two sizes: classes that can be separated only with positive and negative eigenvalues
 together."""
 
 from __future__ import annotations
@@ -20,30 +20,33 @@ def make_balls(
     n_dimensions: int = 3,
     random_state: Any = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Make balls at random positions in a unit cube; the class is the radius.
+    """Generate balls at random positions in a unit cube; the radius is the class.
 
-    The measure for them is "balls", the gap between two surfaces. A small ball and a large one at
-    the same position differ by the same amount in their distance to every other ball, which no
-    Euclidean space can represent. The classes therefore differ only in positive and negative
-    eigenvalues together. If the negative ones are clipped, IKFD is left to guess; an SVM with a
-    carefully chosen C does better, but still makes errors that IKFD on the full matrix does not.
+    Compare them with the measure "balls", the gap between two surfaces. If a large ball replaces a
+    small one at the same position, its gaps to all other balls shrink by the same amount. No
+    Euclidean space can represent this, so the classes can be separated only with positive and
+    negative eigenvalues together. If the negative ones are clipped, IKFD does no better than
+    chance; an SVM with a carefully chosen C does better, but still makes errors that IKFD on the
+    full matrix avoids.
 
-    After Duin & Pękalska (2010), *Non-Euclidean dissimilarities: causes and informativeness*. The
-    paper has 100 balls for each of two classes "having a slightly different radius" and does not
-    specify radii, space and overlap. We chose centres that are uniform in the unit cube of three
-    dimensions, no overlapping balls (a ball that would overlap is placed again), and radii as close
-    to each other as possible while the dense method remains almost without error at the paper's
-    number of balls. Radii that close can be recognised only with many landmarks; a few suffice only
-    if the radii differ a lot.
+    The data follow Duin & Pękalska (2010), *Non-Euclidean dissimilarities: causes and
+    informativeness*. That paper has 100 balls in each of two classes "having a slightly different
+    radius", and does not specify the radii, the space or whether balls may overlap. Here, centres
+    are uniform in the unit cube, and balls do not overlap (a ball that would is placed again). The
+    default radii are as close to each other as possible while the dense method still makes almost
+    no errors with that number of balls. Telling such similar radii apart takes many landmarks; a
+    few are enough only if the radii differ a lot.
 
     Parameters
     ----------
     n_samples : int, default=200
-        Number of balls; the classes alternate, so that they are equally frequent.
+        Number of balls. Classes alternate, so they are equally frequent.
     radii : tuple of float, default=(0.03, 0.04)
-        One radius per class.
+        One radius per class; the side of the cube is 1.
     n_dimensions : int, default=3
+        Number of dimensions of the cube.
     random_state : int, RandomState or None, default=None
+        Seed for the positions.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Packages that only some data sets need."""
+"""Optional packages that some data sets need."""
 
 from __future__ import annotations
 

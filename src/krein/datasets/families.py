@@ -17,26 +17,26 @@ Letters = NDArray[np.uint8]
 
 ALPHABET = "ARNDCQEGHILKMFPSTWYV"
 
-# share of each amino acid among proteins at large (Robinson & Robinson 1991), per 100,000
+# frequency of each amino acid in proteins (Robinson & Robinson 1991), per 100,000
 _SHARES = (7805, 5129, 4487, 5364, 1925, 4264, 6295, 7377, 2199, 5142,
            9019, 5744, 2243, 3856, 5203, 7120, 5841, 1330, 3216, 6441)  # fmt: skip
 BACKGROUND: Array = np.array(_SHARES) / sum(_SHARES)
 
 _SUBFAMILY = 20
-"""Members of a subfamily, on average."""
+"""Mean number of members of a subfamily."""
 
 _CHUNK = 2048
-"""Sequences evolved together, so that memory does not grow with their number."""
+"""Number of sequences evolved together, so that memory does not grow with the total."""
 
 
 class Population(NamedTuple):
-    """Sequences one after another: letters as codes into `ALPHABET`, and where each ends."""
+    """Concatenated sequences: letters as indices into `ALPHABET`, and the length of each."""
 
     letters: Letters  # (Σ lengths,)
     lengths: NDArray[np.intp]
 
     def take(self, chosen: NDArray[np.intp]) -> Population:
-        """Return the chosen sequences, as often as they are chosen."""
+        """Return the chosen sequences; one that is chosen several times is repeated."""
         lengths = self.lengths[chosen]
         starts = (np.cumsum(self.lengths) - self.lengths)[chosen]
         ends = np.cumsum(lengths)
@@ -55,13 +55,14 @@ class Population(NamedTuple):
 
 @lru_cache(maxsize=1)
 def substitutions() -> Array:
-    """Return P (20, 20): the letter that follows a letter, by the odds of BLOSUM62.
+    """Return P (20, 20): the probability that letter a is replaced by b, derived from BLOSUM62.
 
-    A score is a log-odds, s_ab = log(q_ab / (p_a p_b)) / λ, so q_ab = p_a p_b exp(λ s_ab) is how
-    often a stands against b in related sequences; λ is where these sum to one (Karlin & Altschul
-    1990). Scores are rounded, so the sums over rows only nearly are the background p; scaling rows
-    and columns alike, q_ab ← d_a q_ab d_b, makes them so (Sinkhorn 1964). P_ab = q_ab / p_a then
-    has p as its equilibrium: letters keep their shares however long they evolve.
+    A score is a log-odds ratio, s_ab = log(q_ab / (p_a p_b)) / λ, so q_ab = p_a p_b exp(λ s_ab) is
+    the frequency with which a is aligned with b in related sequences; λ is the root at which they
+    sum to one (Karlin & Altschul 1990). Scores are rounded, so the row sums are only close to the
+    background p. Scaling rows and columns by the same factors, q_ab ← d_a q_ab d_b, makes them
+    equal to it (Sinkhorn 1964). The stationary distribution of P_ab = q_ab / p_a is then p: however
+    long sequences evolve, the expected letter frequencies do not change.
     """
     matrix = require("scoring_matrices", "bio", "make_protein_families")
     blosum = matrix.ScoringMatrix.from_name("BLOSUM62")
@@ -69,12 +70,12 @@ def substitutions() -> Array:
     S = np.array(blosum, dtype=np.float64)[np.ix_(places, places)]
     p = BACKGROUND
     odds = np.outer(p, p)
-    # at λ = 0 the sum is one as well; the other root lies where it has risen again
+    # λ = 0 is also a root; the other one is positive, after the sum has fallen and risen again
     lam = brentq(lambda lam: (odds * np.exp(lam * S)).sum() - 1.0, 0.1, 1.0)
     q = odds * np.exp(lam * S)
     d = np.ones(len(p))
     for _ in range(100):
-        d = np.sqrt(d * p / (q @ d))  # the root keeps d from swinging between two scalings
+        d = np.sqrt(d * p / (q @ d))  # the root prevents d from oscillating between two scalings
     return d[:, None] * q * d / p[:, None]
 
 
@@ -88,39 +89,44 @@ def make_protein_families(
     indel_length: float = 3.0,
     random_state: Any = None,
 ) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Make protein sequences of several families, evolved from one ancestor.
+    """Generate protein sequences of several families, evolved from one ancestor.
 
-    One random sequence is the ancestor of all. Families descend from it, subfamilies from each
-    family, and members from each subfamily. A branch of the tree of length t hits every site t
-    times on average (a Poisson number); a hit draws the next letter by the odds of BLOSUM62 (often
-    the same letter again). Insertions and deletions occur at `indel_rate` times that rate, with
-    geometrically distributed lengths; inserted letters are drawn by background frequency.
+    A random sequence is the common ancestor. Families descend from it, subfamilies from each
+    family, and members from each subfamily. Along a branch of length t, the number of hits of each
+    site is Poisson distributed with mean t. A hit draws the next letter from the substitution
+    probabilities of BLOSUM62, and often leaves it unchanged. Insertions and deletions occur at
+    `indel_rate` times that rate, with geometrically distributed lengths; inserted letters follow
+    the background frequencies.
 
-    Branches are in units of `divergence`: 2 to a family, ½ to a subfamily, and to a member an
-    exponential variable with mean 1, so that most members are close to their relatives and some are
-    distant, as in nature. These data are not in the paper; they replace its protein sets where
-    those are not available, in any number. The default divergence was chosen so that nearest
-    neighbours by Smith-Waterman are right well above chance, but not always: at half of it they
-    hardly err, at twice of it often. `tests/datasets` checks this.
+    Branch lengths are in units of `divergence`: 2 to a family, ½ to a subfamily, and an exponential
+    variable with mean 1 to a member. As in nature, most members are close to their relatives and
+    some are distant. These data are not in the paper; they replace those of its protein sets that
+    are not available, with any number of sequences. The default divergence makes the problem
+    neither trivial nor hopeless: nearest neighbours by Smith-Waterman are correct far more often
+    than by chance, but not always. At half the divergence they are almost always correct; at twice
+    the divergence they are often wrong. `tests/datasets` checks this.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of sequences, divided evenly among the families, in random order.
     n_families : int, default=10
+        Number of families, the classes.
     length : int, default=150
         Number of letters of the ancestor.
     divergence : float, default=1.0
-        How far sequences evolve, which determines the difficulty.
+        How far sequences evolve; larger values make the problem harder.
     indel_rate : float, default=0.02
-        Number of insertions and deletions (half each) per hit of a site.
+        Number of insertions and deletions (half each) per hit.
     indel_length : float, default=3.0
-        Mean length of insertions and deletions.
+        Mean number of letters of an insertion or deletion.
     random_state : int, RandomState or None, default=None
+        Seed for the random numbers.
 
     Returns
     -------
     X : array (n_samples,) of str
+        The sequences.
     y : array (n_samples,)
         The family, 0 to n_families − 1.
 
@@ -134,7 +140,7 @@ def make_protein_families(
     """
     for name, value in (("n_samples", n_samples), ("n_families", n_families), ("length", length)):
         if value < 1:
-            raise ValueError(f"{name} is 1 or more; got {value}")
+            raise ValueError(f"{name} must be at least 1; got {value}")
     if divergence < 0 or indel_rate < 0 or indel_length < 1:
         raise ValueError(
             "divergence and indel_rate must be at least 0, and indel_length at least 1; got "
@@ -186,7 +192,7 @@ def substitute(sequences: Population, branch: Array, random: Any) -> Population:
 def delete(
     sequences: Population, branch: Array, rate: float, mean_length: float, random: Any
 ) -> Population:
-    """Take out stretches of geometric length; never all of a sequence. O(Σ lengths)."""
+    """Delete stretches of geometric length, but never a whole sequence. O(Σ lengths)."""
     ends = np.cumsum(sequences.lengths)
     owner = np.repeat(np.arange(len(ends)), sequences.lengths)
     starts = _places(owner, branch, rate / 2, random)
@@ -195,7 +201,7 @@ def delete(
     depth = np.bincount(starts, minlength=total + 1) - np.bincount(stops, minlength=total + 1)
     kept = np.cumsum(depth)[:total] == 0
     left = np.bincount(owner[kept], minlength=len(ends))
-    kept |= left[owner] == 0  # a sequence that would vanish stays as it was
+    kept |= left[owner] == 0  # a sequence that would become empty is left unchanged
     return Population(
         sequences.letters[kept], np.bincount(owner[kept], minlength=len(ends)).astype(np.intp)
     )
@@ -204,17 +210,17 @@ def delete(
 def insert(
     sequences: Population, branch: Array, rate: float, mean_length: float, random: Any
 ) -> Population:
-    """Put in stretches of geometric length, drawn by background frequency. O(Σ lengths)."""
+    """Insert stretches of geometric length with background frequencies. O(Σ lengths)."""
     owner = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
     places = _places(owner, branch, rate / 2, random)
     sizes = random.geometric(1 / mean_length, len(places))
     new = random.choice(len(ALPHABET), size=sizes.sum(), p=BACKGROUND).astype(np.uint8)
     added = np.bincount(np.repeat(owner[places], sizes), minlength=len(sequences.lengths))
-    # after the letter at its place, so that the last of a sequence is followed by its own
+    # insert after the chosen letter, so that what follows the last letter joins the same sequence
     letters = np.insert(sequences.letters, np.repeat(places + 1, sizes), new)
     return Population(letters, sequences.lengths + added)
 
 
 def _places(owner: NDArray[np.intp], branch: Array, rate: float, random: Any) -> NDArray[np.intp]:
-    """Return the sites at which something happens, `rate` a site and unit of branch."""
+    """Return the sites of random events, at `rate` per site and unit of branch length."""
     return np.flatnonzero(random.uniform(size=len(owner)) < -np.expm1(-rate * branch[owner]))

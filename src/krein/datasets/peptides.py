@@ -13,19 +13,18 @@ from .extras import require
 def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Load antimicrobial peptides (label 1) and random peptides from UniProt (label 0).
 
-    There are 2,600 sequences from the database APD3 and as many from UniProt, 7 to 174 letters
-    long, taken from modlamp's `load_AMPvsUniProt` (extra `data`); nothing is downloaded. The
-    matching measure is "smith-waterman".
+    There are 2,600 sequences from the database APD3 and 2,600 from UniProt, 7 to 174 letters long,
+    taken from modlamp's `load_AMPvsUniProt` (extra `data`); nothing is downloaded. The matching
+    measure is "smith-waterman".
 
-    Many sequences occur twice in the set, and some in both classes. A sequence that is in both the
-    training and the test set does not test anything. Each sequence is therefore returned once, at
-    its first position, and sequences with both labels are left out; `repeats=True` returns all
-    5,200.
+    Many sequences occur more than once, and some occur in both classes. If a sequence is in both
+    the training and the test set, predicting its label tests nothing. By default, each sequence is
+    therefore returned once, at its first position, and sequences with both labels are left out.
 
     Parameters
     ----------
     repeats : bool, default=False
-        Return the original set, with its repeated and contradictory entries.
+        Return all 5,200 original entries, including repeated and contradictory ones.
 
     Returns
     -------

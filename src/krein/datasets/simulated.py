@@ -15,18 +15,20 @@ Labels = NDArray[np.intp]
 def make_checkerboard(
     n_samples: int = 900, *, n_fields: int = 3, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Make points on a checkerboard with alternating labels, so that classes have many modes.
+    """Generate points on a checkerboard with alternating labels, so that classes are multimodal.
 
-    The paper says 3×3, but not how many points there are or where the board lies. Here they are
-    uniform on [−1, 1]², so that each class is on both sides of the origin, where the ELM kernel can
-    separate it.
+    The paper specifies 3×3 fields, but neither the number of points nor the position of the board.
+    Here, the points are uniform on [−1, 1]². Each class then lies on both sides of the origin,
+    where the ELM kernel can separate it.
 
     Parameters
     ----------
     n_samples : int, default=900
+        Number of points.
     n_fields : int, default=3
         Number of fields along each side.
     random_state : int, RandomState or None, default=None
+        Seed for the points.
 
     Returns
     -------
@@ -48,19 +50,21 @@ def make_checkerboard(
 def make_two_gaussians(
     n_samples: int = 200, *, separation: float = 2.5, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Make two round, overlapping Gaussians in the plane: the paper's *Gauss*.
+    """Generate two spherical, overlapping Gaussians in the plane: the paper's *Gauss*.
 
-    The paper says "substantial overlap", but gives neither the number of points nor the distance.
-    Here, the number matches the step size of its accuracies, and at the chosen distance the best
-    possible rule errs about as often as the paper's dense method.
+    The paper mentions "substantial overlap", but gives neither the number of points nor the
+    distance between the means. The default number matches the step size of the published
+    accuracies. At the default distance, the Bayes error is about the error of the paper's dense
+    method.
 
     Parameters
     ----------
     n_samples : int, default=200
-        The classes take turns, so that they are equally frequent.
+        Number of points. Classes alternate, so they are equally frequent.
     separation : float, default=2.5
         Distance between the means, in standard deviations.
     random_state : int, RandomState or None, default=None
+        Seed for the points.
 
     Returns
     -------
@@ -83,29 +87,30 @@ def make_two_gaussians(
 def make_pseudo_euclidean_gaussians(
     n_samples: int = 200, *, separation: float = 3.0, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Make two slightly overlapping Gaussians in the pseudo-Euclidean plane ℝ^(1,1).
+    """Generate two slightly overlapping Gaussians in the pseudo-Euclidean plane ℝ^(1,1).
 
-    The inner product of the vectors is indefinite, ⟨x, y⟩ = x₁y₁ − x₂y₂, so their matrix of
-    similarities is `X @ np.diag([1, -1]) @ X.T`, for `measure="precomputed"`. As a measure it is
-    `krein.measures.get_measure(lambda x, y: x[0] * y[0] - x[1] * y[1])`.
+    The inner product of the vectors is indefinite, ⟨x, y⟩ = x₁y₁ − x₂y₂. To use it, pass the matrix
+    `X @ np.diag([1, -1]) @ X.T` with `measure="precomputed"`, or pass X with the measure
+    `lambda x, y: x[0] * y[0] - x[1] * y[1]`.
 
-    The paper does not give means and spread. Here, the Gaussians are round with unit spread, and
-    their means differ by the same amount in both directions. The squared length of the difference
-    of the means is then zero: by the indefinite distance, the classes are at the same place, but
-    the discriminant still separates them.
+    The paper gives neither the means nor the spread. Here, the Gaussians are spherical with unit
+    variance, and their means differ by the same amount in both coordinates. The squared
+    pseudo-Euclidean distance between the means is then zero, but the discriminant still separates
+    the classes.
 
     Parameters
     ----------
     n_samples : int, default=200
-        The classes take turns, so that they are equally frequent.
+        Number of points. Classes alternate, so they are equally frequent.
     separation : float, default=3.0
         Distance between the means in the associated Euclidean plane, in standard deviations.
     random_state : int, RandomState or None, default=None
+        Seed for the points.
 
     Returns
     -------
     X : array (n_samples, 2)
-        The first coordinate is positive, the second negative.
+        The first coordinate counts as positive in the inner product, the second as negative.
     y : array (n_samples,) of 0 and 1
 
     Examples
@@ -126,19 +131,20 @@ def make_pseudo_euclidean_gaussians(
 def make_three_gaussians(
     n_large: int = 500, n_small: int = 20, *, random_state: Any = None
 ) -> tuple[Array, Labels]:
-    """Make one large Gaussian (label 0) and two small ones (label 1) in ten dimensions.
+    """Generate one large Gaussian (label 0) and two small ones (label 1) in ten dimensions.
 
-    The large one is spread in two dimensions and has small noise in seven more; each small one is
-    spread only in one further dimension; all three are separate. The paper gives the numbers and
-    dimensions. The unit spread of the large one, the spread of 0.1 of the small ones, the noise of
-    0.1, and the positions of the small ones at ±1 along the third dimension are our choice. Farther
-    away, every rule finds them.
+    The large Gaussian varies in two dimensions, with small noise in seven more. Each small one
+    varies only in the remaining dimension. The three do not overlap. The paper gives the numbers of
+    points and dimensions. The rest is our choice: a standard deviation of 1 for the large Gaussian,
+    0.1 for the small ones and 0.1 for the noise, and the positions of the small ones, at ±1 along
+    the third dimension. If they were farther away, every landmark rule would find them.
 
     Parameters
     ----------
     n_large, n_small : int, default=500 and 20
         Number of points in the large Gaussian, and in each small one.
     random_state : int, RandomState or None, default=None
+        Seed for the points.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Measured data that no package contains, read from the folder that `KREIN_DATA` names.
+"""Real data that no package contains, read from the folder that `KREIN_DATA` names.
 
-Nothing is downloaded, and nothing in a file is executed: arrays are read without pickle.
+Nothing is downloaded, and no code in a file is executed: arrays are read without pickle.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ Texts = NDArray[Any]  # of str
 def load_protein(
     *, distance: bool = False, data_home: str | Path | None = None
 ) -> tuple[Array, Labels]:
-    """Load 213 globins in four families, compared by an evolutionary measure.
+    """Load 213 globins in four families, compared by evolutionary distance.
 
-    The similarity S is the matrix used in the literature and in the paper. It is 1 − D/13.64 with a
-    digit lost in some entries, which causes its negative eigenvalues; the distance D is clean.
+    The similarity S is the matrix used in the literature and in the paper. It equals 1 − D/13.64,
+    except that some entries have lost a digit, which causes its negative eigenvalues. The distance
+    D does not have these errors.
 
     Parameters
     ----------
     distance : bool, default=False
         Return D, for `measure="precomputed-distance"`, instead of S, for "precomputed".
     data_home : path or None, default=None
-        Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
+        Folder of the data. None uses the folder that the environment variable `KREIN_DATA` names.
 
     Returns
     -------
@@ -52,7 +53,7 @@ def load_aural_sonar(*, data_home: str | Path | None = None) -> tuple[Array, Lab
     Parameters
     ----------
     data_home : path or None, default=None
-        Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
+        Folder of the data. None uses the folder that the environment variable `KREIN_DATA` names.
 
     Returns
     -------
@@ -71,14 +72,14 @@ def load_uwave_gestures(
 ) -> tuple[Array, Labels]:
     """Load 896 gestures of eight kinds, as time series of three accelerations (UCR archive).
 
-    The paper uses other gestures, which are not available.
+    They replace the paper's gestures, which are not available.
 
     Parameters
     ----------
     distance : bool, default=False
         Return the DTW distances, computed on every second sample, instead of the series.
     data_home : path or None, default=None
-        Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
+        Folder of the data. None uses the folder that the environment variable `KREIN_DATA` names.
 
     Returns
     -------
@@ -95,18 +96,18 @@ def load_uwave_gestures(
 def load_swissprot(
     *, return_names: bool = False, data_home: str | Path | None = None
 ) -> tuple[Texts, ...]:
-    """Load 8,031 protein sequences of Swiss-Prot in 30 classes.
+    """Load 8,031 protein sequences from Swiss-Prot in 30 classes.
 
-    The classes are hits of PROSITE patterns, some of them wrong, with at least 100 sequences each;
-    they resemble the paper's 10,988 sequences in 30 classes. The matching measure is
-    "smith-waterman".
+    Each class consists of at least 100 sequences that match a PROSITE pattern; some matches are
+    false positives. The data resemble the paper's 10,988 sequences in 30 classes. The matching
+    measure is "smith-waterman".
 
     Parameters
     ----------
     return_names : bool, default=False
         Also return the names of the entries.
     data_home : path or None, default=None
-        Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
+        Folder of the data. None uses the folder that the environment variable `KREIN_DATA` names.
 
     Returns
     -------
@@ -125,16 +126,17 @@ def load_swissprot(
 def load_sonatas(
     *, return_names: bool = False, data_home: str | Path | None = None
 ) -> tuple[Texts, ...]:
-    """Load 262 movements of sonatas by four composers, with their notes as text.
+    """Load 262 sonata movements by four composers, with the notes as text.
 
-    The matching measure is "compression". The paper uses other sonatas, which are not available.
+    The matching measure is "compression". They replace the paper's sonatas, which are not
+    available.
 
     Parameters
     ----------
     return_names : bool, default=False
         Also return the names of the scores.
     data_home : path or None, default=None
-        Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
+        Folder of the data. None uses the folder that the environment variable `KREIN_DATA` names.
 
     Returns
     -------
@@ -153,12 +155,12 @@ def load_sonatas(
 def load_words(*, data_home: str | Path | None = None) -> tuple[Texts, ...]:
     """Load 132,000 words from eleven languages.
 
-    The matching measure is "levenshtein". They are for tests at scale, and not in the paper.
+    The matching measure is "levenshtein". The data are for tests at scale, and not in the paper.
 
     Parameters
     ----------
     data_home : path or None, default=None
-        Folder of the data; None for the one that the environment variable `KREIN_DATA` names.
+        Folder of the data. None uses the folder that the environment variable `KREIN_DATA` names.
 
     Returns
     -------
@@ -193,7 +195,7 @@ def _matrix(name: str, key: str, data_home: str | Path | None) -> tuple[Array, L
     with np.load(path, allow_pickle=False) as arrays:
         for wanted in (key, "y"):
             if wanted not in arrays:
-                raise ValueError(f"{path} holds {', '.join(arrays)}, and no array {wanted!r}")
+                raise ValueError(f"{path} contains {', '.join(arrays)}, but no array {wanted!r}")
         return arrays[key].astype(np.float64), arrays["y"].astype(np.intp)
 
 
@@ -205,15 +207,16 @@ def _table(name: str, columns: tuple[str, ...], data_home: str | Path | None) ->
         header = next(rows, [])
         for wanted in columns:
             if wanted not in header:
-                raise ValueError(f"{path} has the columns {', '.join(header)}, and no {wanted!r}")
+                raise ValueError(f"{path} has columns {', '.join(header)}, but no {wanted!r}")
         places = [header.index(wanted) for wanted in columns]
         chosen = []
         for row in rows:
             if len(row) != len(header):
                 raise ValueError(
-                    f"{path}, line {rows.line_num}: {len(row)} fields, the header has {len(header)}"
+                    f"{path}, line {rows.line_num} has {len(row)} fields; the header has "
+                    f"{len(header)}"
                 )
             chosen.append([row[place] for place in places])
     texts, *others = zip(*chosen, strict=True) if chosen else ((),) * len(columns)
-    # as objects: an array of fixed width would make every text as long as the longest
+    # dtype object: a fixed-width array would pad every text to the length of the longest
     return np.array(texts, dtype=object), *(np.array(column, dtype=str) for column in others)
