@@ -95,7 +95,7 @@ def slow_strings(folder):
     with open(folder / "slow.csv", "w") as file:
         file.write("text,class\n")
         for i in range(600):
-            text = "".join(rng.choice(list("abcd"), 120))
+            text = "".join(rng.choice(list("abcd"), 80))
             file.write(f"{text},{'xy'[i % 2]}\n")
     return ["fit", "slow.csv", "--measure", "damerau", "--jobs", "1", "--landmarks", "kmeans",
             "--n-landmarks", "40", "--cache", "cache", "-o", "model.krein"]  # fmt: skip

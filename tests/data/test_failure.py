@@ -231,15 +231,14 @@ class Fatal(Alike):
         return super().__call__(a, b)
 
 
-@pytest.mark.parametrize("make", [IKFD, PCVM])
-def test_an_object_that_ends_its_worker_is_named(make, tmp_path):
+def test_an_object_that_ends_its_worker_is_named(tmp_path):
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         cluster(1) as local,
         Client(local),
         pytest.raises(ObjectError, match="partition 4, object 0: crashes the process"),
     ):
-        make(Fatal(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
+        PCVM(Fatal(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
 
 
 class Slow(Alike):

@@ -73,12 +73,12 @@ def test_the_ends_of_the_curve_are_models_of_their_own():
 
 
 def test_planted_mistakes_are_found_and_nothing_else():
-    X, codes = blobs(n=200, spread=0.4)
+    X, codes = blobs(n=120, spread=0.4)
     D = distances(X)
     clean = evaluate(D, codes, ["auto"], measure="precomputed-distance", folds=4)
     assert clean.models["auto"].strange == []
     planted = codes.copy()
-    wrong = [17, 90, 141]
+    wrong = [17, 60, 101]
     planted[wrong] = (codes[wrong] + 1) % 4
     found = evaluate(D, planted, ["auto"], measure="precomputed-distance", folds=4)
     strange = found.models["auto"].strange
