@@ -70,10 +70,10 @@ def digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
-def sources() -> dict[str, str]:
+def sources(root: Path = ROOT) -> dict[str, str]:
     """Return the text of each file that is mutated."""
-    paths = (path for folder in MUTATED for path in sorted((ROOT / folder).rglob("*.py")))
-    return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in paths}
+    paths = (path for folder in MUTATED for path in sorted((root / folder).rglob("*.py")))
+    return {str(path.relative_to(root)): path.read_text("utf-8") for path in paths}
 
 
 def make_copy() -> None:
@@ -165,14 +165,14 @@ def record(paths: list[str], folder: Path) -> None:
             for test, seconds in recorder.seconds.items()
             if test.startswith(f"{path}::")
         }
-        (folder / f"{recording(path)}.json").write_text(json.dumps(found), "utf-8")
+        (folder / f"{recording(path, ROOT)}.json").write_text(json.dumps(found), "utf-8")
     if recorder.failed:
         print(f"these fail without a mutation, and are left out: {recorder.failed}")
 
 
-def recording(path: str) -> str:
-    """Return the name under which a file of tests is recorded, for the present source."""
-    return digest(*sources().values(), path, (ROOT / path).read_text("utf-8"))
+def recording(path: str, root: Path) -> str:
+    """Return the name under which a file of tests is recorded, for the source beside it."""
+    return digest(*sources(root).values(), path, (root / path).read_text("utf-8"))
 
 
 class Covering:
@@ -190,16 +190,16 @@ class Covering:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for name in TESTS:
-            found = sorted((ROOT / name).rglob("*.py" if name in MUTATED else "test_*.py"))
-            paths += [str(path.relative_to(ROOT)) for path in found] or [name]
-        missing = [path for path in paths if not (folder / f"{recording(path)}.json").exists()]
+            found = sorted((COPY / name).rglob("*.py" if name in MUTATED else "test_*.py"))
+            paths += [str(path.relative_to(COPY)) for path in found] or [name]
+        missing = [path for path in paths if not (folder / f"{recording(path, COPY)}.json").exists()]
         if missing:
             print(f"recording which lines {len(missing)} files of tests execute", flush=True)
             command = [sys.executable, "-m", "tests.mutations", "--record", str(folder)]
             with open(KEPT / "recording.log", "w", encoding="utf-8") as log:
                 subprocess.run([*command, *missing], cwd=COPY, check=True, stdout=log)
         for path in paths:
-            kept = json.loads((folder / f"{recording(path)}.json").read_text("utf-8"))
+            kept = json.loads((folder / f"{recording(path, COPY)}.json").read_text("utf-8"))
             for test, found in kept.items():
                 self.seconds[test] = found["seconds"]
                 self.width[test] = len(found["lines"])
@@ -210,7 +210,7 @@ class Covering:
     def _users(self, file: str) -> set[str]:
         """Return the tests of the modules that import a module of declarations."""
         imported = f".{Path(file).stem} import"
-        users = [other for other, text in sources().items() if imported in text]
+        users = [other for other, text in sources(COPY).items() if imported in text]
         return set().union(*(self.files[other] for other in users))
 
     def tests(self, mutant: Mutant, budget: float) -> list[str]:
