@@ -192,14 +192,15 @@ class Covering:
         for name in TESTS:
             found = sorted((COPY / name).rglob("*.py" if name in MUTATED else "test_*.py"))
             paths += [str(path.relative_to(COPY)) for path in found] or [name]
-        missing = [path for path in paths if not (folder / f"{recording(path, COPY)}.json").exists()]
+        kept_as = {path: folder / f"{recording(path, COPY)}.json" for path in paths}
+        missing = [path for path in paths if not kept_as[path].exists()]
         if missing:
             print(f"recording which lines {len(missing)} files of tests execute", flush=True)
             command = [sys.executable, "-m", "tests.mutations", "--record", str(folder)]
             with open(KEPT / "recording.log", "w", encoding="utf-8") as log:
                 subprocess.run([*command, *missing], cwd=COPY, check=True, stdout=log)
         for path in paths:
-            kept = json.loads((folder / f"{recording(path, COPY)}.json").read_text("utf-8"))
+            kept = json.loads(kept_as[path].read_text("utf-8"))
             for test, found in kept.items():
                 self.seconds[test] = found["seconds"]
                 self.width[test] = len(found["lines"])
