@@ -1,7 +1,7 @@
-"""Run every table and figure, or those named: `python -m paper table1 figure2`.
+"""Run all tables and figures, or only some of them: `python -m paper table1 figure2`.
 
-A complete run, or the name `results`, then writes RESULTS.md beside the folder of the CSV files.
-Without KREIN_DATA the sets that need it are left out, and the page says so.
+A complete run, or the name `results`, then writes RESULTS.md next to the folder of the CSV files.
+If KREIN_DATA is not set, the data sets that require it are left out, and the page says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def names() -> list[str]:
 
 
 def chosen(asked: list[str]) -> list[str]:
-    """Return the scripts meant by names or by how they begin; all for none.
+    """Return the scripts with these names or prefixes; without any, all scripts.
 
     >>> chosen(["table1"])
     ['table1']
@@ -48,9 +48,9 @@ def chosen(asked: list[str]) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m paper", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", help="table1 … table7, figure…, results; none: all")
+    parser.add_argument("names", nargs="*", help="table1 … table7, figure…, results (default: all)")
     parser.add_argument("--output", type=Path, default=Plan.output)
-    parser.add_argument("--objects", type=int, help="at most so many objects a set")
+    parser.add_argument("--objects", type=int, help="maximum number of objects per data set")
     parser.add_argument("--folds", type=int, default=Plan.folds)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
@@ -66,10 +66,10 @@ def main(arguments: list[str] | None = None) -> None:
             command += ["--objects", str(options.objects)]
         if name in TABLES:
             command += ["--folds", str(options.folds), "--jobs", str(options.jobs)]
-        # each process has a core; threads of BLAS would wait for each other
+        # one core per process: BLAS threads would compete for it
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         if subprocess.run(command, env=environment, check=False).returncode:
-            sys.exit(f"{name} failed; what was measured is kept, and the same command goes on")
+            sys.exit(f"{name} failed; finished folds are kept, and the same command resumes")
     if "results" in scripts:
         page = options.output.parent / "RESULTS.md"
         page.write_text(assemble(options.output), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Beyond the paper: what a user would take from scikit-learn, on the same sets and folds."""
+"""Beyond the paper: alternatives from scikit-learn on the same data sets and folds."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ OURS = (
 METHODS = (*OURS, *BASELINES)
 
 AUTO = 100
-"""Objects below which none can be held out to grow landmarks by."""
+"""With fewer objects, none can be held out to choose the number of landmarks."""
 
 
 def units(plan: Plan) -> list[Unit]:
-    """Return all of them, without those of cubic cost where N is in the thousands."""
+    """Return all methods on all sets, without those of cubic cost if N is in the thousands."""
     few = plan.objects is not None and plan.objects < AUTO
     return [
         unit(name, method)

@@ -1,13 +1,13 @@
 """Figure 1: Laplacian eigenmaps of K·Kᵀ for the four small sets, coloured by class.
 
-K·Kᵀ has negative entries where K has, and is no affinity as it stands. It is the Gram matrix of the
-rows of K, though: the distance that goes with it is the Euclidean one of these rows. By it each
-object is joined to its nearest neighbours with weight one, as Belkin & Niyogi (2003) have it, and
-this graph is the affinity: ten neighbours, and twice as many until all hangs together. The paper
-does not say how its maps were made. (Weights that fade with distance were tried too: in them two
-proteins far from all others take up the whole map.)
+K·Kᵀ may have negative entries, so it is not an affinity matrix itself. It is the Gram matrix of the
+rows of K, so the corresponding distance is the Euclidean distance between rows. The affinity is the
+graph that connects each object with its nearest neighbours, with weight one (Belkin & Niyogi 2003).
+There are ten neighbours, doubled until the graph is connected. The paper does not describe how its
+maps were made. (We also tried weights that decrease with distance; two outlying proteins then
+dominate the map.)
 
-Without the folder that `KREIN_DATA` names, simulated families take the place of protein.
+If `KREIN_DATA` is not set, simulated families replace the protein data.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .style import frame, options, plt, save, scatter, write
 
 
 def affinity(K: np.ndarray) -> tuple[csr_matrix, int]:
-    """Return the graph of nearest neighbours by K·Kᵀ, and how many each object has."""
+    """Return the nearest-neighbour graph under K·Kᵀ, and the number of neighbours."""
     k = min(10, len(K) - 1)
     while True:
-        graph = kneighbors_graph(K, k)  # by the distance of rows, which is that of K·Kᵀ
+        graph = kneighbors_graph(K, k)  # the distance between rows is that of K·Kᵀ
         graph = graph.maximum(graph.T)
         if k == len(K) - 1 or connected_components(graph, directed=False)[0] == 1:
             return graph, k
@@ -48,7 +48,7 @@ def kernel(measure: str, objects: object) -> np.ndarray:
 
 
 def sets(objects: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return the four kernels with their labels, by what they are to be called."""
+    """Return the four kernels with their labels, by title."""
     balls, ball_classes = datasets.make_balls(min(200, objects), random_state=0)
     board, fields = datasets.make_checkerboard(min(900, objects), random_state=0)
     clouds, cloud_classes = datasets.make_two_gaussians(min(200, objects), random_state=0)
@@ -82,12 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         scatter(axis, X, y, size=24 if len(y) < 500 else 12)
         frame(axis)
         axis.set_title(
-            f"{title}\n{len(y)} objects; {same:.0f} % of the neighbours share the class", loc="left"
+            f"{title}\n{len(y)} objects; {same:.0f} % of the neighbours have the same class",
+            loc="left",
         )
         axis.legend(loc="best", fontsize=8, handletextpad=0.2)
         print(f"{title}: {same:.0f} % of the {k} nearest neighbours by K·Kᵀ are of the same class")
         drawn += [[title, row, *point, y[row]] for row, point in enumerate(X)]
-    figure.suptitle("Laplacian eigenmaps of K·Kᵀ; neighbours lie close, the axes have no unit")
+    figure.suptitle("Laplacian eigenmaps of K·Kᵀ: similar objects are close; the axes have no unit")
     write(chosen.output, "figure1_eigenmaps", ["set", "object", "x", "y", "class"], drawn)
     save(figure, chosen.output, "figure1_eigenmaps")
 

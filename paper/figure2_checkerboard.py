@@ -1,7 +1,7 @@
-"""Figure 2: the checkerboard with the landmarks of each rule and what IKFD makes of them.
+"""Figure 2: landmarks of each rule on the checkerboard, and the resulting decisions of IKFD.
 
-The paper shows MEB, and k-means and random landmarks at MEB's number (its random ones gave some
-72 %); here entropy and leverage stand beside them, and "auto", which finds its own number.
+The paper shows MEB, and the same number of k-means and random landmarks (its random landmarks gave
+about 72 %). This figure adds entropy, leverage, and "auto", which chooses the number itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = {
     "random": "random",
     "entropy": "entropy",
     "leverage": "leverage",
-    "auto": "auto: as many as pay",
+    "auto": "auto (chooses the number)",
 }
 
 
@@ -53,14 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         frame(axis)
         axis.set(aspect="equal", xlim=(-1, 1), ylim=(-1, 1))
         axis.set_title(
-            f"{name}\n{len(clf.landmarks_)} landmarks (○), {accuracy:.0f} % of new points",
+            f"{name}\n{len(clf.landmarks_)} landmarks (○), {accuracy:.0f} % on new points",
             loc="left",
         )
         drawn.append([rule, len(clf.landmarks_), accuracy])
         print(
-            f"{name}: {len(clf.landmarks_)} landmarks, {accuracy:.1f} % of {len(y_new)} new points"
+            f"{name}: {len(clf.landmarks_)} landmarks, accuracy {accuracy:.1f} % on {len(y_new)} "
+            "new points"
         )
-    figure.suptitle("Shaded: what IKFD predicts with the ELM kernel; dotted: the true borders")
+    figure.suptitle("Shaded: predictions of IKFD with the ELM kernel; dotted: true boundaries")
     write(chosen.output, "figure2_checkerboard", ["rule", "landmarks", "accuracy %"], drawn)
     save(figure, chosen.output, "figure2_checkerboard")
 

@@ -1,12 +1,14 @@
-"""Figure 3: eigenvalues of the balls' kernel, as it is and under each landmark rule (SIM1–SIM6).
+"""Figure 3: eigenvalues of the ball kernel and its approximation by each rule (SIM1–SIM6).
 
-K is the double-centred matrix of squared surface distances; SIM1 has its own eigenvalues, the
-others those of its Nyström approximation: the rules and numbers of landmarks of the paper's
-table 1. What tells the classes apart is among the negative ones. All objects are used; the paper
-draws one fold of its cross-validation. Beside each stands what IKFD makes of it in ten folds.
+K is the double-centred matrix of squared surface distances. SIM1 shows its eigenvalues, SIM2 to
+SIM6 those of its Nyström approximations, with the rules and numbers of landmarks of the paper's
+table 1. The information that separates the classes is among the negative eigenvalues. All objects
+are used; the paper shows one fold of its cross-validation. Each title gives the ten-fold accuracy
+of IKFD.
 
-An approximation by two landmarks may have a negative eigenvalue larger than any of the matrix: it
-is of the landmarks, not of the data. The paper writes that these two are positive.
+An approximation with two landmarks can have a negative eigenvalue of larger magnitude than any of
+the full matrix: it reflects the landmarks, not the data. The paper states that both eigenvalues are
+positive.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ SMALLEST = 1e-5
 
 
 def schemes(K: np.ndarray, y: np.ndarray) -> dict[str, tuple[str, int | None]]:
-    """Return rule and number of landmarks by scheme."""
+    """Return the rule and the number of landmarks of each scheme."""
     C = len(np.unique(y))
     m = len(NystromMap("precomputed", landmarks="meb", random_state=0).fit(K, y).landmarks_)
     return {
-        "SIM1: the matrix as it is": ("all", None),
-        f"SIM2: {m} landmarks by MEB": ("meb", None),
-        f"SIM3: {m} landmarks by k-means": ("kmeans", m),
-        f"SIM4: {C} landmarks by k-means": ("kmeans", C),
+        "SIM1: full matrix": ("all", None),
+        f"SIM2: {m} MEB landmarks": ("meb", None),
+        f"SIM3: {m} k-means landmarks": ("kmeans", m),
+        f"SIM4: {C} k-means landmarks": ("kmeans", C),
         f"SIM5: {C} random landmarks": ("random", C),
-        f"SIM6: {m} landmarks by entropy": ("entropy", m),
+        f"SIM6: {m} entropy landmarks": ("entropy", m),
     }
 
 
@@ -78,9 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         axis.set_ylabel("λ / largest λ of SIM1\n(logarithmic in both directions)")
     for axis in axes[1]:
         axis.set_xlabel("rank")
-    figure.suptitle(
-        f"Eigenvalues of the kernel of {len(X)} balls, and the accuracy of iKFD in ten folds"
-    )
+    figure.suptitle(f"Eigenvalues of the kernel of {len(X)} balls, and ten-fold accuracy of iKFD")
     write(chosen.output, "figure3_eigenvalues", ["scheme", "rank", "eigenvalue"], drawn)
     save(figure, chosen.output, "figure3_eigenvalues")
 

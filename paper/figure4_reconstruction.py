@@ -1,9 +1,9 @@
-"""Figure 4: the kernel of the three Gaussians, and what MEB and k-means landmarks make of it.
+"""Figure 4: the kernel of the three Gaussians, and its approximation by MEB and k-means landmarks.
 
-Rows and columns are sorted by Gaussian, the two small ones last, and within the large one by
-direction, so that neighbours are alike; below, the corner with the small ones alone. The k-means
-rule gets as many landmarks as MEB finds. The paper draws the two approximations of one fold; here
-they stand beside the kernel itself, with all points.
+Rows and columns are sorted by Gaussian, with the two small ones last. Within the large one they are
+sorted by direction, so that neighbouring rows are similar. The lower panels enlarge the corner with
+the small ones. The k-means rule gets as many landmarks as MEB chooses. The paper shows both
+approximations for one fold; this figure shows them next to the kernel, for all points.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kmeans = NystromMap(
         "elm", landmarks="kmeans", n_landmarks=len(meb.landmarks_), random_state=0
     ).fit(X, y)
-    panels = {"the kernel itself": (K, np.array([], dtype=int))}
+    panels = {"kernel": (K, np.array([], dtype=int))}
     for name, found in (("MEB", meb), ("k-means", kmeans)):
         B = found.transform(X)
         panels[name] = (B * found.signs_) @ B.T, found.landmarks_
@@ -70,18 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             spine.set(visible=True, color=VERMILION, linewidth=1.6)
         if not len(landmarks):
             full.set_title(f"{name}\n{len(X)} points", loc="left")
-            zoom.set_title("its corner: the small Gaussians", loc="left")
+            zoom.set_title("corner: the small Gaussians", loc="left")
             continue
         full.plot(
             np.full(len(landmarks), -0.02 * len(X)), landmarks, ">", color=VERMILION, ms=5,
             clip_on=False, scalex=False, scaley=False,
         )  # fmt: skip
         full.set_title(
-            f"{name}: {len(landmarks)} landmarks ▸, {there} in the small\n"
-            f"error of the whole matrix {100 * overall:.0f} %",
+            f"{name}: {len(landmarks)} landmarks ▸\n"
+            f"{there} in small Gaussians; error {100 * overall:.0f} %",
             loc="left",
         )
-        zoom.set_title(f"error within the small {100 * error:.0f} %", loc="left")
+        zoom.set_title(f"error within the small Gaussians {100 * error:.0f} %", loc="left")
         drawn.append([name, len(landmarks), there, overall, error])
         print(
             f"{name}: {there} of {len(landmarks)} landmarks lie in the small Gaussians; relative "

@@ -1,8 +1,8 @@
-"""Figure 5: iKFD's decision planes for two Gaussians in the pseudo-Euclidean plane ℝ^(1,1).
+"""Figure 5: decision boundaries of iKFD for two Gaussians in the pseudo-Euclidean plane ℝ^(1,1).
 
-The similarity is ⟨x, y⟩ = x₁y₁ − x₂y₂. The means differ by a vector of length zero in it, and iKFD
-separates the classes all the same, dense and with landmarks. On the clipped matrix, which is what
-an eigenvalue correction leaves of it, one of the two directions is gone.
+The similarity is ⟨x, y⟩ = x₁y₁ − x₂y₂. Under it, the difference between the means has length zero,
+but iKFD still separates the classes, both dense and with landmarks. Clipping the negative
+eigenvalues, a common correction, removes one of the two directions.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     meb = IKFD("precomputed", landmarks="meb", random_state=0).fit(K, y)
     cut = IKFD("precomputed", landmarks="all").fit(clipped.matrix, y)
     panels = {
-        "iKFD, every object a landmark": (dense, given),
-        f"Ny-iKFD, {len(meb.landmarks_)} landmarks by MEB": (meb, given),
+        "iKFD, all objects as landmarks": (dense, given),
+        f"Ny-iKFD, {len(meb.landmarks_)} MEB landmarks": (meb, given),
         "iKFD on the clipped matrix": (cut, corrected),
     }
     figure, axes = plt.subplots(1, 3, figsize=(11, 4.9), sharey=True)
@@ -61,17 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 label="landmark",
             )  # fmt: skip
         axis.set(
-            xlim=(-EDGE, EDGE), ylim=(-EDGE, EDGE), aspect="equal", xlabel="x₁, counts positive"
+            xlim=(-EDGE, EDGE), ylim=(-EDGE, EDGE), aspect="equal", xlabel="x₁ (positive direction)"
         )
-        axis.set_title(f"{title}\n{accuracy:.1f} % of new points", loc="left")
+        axis.set_title(f"{title}\naccuracy {accuracy:.1f} % on new points", loc="left")
         p, q, _ = clf.signature_
         drawn.append([title, len(clf.landmarks_), p, q, accuracy])
-        print(f"{title}: signature ({p}, {q}), {accuracy:.1f} % of {len(y_new)} new points")
-    axes[0].set_ylabel("x₂, counts negative")
+        print(
+            f"{title}: signature ({p}, {q}), accuracy {accuracy:.1f} % on {len(y_new)} new points"
+        )
+    axes[0].set_ylabel("x₂ (negative direction)")
     lines = [
         plt.Line2D([], [], color="black", lw=1.8, label="probability ½"),
         plt.Line2D([], [], color=GREY, lw=1, ls="--", label="0.1 and 0.9"),
-        plt.Line2D([], [], color=GREY, lw=0.8, ls=":", label="vectors of length zero"),
+        plt.Line2D([], [], color=GREY, lw=0.8, ls=":", label="vectors of zero length"),
     ]
     points = axes[1].get_legend_handles_labels()[0]
     figure.legend(handles=[*points, *lines], loc="outside lower center", ncols=6)

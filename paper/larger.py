@@ -1,6 +1,6 @@
 """Tables 3 to 7: which methods run on the larger sets.
 
-Where N is in the thousands the dense methods are out of reach, here as in the paper.
+If N is in the thousands, the dense methods are too expensive, as in the paper.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from .sets import LARGE, SOURCES
 FEW_FOLDS = 3
 
 COSTLY = ("zongker", "pcvm:all:paper"), ("swiss", "pcvm:"), ("swiss", "ikfd:auto:")
-"""Sets and beginnings of methods that take a minute a fold or more: the first folds have to do.
-The exception is PCVM by our solver on the landmarks of a rule, which takes seconds."""
+"""Sets and prefixes of methods that take a minute or more per fold: only the first folds are used.
+The exception is PCVM with our solver and the landmarks of a rule, which takes seconds."""
 
 
 def unit(name: str, method: str) -> Unit:
-    """Return the method on the set, on fewer folds where it takes too long for all.
+    """Return the method on the set, with fewer folds if all of them would take too long.
 
     >>> unit("zongker", "pcvm:all:paper").folds, unit("zongker", "pcvm:meb:paper").folds
     (3, None)
@@ -28,7 +28,7 @@ def unit(name: str, method: str) -> Unit:
 
 
 def units(rule: str) -> list[Unit]:
-    """Return iKFD and PCVM with landmarks of `rule`, then dense; the paper's solver and ours."""
+    """Return iKFD and PCVM with the landmarks of `rule`, then dense, for both solvers."""
     return [
         unit(name, f"{family}:{which}:{solver}")
         for which in (rule, "all")

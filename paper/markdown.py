@@ -1,4 +1,4 @@
-"""Tables and figures of numbers as Markdown."""
+"""Numbers and tables as Markdown."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def figure(value: Figure | None, digits: int = 2) -> str:
 
 
 def measured(rows: Sequence[Row], field: str, digits: int = 2, star: bool = False) -> str:
-    """Return mean ± deviation over the folds, with the mark."""
+    """Return mean ± standard deviation over the folds; `star` adds the mark of significance."""
     values = [row[field] for row in rows if not np.isnan(row[field])]
     return (spread(values, digits) + ("*" if star else "")) if values else NONE
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Return a number, or a dash where there is none."""
+    """Return a number, or a dash if it is missing."""
     return NONE if value is None or np.isnan(value) else f"{value:.{digits}f}"

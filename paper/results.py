@@ -1,4 +1,4 @@
-"""RESULTS.md: the published figures and ours side by side, from the CSV files alone."""
+"""RESULTS.md: published figures next to ours, written from the CSV files alone."""
 
 from __future__ import annotations
 
@@ -72,29 +72,32 @@ def assemble(folder: Path) -> str:
 
 
 HEAD = f"""
-# The paper's tables, and what is reached here
+# The paper's tables, reproduced
 
-Made by `make paper` from the CSV files that its scripts write; nothing is typed by hand but the
-published numbers, which stand in `paper/published.py`. After Schleif, Gisbrecht & Tino,
-*Probabilistic classifiers with low rank indefinite kernels*.
+`make paper` writes this page from the CSV files of its scripts. Only the published figures are
+entered by hand, in `paper/published.py`. The paper is Schleif, Gisbrecht & Tino, *Probabilistic
+classifiers with low rank indefinite kernels*.
 
-- Stratified cross-validation, the same folds for every method; mean ± standard deviation over the
-  folds. Landmarks are chosen from the training objects alone.
-- (*) marks a low-rank result that differs from the same dense method: paired t-test over the
-  folds, two-sided, {100 * LEVEL:g} %. The paper marks so too and names no test.
-- *Paper's algorithm, here* is the published method in its best form: iKFD in the columns k(x) with
-  a ridge of 1 on kernels of unit scale, one class against the rest (`paper/ikfd.py`); PCVM with the
-  published M-step, latent variables that start from the labels, and one class against one other
-  (`solver="paper"`). *krein* is what a user gets by default: shrunk covariance, one model of all
-  classes; PCVM under its constraints. Both have the same landmarks.
-- Run times are processor seconds of one core for choosing landmarks, fitting and predicting one
-  fold, from values that are there: comparing the objects is not in them.
-- k-means and entropy choose as many landmarks as MEB found on the same fold.
+- All methods use the same folds of a stratified cross-validation. Figures are mean ± standard
+  deviation over the folds. Landmarks are chosen from the training objects only.
+- (*) marks a low-rank result that differs significantly from the dense method: two-sided paired
+  t-test over the folds at the {100 * LEVEL:g} % level. The paper uses such marks too, but does not
+  name its test.
+- *Paper's algorithm, here* is the published method in its best form. iKFD works on the columns
+  k(x), with a ridge of 1 on kernels of unit scale and one model per class against the rest
+  (`paper/ikfd.py`). PCVM uses the published M-step, latent variables initialised from the labels,
+  and one model per pair of classes (`solver="paper"`). *krein* is the default of this library: for
+  iKFD, a shrunk covariance and a single model of all classes; for PCVM, the optimum under its sign
+  constraints. Both use the same landmarks.
+- Run times are CPU seconds on one core for choosing landmarks, fitting and predicting one fold.
+  They do not include the comparisons: all values are precomputed.
+- k-means and entropy choose as many landmarks as MEB did on the same fold. *C landmarks* means as
+  many as there are classes.
 """
 
 
 def missing_section(found: dict[str, Measured]) -> str:
-    """Say what the page does not hold yet: methods without all the folds that their table has."""
+    """List the methods that were not measured on all folds of their table."""
     plan = Plan()
     wanted = {
         "table1": table1_units(plan),
@@ -113,27 +116,27 @@ def missing_section(found: dict[str, Measured]) -> str:
     if not lines:
         return "Every method was measured on all folds of its table."
     return (
-        "**This page is not complete.** Not measured (–), or on fewer folds than its table "
-        "requires:\n\n" + table(["table", "methods on sets", "on"], lines)
+        "**This page is not complete.** These methods were not measured (–), or on fewer folds "
+        "than their table requires:\n\n" + table(["table", "incomplete", "data sets"], lines)
     )
 
 
 def sets_section(rows: Sequence[Row]) -> str:
-    """Say what each set is here."""
+    """Describe the data sets used here."""
     lines = []
     for name in (*SMALL, "three_gaussians", *LARGE):
         own = [row for row in rows if row["set"] == name]
         size = f"{own[0]['objects']:.0f} / {own[0]['classes']:.0f}" if own else NONE
         needs = "KREIN_DATA" if SOURCES[name].given else ""
         lines.append([name, SOURCES[name].told, size, needs])
-    lines.append(["chromo", "not available, and nothing similar", NONE, ""])
-    return "## The sets\n\n" + table(
-        ["set", "what it is here", "objects / classes", "needs"], lines
+    lines.append(["chromo", "not available, and no similar data", NONE, ""])
+    return "## Data sets\n\n" + table(
+        ["set", "data used here", "objects / classes", "requires"], lines
     )
 
 
 def reached_section(data: Measured) -> str:
-    """Say whether the published Ny-iKFD (MEB) is reached."""
+    """Say whether the published results of Ny-iKFD (MEB) are reproduced."""
     targets: list[tuple[str, Figure | None]] = [
         ("protein", published.TABLE_1["SIM2"]["protein"][0]),
         ("three_gaussians", Figure(published.THREE_GAUSSIANS["meb"])),
@@ -160,12 +163,13 @@ def reached_section(data: Measured) -> str:
                     verdict if mean >= least else f"**no**, {least - mean:.2f} below",
                 ]
             )
-    heads = ["set", "solver", "published", "here", "landmarks", "within one deviation or better?"]
-    return "## Is the published Ny-iKFD (MEB) reached?\n\n" + table(heads, lines)
+    within = "within one standard deviation, or better?"
+    heads = ["set", "solver", "published", "here", "landmarks", within]
+    return "## Are the published results of Ny-iKFD (MEB) reproduced?\n\n" + table(heads, lines)
 
 
 def missed_section(data: Measured) -> str:
-    """Name the published figures of table 1 and of swiss that neither solver reaches."""
+    """List the published figures of table 1 and for swiss that neither solver reaches."""
     targets = [
         (f"table 1, {sim}", name, f"ikfd:{rule}", published.TABLE_1[sim][name][0])
         for sim, rule in SIM.items()
@@ -188,16 +192,17 @@ def missed_section(data: Measured) -> str:
             lines.append([place, name, titled(f"{method}:ours"), figure(target), *cells])
     heads = ["where", "set", "method", "published", *(WHO[who] for who in SOLVERS)]
     told = (
-        f"Of {looked} published figures on sets that are the paper's or made as it says, "
-        f"{len(lines)} are more than one published standard deviation above both of our solvers. "
-        f"The balls, the checkerboard and the Gaussians were simulated again, because the paper "
-        f"gives neither their positions nor their sizes; what we tried is listed at the end.\n\n"
+        f"Of {looked} published figures on data sets that are the paper's own or simulated as it "
+        f"describes, {len(lines)} are more than one published standard deviation above both of our "
+        f"solvers. The balls, the checkerboard and the Gaussians had to be simulated again, "
+        f"because the paper gives neither their positions nor their sizes. The settings that we "
+        f"tried are listed at the end.\n\n"
     )
-    return "## Which published figures are not reached?\n\n" + told + table(heads, lines)
+    return "## Which published figures are not reproduced?\n\n" + told + table(heads, lines)
 
 
 def ours_section(data: Measured) -> str:
-    """Ours against the paper's algorithm, fold by fold."""
+    """Compare krein with the paper's algorithm on the same folds."""
     lines = []
     tally = {"krein": 0, "paper": 0, "no difference": 0}
     order = [*SMALL, "three_gaussians", *LARGE]
@@ -229,17 +234,15 @@ def ours_section(data: Measured) -> str:
         )
     heads = ["set", "method", "paper's algorithm", "krein", "difference", "p", "better"]
     told = (
-        f"Of {len(lines)} rows krein is better in {tally['krein']}, the paper's algorithm in "
-        f"{tally['paper']}, and {tally['no difference']} do not differ "
-        f"(paired t-test, {100 * LEVEL:g} %, no correction for the number of rows).\n\n"
+        f"Of {len(lines)} rows, krein is better in {tally['krein']}, the paper's algorithm in "
+        f"{tally['paper']}, and {tally['no difference']} show no significant difference (paired "
+        f"t-test at the {100 * LEVEL:g} % level, not corrected for multiple comparisons).\n\n"
     )
-    return (
-        "## Ours against the paper's algorithm, on the same folds\n\n" + told + table(heads, lines)
-    )
+    return "## krein and the paper's algorithm on the same folds\n\n" + told + table(heads, lines)
 
 
 def beyond_section(data: Measured) -> str:
-    """scikit-learn's methods beside ours."""
+    """Compare krein with methods from scikit-learn."""
     lines = []
     for name in (*SMALL, *LARGE):
         label = name
@@ -267,15 +270,15 @@ def beyond_section(data: Measured) -> str:
         "seconds per fold",
     ]
     return (
-        "## Beyond the paper: against scikit-learn\n\n"
-        "SVC uses the matrix made psd, with the same linear map for new rows. Inner "
-        "cross-validation chooses C, and k for k-NN. Methods of cubic cost are left out if N is "
-        "in the thousands.\n\n" + table(heads, lines)
+        "## Beyond the paper: comparison with scikit-learn\n\n"
+        "SVC uses a matrix that was corrected to be psd, and applies the same linear map to new "
+        "rows. Inner cross-validation chooses C for SVC, and k for k-NN. Methods of cubic cost "
+        "are left out if N is in the thousands.\n\n" + table(heads, lines)
     )
 
 
 def tried_section(path: Path) -> str:
-    """What was tried where the paper is silent."""
+    """List the settings that were tried where the paper gives no details."""
     rows = []
     if path.exists():
         with path.open(newline="") as file:
@@ -296,21 +299,21 @@ def tried_section(path: Path) -> str:
             ]
         )
         before = key[0]
-    heads = ["what the paper does not say", "set", "tried", "accuracy %", "landmarks", "published"]
+    heads = ["not specified in the paper", "set", "setting", "accuracy %", "landmarks", "published"]
     return (
-        "## What we tried where the paper gives no details\n\n"
-        "These results come from `paper/tried.py`. They use krein's methods unless stated "
-        "otherwise, with the parameter at several values.\n\n" + table(heads, lines)
+        "## Settings that the paper does not specify\n\n"
+        "`paper/tried.py` measures each of them at several values, with krein's methods unless "
+        "stated otherwise.\n\n" + table(heads, lines)
     )
 
 
 def figures_section() -> str:
-    """Name the scripts of the figures."""
+    """List the scripts that draw the figures."""
     scripts = sorted(Path(__file__).parent.glob("figure*.py"))
     lines = [
         [f"`paper/{path.name}`", path.read_text().split('"""')[1].splitlines()[0].strip()]
         for path in scripts
     ]
-    return "## Figures\n\n`make paper` draws them into `paper/results/`.\n\n" + table(
+    return "## Figures\n\n`make paper` saves them in `paper/results/`.\n\n" + table(
         ["script", "what it shows"], lines
     )

@@ -1,4 +1,4 @@
-"""What every script of a table does: read the command line, measure, write a CSV, sum up."""
+"""Shared code of the table scripts: parse options, measure, write a CSV file, print a summary."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def script(
         wanted = list(units(plan))
         for missing in dict.fromkeys(unit.name for unit in wanted if not available(unit.name)):
             print(
-                f"{name}: {missing} ({SOURCES[missing].told}) needs the folder that KREIN_DATA "
-                "names, and is left out",
+                f"{name}: {missing} ({SOURCES[missing].told}) is left out: it requires "
+                "KREIN_DATA to name the folder of the data",
                 file=sys.stderr,
             )
         rows = measure(wanted, plan)
@@ -39,21 +39,25 @@ def script(
 
 
 def parse(name: str, told: str, arguments: Sequence[str] | None) -> Plan:
-    """Return the plan that the command line asks for."""
+    """Return the plan for the options on the command line."""
     parser = argparse.ArgumentParser(
         f"python -m paper.{name}", description=told.splitlines()[0] if told else None
     )
     parser.add_argument("--output", type=Path, default=Plan.output, help="folder of the CSV files")
-    parser.add_argument("--objects", type=int, help="at most so many objects a set")
+    parser.add_argument("--objects", type=int, help="maximum number of objects per data set")
     parser.add_argument("--folds", type=int, default=Plan.folds)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="folds run side by side")
-    parser.add_argument("--kept", action="store_true", help="only gather folds measured before")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count(), help="number of folds that run in parallel"
+    )
+    parser.add_argument(
+        "--kept", action="store_true", help="use only folds that were already measured"
+    )
     options = parser.parse_args(arguments)
     return Plan(options.output, options.objects, options.folds, options.jobs, name, options.kept)
 
 
 def summary(name: str, rows: Sequence[Row]) -> None:
-    """Print a line for each set and method."""
+    """Print one line per set and method."""
     table = Table("set", "method", "solver", "accuracy %", "log-loss", "comparisons", title=name)
     for key in dict.fromkeys((row["set"], row["method"]) for row in rows):
         own = [row for row in rows if (row["set"], row["method"]) == key]

@@ -1,4 +1,4 @@
-"""The paper's own tables as sections of RESULTS.md, published figures beside ours."""
+"""The paper's tables as sections of RESULTS.md, with published figures next to ours."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def table1_section(data: Measured) -> str:
         for rows in (data.of(name, "ikfd:meb:ours") for name in SMALL)
     ]
     counts = [f"{published.TABLE_1_LANDMARKS[n]} / {m}" for n, m in zip(SMALL, found, strict=True)]
-    lines.append(["landmarks of MEB", "published / here", *counts])
-    return "## Table 1: small sets, iKFD: accuracy % \\| median SMSS\n\n" + table(
+    lines.append(["MEB landmarks", "published / here", *counts])
+    return "## Table 1: iKFD on the small sets, accuracy % \\| median SMSS\n\n" + table(
         ["", "", *SMALL], lines
     )
 
 
 def _rule(rule: str) -> str:
     name, _, number_ = rule.partition("@")
-    return f"{RULES[name]}{' at C' if number_ else ''}"
+    return f"{RULES[name]}{', C landmarks' if number_ else ''}"
 
 
 def table2_section(data: Measured) -> str:
-    """Run times on the small sets: ten folds together, as the paper says."""
+    """Run times on the small sets, summed over ten folds as in the paper."""
     lines = []
     for sim, rule in SIM.items():
         cells = [f"{published.TABLE_2[sim][name]:.2f}" for name in SMALL]
@@ -59,7 +59,7 @@ def table2_section(data: Measured) -> str:
             rows = [data.of(name, f"ikfd:{rule}:{who}") for name in SMALL]
             sums = [number(sum(map(seconds, own))) if own else NONE for own in rows]
             lines.append(["", WHO[who], *sums])
-    return "## Table 2: run times of table 1, seconds, all folds together\n\n" + table(
+    return "## Table 2: run times for table 1, in seconds, summed over all folds\n\n" + table(
         ["", "", *SMALL], lines
     )
 
@@ -83,8 +83,9 @@ def three_section(data: Measured) -> str:
                     number(float(np.mean([row["landmarks"] for row in own])), 1),
                 ]
             )
-    heads = ["landmarks", "solver", "published, 10 landmarks", "accuracy %", "balanced %", "number"]
-    return "## Section 4.3: three Gaussians, iKFD\n\n" + table(heads, lines)
+    published_ = "published %, 10 landmarks"
+    heads = ["rule", "solver", published_, "accuracy %", "balanced accuracy %", "landmarks"]
+    return "## Section 4.3: iKFD on three Gaussians\n\n" + table(heads, lines)
 
 
 def large_section(n: int, rule: str, data: Measured) -> str:
@@ -101,13 +102,13 @@ def large_section(n: int, rule: str, data: Measured) -> str:
             count = str(published.LARGE_LANDMARKS[name])
             lines.append([f"{name} ({count})", "published", *cells, score])
         if name not in SOURCES:
-            lines.append(["", "no such data", *[NONE] * 5])
+            lines.append(["", "data not available", *[NONE] * 5])
             continue
         found = data.of(name, f"ikfd:{rule}:ours")
         label = f"{name}, here ({np.mean([r['landmarks'] for r in found]):.0f})" if found else ""
         for who in SOLVERS:
             if not found:
-                why = "not measured, needs KREIN_DATA" if SOURCES[name].given else "not measured"
+                why = "not measured, requires KREIN_DATA" if SOURCES[name].given else "not measured"
                 lines.append([label, f"{WHO[who]}: {why}", *[NONE] * 5])
                 continue
             cells = [
@@ -119,7 +120,7 @@ def large_section(n: int, rule: str, data: Measured) -> str:
             label = ""
     title = RULES[rule]
     heads = ["set (landmarks)", "", "iKFD", f"Ny-iKFD ({title})", "PCVM", f"Ny-PCVM ({title})"]
-    return f"## Table {n}: larger sets, {title}, accuracy %\n\n" + table(
+    return f"## Table {n}: larger sets, {title} landmarks, accuracy %\n\n" + table(
         [*heads, "mean SMSS"], lines
     )
 
@@ -131,7 +132,7 @@ METHODS = ["iKFD", "Ny-iKFD (MEB)", "PCVM", "Ny-PCVM (MEB)"]
 def _four(
     data: Measured, reference: dict[str, published.Four], field: str, digits: int
 ) -> list[list[str]]:
-    """Lines of a table of dense and MEB methods: published, the paper's algorithm here, krein."""
+    """Return table rows of the dense and MEB methods: published, paper's algorithm, krein."""
     lines = []
     for name in dict.fromkeys([*PUBLISHED, *LARGE]):
         if name in reference:
@@ -169,9 +170,9 @@ def table6_section(data: Measured) -> str:
             if told != [NONE, NONE]:
                 ratios.append(["" if given else name, WHO[who], *told])
     return (
-        "## Table 6: run times on the larger sets, seconds per fold\n\n"
+        "## Table 6: run times on the larger sets, in seconds per fold\n\n"
         + table(["set", "", *METHODS], lines)
-        + "\n\nSpeed-up of the low-rank methods:\n\n"
+        + "\n\nSpeed-up of the low-rank methods over the dense ones:\n\n"
         + table(["set", "", "iKFD / Ny-iKFD", "PCVM / Ny-PCVM"], ratios)
     )
 
@@ -186,17 +187,17 @@ def table7_section(data: Measured) -> str:
     compared = _four(data, {}, "comparisons", 0)
     return (
         "## Table 7: model complexity\n\n"
-        "Training objects that carry a weight above 1e-4 (for iKFD of the largest one, in the "
-        "paper's form αᵀk(x)), in %, for any class:\n\n"
+        "Share of training objects, in %, with a weight above 1e-4 for at least one class. For "
+        "iKFD, weights are those of the paper's form αᵀk(x), relative to the largest one:\n\n"
         + table(["set", "", *METHODS], weights)
-        + "\n\nThe cost of a prediction is the number of objects that a new one is compared "
-        "with. A low-rank model needs only its landmarks, whichever objects have weights.\n\n"
-        + table(["set", "", *METHODS], compared)
+        + "\n\nNumber of objects that a new object is compared with, which determines the cost "
+        "of a prediction. A low-rank model compares it only with the landmarks, whichever objects "
+        "have weights:\n\n" + table(["set", "", *METHODS], compared)
     )
 
 
 def algorithm_section(data: Measured) -> str:
-    """Say which published figures the published algorithms reach here, in their best form."""
+    """List which published figures the published algorithms reach here, in their best form."""
     targets = [
         (f"table 1, {sim}", name, f"ikfd:{rule}:paper", published.TABLE_1[sim][name][0])
         for sim, rule in SIM.items()
@@ -223,9 +224,14 @@ def algorithm_section(data: Measured) -> str:
         verdict = "**yes**" if mean >= least else f"no, {least - mean:.2f} below"
         cells = [titled(method), figure(target), data.cell(name, method), verdict]
         lines.append([place, name, *cells])
-    heads = ["where", "set", "method", "published", "here", "within one deviation or better?"]
+    within = "within one standard deviation, or better?"
+    heads = ["where", "set", "method", "published", "here", within]
     told = (
         f"The paper's algorithms reach {reached} of the {len(lines)} published figures that were "
-        "measured here, on sets some of which are only like the paper's.\n\n"
+        "measured here. Some of the data sets only resemble the paper's.\n\n"
     )
-    return "## What the published algorithms reach\n\n" + told + table(heads, lines)
+    return (
+        "## Which published figures do the published algorithms reach?\n\n"
+        + told
+        + table(heads, lines)
+    )

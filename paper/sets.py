@@ -42,12 +42,12 @@ class Source:
     given: bool = False  # needs KREIN_DATA
     dense: bool = True  # whether methods of cubic cost are within reach
     vectors: bool = False  # points are kept, not their kernel
-    objects: int | None = None  # at most so many, for the time
+    objects: int | None = None  # maximum number, to limit the run time
 
 
 SOURCES = {
     "ball": Source(
-        "100 balls of each of two radii, surface distances",
+        "100 balls for each of two radii, surface distances",
         lambda: datasets.make_balls(200, random_state=0),
         "balls",
     ),
@@ -64,31 +64,31 @@ SOURCES = {
         vectors=True,
     ),
     "gauss": Source(
-        "100 points of each of two overlapping Gaussians, ELM kernel",
+        "100 points from each of two overlapping Gaussians, ELM kernel",
         lambda: datasets.make_two_gaussians(200, random_state=0),
         "elm",
         vectors=True,
     ),
     "three_gaussians": Source(
-        "500 points of one Gaussian and 20 of each of two others, ELM kernel",
+        "500 points from one Gaussian and 20 from each of two others, ELM kernel",
         lambda: datasets.make_three_gaussians(random_state=0),
         "elm",
         vectors=True,
     ),
     "gesture": Source(
-        "896 uWave gestures in 8 classes, dynamic time warping; the paper's are others",
+        "896 uWave gestures in 8 classes, dynamic time warping; not the paper's gestures",
         lambda: datasets.load_uwave_gestures(distance=True),
         "precomputed-distance",
         given=True,
     ),
     "sonatas": Source(
-        "262 movements by 4 composers, compression distance; the paper's are 1,068 in 5 classes",
+        "262 movements by 4 composers, compression distance; the paper has 1,068 in 5 classes",
         datasets.load_sonatas,
         "compression",
         given=True,
     ),
     "zongker": Source(
-        "2,000 MNIST digits, 200 of each, tangent distance; the paper's are other digits",
+        "2,000 MNIST digits, 200 per class, tangent distance; not the paper's digits",
         datasets.load_mnist_images,
         "tangent",
         objects=2000,
@@ -96,7 +96,7 @@ SOURCES = {
     # divergence and families: of four settings looked at on the first fold, the one whose accuracy
     # and number of landmarks are nearest to those that the paper reports for its own set
     "proteom": Source(
-        "1,200 simulated sequences in 20 families, Smith-Waterman; the paper's are 2,604 in 53",
+        "1,200 simulated sequences in 20 families, Smith-Waterman; the paper has 2,604 in 53",
         lambda: datasets.make_protein_families(1200, n_families=20, divergence=0.5, random_state=0),
         "smith-waterman",
     ),
@@ -107,7 +107,7 @@ SOURCES = {
         objects=1000,
     ),
     "swiss": Source(
-        "8,031 Swiss-Prot sequences in 30 PROSITE classes, Smith-Waterman; the paper's are 10,988",
+        "8,031 Swiss-Prot sequences in 30 PROSITE classes, Smith-Waterman; the paper has 10,988",
         datasets.load_swissprot,
         "smith-waterman",
         given=True,

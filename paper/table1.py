@@ -1,4 +1,4 @@
-"""Table 1: accuracy and SMSS of iKFD on the four small sets, in six ways (SIM1 to SIM6)."""
+"""Table 1: accuracy and SMSS of iKFD on the four small sets, for SIM1 to SIM6."""
 
 from __future__ import annotations
 

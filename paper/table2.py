@@ -1,4 +1,4 @@
-"""Table 2: run times of table 1, from the same fits."""
+"""Table 2: run times for table 1, from the same fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table 3: iKFD and PCVM on the larger sets, dense and with landmarks of enclosing balls."""
+"""Table 3: iKFD and PCVM on the larger sets, dense and with MEB landmarks."""
 
 from __future__ import annotations
 

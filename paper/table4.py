@@ -1,4 +1,4 @@
-"""Table 4: iKFD and PCVM on the larger sets, dense and with landmarks by k-means."""
+"""Table 4: iKFD and PCVM on the larger sets, dense and with k-means landmarks."""
 
 from __future__ import annotations
 

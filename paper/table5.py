@@ -1,4 +1,4 @@
-"""Table 5: iKFD and PCVM on the larger sets, dense and with landmarks of largest entropy."""
+"""Table 5: iKFD and PCVM on the larger sets, dense and with entropy landmarks."""
 
 from __future__ import annotations
 

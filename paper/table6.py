@@ -1,4 +1,4 @@
-"""Table 6: run times on the larger sets, and how much faster low rank is; the fits of table 3."""
+"""Table 6: run times and speed-up on the larger sets, from the fits of table 3."""
 
 from __future__ import annotations
 

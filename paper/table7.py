@@ -1,4 +1,4 @@
-"""Table 7: how many training objects carry a weight above 1e-4; the fits of table 3."""
+"""Table 7: share of training objects with a weight above 1e-4, from the fits of table 3."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Section 4.3: three Gaussians, two of them small. Which landmark rules see the small ones?
+"""Section 4.3: three Gaussians, two of them small. Which landmark rules find the small ones?
 
-The paper reports 100 % with 10 landmarks of MEB, about 84 % for k-means and entropy and 83 % for
-random landmarks at the same number. Label 0 alone is 92.6 % of the points here, as in the paper's
-numbers; so the balanced accuracy, the mean over the two classes, is kept too.
+With 10 landmarks, the paper reports 100 % for MEB, about 84 % for k-means and entropy, and 83 % for
+random landmarks. With the paper's numbers of points, 92.6 % have label 0, so the balanced accuracy,
+the mean over the two classes, is reported too.
 """
 
 from __future__ import annotations

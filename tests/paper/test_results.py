@@ -74,7 +74,7 @@ def test_ours_against_the_papers_names_the_better():
         + rows("protein", "ikfd:meb:ours", [80, 81, 82])
     )
     text = ours_section(data)
-    assert "Of 3 rows krein is better in 1, the paper's algorithm in 1, and 1 do not" in text
+    assert "Of 3 rows, krein is better in 1, the paper's algorithm in 1, and 1 show no" in text
     assert line(text, "| ball |").endswith("| krein |")
     assert line(text, "| gauss |").endswith("| paper |")
     assert line(text, "| checker |").endswith("| no difference |")
