@@ -193,6 +193,9 @@ def test_inverse_root_inverts():
     assert rho == 0.3
     expected = np.linalg.inv(0.7 * S + 0.3 * np.trace(S) / 5 * np.eye(5))
     assert_allclose(A @ A.T, expected, rtol=1e-8)
+    A, rho = inverse_root(np.zeros((5, 5)), 10, "oas", 4.0)
+    assert_allclose(A @ A.T, np.eye(5) / 4)
+    assert rho == 1.0
 
 
 def test_classes_without_scatter_are_told_apart_by_the_nearest_mean():

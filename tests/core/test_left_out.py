@@ -71,6 +71,8 @@ def test_whoever_has_company_can_be_left_out():
     found = LeftOutObjects.of(moments, B, codes, weights)
     assert found.rows.tolist() == [0, 1, 4, 5, 6]
     assert_allclose(found.left_out, [1, 1e-5, 1, 0.5, 0.5])
+    without = [[1e-5, 1, 6], [1, 1, 6], [1 + 1e-5, 1, 5], [1 + 1e-5, 1, 5.5], [1 + 1e-5, 1, 5.5]]
+    assert_allclose(found.log_priors(), np.log(without))
 
 
 @pytest.mark.parametrize("unit", [0.02, 1.0])

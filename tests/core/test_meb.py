@@ -50,6 +50,10 @@ def test_every_point_lies_within_the_guarantee(X, epsilon):
     assert (ball.alpha > 0).all()
     assert_allclose(ball.alpha.sum(), 1)
     assert len(set(ball.support)) == len(ball.support)
+    if ball.reason == "covered":
+        seen = max(distances.max() / ball.radius - 1, 0.0)
+        assert_allclose(ball.violation, seen, atol=1e-4)
+        assert ball.violation <= epsilon
 
 
 @settings(max_examples=40, deadline=None)
@@ -100,6 +104,7 @@ def test_identical_points(X):
     assert ball.radius == 0
     assert ball.reason == "identical points"
     assert list(ball.support) == [len(X) - 1]
+    assert (ball.iterations, ball.violation, ball.columns_used) == (0, 0.0, 1)
 
 
 def test_corners_of_a_cube_need_two():

@@ -12,6 +12,7 @@ from krein.core.pcvm.probit import Probit
 from krein.core.pcvm.prune import prune_pcvm
 from krein.core.pcvm.rows import Rows, column_statistics
 from krein.core.pcvm.softmax import Softmax
+from krein.core.space import LandmarkSpace
 
 from .fixed import FixedPrecision
 
@@ -262,3 +263,17 @@ def test_one_against_rest_solves_a_problem_per_class():
     for family in (PCVMFamily(3), PCVMFamily(2, one_against_rest=True)):
         ((recode, _, C),) = family.problems(classes % family.n_classes)
         assert C == family.n_classes == len(recode)
+
+
+def test_a_model_learned_without_a_scale_has_the_usual_prior():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % 3
+    X = X + 2 * np.eye(3)[y, :2]
+    K = np.exp(-((X[:, None] - X[None, :12]) ** 2).sum(-1))
+    space = LandmarkSpace.of(K[:12], "similarity")
+    scorer = PCVMFamily(3).learn(space, y[:12], K, y, None)
+    fit = fit_pcvm(Rows(K, y), y[:12], prior=GammaPrior(0.5, 0.5))
+    assert scorer.scales == (1.0,)
+    ours, theirs = scorer(K), fit.scores(K)
+    ours, theirs = (S - S.mean(axis=1, keepdims=True) for S in (ours, theirs))
+    np.testing.assert_allclose(ours, theirs, atol=0.01 * np.abs(theirs).max())

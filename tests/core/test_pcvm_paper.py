@@ -145,3 +145,18 @@ def test_every_cycle_is_the_published_one(seed):
     assert fit.converged or seed > 0
     np.testing.assert_allclose(fit.weights, weights, atol=1e-6)
     np.testing.assert_allclose(fit.bias, b, atol=1e-6)
+
+
+def test_the_large_update_is_that_of_columns_of_upsilon():
+    """Υ̃ = Υ_S Υ_SS⁺ Υ_Sᵀ for one column in a hundred, and its pseudo-inverse."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(260, 6))
+    K1, t = X @ X[:12].T, np.sign(X[:, 0])
+    kernel, kept = _LowRank(K1, K1[:12]), np.arange(0, 260, 2)
+    m, v = rng.random(len(kept)) + 0.2, rng.normal(size=len(kept))
+    found = kernel.weights(kept, m, t[kept], v, np.random.default_rng(5))
+    Phi = K1 @ np.linalg.pinv(K1[:12]) @ K1[kept].T * (t[kept] * m)
+    Upsilon = Phi.T @ Phi + np.eye(len(kept))
+    S = np.sort(np.random.default_rng(5).choice(len(kept), 2, replace=False))
+    low = Upsilon[:, S] @ np.linalg.pinv(Upsilon[np.ix_(S, S)]) @ Upsilon[S]
+    np.testing.assert_allclose(found, m * (np.linalg.pinv(low, rcond=1e-9) @ (m * v)), rtol=1e-6)

@@ -86,3 +86,6 @@ def test_link_derivatives_agree_with_differences(link, weighted):
     np.testing.assert_allclose(gradient(v), slope, atol=1e-6)
     H = np.array([(gradient(v + e) - gradient(v - e)) / (2 * h) for e in steps])
     np.testing.assert_allclose(link.hessian(F, F1 @ U.T, y, s), H, atol=1e-6)
+    own = np.einsum("nc,ni,nj->cij", link.curvatures(F1 @ U.T, y, s), F1, F1)
+    blocks = H.reshape(C, r + 1, C, r + 1)
+    np.testing.assert_allclose(own, [blocks[c, :, c] for c in range(C)], atol=1e-6)

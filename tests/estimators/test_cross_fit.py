@@ -10,7 +10,9 @@ from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import fit_temperature
 from krein.core.space import LandmarkSpace
 from krein.estimators.calibration import N_FOLDS, cross_fit
-from krein.estimators.selection import LandmarkSet
+from krein.estimators.heads import HeldOut, _fitted_anew
+from krein.estimators.secondlook import _preferred
+from krein.estimators.selection import LandmarkChoice, LandmarkSet
 
 N, MANY = 60, np.arange(0, 60, 4)
 CODES = np.arange(N) % 3
@@ -105,3 +107,36 @@ def test_an_object_of_next_to_no_weight_has_next_to_no_say(make, many, monkeypat
     nothing, trace, everything = found
     np.testing.assert_allclose(trace, nothing, rtol=0.05)
     assert everything < 0.5 * nothing
+
+
+@pytest.mark.parametrize("unpaired", [0, 2])
+def test_held_out_opinions_are_those_of_models_without_the_object(unpaired):
+    """Objects in fold −1 are never held out: a model of all objects scores them."""
+    scores = np.random.default_rng(0).normal(size=(N, 3))
+    family = Observer(scores, named(MANY))
+    space = LandmarkSpace.of(distances(MANY), "dissimilarity")
+    own = np.full(N, -1)
+    own[MANY] = np.arange(len(MANY))
+    sample = HeldOut(np.arange(N), family.values, CODES, None, own)
+    folds = np.arange(N) % 5
+    folds[:unpaired] = -1
+    choice = LandmarkChoice(LandmarkSet(space, MANY, None), CODES[MANY], None, None, None)
+    found = _fitted_anew(family, choice, sample, folds)
+    np.testing.assert_array_equal(found, scores)
+    assert len(family.scored) == 5 + (unpaired > 0)
+    for (objects, places, _), scored in zip(family.learned, family.scored, strict=True):
+        if scored == set(range(unpaired)):
+            assert objects == set(range(N))
+        else:
+            assert not objects & scored
+            assert not places & scored
+
+
+def test_which_objects_are_preferred():
+    """One per class, then errors up to half of the places, then others."""
+    codes, right = np.array([0, 0, 0, 0, 1, 1, 1, 2]), np.ones(8, dtype=bool)
+    right[[2, 3, 6]] = False
+    assert _preferred(codes, right, 2).tolist() == [0, 4, 7]
+    assert _preferred(codes, right, 4).tolist() == [0, 2, 4, 7]
+    assert _preferred(codes, right, 6).tolist() == [0, 2, 3, 4, 6, 7]
+    assert _preferred(codes, right, 8).tolist() == list(range(8))

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 import krein
 from krein import IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
-from krein.estimators.schema import Context, Real
+from krein.estimators.schema import Context, Real, floats
 from krein.io.modelfile import ModelFileError, read_model, write_model
 from krein.landmarks import MEB, Random
 from krein.measures.vectors import ELM
@@ -241,6 +241,11 @@ def test_numbers_that_a_model_cannot_have_are_refused():
     assert Real(low=0.0).check(0, "n", context) == 0.0
     with pytest.raises(ValueError, match=r"not a number of at least 0\.0"):
         Real(low=0.0).check(-1e-300, "n", context)
+    low = np.array([0.0, -np.inf])
+    assert_array_equal(floats(2, minus_infinity=True).check(low, "n", context), low)
+    for number in (-np.inf, np.inf, np.nan):
+        with pytest.raises(ValueError, match="n contains"):
+            floats(2).check(np.array([0.0, number]), "n", context)
 
 
 @pytest.mark.parametrize(

@@ -106,13 +106,12 @@ def nearest_points(
         itself = np.full(len(Q), -1) if without is None else without[part]
         known = np.flatnonzero(itself >= 0)
         apart[known, itself[known]] = np.inf
-        listed = min(SHORTLIST * k, N - 1)
+        listed = min(SHORTLIST * k, N - 1)  # without itself: it is the farthest
         short = np.argpartition(apart, listed, axis=1)[:, : max(listed, k)]
         short.sort(axis=1)
         exact = np.empty(short.shape)
         for i, (row, q) in enumerate(zip(short, Q.astype(np.float64), strict=True)):
             exact[i] = np.sqrt(np.square(points[row] - q).sum(axis=1))
-        exact[short == itself[:, None]] = np.inf
         order = np.argsort(exact, axis=1, kind="stable")[:, :k]
         found[part] = np.take_along_axis(short, order, axis=1)
         distances[part] = np.take_along_axis(exact, order, axis=1)

@@ -134,11 +134,16 @@ def remember(
 
 
 def _preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
-    """Return `n` positions: one object per class, errors up to half, then other objects."""
+    """Return `n` positions: one object per class, errors up to half, then other objects.
+
+    With more than `n` classes, there is one object for each class all the same.
+    """
     first = np.unique(codes, return_index=True)[1]
-    wrong = np.setdiff1d(np.flatnonzero(~right), first)[: n // 2]
+    free = max(0, n - len(first))
+    wrong = np.setdiff1d(np.flatnonzero(~right), first)[: min(n // 2, free)]
     chosen = np.union1d(first, wrong)
-    return np.union1d(chosen, np.setdiff1d(np.arange(len(codes)), chosen)[: n - len(chosen)])
+    others = np.setdiff1d(np.arange(len(codes)), chosen)[: free - len(wrong)]
+    return np.union1d(chosen, others)
 
 
 def look_at_held_out(
