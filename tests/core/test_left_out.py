@@ -8,7 +8,9 @@ from scipy.special import log_softmax
 
 from krein.core.calibration import fit_scale_and_offsets, fit_temperature
 from krein.core.choice import choose_linear, oas_amount
+from krein.core.convert import POWERS
 from krein.core.fisher import fit_fisher
+from krein.core.gaussian import FisherFamily, QuadraticFamily, Sample
 from krein.core.left_out import LeftOutObjects, left_out_linear, left_out_quadratic
 from krein.core.moments import ClassMoments
 from krein.core.quadratic import fit_quadratic
@@ -253,3 +255,21 @@ def test_classes_without_any_spread_choose_nothing():
     B += 0.1 * np.random.default_rng(1).normal(size=B.shape)
     moments = ClassMoments.of(B, y, 2, origin=np.array([1e3, 1e3]))
     assert choose_linear(moments, np.ones(2), LeftOutObjects.of(moments, B, y)) is not None
+
+
+@pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
+@pytest.mark.parametrize("make", [FisherFamily, QuadraticFamily])
+def test_left_out_scores_are_those_of_the_best_power(make, kind):
+    V, y, L, space = problem(n=60, landmarks=range(0, 60, 5), kind=kind)
+    values = np.ascontiguousarray(V[:, L])
+    found = make(3).left_out(space, values, y, L)
+    sample = Sample.of(space, values, y, None)
+    tried = []
+    for power in POWERS if kind == "dissimilarity" else (1.0,):
+        its = space.with_power(power) if kind == "dissimilarity" else space
+        moments = make(3).moments(its, its.origin(), values, y)
+        chosen = make(3).chosen(its, moments, sample)
+        tried.append((chosen.loss, chosen.family.left_out_scores(its, moments, sample)[0]))
+    best = min(tried, key=lambda one: one[0])[1]
+    assert_allclose(found.scores, best)
+    assert len(tried) == 1 or any(not np.allclose(best, scores) for _, scores in tried)

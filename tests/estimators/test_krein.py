@@ -371,3 +371,11 @@ def test_as_many_neighbours_vote_as_were_compared():
         for neighbours in (5, 60)
     }  # fmt: skip
     assert votes == {5: 5, 60: VOTERS}
+
+
+def test_names_of_objects_without_a_second_look():
+    words, labels = ["house", "mouse", "haus", "maus"] * 3, ["en", "en", "de", "de"] * 3
+    clf = KreinClassifier("levenshtein", neighbours=0).fit(words, labels).name_objects(words)
+    assert clf.known_ is None
+    assert clf.known_names_ is None
+    assert clf.explain(["louse"], n=1)[0].nearest[0].name in words
