@@ -54,6 +54,7 @@ def test_every_point_lies_within_the_guarantee(X, epsilon):
         seen = max(distances.max() / ball.radius - 1, 0.0)
         assert_allclose(ball.violation, seen, atol=1e-4)
         assert ball.violation <= epsilon
+        assert ball.columns_used == 2 + ball.iterations  # the first two are not counted
 
 
 @settings(max_examples=40, deadline=None)

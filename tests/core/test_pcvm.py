@@ -5,12 +5,13 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 from krein.core.pcvm.family import PCVMFamily
+from krein.core.pcvm.laplace import choose_scale
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.posterior import Posterior, signs
 from krein.core.pcvm.prior import GammaPrior
 from krein.core.pcvm.probit import Probit
 from krein.core.pcvm.prune import prune_pcvm
-from krein.core.pcvm.rows import Rows, column_statistics
+from krein.core.pcvm.rows import FeaturesInMemory, Rows, column_statistics
 from krein.core.pcvm.softmax import Softmax
 from krein.core.space import LandmarkSpace
 
@@ -277,3 +278,31 @@ def test_a_model_learned_without_a_scale_has_the_usual_prior():
     ours, theirs = scorer(K), fit.scores(K)
     ours, theirs = (S - S.mean(axis=1, keepdims=True) for S in (ours, theirs))
     np.testing.assert_allclose(ours, theirs, atol=0.01 * np.abs(theirs).max())
+
+
+def test_the_scale_of_the_prior_is_that_of_the_choice():
+    """GammaPrior(½, ½ scale²) is the prior that was chosen."""
+    rng = np.random.default_rng(2)
+    X = rng.uniform(0, 3, size=(400, 2))
+    y = (np.floor(X).sum(axis=1) % 2).astype(int)
+    K = np.exp(-2 * ((X[:, None] - X[None, :40]) ** 2).sum(-1))
+    F = FeaturesInMemory(K, y, None)
+    _, scales = PCVMFamily(2).solve(F, None, y[:40])
+    chosen = choose_scale(F.rows(np.arange(2), 2), y[:40], None).prior
+    assert chosen.b != GammaPrior().b
+    assert 0.5 * scales[0] ** 2 == pytest.approx(chosen.b)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_passes_over_the_rows_are_counted(n_classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 4)), np.arange(60) % n_classes
+    passes = []
+
+    class Counted(Rows):
+        def total(self, *args, **options):
+            passes.append(1)
+            return super().total(*args, **options)
+
+    fit = fit_pcvm(Counted(X, y), y[:4])
+    assert fit.n_passes == len(passes)

@@ -69,23 +69,29 @@ def test_optimism_is_that_of_refits(n_classes):
     assert max(ratios) < 1.2
 
 
-def dense_left_out(K, y, s, fit, secant=False):
-    """z + (I − V D)⁻¹ V g with the whole Hessian, in the unit of the features."""
+def dense_left_out(K, y, s, fit, secant=False, coupled=None):
+    """z + (I − V D)⁻¹ V g with the whole Hessian, in the unit of the features.
+
+    A row acts on its coupled classes (n, C) alone. The others add only p(1 − p) to the Hessian.
+    """
     N, C = len(y), fit.weights.shape[1]
-    F1 = np.column_stack([K, np.ones(N)])
-    P = softmax(fit.scores(K))
-    D = s[:, None, None] * (P[:, :, None] * np.eye(C) - P[:, :, None] * P[:, None, :])
-    G = s[:, None] * (P - np.eye(C)[y])
-    H = np.einsum("ni,ncd,nj->cidj", F1, D, F1, optimize=True)
     mean = s @ K / s.sum()
+    F1 = np.column_stack([K - mean, np.ones(N)])  # the first class has no bias of these
+    P = softmax(fit.scores(K))
+    on = np.ones_like(P, dtype=bool) if coupled is None else coupled
+    p = np.where(on, P, 0.0)
+    D = s[:, None, None] * (p[:, :, None] * np.eye(C) - p[:, :, None] * p[:, None, :])
+    G = s[:, None] * (p - np.eye(C)[y])
+    alone = s[:, None, None] * np.where(on, 0.0, P * (1 - P))[:, :, None] * np.eye(C)
+    H = np.einsum("ni,ncd,nj->cidj", F1, D + alone, F1, optimize=True)
     prior = fit.precision if secant else fit.curvature
     for c in range(C):
         deviation = np.sqrt(s @ (K - mean) ** 2 / s.sum())
         H[c, range(K.shape[1]), c, range(K.shape[1])] += prior[:, c] * deviation**2
     width = F1.shape[1]
-    on = np.concatenate([np.append(fit.scaled[:, c] != 0, c > 0) for c in range(C)])
+    free = np.concatenate([np.append(fit.scaled[:, c] != 0, c > 0) for c in range(C)])
     inverse = np.zeros((C * width, C * width))
-    inverse[np.ix_(on, on)] = np.linalg.inv(H.reshape(C * width, -1)[np.ix_(on, on)])
+    inverse[np.ix_(free, free)] = np.linalg.inv(H.reshape(C * width, -1)[np.ix_(free, free)])
     B = inverse.reshape(C, width, C, width)
     V = np.einsum("ni,cidj,nj->ncd", F1, B, F1, optimize=True)
     step = np.linalg.solve(np.eye(C) - V @ D, V @ G[:, :, None])[:, :, 0]
@@ -102,6 +108,13 @@ def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
     joint = covariance.exact.without(fit.scores(K), Block(K, y, s), fit.link)[0]
     np.testing.assert_allclose(softmax(joint), expected, atol=1e-5)
     monkeypatch.setattr(coupled, "HIGH_LEVERAGE", 1.0)
+    monkeypatch.setattr(coupled, "THRESHOLDS", (0.0,))
+    for threshold in (0.03, 0.1):
+        monkeypatch.setattr(coupled, "THRESHOLDS", (threshold,))
+        on = coupled.coupled_classes(softmax(fit.scores(K)), y)
+        assert 0.1 < on.mean() < 0.95
+        some = dense_left_out(K, y, s, fit, coupled=on)
+        np.testing.assert_allclose(coupled_left_out(K, y, s, s, fit), some, atol=1e-5)
     monkeypatch.setattr(coupled, "THRESHOLDS", (0.0,))
     for part in (2**27, 8 * 150 * 20):  # all rows at once, a few at a time
         monkeypatch.setattr(coupled, "PART_BYTES", part)

@@ -67,6 +67,8 @@ def test_parameters_of_the_measure_are_set_one_by_one(make):
         clf.set_params(measure_params__nonsense=1).fit(WORDS, LANGUAGES)
     with pytest.raises(ValueError, match="Invalid parameter 'measure_para'"):
         clf.set_params(measure_para__normalize=1)
+    with pytest.raises(ValueError, match="Invalid parameter"):  # nothing that is set on a measure
+        make(Levenshtein()).set_params(measure_para__normalize=True)
 
 
 # -- frames, columns and tables ------------------------------------------------------------------

@@ -379,3 +379,13 @@ def test_names_of_objects_without_a_second_look():
     assert clf.known_ is None
     assert clf.known_names_ is None
     assert clf.explain(["louse"], n=1)[0].nearest[0].name in words
+
+
+def test_a_second_look_at_landmarks_alone_costs_nothing_and_is_always_taken():
+    words, labels = ["house", "mouse", "haus", "maus"] * 10, ["en", "en", "de", "de"] * 10
+    clf = KreinClassifier("levenshtein").fit(words, labels)
+    assert len(clf.landmarks_) == 40
+    assert clf.known_.n_candidates == 0
+    assert clf.looks_.threshold == np.inf
+    clf.predict(["louse"])
+    assert clf.last_comparisons_ == 40

@@ -211,8 +211,8 @@ class LookTwice:
     looks: TwoLooks
     function: Callable[[Answer], NDArray[Any]]
     counter: Counter
-    everyone: bool = False
-    likeness: Likeness | None = None
+    everyone: bool
+    likeness: Likeness | None
 
     def __call__(self, chunk: Chunk) -> NDArray[Any]:
         """Compare the chunk with the landmarks, and some of it with candidates."""
