@@ -64,7 +64,7 @@ def main() -> None:
         facecolors="none",
         edgecolors="black",
         linewidths=1.1,
-        label=f"{len(nystrom.landmarks_)} landmarks stand for {len(train):,} digits",
+        label=f"{len(nystrom.landmarks_)} landmarks represent {len(train):,} digits",
     )
     left.set(xticks=[], yticks=[], title="Digits under tangent distance, which is not a kernel")
     left.legend(loc="lower left", frameon=False)
@@ -89,8 +89,8 @@ def main() -> None:
             accuracies.append(accuracy_score(labels[test], knn.predict(D[:, chosen])))
         neighbours.append((m, float(np.mean(accuracies))))
     for points, name, colour, marker in (
-        (curve, "krein: KreinClassifier", "#0072B2", "o"),
-        (neighbours, "nearest neighbour among as many", "#D55E00", "s"),
+        (curve, "KreinClassifier", "#0072B2", "o"),
+        (neighbours, "1-NN in a random subset of that size", "#D55E00", "s"),
     ):
         x, y = np.array(points).T
         right.plot(x, 100 * y, marker=marker, color=colour, label=name)
