@@ -1,6 +1,7 @@
 """What keeps the code readable: short walks, no cycles, small files and small classes."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ FACADES = {
     "FittedClassifier": "all that can be asked of a classifier",
     "FittedTwoLooks": "all that can be asked of a model of two looks",
     "Measure": "the protocol of measures, as users subclass it",
-    "Given": "a measure, with all of the protocol",
+    "GivenValues": "a measure, with all of the protocol",
     "NystromMatrix": "a linear operator, as users call it",
 }
 """Classes with more methods, and what they are the front of."""
@@ -88,6 +89,17 @@ def test_files_and_classes_are_small(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name not in FACADES:
             assert len(methods_of(node)) <= MOST_METHODS, node.name
+
+
+def test_a_class_name_means_one_thing():
+    """A chunk of a file and a chunk of a data set are the same objects, without and with codes."""
+    names = Counter(
+        node.name
+        for path in FILES
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, number in names.items() if number > 1} <= {"Chunk"}
 
 
 def test_every_facade_needs_its_exception():

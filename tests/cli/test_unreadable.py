@@ -9,7 +9,7 @@ import pytest
 from krein.cli import columns as columns_module
 from krein.cli import predictor as predict_module
 from krein.cli.columns import Columns
-from krein.cli.letters import Letters
+from krein.cli.letters import LetterPolicy
 from krein.io import Chunk
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
@@ -84,12 +84,12 @@ def test_a_coverage_is_one_of_what_can_be_read(files, model, run):
     ],
 )
 def test_the_usual_reading(given, read):
-    assert Letters("BLOSUM62", None).read(Chunk(["a"], [given], None, 0))[0] == [read]
+    assert LetterPolicy("BLOSUM62", None).read(Chunk(["a"], [given], None, 0))[0] == [read]
 
 
 def test_rna_is_read_as_dna():
     given = ["ACGU", "AC-GE", "ACGN"]
-    found, _ = Letters("NUC.4.4", None).read(Chunk(["a", "b", "c"], given, None, 0))
+    found, _ = LetterPolicy("NUC.4.4", None).read(Chunk(["a", "b", "c"], given, None, 0))
     assert found == ["ACGT", "ACGN", "ACGN"]
 
 

@@ -10,7 +10,7 @@ from krein.core.calibration import fit_scale_and_offsets, fit_temperature
 from krein.core.choice import choose_linear, oas_amount
 from krein.core.convert import POWERS
 from krein.core.fisher import fit_fisher
-from krein.core.gaussian import FisherFamily, QuadraticFamily, Sample
+from krein.core.gaussian import FisherFamily, LabelledValues, QuadraticFamily
 from krein.core.left_out import LeftOutObjects, left_out_linear, left_out_quadratic
 from krein.core.moments import ClassMoments
 from krein.core.quadratic import fit_quadratic
@@ -263,7 +263,7 @@ def test_left_out_scores_are_those_of_the_best_power(make, kind):
     V, y, L, space = problem(n=60, landmarks=range(0, 60, 5), kind=kind)
     values = np.ascontiguousarray(V[:, L])
     found = make(3).left_out(space, values, y, L)
-    sample = Sample.of(space, values, y, None)
+    sample = LabelledValues.of(space, values, y, None)
     tried = []
     for power in POWERS if kind == "dissimilarity" else (1.0,):
         its = space.with_power(power) if kind == "dissimilarity" else space

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
-from krein.core.gaussian import Sample
+from krein.core.gaussian import LabelledValues
 from krein.core.prune import discriminant_on
 from krein.estimators.calibration import CalibrationSample, stratified_folds
 
@@ -97,7 +97,7 @@ def test_left_out_scores_are_nearly_those_of_a_fit_without_the_object(
     clf = calibrated(name).set_params(shrinkage=shrinkage).fit(words, labels)
     passed = clf.stream_.passed
     landmarks = clf.stream_.landmarks
-    sample = Sample.of(landmarks.space, passed.values, passed.codes, passed.weights)
+    sample = LabelledValues.of(landmarks.space, passed.values, passed.codes, passed.weights)
     family = clf._family()
     family = family.chosen(landmarks.space, clf.stream_.moments, sample).family
     scores, objects = clf._left_out_scores(family, sample)

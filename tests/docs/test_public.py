@@ -46,7 +46,7 @@ NOT_CALLED = {
 """Classes that take arguments but that users do not create, and who does."""
 
 UNLISTED = {
-    "krein.measures.given.Given": "created for measure='precomputed'",
+    "krein.measures.given.GivenValues": "created for measure='precomputed'",
 }
 """Classes with parameters that the reference does not list, and who creates them."""
 

@@ -16,7 +16,7 @@ from krein import KreinClassifier
 from krein.measures.beside import Curves, Letters
 from krein.report import write_explanations
 from krein.report.compared import COLUMNS, MOST_COLUMNS, compared, png
-from krein.report.why import Explained, page_content
+from krein.report.why import ExplainedObjects, page_content
 
 from .examples import HOSTILE
 
@@ -32,7 +32,7 @@ def words():
 
 def content_of(model, objects, n=3, **more):
     names = [f"new {i}" for i in range(len(objects))]
-    explained = Explained(names, objects, model.assess(objects, evidence=n), **more)
+    explained = ExplainedObjects(names, objects, model.assess(objects, evidence=n), **more)
     return page_content(model, explained, None, None)
 
 

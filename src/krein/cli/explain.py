@@ -18,7 +18,7 @@ from .output import say, warnings_told
 from .predictor import Predictor
 
 if TYPE_CHECKING:
-    from ..report.why import Explained
+    from ..report.why import ExplainedObjects
 
 
 @krein_command("explain")
@@ -108,16 +108,16 @@ def command(
     say("written", output)
 
 
-def _explained(predictor: Predictor, source: Source, most: int) -> Explained:
+def _explained(predictor: Predictor, source: Source, most: int) -> ExplainedObjects:
     """Have the model assess the first objects, and count the others."""
-    from ..report.why import Explained
+    from ..report.why import ExplainedObjects
 
     chunks = source.chunks(most)
     chunk = next(chunks, None)
     if chunk is None:
         raise DataError(f"{source.shown}: there are no objects")
     found = predictor.assessed(chunk)
-    return Explained(
+    return ExplainedObjects(
         [chunk.names[i] for i in found.places],
         found.objects,
         found.assessed,

@@ -62,13 +62,13 @@ def command(
         else:
             show_model(described)
         return
-    from .survey import Survey, advise, look_at_matrix, look_at_values
+    from .survey import Overview, advise, look_at_matrix, look_at_values
 
     source = open_data(
         data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
         **reading,
     )  # fmt: skip
-    survey = Survey(sample, seed)
+    survey = Overview(sample, seed)
     if source.kind == "matrix":
         chunk = source.read()
         survey.add(chunk)

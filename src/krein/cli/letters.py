@@ -12,7 +12,7 @@ POLICIES = ("X", "skip", "fail")
 """Replace each by X, skip the sequence, or end the run."""
 
 
-class Letters:
+class LetterPolicy:
     """How letters that are not scored are read; counts the sequences that contain some.
 
     `policy` is one of `POLICIES`, or None for the usual reading (`krein.measures.letters`).
@@ -54,7 +54,7 @@ class Letters:
         )
 
 
-def letters_of(measure: Any, policy: str | None) -> Letters | None:
+def letters_of(measure: Any, policy: str | None) -> LetterPolicy | None:
     """Return how letters are read for a measure that aligns sequences; None for any other.
 
     A model that was fitted with its own rule for unknown letters keeps it unless the user asks for
@@ -63,4 +63,4 @@ def letters_of(measure: Any, policy: str | None) -> Letters | None:
     rule = getattr(measure, "unknown_letters", None)
     if rule is None or (policy is None and rule != "map"):
         return None
-    return Letters(measure.matrix, policy)
+    return LetterPolicy(measure.matrix, policy)

@@ -29,7 +29,7 @@ LARGE = 20_000
 """Number of objects from which on a single pass over the data is recommended."""
 
 
-class Survey:
+class Overview:
     """Counts over chunks of objects, and a random sample of them (a reservoir)."""
 
     def __init__(self, size: int, seed: int) -> None:

@@ -25,7 +25,7 @@ FamilyShrinkage = Shrinkage | Literal["auto"] | tuple[Shrinkage, ...]
 
 
 @dataclass(frozen=True)
-class Sample:
+class LabelledValues:
     """Objects with known values to the landmarks, and which of them are landmarks."""
 
     values: Array  # (n, m)
@@ -34,7 +34,9 @@ class Sample:
     landmarks: Indices  # (n,): position among the landmarks, −1 for other objects
 
     @classmethod
-    def of(cls, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None) -> Sample:
+    def of(
+        cls, space: LandmarkSpace, values: Array, codes: Codes, weights: Array | None
+    ) -> LabelledValues:
         """Return these objects. Every object with a landmark's values counts as that landmark.
 
         This includes copies. O(n·m), and O(m) for each object and landmark that may be equal.
@@ -83,12 +85,14 @@ class GaussianFamily(ABC):
         """Return the model fitted to these moments."""
 
     @abstractmethod
-    def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
+    def chosen(
+        self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
+    ) -> ChosenFamily:
         """Return the family with the shrinkage that has the least left-out loss on the sample."""
 
     @abstractmethod
     def left_out_scores(
-        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
+        self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
     ) -> tuple[Array, LeftOutObjects]:
         """Return the left-out scores (n, C) of the objects, in closed form."""
 
@@ -125,7 +129,9 @@ class GaussianFamily(ABC):
     ) -> Scorer:
         """Return the scoring function learned from values in memory."""
         moments = self.moments(space, space.origin(), values, codes, weights)
-        family = self.chosen(space, moments, Sample.of(space, values, codes, weights)).family
+        family = self.chosen(
+            space, moments, LabelledValues.of(space, values, codes, weights)
+        ).family
         return family.scorer(space, moments)
 
     def log_proba(self, scores: Array) -> Array:
@@ -147,7 +153,7 @@ class GaussianFamily(ABC):
         """
         place = np.full(len(codes), -1, dtype=np.intp)
         place[landmarks] = np.arange(len(landmarks))
-        sample = Sample(values, codes, None, place)
+        sample = LabelledValues(values, codes, None, place)
         choosing = space.kind == "dissimilarity" and self.shrinkage == "auto"
         spaces = [space.with_power(power) for power in POWERS] if choosing else [space]
         moments = [self.moments(one, one.origin(), values, codes) for one in spaces]
@@ -194,7 +200,7 @@ def choose_power(
     for power in POWERS:
         part = restricted.with_power(power)
         moments = family.moments(part, part.origin(), values, codes)
-        loss = family.chosen(part, moments, Sample(values, codes, None, of_objects)).loss
+        loss = family.chosen(part, moments, LabelledValues(values, codes, None, of_objects)).loss
         losses.append(np.inf if np.isnan(loss) else loss)
     return POWERS[int(np.argmin(losses))]
 
@@ -227,7 +233,9 @@ class FisherFamily(GaussianFamily):
         assert not isinstance(self.shrinkage, tuple)
         return fit_fisher(moments, shrinkage=self.shrinkage, priors=priors)
 
-    def chosen(self, space: LandmarkSpace, moments: ClassMoments, sample: Sample) -> ChosenFamily:
+    def chosen(
+        self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
+    ) -> ChosenFamily:
         """Return the family with the best target and amount. O(n·r² + r³) per target."""
         if self.shrinkage != "auto":
             return ChosenFamily(self)
@@ -253,7 +261,7 @@ class FisherFamily(GaussianFamily):
         return ChosenFamily(replace(self, shrinkage=tuple(each)), float(np.sum(losses)))
 
     def left_out_scores(
-        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
+        self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
     ) -> tuple[Array, LeftOutObjects]:
         """Return the left-out scores of the objects. O(n·r² + r³)."""
         objects = sample.left_out_objects(space, moments)
@@ -291,7 +299,7 @@ class QuadraticFamily(GaussianFamily):
         self,
         space: LandmarkSpace,
         moments: ClassMoments,
-        sample: Sample,
+        sample: LabelledValues,
     ) -> ChosenFamily:
         """Return the family with the shared covariance and its weight chosen. O(n·C·r²).
 
@@ -308,7 +316,7 @@ class QuadraticFamily(GaussianFamily):
         return ChosenFamily(replace(self, shrinkage=found.covariance), found.loss)
 
     def left_out_scores(
-        self, space: LandmarkSpace, moments: ClassMoments, sample: Sample
+        self, space: LandmarkSpace, moments: ClassMoments, sample: LabelledValues
     ) -> tuple[Array, LeftOutObjects]:
         """Return the left-out scores of the objects. O(n·C·r²)."""
         objects = sample.left_out_objects(space, moments)

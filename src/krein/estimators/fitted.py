@@ -26,7 +26,7 @@ from ..landmarks import Selection
 from ..measures import Measure
 from .compound import IfThere, Objects, SignatureOf
 from .declared import LANDMARK_SPACE, SELECTION
-from .schema import Labels, Names, Real, Schema, Whole, floats, indices
+from .schema import LabelArray, Names, Real, Schema, Whole, floats, indices
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
 
@@ -154,7 +154,7 @@ class FittedClassifier(FittedModel):
 
     _fitted: ClassVar[Schema] = {
         **FittedModel._fitted,
-        "classes_": Labels("C"),
+        "classes_": LabelArray("C"),
         "temperature_": Real(0.0),
     }
 

@@ -16,7 +16,7 @@ from ..core.calibration import fit_temperature
 from ..core.checks import Array
 from ..core.convert import POWERS
 from ..core.family import Codes, Priors
-from ..core.gaussian import FamilyShrinkage, GaussianFamily, Sample, choose_power
+from ..core.gaussian import FamilyShrinkage, GaussianFamily, LabelledValues, choose_power
 from ..core.left_out import LeftOutObjects
 from ..core.space import LandmarkSpace, check_level
 from ..core.within import ChosenCovariance
@@ -175,7 +175,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         term = MomentTerm(columns, spaces, origins, self.classes_, family, sample, seen)
         found = data.reduce(term, add, self._block_rows(m), m)
         passed = found.value if earlier is None else earlier.within(sample) + found.value
-        some = Sample.of(landmarks.space, passed.values, passed.codes, passed.weights)
+        some = LabelledValues.of(landmarks.space, passed.values, passed.codes, passed.weights)
         best, least = 0, family
         if self.shrinkage == "auto":
             choices = [
@@ -211,7 +211,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         # one decomposition of all landmarks is enough
         return [choose_power(self._family(), space, codes, CHOICE_LANDMARKS // 2)]
 
-    def _temperature(self, family: GaussianFamily, sample: Sample) -> float:
+    def _temperature(self, family: GaussianFamily, sample: LabelledValues) -> float:
         """Return the best temperature for the left-out scores; 1 if no object can be left out."""
         if not self.calibrate:
             return 1.0
@@ -221,7 +221,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         return fit_temperature(scores, objects.codes, family.log_proba, objects.weights)
 
     def _left_out_scores(
-        self, family: GaussianFamily, sample: Sample
+        self, family: GaussianFamily, sample: LabelledValues
     ) -> tuple[Array, LeftOutObjects]:
         """Return the left-out scores of the sample."""
         space, moments = self.stream_.landmarks.space, self.stream_.moments

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.checks import Array
 from ..core.fisher import LinearDiscriminant
-from ..core.gaussian import FamilyShrinkage, FisherFamily, GaussianFamily, Sample
+from ..core.gaussian import FamilyShrinkage, FisherFamily, GaussianFamily, LabelledValues
 from ..core.left_out import LeftOutObjects
 from ..core.nystrom import signed_eigen
 from ..core.prune import left_out_on, prune_landmarks
@@ -190,7 +190,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
         self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
 
     def _left_out_scores(
-        self, family: GaussianFamily, sample: Sample
+        self, family: GaussianFamily, sample: LabelledValues
     ) -> tuple[Array, LeftOutObjects]:
         if not self.prune:
             return super()._left_out_scores(family, sample)

@@ -129,7 +129,7 @@ def codes(*shape: str | int, below: str) -> ArrayOf:
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelArray:
     """The labels of the classes: numbers or strings, without repeats."""
 
     size: str

@@ -20,7 +20,7 @@ from .compound import IfThere, Objects, Optional
 from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
 from .fitted import NO_ROWS, FittedClassifier, FittedModel
 from .reference import Reference
-from .schema import Labels, Names, Real, Schema
+from .schema import LabelArray, Names, Real, Schema
 from .secondlook import Answer, KnownObjects, LookTwice
 from .sizing import SizeCurve
 
@@ -51,7 +51,7 @@ class FittedTwoLooks(FittedClassifier):
     )
     _fitted: ClassVar[Schema] = {
         **FittedModel._fitted,
-        "classes_": Labels("C"),
+        "classes_": LabelArray("C"),
         "looks_": TWO_LOOKS,
         "known_": Optional(KNOWN_OBJECTS),
         "known_objects_": Optional(Objects("n_known")),

@@ -119,7 +119,7 @@ class ClippedSVM(Baseline):
         return values if self.centre_ is None else self.centre_.similarities(values)
 
 
-class Neighbours(Baseline):
+class NearestNeighbours(Baseline):
     """The k most similar training objects vote; leave-one-out chooses k.
 
     Values are ranked without any transformation. p_c = (1 − ε) votes_c / k + ε share_c is never 0;

@@ -54,7 +54,7 @@ def feature_kind(pairs: Pairs) -> Kind | None:
     return None
 
 
-class Features(Baseline):
+class FeatureBaseline(Baseline):
     """A classifier on the contents of the objects, without comparisons."""
 
     needs_all = False

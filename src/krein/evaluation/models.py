@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from ..compare import Pairs
 from ..estimators.registry import MODELS, ModelFamily
 from ..landmarks.all import All
-from .baselines import Baseline, ClippedSVM, LandmarkLogistic, Neighbours
-from .features import Features, feature_kind
+from .baselines import Baseline, ClippedSVM, LandmarkLogistic, NearestNeighbours
+from .features import FeatureBaseline, feature_kind
 
 AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 """Names that `evaluate` knows."""
@@ -46,7 +46,7 @@ def get_models(
     }
     made |= {
         "svm-clip": lambda: ClippedSVM(shared),
-        "knn": lambda: Neighbours(shared),
+        "knn": lambda: NearestNeighbours(shared),
         "logistic": lambda: LandmarkLogistic(
             shared, landmarks or "stratified", n_landmarks, random_state
         ),
@@ -98,14 +98,14 @@ def _is_ours(model: Any) -> bool:
     )
 
 
-def _features(pairs: Pairs, shared: Any, seed: int) -> Features:
+def _features(pairs: Pairs, shared: Any, seed: int) -> FeatureBaseline:
     kind = feature_kind(pairs)
     if kind is None:
         raise ValueError(
             "the model 'features' needs strings, vectors or series; these objects or values have "
             "no features: leave it out"
         )
-    return Features(shared, pairs.objects, kind, seed)
+    return FeatureBaseline(shared, pairs.objects, kind, seed)
 
 
 def fresh(model: Model) -> Model:

@@ -13,7 +13,7 @@ from ..core.checks import Array, Indices
 from ..core.convert import LandmarkCentre
 from ..core.family import Codes, Family
 from ..measures.base import Kind
-from ..measures.given import Given, GivenRows
+from ..measures.given import GivenRows, GivenValues
 from .selection import Selection
 
 
@@ -112,7 +112,7 @@ def select_landmarks(
 def given_pairs(values: Array, kind: Kind = "similarity") -> Pairs:
     """Return the pairs of objects whose values (n, n) are known."""
     rows = GivenRows(values, len(values), columns=np.arange(len(values)))
-    return Pairs(Given(kind), rows, n_jobs=1)
+    return Pairs(GivenValues(kind), rows, n_jobs=1)
 
 
 def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:

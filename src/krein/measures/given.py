@@ -104,7 +104,7 @@ class GivenRows:
 
 
 @dataclass(frozen=True)
-class Given(Measure):
+class GivenValues(Measure):
     """Precomputed values: similarities or, according to `kind`, dissimilarities.
 
     Estimators create it for `measure="precomputed"` and `measure="precomputed-distance"`. Reading a

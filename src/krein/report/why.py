@@ -27,7 +27,7 @@ LANDMARKS = 8
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedObjects:
     """The subject of a page: objects that a model has assessed, with evidence."""
 
     names: list[str]
@@ -85,13 +85,13 @@ def write_explanations(
         raise ValueError(f"{len(called)} names for {len(X)} objects")
     assessed = model.assess(shown, evidence=n)
     left_out = len(X) - len(assessed)
-    explained = Explained(called[: len(assessed)], shown, assessed, left_out=left_out)
+    explained = ExplainedObjects(called[: len(assessed)], shown, assessed, left_out=left_out)
     write_page(model, explained, path, title=title)
 
 
 def write_page(
     model: KreinClassifier,
-    explained: Explained,
+    explained: ExplainedObjects,
     path: str | os.PathLike[str],
     *,
     title: str | None = None,
@@ -113,7 +113,7 @@ def write_page(
 
 
 def page_content(
-    model: KreinClassifier, explained: Explained, title: str | None, command: str | None
+    model: KreinClassifier, explained: ExplainedObjects, title: str | None, command: str | None
 ) -> dict[str, Any]:
     """Return everything that the template fills in."""
     known = _Known.of(model)
