@@ -243,7 +243,7 @@ def test_objects_of_many_kinds_are_saved(tmp_path):
 
 class TestReject:
     def test_a_class_may_not_be_the_reject_label(self):
-        with pytest.raises(ValueError, match="choose another with reject_label="):
+        with pytest.raises(ValueError, match="choose another one with reject_label="):
             RejectingClassifier(IKFD(), threshold=0.9).fit(X, y - 1)
         with pytest.raises(ValueError, match="threshold must be a probability"):
             RejectingClassifier(IKFD(), threshold=90).fit(X, y)
