@@ -246,3 +246,18 @@ def test_a_packed_or_damaged_parquet_is_named(tmp_path):
     path.write_bytes(content[:4] + b"\xff" * 60 + content[64:])
     with pytest.raises(DataError, match=r"w\.parquet: is damaged"):
         open_source(path).read()
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"\n<!DOCTYPE html>\n<html>\n\n</html>", "a web page"),
+        (b"%PDF-1.4\n", "a PDF document"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "an image"),
+    ],
+)
+def test_what_is_no_data_is_named(tmp_path, start, kind):
+    path = tmp_path / "download"
+    path.write_bytes(start)
+    with pytest.raises(DataError, match=f"download: is {kind}, not data; expected fasta"):
+        open_source(path)

@@ -23,6 +23,12 @@ _SUFFIXES: dict[str, tuple[str, ...]] = {
     "mat": (".mat",),
     "ts": (".ts",),
 }
+_NO_DATA: dict[str, tuple[bytes, ...]] = {
+    "a web page": (b"<!doctype html", b"<html"),
+    "a PDF document": (b"%pdf-",),
+    "an image": (b"\x89png", b"\xff\xd8\xff", b"gif87a", b"gif89a"),
+}
+"""What people pass by mistake, and how it begins, in lower case."""
 
 FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
 """Values of `format`: the format of a file, or the meaning of its numbers."""
@@ -139,6 +145,9 @@ def _written(path: str) -> str:
         if path != STDIN and name.endswith(suffixes):
             return written
     start = beginning(path)
+    for kind, first in _NO_DATA.items():
+        if start.lstrip().lower().startswith(first):
+            raise DataError(f"{shown(path)}: is {kind}, not data; expected {', '.join(_SUFFIXES)}")
     if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
         raise DataError(
             f"{shown(path)}: its name does not show its format; rename it to .npy, .npz, .mat or "
