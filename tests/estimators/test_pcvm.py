@@ -242,12 +242,12 @@ def test_threads_that_share_a_pass_move_no_digit(multiclass, monkeypatch):
     assert_array_equal(found[0], found[2])
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)])
 def test_the_published_solver_answers_for_two_classes_and_for_more(n_classes, landmarks):
     rng = np.random.default_rng(0)
     labels = np.arange(150) % n_classes
-    Z = rng.normal(size=(150, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1]])[labels]
+    Z = rng.normal(size=(150, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[labels]
     clf = PCVM("rbf", landmarks=landmarks, solver="paper", random_state=0).fit(Z, labels)
     P = clf.predict_proba(Z)
     assert P.shape == (150, n_classes)
