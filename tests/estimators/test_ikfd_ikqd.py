@@ -343,3 +343,20 @@ def test_public_names():
 
 def test_random_rule_is_exported():
     assert Random(n_landmarks=3).get_params() == {"n_landmarks": 3, "stratified": False}
+
+
+@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 300, 4)])
+def test_a_pruned_model_has_a_scale_of_its_own(landmarks):
+    """The scale of all landmarks makes up for more optimism than a few of them have."""
+    rng = np.random.default_rng(0)
+    labels, fresh = np.arange(300) % 3, np.arange(600) % 3
+    centres = 2.5 * np.eye(6)[:3]
+    Z, new = centres[labels] + rng.normal(size=(300, 6)), centres[fresh] + rng.normal(size=(600, 6))
+    clf = IKFD("manhattan", landmarks=landmarks, prune=True).fit(Z, labels)
+    full = IKFD("manhattan", landmarks=landmarks).fit(Z, labels)
+    assert len(clf.landmarks_) < len(full.landmarks_) / 2
+    assert clf.score(new, fresh) > full.score(new, fresh) - 0.05
+    # nothing is gained by another temperature
+    log_p = clf.predict_log_proba(new)
+    losses = [log_loss(fresh, softmax(b * log_p, axis=1)) for b in (0.7, 1.0, 1.4)]
+    assert losses[1] < min(losses) + 0.01

@@ -48,9 +48,11 @@ def prune_landmarks(
     """Drop landmarks from a joint discriminant while the information criterion allows. O(m³).
 
     `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`. A landmark stays while it adds
-    more than `penalty` to n·log|I + Q|, by default (C − 1)·log n.
+    more than `penalty` to n·log|I + Q|, by default (C − 1)·log n. The scale of a chosen covariance
+    calibrates scores and is not part of Σ here.
     """
-    S, means = _in_similarities(space, moments, discriminant, shrinkage)
+    plain = replace(shrinkage, scale=1.0) if isinstance(shrinkage, ChosenCovariance) else shrinkage
+    S, means = _in_similarities(space, moments, discriminant, plain)
     prior = moments.weights / moments.total
     if not S.any():  # all objects have the same similarities, so one landmark is enough
         kept = np.arange(1)

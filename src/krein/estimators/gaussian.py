@@ -16,7 +16,7 @@ from ..core.calibration import fit_temperature
 from ..core.checks import Array
 from ..core.convert import POWERS
 from ..core.family import Codes, Priors
-from ..core.gaussian import FamilyShrinkage, GaussianFamily, LabelledValues, choose_power
+from ..core.gaussian import GaussianFamily, LabelledValues, choose_power
 from ..core.left_out import LeftOutObjects
 from ..core.space import LandmarkSpace, check_level
 from ..core.within import ChosenCovariance
@@ -77,8 +77,11 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         """Return the family of models that the parameters describe."""
 
     @abstractmethod
-    def _set_model(self, shrinkage: FamilyShrinkage) -> None:
-        """Turn the moments of the stream into the fitted attributes."""
+    def _set_model(self, family: GaussianFamily, sample: LabelledValues) -> GaussianFamily:
+        """Turn the moments of the stream into the fitted attributes; return the family used.
+
+        It has a scale and offsets of its own if landmarks were pruned.
+        """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to objects X with labels y, in one pass over blocks of similarities.
@@ -187,8 +190,8 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
             least = choices[best].family
         landmarks = LandmarkSet(spaces[best], landmarks.indices, landmarks.objects)
         self.stream_ = Stream(landmarks, passed.moments[best], powers, passed)
-        self._set_model(least.shrinkage)
-        self.temperature_ = self._temperature(least, some)
+        used = self._set_model(least, some)
+        self.temperature_ = self._temperature(used, some)
         self.kernel_evaluations_ += found.compared
         self.kernel_reused_ += found.reused
         return self

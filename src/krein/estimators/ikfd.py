@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.checks import Array
+from ..core.calibration import fit_scale_and_offsets
+from ..core.checks import Array, Indices
 from ..core.fisher import LinearDiscriminant
-from ..core.gaussian import FamilyShrinkage, FisherFamily, GaussianFamily, LabelledValues
+from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues
 from ..core.left_out import LeftOutObjects
 from ..core.nystrom import signed_eigen
-from ..core.prune import left_out_on, prune_landmarks
+from ..core.prune import discriminant_on, left_out_on, prune_landmarks
 from ..core.within import ChosenCovariance
 from .fittedmodels import FittedIKFD
 from .gaussian import GaussianClassifier, target_of
@@ -165,11 +166,11 @@ class IKFD(FittedIKFD, GaussianClassifier):
             rank=self.rank,
         )
 
-    def _set_model(self, shrinkage: FamilyShrinkage) -> None:
+    def _set_model(self, family: GaussianFamily, sample: LabelledValues) -> GaussianFamily:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         space = landmarks.space
-        family = replace(self._family(), shrinkage=shrinkage)
         model = family.discriminant(moments)
+        assert isinstance(model, LinearDiscriminant)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         if self.prune:
@@ -179,21 +180,44 @@ class IKFD(FittedIKFD, GaussianClassifier):
                 raise ValueError("prune=True drops landmarks, rank= dimensions: use one of them")
             assert not isinstance(family.shrinkage, tuple)
             assert family.shrinkage != "auto"
-            pruned = prune_landmarks(space, moments, model, family.shrinkage)
-            landmarks = landmarks.restricted(pruned.kept)
-            self.dual_coef_, self.intercept_ = pruned.dual_coef, pruned.intercept
+            kept = prune_landmarks(space, moments, model, family.shrinkage).kept
+            family = self._rescaled(kept, family, sample)
+            model = family.discriminant(moments)
+            assert isinstance(model, LinearDiscriminant)
+            assert not isinstance(family.shrinkage, tuple)
+            assert family.shrinkage != "auto"
+            self.dual_coef_, self.intercept_ = discriminant_on(
+                kept, space, moments, model, family.shrinkage
+            )
+            landmarks = landmarks.restricted(kept)
         else:
             self.dual_coef_ = space.basis.T @ model.coef
             self.intercept_ = model.intercept - model.centre @ model.coef
         self.target_ = target_of(family)
         self._use_landmarks(landmarks)
         self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
+        return family
 
-    def _left_out_scores(
-        self, family: GaussianFamily, sample: LabelledValues
+    def _rescaled(
+        self, kept: Indices, family: GaussianFamily, sample: LabelledValues
+    ) -> GaussianFamily:
+        """Return the family with the best scale and offsets for these landmarks alone.
+
+        Those of all landmarks compensate for more optimism than a few landmarks have.
+        """
+        if not isinstance(family.shrinkage, ChosenCovariance):
+            return family
+        plain = replace(family.shrinkage, scale=1.0, offsets=np.zeros(family.n_classes))
+        family = replace(family, shrinkage=plain)
+        scores, objects = self._left_out_on(kept, family, sample)
+        found = fit_scale_and_offsets(scores, objects.log_priors(), objects.codes, objects.weights)
+        chosen = replace(plain, scale=found.scale, offsets=found.offsets)
+        return replace(family, shrinkage=chosen)
+
+    def _left_out_on(
+        self, kept: Indices, family: GaussianFamily, sample: LabelledValues
     ) -> tuple[Array, LeftOutObjects]:
-        if not self.prune:
-            return super()._left_out_scores(family, sample)
+        """Return the left-out −½d² (n, C) from these landmarks alone."""
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         model = family.discriminant(moments)
         assert isinstance(model, LinearDiscriminant)
@@ -201,11 +225,19 @@ class IKFD(FittedIKFD, GaussianClassifier):
         assert family.shrinkage != "auto"
         objects = sample.left_out_objects(landmarks.space, moments)
         places = sample.landmarks[objects.rows][objects.places]
-        kept = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
         scores = left_out_on(
             kept, landmarks.space, moments, model, family.shrinkage, objects, places
         )
-        offsets = family.prior_ratio(moments)
+        return scores, objects
+
+    def _left_out_scores(
+        self, family: GaussianFamily, sample: LabelledValues
+    ) -> tuple[Array, LeftOutObjects]:
+        if not self.prune:
+            return super()._left_out_scores(family, sample)
+        kept = np.flatnonzero(np.isin(self.stream_.landmarks.indices, self.landmarks_))
+        scores, objects = self._left_out_on(kept, family, sample)
+        offsets = family.prior_ratio(self.stream_.moments)
         if isinstance(family.shrinkage, ChosenCovariance):
             offsets = offsets + family.shrinkage.offsets
         return scores + objects.log_priors() + offsets, objects

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
-from ..core.gaussian import FamilyShrinkage, QuadraticFamily
+from ..core.gaussian import GaussianFamily, LabelledValues, QuadraticFamily
 from ..core.nystrom import signed_eigen
 from .fittedmodels import FittedIKQD
 from .gaussian import GaussianClassifier, target_of
@@ -135,10 +134,11 @@ class IKQD(FittedIKQD, GaussianClassifier):
     def _family(self) -> QuadraticFamily:
         return QuadraticFamily(len(self.classes_), self.shrinkage, self._priors(), rank=self.rank)
 
-    def _set_model(self, shrinkage: FamilyShrinkage) -> None:
+    def _set_model(self, family: GaussianFamily, sample: LabelledValues) -> GaussianFamily:
         landmarks, moments = self.stream_.landmarks, self.stream_.moments
         self._use_landmarks(landmarks)
-        family = replace(self._family(), shrinkage=shrinkage)
+        assert isinstance(family, QuadraticFamily)
         self.discriminant_ = family.discriminant(moments)
         self.target_ = target_of(family)
         self._set_spectrum(signed_eigen(moments.gram(), landmarks.space.signs).values)
+        return family
