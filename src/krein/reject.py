@@ -91,7 +91,7 @@ def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
     curve = accuracy_reject_curve(y, probabilities, classes)
     coverage = np.append(0.0, curve.coverage)
     risk = np.append(0.0, curve.coverage * (1 - curve.accuracy))
-    return float(np.trapezoid(risk, coverage))
+    return float(np.diff(coverage) @ (risk[1:] + risk[:-1])) / 2  # NumPy 1.26 has no trapezoid
 
 
 def threshold_for_coverage(probabilities: Any, coverage: float) -> float:

@@ -464,7 +464,8 @@ def test_letters_that_are_not_scored_are_told_once_for_all_chunks(tmp_path, monk
     assert len(found) == 6
     assert "some letters of these sequences are not scored" in message
     in_memory, message = told(lambda: clf.predict_proba(sequences))
-    np.testing.assert_array_equal(np.concatenate(found), in_memory)
+    # BLAS may round blocks of seven rows differently
+    np.testing.assert_allclose(np.concatenate(found), in_memory, rtol=1e-12)
     assert "in 40 of 40 sequences" in message
     monkeypatch.setattr("krein.data.opening.IN_MEMORY_OBJECTS", 20)  # read by chunk, several times
     source = open_source(path, label_pattern=r"c=(\d)")
