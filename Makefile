@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(BIN)/krein demo
 
-# the site needs one processor, and some tests wait for other processes: both at once
+# the site is built while the tests run: some of them only wait for other processes
 test: lint imports
 	$(MAKE) --jobs=2 check-tests check-docs types
 

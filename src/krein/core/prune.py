@@ -28,12 +28,10 @@ _FRESH = 20  # landmarks dropped between two inversions from scratch
 
 
 @dataclass(frozen=True)
-class PrunedDiscriminant:
-    """Scores similarities(kept) @ dual_coef + intercept."""
+class PrunedLandmarks:
+    """The landmarks that stay; `discriminant_on` returns the model that uses them alone."""
 
     kept: Indices  # (s,): positions among the landmarks, ascending
-    dual_coef: Array  # (s, C)
-    intercept: Array  # (C,)
     criterion: Array  # log|I + Q| before the first landmark was dropped, and after each
 
 
@@ -44,7 +42,7 @@ def prune_landmarks(
     shrinkage: Shrinkage,
     *,
     penalty: float | None = None,
-) -> PrunedDiscriminant:
+) -> PrunedLandmarks:
     """Drop landmarks from a joint discriminant while the information criterion allows. O(m³).
 
     `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`. A landmark stays while it adds
@@ -55,9 +53,7 @@ def prune_landmarks(
     S, means = _in_similarities(space, moments, discriminant, plain)
     prior = moments.weights / moments.total
     if not S.any():  # all objects have the same similarities, so one landmark is enough
-        kept = np.arange(1)
-        dual, intercept = discriminant_on(kept, space, moments, discriminant, shrinkage)
-        return PrunedDiscriminant(kept, dual, intercept, np.zeros(1))
+        return PrunedLandmarks(np.arange(1), np.zeros(1))
     contrasts = space.centre is not None
     M = np.sqrt(prior)[:, None] * means
     n, n_classes = moments.total, int((prior > 0).sum())
@@ -87,8 +83,7 @@ def prune_landmarks(
         # a landmark that is nearly free to drop has large entries in P, which cost others digits
         lost = np.finfo(float).eps * variance[j] > 1e-8 * float(np.median(variance))
         stale = _FRESH if lost else stale + 1
-    dual, intercept = discriminant_on(kept, space, moments, discriminant, shrinkage)
-    return PrunedDiscriminant(kept, dual, intercept, np.array(path))
+    return PrunedLandmarks(kept, np.array(path))
 
 
 def discriminant_on(
