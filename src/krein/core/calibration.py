@@ -2,7 +2,7 @@
 
 β is fitted to held-out scores.
 
-The method is that of Guo et al. (2017), with a wide normal prior on log β. Without the prior, β
+This is the method of Guo et al. (2017) with a wide normal prior on log β. Without the prior, β
 would go to infinity whenever all held-out objects are classified correctly.
 """
 
@@ -32,9 +32,9 @@ def fit_temperature(
     """Return β that maximises Σ w log p(code | β·scores) − ½(log β / 3)². O(n·C) per step.
 
     `log_proba` turns scores (n, C) into log-probabilities, e.g. log-softmax. The sum includes one
-    pseudo-object, an average of all objects whose class is uniform: even if all n objects are
-    classified correctly, the next one is wrong with a probability of about 1/n. Likelihood and
-    prior may each have a maximum, so the search starts from the best point of a grid.
+    pseudo-object, which averages over all objects and classes: even if all n objects are
+    classified correctly, the next one is wrong with a probability of about 1/n. The objective may
+    have two local maxima, so the search starts from the best point of a grid.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def fit_scale_and_offsets(
     """Return the β and o with the least −Σ w log softmax(β·s + log π + o)[code] + penalty.
 
     The penalty β − 1 − log β + ½‖o‖² weighs about as much as one object, and keeps β above 0. The
-    sum includes one pseudo-object, an average of all objects whose class is uniform: even if all n
+    sum includes one pseudo-object, which averages over all objects and classes: even if all n
     objects are classified correctly, the next one is wrong with a probability of about 1/n. The
     objective is convex; Newton's method with step halving finds its minimum from any start, at
     O(n·C²) per step. Classes with a log prior of −∞ are ignored.

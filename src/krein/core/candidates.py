@@ -2,9 +2,8 @@
 
 Similar objects have similar values to every landmark. The first look has computed these values
 anyway, so they serve as coordinates in which neighbours can be searched without comparing any
-further pair. Values are replaced by their signed square roots, which spreads the small ones; each
-column is centred and divided by its deviation, and the rows are projected onto their leading
-principal directions.
+further pair. Values are replaced by their signed square roots, which spreads the small ones. Each
+column is then standardised, and the rows are projected onto their leading principal directions.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from numpy.typing import NDArray
 from .checks import Array, Indices
 
 DIMENSIONS = 128
-"""Principal directions to search: 512 bytes per object, and 26 MFLOP per query of 10⁵ objects."""
+"""Dimensions of the search: 512 bytes per object, and 26 MFLOP per query among 10⁵ objects."""
 
 SHORTLIST = 2
 """The single-precision search proposes this many times the wanted number of candidates. They are
 then ordered in double precision, so the result does not depend on how queries are batched."""
 
 TILE_BYTES = 2**25
-"""Number of squared distances that one batch of queries may need."""
+"""Maximum size of the squared distances of one batch of queries."""
 
 
 @dataclass(frozen=True)
 class CandidateSpace:
-    """The map from values (n, m) to the landmarks to points (n, r).
+    """Maps the values of objects to the landmarks (n, m) to points (n, r).
 
     Examples
     --------
@@ -43,7 +42,7 @@ class CandidateSpace:
     """
 
     centre: Array  # (m,)
-    directions: Array  # (m, r), divided by the deviation of each column
+    directions: Array  # (m, r), divided by the standard deviation of each column
 
     @classmethod
     def of(cls, values: Array) -> CandidateSpace:
@@ -53,7 +52,7 @@ class CandidateSpace:
         Z = F - centre
         deviation = np.sqrt(np.square(Z).mean(axis=0))
         least = 1e-12 * deviation.max(initial=0.0)
-        scale = np.where(deviation > least, deviation, np.inf)  # constant: no information
+        scale = np.where(deviation > least, deviation, np.inf)  # a constant is no information
         Z /= scale
         r = min(Z.shape[1], DIMENSIONS)
         _, V = np.linalg.eigh(Z.T @ Z)
@@ -81,7 +80,7 @@ def nearest_points(
 
     `without` gives one point per query to exclude, usually the query itself; −1 for none. Ties go
     to the point that comes first. O(N·r) per query in single precision, through one matrix product
-    per batch. Pass `norms`, the `squared_norms(points)`, if they are known.
+    per batch. Pass `norms=squared_norms(points)` if they are known.
 
     Examples
     --------
@@ -106,7 +105,7 @@ def nearest_points(
         itself = np.full(len(Q), -1) if without is None else without[part]
         known = np.flatnonzero(itself >= 0)
         apart[known, itself[known]] = np.inf
-        listed = min(SHORTLIST * k, N - 1)  # without itself: it is the farthest
+        listed = min(SHORTLIST * k, N - 1)  # never the excluded point, at infinity
         short = np.argpartition(apart, listed, axis=1)[:, : max(listed, k)]
         short.sort(axis=1)
         exact = np.empty(short.shape)

@@ -1,4 +1,4 @@
-"""Checks of labels and landmarks, with errors that name the first bad one."""
+"""Check labels and landmarks; errors name the first invalid one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SYMMETRY_TOLERANCE = 1e-8
 
 
 def first_missing(labels: Any) -> int | None:
-    """Return the position of the first label that is None, NaN, NA or blank, or None.
+    """Return the position of the first label that is None, NaN, NA or blank; None if there is none.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def first_missing(labels: Any) -> int | None:
         text = labels.dtype.kind != "f"
         found = np.char.str_len(np.char.strip(labels)) == 0 if text else np.isnan(labels)
         return int(np.argmax(found.ravel())) if found.any() else None
-    if not hasattr(labels, "__iter__"):  # only NumPy can read it, as an array
+    if not hasattr(labels, "__iter__"):  # readable only as a NumPy array
         labels = np.asarray(labels, dtype=object)
     return next((row for row, label in enumerate(labels) if _is_missing(label)), None)
 
@@ -59,7 +59,7 @@ def refuse_missing(labels: Any) -> None:
 
 
 def check_labels(y: Any, n: int) -> NDArray[Any]:
-    """Return the labels as a vector of length `n`, or raise an error with their number."""
+    """Return the labels as a vector, or raise an error unless there are `n` of them."""
     refuse_missing(y)
     y = np.asarray(y)
     if y.ndim != 1:

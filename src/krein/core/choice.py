@@ -1,13 +1,12 @@
 """Choose the covariance: the target and amount of shrinkage with the least left-out loss.
 
-The left-out scores of every candidate have a closed form (`left_out`). They become probabilities
-with a fitted scale and fitted class offsets (`calibration`), and the log-loss of these decides.
-Scale and offsets are fitted for each candidate: in many dimensions the best direction comes with
-distances that are too large, and small classes look farther away than they are.
+The left-out scores of every candidate have a closed form (`left_out`). A fitted scale and fitted
+class offsets turn them into probabilities (`calibration`), whose log-loss is compared. Scale and
+offsets are fitted for each candidate: in many dimensions the best direction comes with distances
+that are too large, and small classes look farther away than they are.
 
 Hoffbeck & Landgrebe 1996, *Covariance matrix estimation and classification with limited training
-data*, choose by the left-out likelihood of the objects; here the likelihood is that of their
-labels.
+data*, choose by the left-out likelihood of the objects; here it is the likelihood of their labels.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FEWEST = 4
 """With fewer objects that can be left out, nothing is chosen."""
 
 ODDS = 10.0 ** np.arange(-6, 3)
-"""ρ/(1 − ρ) of the amounts to try, besides ρ = 1; then the midpoints on either side of the best."""
+"""Amounts to try, as ρ/(1 − ρ), besides ρ = 1; the midpoints on either side of the best follow."""
 
 PSEUDO_OBJECTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Weights of the shared covariance in each class, in objects per dimension; ∞ is tried as well."""
@@ -45,12 +44,12 @@ class Choice:
 def choose_linear(
     moments: ClassMoments, lam: Array, objects: LeftOutObjects, *, exact: bool = False
 ) -> Choice | None:
-    """Return the shared covariance of the best linear discriminant, or None if undecidable.
+    """Return the shared covariance of the best linear discriminant; None if there are too few data.
 
-    Where most objects are landmarks, "similarities" is the only target with exact left-out scores.
-    The only other candidate is then the identity, with the amount given by OAS: among approximate
-    scores, the worst approximation would have the least loss. With `exact`, even that candidate is
-    dropped. O(n·r² + r³) per target, O(n·r·C) per amount.
+    If most objects are landmarks, only the target "similarities" has exact left-out scores. The
+    identity is then tried with the amount given by OAS alone, because among approximate scores, the
+    worst approximation would have the least loss. With `exact`, it is not tried at all.
+    O(n·r² + r³) per target, O(n·r·C) per amount.
 
     Examples
     --------
@@ -147,4 +146,4 @@ def oas_amount(moments: ClassMoments) -> float:
     """Return how far OAS shrinks the shared covariance towards the identity. O(r²)."""
     n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
     within = moments.within()
-    return oas(within / n, n) if len(within) else 1.0  # a matrix of zeros leaves no dimension
+    return oas(within / n, n) if len(within) else 1.0  # a zero matrix leaves no dimensions

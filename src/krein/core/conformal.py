@@ -1,14 +1,14 @@
 """Conformal p-values: how a score ranks among those of objects drawn in the same way.
 
-Let a₁ … a_n be the scores of held-out objects, which are large for unusual objects, and let a be
-the score of a new one. If the new object comes from the same distribution, its rank among all n + 1
-is uniform, so
+Unusual objects have large scores. Let a₁ … a_n be the scores of held-out objects, and a the score
+of a new one. If the new object comes from the same distribution, its rank among all n + 1 is
+uniform, so
 
     p = (1 + #{j : a_j ≥ a}) / (n + 1)
 
-is at most t with probability at most t, for any score (Vovk, Gammerman & Shafer 2005). Held-out
-scores come from models fitted without the object, and from comparisons with all other training
-objects: the ranks are then uniform up to the difference that one training object makes.
+is at most t with probability at most t, whatever the score (Vovk, Gammerman & Shafer 2005). Here,
+held-out scores come from models fitted without the object, and from comparisons with all other
+training objects, so ranks are uniform up to the effect of one training object.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ The score of label c against label r is the difference of their pooled log-proba
 
     f = Σ_h a_h (log p_h(c) − log p_h(r)) + (b + b′ q)(e_c − e_r).
 
-The last term, the evidence of the neighbours, is kept whole. Every other term is a function of the
-values to the landmarks, and is decomposed relative to a baseline, an object with mean values: along
-the straight line from the baseline to the object, landmark l contributes
+The last term, the evidence of the neighbours, is not decomposed. Every other term is a function of
+the values to the landmarks, and is decomposed relative to a baseline, an object with mean values.
+Along the straight line from the baseline to the object, landmark l contributes
 
     φ_l = (u_l − ū_l) ∫₀¹ ∂f/∂u_l (ū + t (u − ū)) dt,      f(u) = f(ū) + Σ_l φ_l
 
@@ -62,7 +62,7 @@ def head_contributions(
 
 @singledispatch
 def _parts(head: Head, values: Array, baseline: Array, label: int, other: int) -> Array:
-    raise TypeError(f"a {type(head).__name__} cannot be taken apart")
+    raise TypeError(f"a {type(head).__name__} cannot be decomposed")
 
 
 @_parts.register
@@ -102,7 +102,7 @@ def _pcvm(head: PCVMHead, values: Array, baseline: Array, label: int, other: int
     sign = 1.0 if label > other else -1.0
     if abs(step) > 1e-9 * (1 + abs(z)):
         found[places] = sign * chord / step * w * (F - F0)
-    else:  # the chord is too short to have an accurate slope: use that of the tangent
+    else:  # the chord is too short for an accurate slope: use the tangent
         h = 1e-4 * (1 + abs(z))
         slope = (_probit_log_odds(z + h) - _probit_log_odds(z - h)) / (2 * h)
         found[places] = sign * slope * w * (F - F0)
@@ -112,7 +112,7 @@ def _pcvm(head: PCVMHead, values: Array, baseline: Array, label: int, other: int
 def _of_similarities(
     head: LinearHead | QuadraticHead, slope: Array, values: Array, baseline: Array
 ) -> Array:
-    """Return φ from the derivatives by similarities; those by d² are −½ (slope − mean slope)."""
+    """Return φ from ∂f/∂s, the `slope`; for dissimilarities, ∂f/∂d² = −½ (slope − mean slope)."""
     v, v0 = head.conversion.raised(values), head.conversion.raised(baseline)
     if head.conversion.centre is None:
         return slope * (v - v0)

@@ -1,7 +1,7 @@
 """From similarities to dissimilarities and back.
 
-Sources: the footnotes of section 2.2 of the paper; the landmark form is that of landmark
-multidimensional scaling.
+Sources: the footnotes of section 2.2 of the paper; the landmark form comes from
+landmark multidimensional scaling.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def squared_dissimilarities(K: Array) -> Array:
 def double_centre(D2: Array) -> Array:
     """Return S = −½ H D² H with H = I − 11ᵀ/N, from *squared* dissimilarities. O(N²).
 
-    `squared_dissimilarities(double_centre(D2))` is D2 where its diagonal is zero, and
+    `squared_dissimilarities(double_centre(D2))` is D2 if its diagonal is zero, and
     `double_centre(squared_dissimilarities(K))` is H K H.
 
     Examples
@@ -66,7 +66,7 @@ def powered(D: Array, power: float) -> Array:
     if power == 0.5:
         return roots
     if power != 0.25:
-        raise ValueError(f"power is one of {POWERS}; got {power}")
+        raise ValueError(f"power must be one of {POWERS}; got {power}")
     return np.sqrt(roots)
 
 

@@ -18,7 +18,7 @@ Shrinkage = float | Literal["oas"] | ChosenCovariance
 
 
 def oas(S: Array, n: float) -> float:
-    """Return how far to shrink S (r, r), of n degrees of freedom, towards (tr S / r) I. O(r²).
+    """Return how far to shrink S (r, r), with n degrees of freedom, towards (tr S / r) I. O(r²).
 
     ρ = ((1 − 2/r) tr S² + tr² S) / ((n + 1 − 2/r)(tr S² − tr² S / r)), at most 1.
     It does not depend on the unit of S.
@@ -28,7 +28,7 @@ def oas(S: Array, n: float) -> float:
     >>> import numpy as np
     >>> from krein.core.covariance import oas
     >>> S = np.diag([4.0, 1.0])
-    >>> oas(S, 10) > oas(S, 1000)  # the more objects, the less is shrunk
+    >>> oas(S, 10) > oas(S, 1000)  # more objects, less shrinkage
     True
     """
     r = len(S)
@@ -40,7 +40,7 @@ def oas(S: Array, n: float) -> float:
 
 
 def shrinkage_to_identity(S: Array, n: float) -> float:
-    """Return how far to shrink S (r, r), of n degrees of freedom, towards I. O(r²).
+    """Return how far to shrink S (r, r), with n degrees of freedom, towards I. O(r²).
 
     The expected ‖(1−ρ)S + ρI − Σ‖² is least at ρ = E‖S − Σ‖² / E‖S − I‖². For a Gaussian,
     E‖S − Σ‖² = (tr²Σ + tr Σ²)/n. Unbiased estimates of both traces follow from

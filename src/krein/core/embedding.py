@@ -1,4 +1,4 @@
-"""Pseudo-Euclidean embedding V = U|Λ|^½ of objects known only by similarities (paper, eq. 1).
+"""Pseudo-Euclidean embedding V = U|Λ|^½ of objects given by similarities (paper, eq. 1).
 
 K = V J Vᵀ with J = diag(±1). Indefinite kernel PCA is the same after centring, which in
 coordinates is a shift of the origin: B − 1b̄ᵀ.
@@ -20,7 +20,7 @@ class Embedding:
     """Principal pseudo-Euclidean axes: v(x) = (b(x) − b̄) A, largest |λ| first."""
 
     eigenvalues: Array  # (s,), signed
-    mean: Array  # (r,): b̄, zero where not centred
+    mean: Array  # (r,): b̄, zero if not centred
     A: Array  # (r, s)
 
     @property

@@ -1,4 +1,4 @@
-"""What the nearest known objects say about a label: evidence from a few exact comparisons.
+"""Evidence for each label from the nearest known objects, after a few exact comparisons.
 
 Let d₁² ≤ d₂² ≤ … be the squared dissimilarities of an object to its candidates, from exact
 comparisons. For similarities they are −2s, because the object's own term cancels below. With
@@ -7,11 +7,11 @@ weights w_j = exp(−½ (d_j² − d₁²)/h²) the evidence of class c is
     e_c = log((Σ_{j of class c} w_j + ½/C) / (Σ_j w_j + ½)).
 
 The bandwidth adapts to the object: h² = f (d_K² − d₁²), where K is the `LOCAL`-th neighbour. So the
-evidence has no unit, and works equally well where objects are dense and where they are sparse.
+evidence is unitless, and works equally well where objects are dense and where they are sparse.
 
 The evidence does not depend on how near the nearest object is, yet the label of a near copy
 deserves more trust than that of a remote relative. `Closeness` therefore ranks d₁² among those of
-held-out objects; it has no unit either.
+held-out objects, which is unitless too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOCAL = 10
 """The bandwidth of an object is set by its distance to this neighbour."""
 
 TAILS = (0.05, 0.1, 0.2, 0.4, 1.0)
-"""Shares of the held-out objects, from the most remote neighbour down, with a closeness below 1."""
+"""Values of `tail` to try: the share of held-out objects that are too remote for closeness 1."""
 
 PRIOR_MASS = 0.5
 """Weight of a pseudo-neighbour spread over all classes, which bounds the evidence."""
@@ -87,12 +87,12 @@ class Closeness:
 
     @classmethod
     def of(cls, nearest: Array, tail: float, weights: Array | None = None) -> Closeness:
-        """Return the closeness that squared dissimilarities (n,) of held-out objects define."""
+        """Return the closeness, from squared dissimilarities (n,) of held-out objects."""
         w = np.ones(len(nearest)) if weights is None else weights
         apart, place = np.unique(nearest, return_inverse=True)
         at_least = np.cumsum(np.bincount(place, weights=w)[::-1])[::-1]
         share = np.minimum(at_least / (tail * at_least[0]), 1.0)
-        first = max(int(np.count_nonzero(share == 1.0)) - 1, 0)  # those before are all 1
+        first = max(int(np.count_nonzero(share == 1.0)) - 1, 0)  # all before it are 1
         return cls(apart[first:], share[first:])
 
     def __call__(self, nearest: Array) -> Array:

@@ -48,16 +48,16 @@ class Family(Protocol):
     def left_out(
         self, space: LandmarkSpace, values: Array, codes: Codes, landmarks: Indices
     ) -> LeftOut:
-        """Return the scores of objects with values (n, m) by the model without them.
+        """Return left-out scores of objects with values (n, m).
 
-        `landmarks` (m,) are the rows of the objects that are landmarks. The result may depend on
-        the order of the objects, so sort them by their contents.
+        `landmarks` (m,) are the rows of the landmarks. The result may depend on the order of the
+        objects, so sort them by their contents.
         """
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Scores of objects by models that were fitted without them."""
+    """Scores of objects from models that were fitted without them."""
 
     scores: Array  # (k, C)
     rows: Indices  # (k,): the scored objects; the others cannot be left out
@@ -81,8 +81,10 @@ class ClassWeights:
         return np.where(present, balanced, 1.0)
 
     def of_objects(self, counts: Array) -> Array | None:
-        """Return the weight of an object of each class. The mean weight over all objects is 1, so
-        that weighting does not change the effective number of objects.
+        """Return the weight of an object of each class.
+
+        The mean weight over all objects is 1, so weighting does not change the effective number of
+        objects.
         """
         each = self.of(counts)
         return None if each is None else each / ((each @ counts) / counts.sum())

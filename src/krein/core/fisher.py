@@ -1,17 +1,17 @@
 """Indefinite kernel Fisher discriminant from class moments (paper, sections 2.3 and 5.2).
 
-The Fisher discriminant in pseudo-Euclidean space is the one in the associated Euclidean space
+The Fisher discriminant in pseudo-Euclidean space equals that in the associated Euclidean space
 (Haasdonk & Pękalska 2008): in the quotient, Σ_b J and Σ_w J replace Σ_b and Σ_w, and with w' = Jw
 the signs cancel. So it is linear discriminant analysis on the coordinates B, and needs only n_c,
 Σb and Σbbᵀ.
 
 Classes are Gaussian with one covariance Σ: with A Aᵀ = Σ⁻¹ and whitened means ν_c = (μ_c − μ̄)A,
     log p(c | b) = ν_c·(b − μ̄)A − ½‖ν_c‖² + log π_c + const.
-Take two classes of equal prior, no shrinkage, and a scatter of full rank in the coordinates
+Take two classes with equal priors, no shrinkage, and a scatter of full rank in the coordinates
 (r ≤ n − 2). The difference of the two scores is then n − 2 times the paper's αᵀk(x) + b with
-α = N⁺(m₊ − m₋) and b = −αᵀ(m₊ + m₋)/2, where the within-class *scatter* N and the means m are those
-of the columns k(x). If the scatter is singular, as in the dense case, the pseudo-inverse depends on
-the coordinates. It is taken in B here and in k(x) in the paper, so the two differ.
+α = N⁺(m₊ − m₋) and b = −αᵀ(m₊ + m₋)/2, with the within-class *scatter* N and the means m of
+the vectors k(x). If the scatter is singular, as in the dense case, the pseudo-inverse depends on
+the coordinates. We use B and the paper uses k(x), so the two differ.
 """
 
 from __future__ import annotations

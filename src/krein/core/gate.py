@@ -1,9 +1,9 @@
 """Which objects get a second look: those for which the first look is not certain enough.
 
 An object gets a second look if its largest first-look probability is below a threshold. The
-threshold is the lowest, and so the cheapest, for which the held-out loss is within `TOLERANCE` of
-that of always looking again. The extra loss is a mean of paired differences, and its standard error
-counts against the threshold: a hundred objects cannot show that a second look is useless.
+threshold is the lowest, and so the cheapest, whose held-out loss is within `TOLERANCE` of the loss
+with a second look at every object. The extra loss is a mean of paired differences, to which its
+standard error is added: a hundred objects cannot show that a second look is useless.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def choose_threshold(
     """Return the threshold for held-out objects with these losses after the first and second look.
 
     `max_share` is the largest share of objects that may get a second look; it takes precedence over
-    the tolerance. A threshold above 1 sends every object to the second look.
+    the tolerance. With a threshold above 1, every object gets a second look.
 
     Examples
     --------

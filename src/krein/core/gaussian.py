@@ -78,7 +78,7 @@ class GaussianFamily(ABC):
     rank: int | None = None
 
     by_class = False
-    """Whether the model needs separate products for each class."""
+    """Whether the model needs separate products per class."""
 
     @abstractmethod
     def discriminant(self, moments: ClassMoments) -> LinearDiscriminant | QuadraticDiscriminant:
@@ -135,7 +135,7 @@ class GaussianFamily(ABC):
         return family.scorer(space, moments)
 
     def log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities (n, C): softmax of joint scores, or shares of one-vs-rest."""
+        """Return log-probabilities (n, C): softmax of joint scores, or normalised sigmoids."""
         if self.one_against_rest and scores.shape[1] > 2:
             return log_proba_one_against_rest(scores)
         return log_proba_joint(scores)
@@ -303,8 +303,8 @@ class QuadraticFamily(GaussianFamily):
     ) -> ChosenFamily:
         """Return the family with the shared covariance and its weight chosen. O(n·C·r²).
 
-        The shared covariance is chosen by exact left-out scores, because per-class products
-        multiply their error.
+        The shared covariance is chosen by exact left-out scores only, because per-class products
+        would multiply the error of approximate ones.
         """
         if self.shrinkage != "auto":
             return ChosenFamily(self)

@@ -1,4 +1,4 @@
-"""Label sets: the labels that cannot be ruled out, with a guaranteed coverage of the true one.
+"""Label sets: the labels that cannot be ruled out, with guaranteed coverage of the true label.
 
 The nonconformity of a label is high if its log-odds are low: a(x, c) = −log(p_c / (1 − p_c)). The
 p-value of label c ranks a(x, c) among the a(x_j, y_j) of held-out objects with their true labels
@@ -26,8 +26,8 @@ from .family import Codes
 
 GROUP_OBJECTS = 30
 """A class with at least this many held-out objects has its own p-values, in steps of about 3 %.
-Classes that share theirs reach the coverage jointly, not each: on Swiss-Prot, the coverage of some
-of 40 was 8 % off."""
+Classes that share p-values reach the coverage jointly, not individually: on Swiss-Prot, the
+coverage of some of the 40 classes was off by 8 %."""
 
 ROUNDING = 1e-12
 """Slack for rounding: 2/10 must not exceed 1 − 0.8, which rounds to slightly less than 0.2."""
@@ -53,7 +53,7 @@ def log_odds(log_proba: Array) -> Array:
 
 @dataclass(frozen=True)
 class LabelReference:
-    """The log-odds that held-out objects gave their true labels.
+    """The log-odds of the true labels of held-out objects.
 
     Examples
     --------

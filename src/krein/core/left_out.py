@@ -1,12 +1,12 @@
-"""Left-out scores: the score of every object by the model fitted without it, in closed form.
+"""Left-out scores: the scores of each object from the model fitted without it, in closed form.
 
 Leaving out object i, of class y and weight w, moves the mean of y by −w/(n_y − w)·u, u = z − μ_y,
 and subtracts a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a rank-one term,
 and the Sherman–Morrison formula gives the new inverse.
 
-If i is also a landmark l, that landmark must go too, because a new object is never compared with
-itself. Without l the discriminant is that of the remaining similarities: the marginal Gaussian,
-whose squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T from similarities
+If i is also a landmark l, that landmark must be removed too, because a new object is never compared
+with itself. Without l, the remaining similarities have the marginal Gaussian distribution, whose
+squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T from similarities
 to coordinates. The result equals a refit without the object and the landmark wherever the target
 keeps its form without l: always for "similarities", and for the other targets if W is psd or
 landmarks are few.
@@ -29,7 +29,7 @@ _LEAST = 1e-12  # floor on the result of a downdate, which rounding could make n
 
 @dataclass(frozen=True)
 class LeftOutObjects:
-    """Objects to leave out one at a time. Each one leaves other objects of its class behind.
+    """Objects to leave out one at a time. Other objects of the same class always remain.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class LeftOutObjects:
     ) -> LeftOutObjects:
         """Return the objects that can be left out.
 
-        `landmarks` (n,) gives the landmark, as a row of T (m, r), that each object is; −1 for none.
+        `landmarks` (n,) is the row of T (m, r) of each object that is a landmark; −1 for others.
         """
         w = np.ones(len(B)) if weights is None else weights
         n = moments.weights
@@ -99,7 +99,7 @@ class LeftOutObjects:
 
     @property
     def left_out(self) -> Array:
-        """The weight that is left out: at most that of one object, however many its copies."""
+        """The weight that is left out: at most one object, however many copies it has."""
         return np.minimum(self.weights, 1.0)
 
 
@@ -153,7 +153,7 @@ def _distances(
     distances = q[:, None] - 2 * E + np.diag(F) + k[:, None] * vu**2
     distances[each, y] = stretch**2 * h * (1 + k * h)
     logdet = np.log(remaining)
-    if len(objects.places) and Z.shape[1]:  # a matrix of zeros leaves no dimension
+    if len(objects.places) and Z.shape[1]:  # a zero matrix leaves no dimensions
         i = objects.places
         e, own, k, h = np.arange(len(i)), y[i], k[i], h[i]
         tz, tM = precision.products(T, Z[i]), T @ Q.T

@@ -5,7 +5,7 @@ a few candidates (`evidence`) to the same pool, with weights of its own:
 
     p(c | x) ∝ exp(Σ_h a_h log p_h(c | x) + (b + b′ q(x)) e_c(x)),   a, b, b′ ≥ 0,
 
-where q, the closeness of the nearest object, states how far the evidence e can be trusted. The
+where the closeness q of the nearest object shows how far the evidence e can be trusted. The
 weights of the second look, and which objects get one (`gate`), are learned from held-out objects.
 """
 
@@ -38,7 +38,7 @@ class Neighbours:
 
     apart: Array
     codes: Codes
-    columns: Indices | None = None  # (n, k): which of the compared objects, counted over all groups
+    columns: Indices | None = None  # (n, k): positions among the compared objects of all groups
 
     @classmethod
     def nearest(cls, parts: Sequence[tuple[Array, Codes]], k: int) -> Neighbours:
@@ -107,8 +107,9 @@ class TwoLooks:
         neighbours: Neighbours | None,
         looked: NDArray[np.bool_],
     ) -> Array:
-        """Return the pooled log-probabilities (n, C), after the second look where `looked`. Unlike
-        those from `bounded`, the most certain of them do not round to the same number.
+        """Return the pooled log-probabilities (n, C), after the second look where `looked`.
+
+        Unlike those from `bounded`, the most certain of them do not round to the same number.
         """
         found = pooled(self.first, opinions)
         if neighbours is not None and looked.any():

@@ -1,7 +1,7 @@
 """Minimum enclosing ball in kernel space, by core sets (paper, section 4.1).
 
-Points φ_i are known by k_ii = φ_i·φ_i and by columns k_·j = φ·φ_j. The centre is c = Σα_i φ_i
-with α on the simplex; the dual is
+Points φ_i are known only through k_ii = φ_i·φ_i and the columns k_·j = φ·φ_j. The centre is
+c = Σα_i φ_i with α on the simplex; the dual is
 
     max_α  Σ_i α_i k_ii − αᵀKα,   α ≥ 0, Σα = 1,   and its value is R².
 
@@ -92,7 +92,7 @@ def minimum_enclosing_ball(
         violation = np.sqrt(max(distances[farthest], 0.0) / squared_radius) - 1
         if violation <= epsilon:
             break
-        if farthest in core:  # core points are solved exactly: outside by rounding only
+        if farthest in core:  # a core point is outside only by rounding
             reason = "rounding"
             break
     kept = np.flatnonzero(alpha > _ROUNDING)

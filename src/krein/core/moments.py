@@ -29,8 +29,8 @@ def gram(B: Array) -> Array:
 class ClassMoments:
     """Weights n_c, sums Σw(b−o) and products Σw(b−o)(b−o)ᵀ about a fixed origin o.
 
-    The origin only serves accuracy: a scatter is a difference of products, and loses digits if the
-    mean is large compared with the spread. Choose an origin near the data (the mean of the
+    The origin matters only for accuracy: a scatter is a difference of products, and loses digits if
+    the mean is large compared with the spread. Choose an origin near the data (the mean of the
     landmarks), and use the same one for every chunk.
 
     Examples

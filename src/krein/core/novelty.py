@@ -1,7 +1,7 @@
 """Novelty detection: is an object farther from the known objects than they are from each other?
 
 The score is the mean of the `NEAREST` smallest dissimilarities among all exact comparisons of an
-object, with landmarks and candidates alike, or minus the mean of the largest similarities. The
+object, with landmarks and candidates, or minus the mean of the largest similarities. The
 p-value ranks the score among those of held-out objects, none of which is compared with itself
 (`conformal`). The reference of an object consists of the held-out objects with the same *predicted*
 label. New objects have a predicted label too, so the p-values are valid for every label that has
@@ -25,7 +25,7 @@ NEAREST = 3
 
 GROUP_OBJECTS = 500
 """A label with at least this many held-out objects has its own p-values. With 100 objects, p-values
-cannot be below 1 %, so novel objects would rank behind objects of larger labels."""
+cannot be below 1 %, so novel objects would rank behind objects with more common labels."""
 
 
 def novelty_scores(apart: Array, kind: Literal["similarity", "dissimilarity"]) -> Array:
@@ -84,9 +84,10 @@ class NoveltyReference:
 def status_of(
     confidence: Array, novelty: Array, ambiguous_below: float, novel_below: float
 ) -> NDArray[np.str_]:
-    """Return "novel", "ambiguous" or "known" for each object, from its largest probability and its
-    p-value. "Novel" takes precedence over "ambiguous": doubt between classes presupposes that one
-    of them is correct.
+    """Return "novel", "ambiguous" or "known" for each object, from its probability and p-value.
+
+    `confidence` is the largest probability. "Novel" takes precedence over "ambiguous", because
+    doubt between classes presupposes that one of them is correct.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class LandmarkBasis:
         return C @ self.T
 
     def to_similarities(self) -> Array:
-        """Return T⁺ (r, m) = |Λ|^½ Uᵀ: B T⁺ gives back C where W has full rank. O(m·r)."""
+        """Return T⁺ (r, m) = |Λ|^½ Uᵀ: B T⁺ = C if W has full rank. O(m·r)."""
         return (self.T * np.abs(self.lam)).T
 
 
@@ -111,7 +111,7 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
 def _is_diagonal(G: Array) -> bool:
     """Whether all off-diagonal entries are rounding errors, in every row and column.
 
-    These errors grow with the condition of the core; their effect on eigenvalues is quadratic.
+    They grow with the condition number of the core; their effect on eigenvalues is quadratic.
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     off = np.abs(G) <= 1e-9 * np.outer(d, d)

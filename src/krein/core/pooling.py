@@ -1,4 +1,4 @@
-"""Log-linear pooling of several probabilities, with non-negative weights.
+"""Log-linear pooling of the probabilities of several models, with non-negative weights.
 
     p(c | x) ∝ exp(Σ_h a_h log p_h(c | x)),   a_h ≥ 0.
 

@@ -80,7 +80,7 @@ def prune_landmarks(
         P = P[np.ix_(rest, rest)] - np.outer(P[rest, j], P[j, rest]) / variance[j]
         kept = kept[rest]
         path.append(path[-1] - float(loss[j]))
-        # a landmark that is nearly free to drop has large entries in P, which cost others digits
+        # a landmark that costs almost nothing to drop has large entries in P: others lose digits
         lost = np.finfo(float).eps * variance[j] > 1e-8 * float(np.median(variance))
         stale = _FRESH if lost else stale + 1
     return PrunedLandmarks(kept, np.array(path))
@@ -157,7 +157,7 @@ def _inverse(S: Array, contrasts: bool) -> Array:
     """Return (SᵀS)⁻¹ (m, m), or its restriction to vectors that sum to zero. O(m³).
 
     Similarities computed from dissimilarities add up to a constant over all landmarks, so only
-    contrasts (Σβ = 0) can be computed from some of them.
+    contrasts (Σβ = 0) can be computed from a subset.
 
     Uses singular values, so that the condition of S is not squared.
     """
@@ -176,7 +176,7 @@ def _inverse_root(S: Array, contrasts: bool) -> Array:
 
 
 def _independent(S: Array, contrasts: bool) -> Indices:
-    """Return landmarks that span all of them, i.e. without redundant ones. O(m³)."""
+    """Return a subset of landmarks that spans all of them, without redundant ones. O(m³)."""
     scale = float(np.abs(S).max())
     full = np.vstack([S, np.full(S.shape[1], scale)]) if contrasts else S
     R, order = qr(full, mode="r", pivoting=True)
@@ -185,12 +185,12 @@ def _independent(S: Array, contrasts: bool) -> Indices:
 
 
 def _quadratic(v: Array, Q: Array) -> Array:
-    """vᵀ Q⁻¹ v for every row, kept below 1 in spite of rounding."""
+    """Return vᵀ Q⁻¹ v for each row v, kept below 1 despite rounding."""
     return np.minimum(np.einsum("ic,ic->i", v, np.linalg.solve(Q, v.T).T), 1 - 1e-12)
 
 
 def _recentred(space: LandmarkSpace, kept: Indices, coef: Array) -> Array:
-    """The change in the intercept if similarities are centred on the kept landmarks only."""
+    """Return the change in the intercept if similarities are centred on the kept landmarks."""
     if space.centre is None:
         return np.zeros(coef.shape[1])
     restricted = space.restricted(kept).centre

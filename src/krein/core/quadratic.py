@@ -74,7 +74,7 @@ def fit_quadratic(
         rho[c] = shrinkage_to_identity(S, n) if chosen is None else _share(chosen, n)
         lam, V = np.linalg.eigh((1 - rho[c]) * (S + S.T) / 2 + rho[c] * np.eye(s))
         # a class that fills fewer dimensions than the rest is flat, not infinitely dense
-        if lam.size and chosen is None:  # a matrix of zeros leaves no dimension
+        if lam.size and chosen is None:  # a zero matrix leaves no dimensions
             lam = np.maximum(lam, max(1e-3 * float(lam.mean()), 1e-8))
         roots[c] = V * np.sqrt(scale / lam)
         intercept[c] -= 0.5 * scale * np.log(lam).sum()

@@ -70,7 +70,7 @@ class Ranks:
         """
         if not 0.5 < above <= 1:
             raise ValueError(
-                f"the probability that an answer needs must be above 0.5 (so that answers form one "
+                f"the minimum probability of an answer must be above 0.5 (so that answers form one "
                 f"path) and at most 1; got {above}"
             )
         answer = [""] * len(P)

@@ -128,7 +128,7 @@ class LandmarkSpace:
         return self.coordinates(self.landmark_values).mean(axis=0)
 
     def restricted(self, kept: Indices) -> LandmarkSpace:
-        """Return the space of only the landmarks `kept`. O(m³)."""
+        """Return the space spanned by the landmarks `kept`. O(m³)."""
         return LandmarkSpace.of(
             self.landmark_values[np.ix_(kept, kept)],
             self.kind,

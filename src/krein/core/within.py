@@ -33,7 +33,7 @@ _DIAGONAL = 1e-12
 
 @dataclass(frozen=True)
 class ChosenCovariance:
-    """A covariance that the left-out loss has chosen: Σ(amount) / scale, and class offsets.
+    """A covariance chosen by its left-out loss: Σ(amount) / scale, and class offsets.
 
     `offsets` (C,) are added to the scores. Only the quadratic discriminant uses `pseudo_objects`:
     in each class covariance, the shared one counts as this many objects.

@@ -24,8 +24,8 @@ class BoundedSolution:
 class Quadratic:
     """½ xᵀHx + cᵀx with H = S + diag(a), a > 0 and S ≥ 0 given as a square matrix or as RᵀR.
 
-    A system on the free variables f costs O(f³) by Cholesky, or, where R has k < f rows, O(f k²)
-    by Woodbury: (A + RᵀR)⁻¹ = A⁻¹ − A⁻¹Rᵀ(I + RA⁻¹Rᵀ)⁻¹RA⁻¹. The identity, which the paper's
+    A system in f free variables costs O(f³) by Cholesky, or, if R has k < f rows, O(f k²) by
+    Woodbury: (A + RᵀR)⁻¹ = A⁻¹ − A⁻¹Rᵀ(I + RA⁻¹Rᵀ)⁻¹RA⁻¹. The identity, which the paper's
     second Nyström step loses, stays exact.
 
     Examples
@@ -76,7 +76,7 @@ class Quadratic:
             return (u - S.T @ cho_solve(factor, S @ u)) / roots
 
         u = inverse(v)
-        # one refinement: the difference above cancels where RA⁻¹Rᵀ is large
+        # refine once: the difference above loses digits if RA⁻¹Rᵀ is large
         x[free] = u + inverse(v - R.T @ (R @ u) - a * u)
         return x
 
@@ -102,8 +102,8 @@ def minimise_bounded(
     number of violations, they change one at a time, largest index first, which cannot cycle. Júdice
     & Pires (1994).
 
-    `free` is a guess of the variables off their bound. In a sequence of problems, pass that of the
-    last solution: most problems then need only two or three systems.
+    `free` is a guess of the variables off their bound. In a sequence of problems, pass the free
+    variables of the last solution: most problems then need only two or three systems.
 
     Examples
     --------

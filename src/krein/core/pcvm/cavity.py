@@ -1,4 +1,4 @@
-"""Left-out scores: a row's scores by the model without that row, to first order.
+"""Left-out scores: the scores of a row from the model without that row, to first order.
 
 Around the mode, the posterior of all weights is approximately Gaussian with the full Hessian H of
 the objective. Consider a row with features f whose loss has gradient g (C,) and curvature D (C, C).
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 HIGH_LEVERAGE = 0.5
 """Above this leverage, the step uses the prior's secant to zero, EM's α, instead of its second
-derivative, which is negative for large weights and valid for small moves only. A row of high
+derivative, which is negative for large weights and valid only for small moves. A row with high
 leverage, such as a basis object's own row, may be all that keeps a weight above zero."""
 
 _LEAST = 1e-8
@@ -35,11 +35,11 @@ def without_row(Z: Array, V: Array, G: Array, R: Array) -> tuple[Array, Array, A
     Parameters
     ----------
     Z : array (n, C)
-        Scores by the model with all rows.
+        Scores from the model with all rows.
     V : array (n, C, C)
         Covariance of each row's scores.
     G : array (n, C)
-        Derivative of each row's loss by its scores.
+        Derivative of each row's loss with respect to its scores.
     R : array (n, C, C)
         D = R Rᵀ, the second derivative.
 
@@ -65,6 +65,6 @@ def without_row(Z: Array, V: Array, G: Array, R: Array) -> tuple[Array, Array, A
 
 
 def without_row_each(Z: Array, v: Array, G: Array, d: Array) -> tuple[Array, Array]:
-    """Return the same for one score at a time, with variance v (n, C) and curvature d (n, C)."""
+    """Return z₋ and the leverage, one score at a time, from variances v and curvatures d (n, C)."""
     leverage = v * d
     return Z + v * G / np.maximum(1.0 - leverage, _LEAST), leverage.max(axis=1)

@@ -8,7 +8,7 @@ class and U one column per row, and by Woodbury
 
 M has one row per object, whereas H has one per weight (Rasmussen & Williams 2006, section 3.5).
 Most classes are very improbable for most objects. An entry of p below a threshold is treated as
-uncoupled: it adds p_c(1 − p_c) to A and nothing to U, so that it costs almost nothing.
+uncoupled: it adds p_c(1 − p_c) to A and nothing to U, and costs almost nothing.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _parts(rows: Labels, on: Mask) -> list[Labels]:
 class _Coupled:
     """The factors of H⁻¹."""
 
-    E: list[Array]  # C of (·, n): X_c A_c⁻¹ X_cᵀ = E_cᵀ E_c
+    E: list[Array]  # C arrays (·, n): X_c A_c⁻¹ X_cᵀ = E_cᵀ E_c
     U: Array  # (n, C), zero where a class is not coupled
     L: Array  # (n, n), L Lᵀ = M
 

@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 
 JOINT_LIMIT = 1200
 """Up to this many weights (features times classes) the joint covariance of the scores is used. Its
-matrix has as many rows, and costs their square in additions per row of data. Beyond that, scores
-are treated as independent."""
+matrix has one row per weight, and costs their square in additions per row of data. Beyond that,
+scores are treated as independent."""
 
 _JITTER = 1e-10
 """Share of the diagonal added to a curvature, which is singular: adding a constant to all scores
@@ -92,7 +92,7 @@ class ScoreCovariance:
 
 @dataclass(frozen=True)
 class LossCurvature:
-    """Second derivative of the loss at a fit, by the weights of features and the bias."""
+    """Second derivative of the loss at a fit, with respect to the feature weights and the bias."""
 
     joint: Array | None  # (C, r+1, C, r+1); None if scores are treated one at a time
     each: tuple[Array, ...]  # C arrays (r+1, r+1): its diagonal blocks
@@ -101,7 +101,7 @@ class LossCurvature:
     def of(
         cls, rows: Rows, fit: PCVMFit, Q: Array | None = None, *, limit: int = JOINT_LIMIT
     ) -> LossCurvature:
-        """Return it in a pass of O(N (r C)²) up to `limit` weights, else in C passes of O(N r²)."""
+        """Make one pass of O(N (r C)²) up to `limit` weights, otherwise C passes of O(N r²)."""
         C, width = fit.weights.shape[1], rows.shape[1] + 1
         V = fit.weights if Q is None else Q @ fit.weights
         if C == 1 or C * width > limit:
@@ -160,7 +160,7 @@ def off_bound(fit: PCVMFit, Q: Array | None, c: int, *, bias: bool = True) -> Ar
 
 
 def prior_curvature(fit: PCVMFit, c: int, *, bias: bool = True, secant: bool = False) -> Array:
-    """Return the second derivative of the prior by the unknowns of score c, 0 for its bias.
+    """Return the prior's second derivative in the unknowns of score c; 0 for the bias.
 
     Alternatively, return the secant to zero, EM's α: (derivative at u − derivative at 0) / u.
     """
@@ -171,7 +171,7 @@ def prior_curvature(fit: PCVMFit, c: int, *, bias: bool = True, secant: bool = F
 def inverse_roots(G: Array, prior: Array, secant: Array) -> tuple[Array, Array]:
     """Return R with R Rᵀ = (G + diag(prior))⁻¹, for both priors.
 
-    At a mode the first sum is positive semi-definite, but the search may have stopped before it.
+    At a mode the first sum is positive semi-definite, but the search may have stopped early.
     """
     firm = inverse_root(G, secant)
     assert firm is not None

@@ -29,7 +29,7 @@ LEARN_TOLERANCE = 1e-5
 """Tolerance per row of fits that only inform a choice and are then discarded."""
 
 FOLDED_OBJECTS, N_FOLDS = 2_500, 5
-"""Up to this many objects, left-out scores come from this many folds."""
+"""Up to `FOLDED_OBJECTS` objects, left-out scores come from `N_FOLDS` folds."""
 
 ASKED_OBJECTS = 2_500
 """With more objects, this many are scored when the number of landmarks is chosen."""
@@ -81,9 +81,9 @@ class PCVMFamily:
     ) -> BasisFunction:
         """Return the basis function for these landmarks, chosen on a subset if there are many.
 
-        The number of landmarks is chosen under it as well: on a checkerboard, −½d² gains nothing
-        from more landmarks. If most objects are landmarks, the power is the one with the least
-        left-out loss of the Fisher discriminant, whose closed form needs only the landmarks.
+        The number of landmarks is chosen with this function too: on a checkerboard, −½d² gains
+        nothing from more landmarks. If most objects are landmarks, the power is the one with the
+        least left-out loss of the Fisher discriminant, whose closed form needs only the landmarks.
         """
         if space.kind == "similarity":
             return "similarity"
@@ -156,7 +156,7 @@ class PCVMFamily:
         return PCVMScorer(function, W, b, scales)
 
     def log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities: probit for two classes, softmax or normalised probits else."""
+        """Return log-probabilities: probit for two classes, else softmax or normalised probits."""
         if scores.shape[1] == 2:
             z = scores[:, 1] - scores[:, 0]
             return np.column_stack([log_ndtr(-z), log_ndtr(z)])
@@ -175,8 +175,9 @@ class PCVMFamily:
     ) -> LeftOut:
         """Return the left-out scores of some objects.
 
-        For few objects they come from five folds, assigned in turn; for many objects, from a first-
-        order approximation, which is too optimistic with fewer than five objects per landmark.
+        For few objects, they come from five folds, assigned in turn. For many objects, they come
+        from a first-order approximation, which is too optimistic with fewer than five objects per
+        landmark.
         Landmarks are not scored, because no new object has distance 0 to a landmark. The returned
         family has this basis function as its fallback.
         """
@@ -212,7 +213,7 @@ class PCVMFamily:
         starts: Sequence[PCVMFit],
         priors: Sequence[GammaPrior],
     ) -> tuple[Labels, Array]:
-        """Return objects, and their scores by models fitted without their fold."""
+        """Return objects, and their scores from models fitted without their fold."""
         others = np.setdiff1d(np.arange(len(codes)), landmarks)
         problems = self.problems(codes[landmarks])
         asked, scores = [np.empty(0, dtype=np.intp)], [np.empty((0, self.n_classes))]

@@ -82,7 +82,7 @@ def compare(rows: Rows, one: Candidate, other: Candidate) -> tuple[float, float]
 
 @dataclass(frozen=True)
 class ScaleChoice:
-    """The prior, the fit on the rows that chose it, and (2b, leave-one-out loss) on the way."""
+    """The prior, the fit on the rows that chose it, and (2b, leave-one-out loss) of each trial."""
 
     prior: GammaPrior
     fit: PCVMFit
@@ -96,7 +96,7 @@ def choose_scale(
 ) -> ScaleChoice:
     """Return the scale of the prior, in tenfold steps of b, with the least leave-one-out loss.
 
-    This is for two classes; with more, the scale is 1.
+    Only for two classes; with more, the scale is 1.
 
     Users cannot know the size of the weights: it is about ten for an easy problem with few
     landmarks, and a tenth for a hundred objects with as many basis functions. The search takes

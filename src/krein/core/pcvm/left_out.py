@@ -21,7 +21,7 @@ COUPLED_BYTES = 2**30
 """Up to this many bytes, 8 (2 n² + n m C), the coupling of the classes is computed per row."""
 
 JOINT_WEIGHTS = 3_000
-"""Up to this many weights of all classes, whose square is the matrix size, scores are joint."""
+"""Up to this many weights of all classes, scores are treated jointly: one matrix row per weight."""
 
 
 def rows_to_ask(n_basis: int) -> int:
@@ -38,10 +38,10 @@ def left_out_scores(
 ) -> Array:
     """Return the left-out scores (n, one per column of all problems) of some rows.
 
-    The scores are correct to first order, with all classes together, each row left out by itself.
-    These rows represent all rows in the curvature of the likelihood, so there must be several per
-    basis function. The model has not seen rows of weight 0, so their scores stay unchanged. Softmax
-    scores are determined up to a constant per row.
+    Each row is left out by itself. The scores are correct to first order, with all classes treated
+    jointly. These rows represent all rows in the curvature of the likelihood, so there must be
+    several per basis function. The model has not seen rows of weight 0, so their scores stay
+    unchanged. Softmax scores are determined only up to a constant per row.
 
     Beyond 4,000 basis functions, too many rows would be needed, so ordinary scores of the fitted
     model are returned instead. With more than two classes, if both 3,000 weights and a gigabyte
@@ -50,7 +50,7 @@ def left_out_scores(
     Notes
     -----
     Solves the smaller of two systems, in the weights of all classes or in the rows: O(n (m C)²) or
-    O(n m² C + n³ + 8 n³). The second applies if few classes are probable for most rows.
+    O(n m² C + n³ + 8 n³). The second bound holds if few classes are probable for most rows.
     """
     F: Array | None = None
     found = []

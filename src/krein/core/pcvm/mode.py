@@ -36,7 +36,7 @@ class PCVMFit:
     bias: Array  # (C,)
     scaled: Array  # (M, C), weights of basis functions scaled to unit deviation
     precision: Array  # (M, C), α of each scaled weight
-    curvature: Array  # (M, C), second derivative of −log prior by each scaled weight
+    curvature: Array  # (M, C), second derivative of −log prior in each scaled weight
     feature_mean: Array  # (r,), of the rows that were fitted to
     link: Link
     log_likelihood: float
@@ -161,7 +161,7 @@ def fit_pcvm(
     basis_classes : array (M,)
         Class index of each basis object, which determines the signs of its weights.
     Q : array (r, M) or None
-        Φ = FQ; Φ = F where None.
+        Φ = FQ; Φ = F if None.
     link : Link or None
         Probit for two classes, Softmax for more.
     prior : Prior or None

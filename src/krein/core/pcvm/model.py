@@ -1,4 +1,4 @@
-"""From values to a PCVM on the landmarks: on the landmarks, on more basis objects, as published.
+"""Fit a PCVM to values: on the landmarks, on more basis objects, or as published.
 
 Each function takes the values of all objects to the landmarks and returns the weights of a score
 F(x, L) w + b, where F is the basis function of the landmarks L.
@@ -159,6 +159,6 @@ def basis_rows(n_basis: int | str, n: int, landmarks: Indices, rng: np.random.Ge
 
 
 def _carrying(W: Array) -> Indices:
-    """Positions of the basis objects with a weight: at least one, so predictions can compare."""
+    """Return the positions of basis objects with a weight; at least one, which predictions need."""
     used = np.flatnonzero((W != 0).any(axis=1))
     return used if len(used) else np.arange(1)

@@ -46,8 +46,10 @@ def signs(basis_classes: Labels, link: Link, n_classes: int) -> Array:
 
 @dataclass
 class Posterior:
-    """−log posterior as a function of x and of the bias of centred basis functions. Here
-    u = flip ∘ x, so that every bound becomes x ≥ 0."""
+    """−log posterior as a function of x and of the bias of centred basis functions.
+
+    Here u = flip ∘ x, which turns every bound into x ≥ 0.
+    """
 
     rows: Rows
     link: Link
@@ -77,7 +79,7 @@ class Posterior:
         with np.errstate(invalid="ignore"):
             self.deviation = np.where(constant, np.inf, np.sqrt(variance))
         if self.allowed is not None:
-            # an infinite deviation makes weight and gradient zero, so it stays at its start, zero
+            # an infinite deviation makes the gradient zero, so the weight stays zero
             self.deviation[~self.allowed] = np.inf
         self.flip = np.where(self.sign < 0, -1.0, 1.0)
         self.bounded = self.sign != 0
@@ -89,7 +91,7 @@ class Posterior:
         return W, beta - self.mean @ W
 
     def value_gradient(self, x: Array, beta: Array) -> tuple[float, Array, Array]:
-        """Return −log posterior and its derivatives by x and beta. One pass, O(N r C + r M C)."""
+        """Return −log posterior and its gradients in x and beta. One pass, O(N r C + r M C)."""
         W, b = self.weights(x, beta)
         V = W if self.Q is None else self.Q @ W
         loss, gV, gb = loss_gradient(self.rows, self.link, V, b)
@@ -102,7 +104,7 @@ class Posterior:
         return value, gx, gb + BIAS_PRECISION * beta
 
     def log_likelihood(self, value: float, x: Array, beta: Array) -> float:
-        """Return the likelihood's part of −value."""
+        """Return the log-likelihood, i.e. −value without the prior."""
         prior = self.prior.value(self.flip * x) + 0.5 * BIAS_PRECISION * float(beta @ beta)
         return prior - value
 

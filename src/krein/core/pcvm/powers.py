@@ -44,8 +44,8 @@ def choose_function(
     """Return the basis function with the best leave-one-out loss.
 
     Starts with −½ d² and moves on to the next smaller power as long as that is clearly better. The
-    loss excludes landmarks, which have distance 0 to a landmark as no new object has, and objects
-    of weight 0.
+    loss excludes objects of weight 0, and landmarks, because no new object has distance 0 to a
+    landmark.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def choose_function(
 
     Notes
     -----
-    Fits two or three joint models to about a thousand objects, or as many binary models per class,
-    each with a choice of the prior's scale; each fit solves C systems of size m. The difference in
-    leave-one-out loss between −½d² and −d predicts the difference on new objects
+    Fits two or three joint models to about `CHOICE_ROWS` objects, or as many binary models per
+    class, each with a choice of the prior's scale; each fit solves C systems of size m. The
+    difference in leave-one-out loss between −½d² and −d predicts the difference on new objects
     (`benchmarks/powers.py`): −0.023 predicted and −0.028 observed on words, −0.027 and −0.021 on
     tangent distances, +0.42 and +0.39 on balls.
 

@@ -18,10 +18,10 @@ class Prior(Protocol):
         """Return −log p(u), 0 at u = 0."""
 
     def gradient(self, u: Array) -> Array:
-        """Return its derivative by each weight."""
+        """Return the derivative of −log p(u) with respect to each weight."""
 
     def curvature(self, u: Array) -> Array:
-        """Return its second derivative, which may be negative."""
+        """Return the second derivative, which may be negative."""
 
     def precision(self, u: Array) -> Array:
         """Return α of the Gaussian that touches the prior from below at u: the E-step."""

@@ -20,7 +20,7 @@ def hazard(z: Array) -> Array:
     underflows at z = −38; erfcx omits it. For large z the quotient is φ(z) itself.
     """
     z = np.asarray(z, dtype=np.float64)
-    # erfcx(−z/√2) overflows to infinity near z = 38, where λ is 0 to every digit
+    # erfcx(−z/√2) overflows to infinity near z = 38, where λ is 0 to machine precision
     with np.errstate(over="ignore"):
         return np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2))
 
@@ -48,7 +48,7 @@ class Probit:
         return 1
 
     def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
-        """Return −Σ s log Ψ(t z) and its derivative by each score, −s t λ(t z). O(n)."""
+        """Return −Σ s log Ψ(t z) and its gradient in the scores, −s t λ(t z). O(n)."""
         t = 2.0 * y - 1.0
         tz = t * Z[:, 0]
         loss = -float(np.sum(s * log_ndtr(tz)))
@@ -64,7 +64,7 @@ class Probit:
         return A.T @ A
 
     def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
-        """Return the Hessian of the one score."""
+        """Return the Hessian of the only score."""
         return self.hessian(F, Z, y, s)
 
     def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
@@ -72,7 +72,7 @@ class Probit:
         return np.sqrt(self.curvatures(Z, y, s))[:, :, None]
 
     def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the second derivative of each row's loss by its score (n, 1)."""
+        """Return the second derivative of each row's loss with respect to its score (n, 1)."""
         t = 2.0 * y - 1.0
         return (s * curvature(t * Z[:, 0]))[:, None]
 

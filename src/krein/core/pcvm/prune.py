@@ -30,8 +30,11 @@ PRICE = 0.5
 
 @dataclass(frozen=True)
 class Pruned:
-    """The sparse model, and for each round: the number of basis functions, the leave-one-out loss
-    above the full model's and its standard error, both summed over the rows."""
+    """The sparse model, and how it was found.
+
+    `path` contains for each round the number of basis functions, the leave-one-out loss minus the
+    full model's, and the standard error of this difference, both summed over the rows.
+    """
 
     fit: PCVMFit
     path: tuple[tuple[int, float, float], ...]
@@ -50,7 +53,7 @@ class Kept:
         """Return the kept weights of a model. Solves C systems of size k.
 
         The curvature of the prior is EM's α, that of the Gaussian that touches it: a weight has to
-        move all the way to zero, but the second derivative is valid for small moves only.
+        move all the way to zero, but the second derivative is valid only for small moves.
         """
         fit = model.fit
         kept = fit.kept
@@ -68,7 +71,7 @@ class Kept:
 
 
 def _order(around: Kept) -> list[int]:
-    """Return which to remove, in order, while each costs less than its price. O(C k²) each."""
+    """Return what to remove, in order, while each costs less than its price. O(C k²) each."""
     x, S = around.x.copy(), around.covariance.copy()
     left = np.ones(x.shape[1], dtype=bool)
     out: list[int] = []
@@ -100,11 +103,11 @@ def prune_pcvm(
     prior: Prior,
     tol: float | None = None,
 ) -> Pruned:
-    """Return a model with fewer basis functions whose leave-one-out loss is no worse.
+    """Return a model with fewer basis functions whose leave-one-out loss is not clearly worse.
 
-    A round removes basis functions that the quadratic model finds not worth their price, at most
+    A round removes basis functions whose price exceeds their cost in the quadratic model, at most
     half of them, and refits from there. If the loss rises too far, the round is undone, and from
-    then on each round goes half the way to the number that was too few. Hence there are O(log r)
+    then on each round goes halfway to the number that was too small. Hence there are O(log r)
     rounds, however many rows there are, each with a warm-started fit and two passes of O(N r² C),
     or O(N r² C²) with joint covariances of the scores.
     """

@@ -3,7 +3,7 @@
 Source: sections 2.4 and 5.1 of the paper. Labels are t ∈ {−1, +1}; weights are w ≥ 0, and the label
 is part of the basis function, Φ = K diag(t). Details that the paper leaves open follow the authors'
 program: latent variables start from the labels, pruning and stopping use 1e-3, and each model
-separates one pair of classes. The kernel is scaled to a mean diagonal of 1, so that 1e-3 has a
+separates one pair of classes. The kernel is scaled to a mean diagonal of 1, which gives 1e-3 a
 meaning.
 
 Its known weaknesses are kept here; `mode` does not share them. The M-step ignores the bounds and
@@ -35,7 +35,7 @@ FEW_WEIGHTS = 100
 """With fewer weights than this, the original update is used."""
 
 MAX_STEP_LANDMARKS = 500
-"""The most landmarks for Υ, whose number is 1 % of the weights."""
+"""Maximum number of landmarks for Υ, which is otherwise 1 % of the number of weights."""
 
 DIVERGED = 1e100
 """A run whose weights or bias exceed this has diverged; their squares would soon overflow."""
@@ -231,7 +231,7 @@ def _run(kernel: _Kernel, t: Array, rng: np.random.Generator) -> PublishedFit:
         tt = 2 * b**2
         rest = float(np.sum(H - kernel.scores(kept, th * w_new)))
         b = tt / (1 + tt * N) * rest
-        if not (np.abs(w_new).max() < DIVERGED and abs(b) < DIVERGED):  # so for nan
+        if not (np.abs(w_new).max() < DIVERGED and abs(b) < DIVERGED):  # also catches nan
             reason = "the weights diverged"
             kept, w, b = kept[:0], w[:0], 0.0
             break

@@ -3,7 +3,7 @@
 A pass accesses the data only through `total`, so rows in memory, on disk or on other machines
 differ only in that method. Its inputs are vectors of basis length, and its outputs are sums. Blocks
 begin at multiples of `block_rows` and are summed in the fixed order of `ordered`, so that results
-are bit-identical wherever the rows are.
+are bit-identical wherever the rows are stored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEATURE_SIZES = (1e-145, 1e145)
 """Range of features whose squares, summed over many rows, neither overflow nor underflow."""
 
 BLOCK_BYTES = 2 * 2**20
-"""Features per block, which fits in cache: a pass reads it twice (scores, then gradient)."""
+"""Size of the features of a block, which fits in cache: a pass reads it twice."""
 
 
 class Link(Protocol):
@@ -37,19 +37,19 @@ class Link(Protocol):
         """Return the number of scores per row."""
 
     def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
-        """Return the loss of a block and its derivative by each score."""
+        """Return the loss of a block and its gradient in the scores."""
 
     def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the second derivative of the loss by (weights, bias) of each score."""
+        """Return the Hessian of the loss in the (weights, bias) of all scores."""
 
     def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
         """Return the diagonal block of the Hessian for score c."""
 
     def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return R (n, C, C), R Rᵀ the second derivative of each row's loss by its scores."""
+        """Return R (n, C, C), where R Rᵀ is the Hessian of each row's loss in its scores."""
 
     def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the second derivative by each score alone (n, C)."""
+        """Return the diagonal of each row's Hessian (n, C)."""
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return the unweighted loss of each row."""
@@ -86,7 +86,7 @@ def rows_per_block(width: int) -> int:
 
 
 def sums(parts: tuple[Array, ...]) -> list[Array]:
-    """Return the result of a block as sums that can be added to."""
+    """Return the result of a block as arrays that `add_sums` can change."""
     return [np.array(part, dtype=np.float64) for part in parts]
 
 
@@ -191,7 +191,7 @@ class Rows:
 class Features(Protocol):
     """The features of N rows, in memory, in a file or on a cluster, shared by several problems."""
 
-    mean: Array  # (r,), subtracted; 0 unless an offset would cost the Hessian digits
+    mean: Array  # (r,): subtracted by `under`; 0 for raw values
 
     def under(self, function: BasisFunction, *, keep: bool = True) -> Features:
         """Return a centred function of the features. Unless `keep`, it may overwrite them."""
@@ -204,7 +204,7 @@ class Features(Protocol):
 
 
 class FeaturesInMemory:
-    """Features F (N, r), class codes (N,) and weights (N,) or None; passes by `each`."""
+    """Features F (N, r), class codes (N,) and weights (N,) or None; `each` runs the passes."""
 
     def __init__(
         self, F: Array, codes: NDArray[Any], weight: Array | None = None, each: Each = map
@@ -267,7 +267,7 @@ def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     total = float(class_weight.sum())
     mean = sums / total
     size = float((sizes / total).max(initial=0.0))
-    if not (size == 0 or FEATURE_SIZES[0] <= size <= FEATURE_SIZES[1]):  # so for nan
+    if not (size == 0 or FEATURE_SIZES[0] <= size <= FEATURE_SIZES[1]):  # also catches nan
         raise ValueError(
             f"basis functions have values of about {size:.1g}, whose squares are outside the range "
             "of floating-point numbers: multiply the values of the measure by a constant"
@@ -285,7 +285,7 @@ def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
 
 
 def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Array, Array]:
-    """Return the loss at scores FV + b, and its derivatives by V (r, C) and b (C,). O(N r C)."""
+    """Return the loss at scores FV + b, and its gradients in V (r, C) and b (C,). O(N r C)."""
 
     def term(block: Block) -> tuple[Array, ...]:
         loss, G = link.loss_residual(block.F @ V + b, block.y, block.s)
@@ -296,7 +296,7 @@ def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Ar
 
 
 def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
-    """Return the second derivative by (V, b), (r+1)C square, classes outermost. O(N (r C)²)."""
+    """Return the Hessian in (V, b), (r+1)C square, classes outermost. O(N (r C)²)."""
     return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
 
 

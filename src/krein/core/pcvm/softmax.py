@@ -43,7 +43,7 @@ class Softmax:
         return n_classes
 
     def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
-        """Return −Σ s log p(y | z) and its derivative by each score, s (p − e_y). O(n C)."""
+        """Return −Σ s log p(y | z) and its gradient in the scores, s (p − e_y). O(n C)."""
         rows = np.arange(len(Z))
         G = Z - Z.max(axis=1, keepdims=True)
         own = G[rows, y]
@@ -87,7 +87,7 @@ class Softmax:
         return softmax_root(P, s)
 
     def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the second derivative by each score alone, s p_c (1 − p_c)."""
+        """Return the diagonal of each row's Hessian, s p_c (1 − p_c)."""
         P = softmax(Z)
         found: Array = (s * np.ones(len(Z)))[:, None] * P * (1 - P)
         return found
