@@ -1,7 +1,7 @@
 """A folder of finished blocks that survives the process, however it ends.
 
     manifest.json         format, measure and parameters
-    blocks/<key>.npy      values of one block, with a checksum behind the array
+    blocks/<key>.npy      values of one block, followed by a checksum
 
 The key of a block is a hash of the measure and of the contents of its row and column objects:
 sketches, landmark columns, predictions, folds and refits can share a folder, and no block is ever
@@ -38,7 +38,7 @@ _TEMPORARY = ".writing-"
 
 
 def was_made(folder: str | PathLike[str]) -> bool:
-    """Whether an earlier run has made this folder."""
+    """Whether an earlier run created this folder."""
     return (Path(folder) / _MANIFEST).exists()
 
 
@@ -49,7 +49,7 @@ class CacheError(ValueError):
 class BlockCache:
     """The store of finished blocks of one measure, over any objects.
 
-    A folder of another measure or other parameters is refused, because it was probably named by
+    A folder of another measure or other parameters is refused, because it was probably passed by
     mistake.
     """
 
@@ -69,7 +69,7 @@ class BlockCache:
         return object_digests(objects)
 
     def key(self, what: str, *digests: Digests) -> str:
-        """Return the name of the block of those rows and columns."""
+        """Return the key of a block, from the fingerprints of its rows and columns."""
         key = hashlib.blake2b((self._measured + what).encode(), digest_size=20)
         for part in digests:
             key.update(len(part).to_bytes(8, "little"))
@@ -139,7 +139,7 @@ def _told(about: Any) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in about["params"].items())
         averaged = ", symmetrized" if about["symmetrize"] else ""
         return f"{about['measure']}({params}){averaged}"
-    except (KeyError, TypeError, AttributeError):  # a manifest that has been changed
+    except (KeyError, TypeError, AttributeError):  # the manifest was edited
         return "an unknown measure"
 
 
@@ -195,12 +195,12 @@ def _put(path: Path, contents: bytes, keep: bool = False) -> None:
 
 
 def _link(temporary: Path, path: Path) -> None:
-    """Give the file its name unless it exists."""
+    """Rename the file, unless the new name exists."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         return
-    except OSError:  # a file system without links; nearly as good, as all write the same
+    except OSError:  # no hard links; nearly as good, because all write the same
         if not path.exists():
             os.replace(temporary, path)
 

@@ -74,7 +74,7 @@ def each(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
 
 
 def each_swapped(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
-    """Return the values the other way round: some of B, each with one of A."""
+    """Return the values in the other direction: some of B, each with one of A."""
     values = np.empty(places.shape)
     for i, row in enumerate(places):
         try:

@@ -43,10 +43,10 @@ def open_pairs(
     cache : path, optional
         A folder for the finished blocks of one measure (a folder of another measure is refused); a
         later run compares only missing blocks. Blocks are identified by the contents of their
-        objects, so one folder serves folds, refits and predictions. A block is reused as a whole,
-        if the same rows meet the same columns. A function is identified by its code and everything
-        it closes over, but not by what it reads from its module: use another folder if that
-        changes. Not used with a matrix.
+        objects, so one folder serves folds, refits and predictions. A block is reused only as a
+        whole, when the same rows meet the same columns. A function is identified by its code and
+        everything it closes over, but not by what it reads from its module: use another folder if
+        that changes. Not used with a matrix.
     verbose : int
         Above 0, show a progress bar if standard error is a terminal.
     symmetrize : bool

@@ -19,11 +19,10 @@ from .workers import count_workers, in_order, in_process
 Result = TypeVar("Result")
 Indices = NDArray[np.intp]
 Evaluate = Callable[[Indices, Indices, bool], Array]
-"""Computes the values of rows × columns; with True, of columns with rows."""
+"""Computes the values of rows × columns; with True, of columns × rows."""
 
 BLOCK_BYTES = 2 * 2**20
-"""Maximum number of values per block: large enough for BLAS, small enough for the processor's
-cache."""
+"""Maximum size of a block: large enough for BLAS, small enough for the processor's cache."""
 
 TRIANGLE_ROWS = 32
 """Number of rows per step when half of a symmetric block is compared."""
@@ -123,7 +122,7 @@ class Pairs:
         )
 
     def block_rows(self, n_cols: int) -> int:
-        """How many rows make a block against `n_cols` columns."""
+        """Return the number of rows per block against `n_cols` columns."""
         return block_rows(self.measure, n_cols)
 
     def map_columns(
@@ -266,7 +265,7 @@ class StoredBlocks:
         return self.cache.load(self._key(rows, cols), shape)
 
     def store(self, values: Array, rows: Indices, cols: Indices | None = None) -> None:
-        """Keep the values."""
+        """Store the values, if there is a cache."""
         if self.cache is not None:
             self.cache.store(self._key(rows, cols), values)
 
@@ -292,7 +291,7 @@ def try_symmetry(
 
 
 def averages(measure: Measure, symmetrize: bool) -> bool:
-    """Whether to compare both directions of a pair, unless they are known to be equal."""
+    """Whether to compare both directions: if requested, unless they are known to be equal."""
     return symmetrize and not (measure.symmetric and measure.one_direction)
 
 
@@ -311,7 +310,7 @@ def block_rows(measure: Measure, n_cols: int) -> int:
 
 
 def check_finite(measure: Measure, values: Array) -> None:
-    """Raise a `PairError` for the first value that is not a number."""
+    """Raise a `PairError` for the first value that is not finite."""
     # one pass and no temporary array: a sum is finite unless one of its terms is not
     if not np.isfinite(values.sum()) and not np.isfinite(values).all():
         i, j = (int(k) for k in np.argwhere(~np.isfinite(values))[0])

@@ -1,4 +1,4 @@
-"""Names of files being written; they name the process, so that leftovers of dead ones can be
+"""Names of temporary files. They contain the process id, so leftovers of dead processes can be
 removed."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _serial = itertools.count()
 
 
 def temporary_path(folder: Path, prefix: str, suffix: str = "") -> Path:
-    """Return a path in `folder` that names this process and is used by no other."""
+    """Return a path in `folder` that contains the process id and that no other process uses."""
     unique = f"{socket.gethostname()}-{os.getpid()}-{next(_serial)}"
     return folder / f"{prefix}{unique}{suffix}"
 
@@ -34,12 +34,12 @@ def remove_stale(folder: Path, prefix: str, suffix: str = "") -> None:
             try:
                 path.unlink(missing_ok=True)
             except OSError:
-                continue  # somebody else's
+                continue  # owned by another user
 
 
 def _alive(process: int) -> bool:
     if os.name != "posix":
-        return True  # on that system, checking for a process would end it
+        return True  # on Windows, os.kill would end the process
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

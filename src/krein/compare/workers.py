@@ -29,7 +29,7 @@ def processors() -> int:
 
 
 def count_workers(n_jobs: int | None, *, default_all: bool) -> int:
-    """Return the number of workers that `n_jobs` means.
+    """Return the number of workers that `n_jobs` stands for.
 
     None means all processors if `default_all`, otherwise one; in a worker process started by
     another library (such as scikit-learn), None means one. -1 means all, -2 all but one.
@@ -42,7 +42,7 @@ def count_workers(n_jobs: int | None, *, default_all: bool) -> int:
 
 
 class _BlasLimit:
-    """Limits BLAS to one thread while any caller is inside, whichever leaves first."""
+    """Limits BLAS to one thread while any caller is inside, in whatever order they leave."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -54,7 +54,7 @@ class _BlasLimit:
     def __call__(self) -> Iterator[None]:
         with self.lock:
             if self.inside == 0:
-                if self.libraries is None:  # looking for them takes milliseconds
+                if self.libraries is None:  # finding them takes milliseconds
                     from threadpoolctl import ThreadpoolController
 
                     self.libraries = ThreadpoolController()
