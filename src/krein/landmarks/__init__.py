@@ -1,6 +1,6 @@
 """Rules that choose landmarks, one per file, behind one small protocol.
 
-Each is imported on first use: a model file contains a `Selection`, and needs no rule.
+Rules are imported on first use: a model file contains only a `Selection`, and needs no rule.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a rule: only some of them need scikit-learn."""
+    """Import a name on first access: rules need scikit-learn, but `Selection` does not."""
     if name in _HOME:
         return getattr(import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,7 @@ class All(Rule):
     """
 
     def compares(self) -> bool:
-        """Never: no comparison is needed."""
+        """Return False: no comparison is needed."""
         return False
 
     def select(
@@ -58,7 +58,7 @@ class Given(Rule):
         self.indices = indices
 
     def compares(self) -> bool:
-        """Never: no comparison is needed."""
+        """Return False: no comparison is needed."""
         return False
 
     def select(

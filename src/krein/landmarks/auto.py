@@ -33,7 +33,7 @@ CURVE_OBJECTS = 5_000
 """The curve is measured on at most this many objects."""
 
 FIRST, RATIO, FEWEST_POINTS = 16, np.sqrt(2), 4
-"""Numbers of landmarks to try: from 16 or two per class, in steps of √2, at least four numbers."""
+"""Numbers of landmarks to try: from 16 or two per class, by factors of √2, at least four."""
 
 EXPONENT = 0.75
 """Exponent of the curve. Losses fall about as n^(−1/2) on peptides, and as 1/n on gestures. With a
@@ -62,8 +62,9 @@ class Auto(Rule):
     Notes
     -----
     Compares each of N objects with each landmark that is kept, and up to 5,000 objects with the
-    landmarks that were tried and dropped, which are seldom more than those kept. The fit compares
-    no pair again. The values to all landmarks that were tried stay in memory.
+    landmarks that were tried and dropped, which are seldom more than those kept. The fit does
+    not compare any pair again. The values to all landmarks that were tried stay in memory.
+
     The selection's details contain the `curve`: the numbers of `landmarks` that were tried; the
     `criterion`, which is the mean left-out log-loss at the best temperature; the `standard_error`
     of its paired difference from the last one; and the number of `evaluations` so far.
@@ -143,7 +144,7 @@ class _Curve:
         return table[:, np.isfinite(table).all(axis=0)]
 
     def worth(self, price: float) -> int:
-        """Return the number of landmarks worth their price; the last one if undecidable."""
+        """Return the number of landmarks worth their price; the last one tried without a curve."""
         table, n = self.known(), np.array(self.sizes, dtype=float)
         if table.shape[1] == 0 or len(n) < 2:
             return self.sizes[-1]
@@ -171,7 +172,7 @@ class _Curve:
 def fall(n: Array, losses: Array) -> float:
     """Return b of the curve a + b n^(−3/4) through the losses, by weighted least squares.
 
-    The spread of a loss over draws of n landmarks falls with n as the loss does.
+    The spread of a loss over draws of n landmarks falls with n as fast as the loss.
     """
     x = n**-EXPONENT
     w = x**-2 / np.sum(x**-2)

@@ -55,8 +55,8 @@ class Rule(BaseEstimator, ABC):
         """Choose landmarks among the objects of `pairs`.
 
         `codes` are class numbers 0…C−1, or None if there are no labels. All random numbers come
-        from `rng`, and all values of the measure from `pairs`, which counts them. A rule that looks
-        at errors fits `family` to find them.
+        from `rng`, and all values of the measure from `pairs`, which counts them. A rule that
+        depends on errors fits `family` to find them.
         """
 
     def _codes(self, pairs: Pairs, codes: Codes | None) -> Codes:
@@ -84,9 +84,8 @@ def select_landmarks(
 ) -> Selection:
     """Choose landmarks by `rule`; if there are few objects, from one comparison of all pairs.
 
-    Sketches and columns of few objects overlap: taken one by one, they would compare more pairs
-    than there are. The selection includes the values to the landmarks, which are not compared
-    again.
+    Sketches and columns of few objects overlap: computed separately, they would compare some pairs
+    several times. The selection includes the values to the landmarks, which are not compared again.
 
     Examples
     --------

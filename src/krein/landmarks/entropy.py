@@ -23,16 +23,17 @@ class Entropy(Rule):
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        Number of landmarks; None takes as many as `MEB` would.
+        Number of landmarks; None uses as many as `MEB` would choose.
     n_swaps : int or None, default=None
         Number of swaps to try; None tries 20 per landmark, at least 500.
     sketch : int or None, default=None
         For an indefinite measure, the rows of K are restricted to this many random columns. None
-        takes all of a precomputed matrix, and 100 columns of a measure that is evaluated.
+        uses all columns of a precomputed matrix, and 100 columns of other measures.
 
     Notes
     -----
-    Each try costs O(m): on a psd measure m evaluations, otherwise none beyond the N·sketch.
+    Each try costs O(m), and m evaluations of a psd measure. Other measures are evaluated N·sketch
+    times in all.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def _swap_kernel(
 
 
 def _swap_rows(X: Array, subset: Indices, candidates: Indices, places: Indices) -> list[float]:
-    """The same for K Kᵀ, from the rows: keep Σ_L x and compare its length."""
+    """Do the same for K Kᵀ, from the rows of K: update Σ_L x and compare its length."""
     mean = X[subset].sum(axis=0)
     best = float(mean @ mean)
     path = [best]

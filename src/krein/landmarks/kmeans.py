@@ -21,10 +21,10 @@ class KMeans(Rule):
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        Number of landmarks; None takes as many as `MEB` would.
+        Number of landmarks; None uses as many as `MEB` would choose.
     sketch : int or None, default=None
-        Restrict the rows of K to this many random columns. None takes all columns of a precomputed
-        matrix, as published, and 100 columns of a measure that is evaluated: N·100 evaluations.
+        Restrict the rows of K to this many random columns. None uses all columns of a precomputed
+        matrix, as published, and 100 columns of other measures: N·100 evaluations.
 
     Examples
     --------

@@ -16,13 +16,13 @@ from .number import number_of_landmarks
 class Leverage(Rule):
     """Objects drawn in proportion to their ridge leverage scores, estimated from a sketch.
 
-    l_i = b_iᵀ (BᵀB + γI)⁻¹ b_i in the pseudo-Euclidean coordinates B of a random sketch, taken as
-    Euclidean ones, with γ such that Σ l_i is the number of landmarks.
+    l_i = b_iᵀ (BᵀB + γI)⁻¹ b_i in the pseudo-Euclidean coordinates B of a random sketch, treated as
+    Euclidean, with γ such that Σ l_i is the number of landmarks.
 
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        Number of landmarks; None takes as many as `MEB` would.
+        Number of landmarks; None uses as many as `MEB` would choose.
     sketch : int, default=100
         Number of random columns of K for estimating the scores: N·sketch evaluations.
 

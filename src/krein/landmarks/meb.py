@@ -32,15 +32,15 @@ class MEB(Rule):
         otherwise that of K_c K_cᵀ. None uses what the measure declares or, if it declares nothing,
         decides from the sketched columns of each class.
     sketch : int or None, default=None
-        For K_c K_cᵀ, restrict the rows of K_c to this many random columns of the class. None takes
-        all columns of a precomputed matrix, and 100 columns of a measure that is evaluated.
+        For K_c K_cᵀ, restrict the rows of K_c to this many random columns of the class. None uses
+        all columns of a precomputed matrix, and 100 columns of other measures.
 
     Notes
     -----
     For a psd measure, the cost is about one column per landmark; otherwise N·sketch evaluations.
     Each class gets at least two landmarks, unless all its objects are identical under a psd
-    measure. A class of one object gives that object, with a warning. Without labels, all objects
-    form one class.
+    measure. A class of one object contributes that object, with a warning. Without labels, all
+    objects form one class.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def _is_psd(core: Array, kind: str) -> bool:
 
 
 def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
-    """The ball of K_c, with one column of the measure per point of the core set."""
+    """Return the ball of K_c, with one column of the measure per point of the core set."""
     if pairs.kind == "similarity":
         return minimum_enclosing_ball(
             pairs.diagonal(rows),
@@ -136,7 +136,7 @@ def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
 def _ball_of_rows(
     pairs: Pairs, rows: Indices, cols: Indices, core: Array | None, epsilon: float
 ) -> Ball:
-    """The ball of K_c K_cᵀ: rows of K_c as points, never an n_c×n_c product."""
+    """Return the ball of K_c K_cᵀ, from the rows of K_c as points, without an n_c×n_c product."""
     X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, known=core)))
     if pairs.kind == "dissimilarity":
         X = LandmarkCentre.of(X[np.searchsorted(rows, cols)]).similarities(X)
@@ -153,6 +153,6 @@ def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
             stacklevel=5,
         )
         return support
-    if len(support) == 1 and not psd:  # identical within the class: any one will do
+    if len(support) == 1 and not psd:  # identical within the class: any other will do
         return np.array([support[0], rows[rows != support[0]][0]])
     return support

@@ -16,7 +16,7 @@ class Random(Rule):
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        Number of landmarks; None takes as many as `MEB` would.
+        Number of landmarks; None uses as many as `MEB` would choose.
     stratified : bool, default=False
         Draw from each class in proportion to its size, at least one from each.
 
@@ -37,7 +37,7 @@ class Random(Rule):
         self.stratified = stratified
 
     def compares(self) -> bool:
-        """Only to find the number, if none is given."""
+        """Whether the number of landmarks must be found by comparisons."""
         return self.n_landmarks is None
 
     def select(

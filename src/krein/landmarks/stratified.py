@@ -13,13 +13,13 @@ DENSE = 200
 """Up to this many objects, every object is a landmark."""
 
 PER_ROOT, SHARE, MOST = 2.0, 1 / 40, 500
-"""Maximum number of landmarks beyond that: 2 √N or N/40, whichever is more, up to this number."""
+"""Number of landmarks for more objects: 2 √N or N/40, whichever is larger, but at most 500."""
 
 
 class Stratified(Rule):
     """Landmarks drawn at random from each class, in proportion to its size.
 
-    Landmarks on the rim of a class, as `MEB` chooses them, are the hard objects. The remaining
+    Landmarks on the surface of a class, as `MEB` chooses them, are the hard objects. The remaining
     objects are then easier than new ones, and a model calibrated on them is overconfident. With a
     random sample, the remaining objects are like new ones.
 
@@ -29,8 +29,8 @@ class Stratified(Rule):
     Parameters
     ----------
     n_landmarks : int or None, default=None
-        Number of landmarks. None takes all objects if there are at most 200, and otherwise 2 √N or
-        N/40, whichever is more: at least two per class, and at most 500.
+        Number of landmarks. None uses all objects if there are at most 200, and otherwise 2 √N or
+        N/40, whichever is larger, but at most 500, and at least two per class.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Stratified(Rule):
         self.n_landmarks = n_landmarks
 
     def compares(self) -> bool:
-        """Never: contents and labels decide."""
+        """Return False: only contents and labels matter."""
         return False
 
     def select(
@@ -61,7 +61,7 @@ class Stratified(Rule):
     ) -> Selection:
         """Choose landmarks; the details contain the `order` in which they were drawn.
 
-        The first n in that order are the result of a draw of n.
+        The first n in that order are what a draw of n would return.
         """
         codes = self._codes(pairs, codes)
         m = self.n_landmarks
@@ -76,8 +76,8 @@ class Stratified(Rule):
 def draw_order(pairs: Pairs, codes: Codes, rng: np.random.Generator) -> Indices:
     """Return all objects in a random order in which every prefix has the classes in proportion.
 
-    It depends on the contents of the objects, not on the order of the rows. The second of two
-    identical objects comes after all others.
+    It depends on the contents of the objects, not on the order of the rows. Repeats of
+    an object come after all distinct objects.
     """
     counts = np.bincount(codes)
     keys = _mixed(pairs.measure.content_keys(pairs.objects), int(rng.integers(2**62)))
