@@ -47,7 +47,7 @@ class Provenance(Protocol):
 
 @dataclass(frozen=True)
 class ProvenanceRange:
-    """`count` objects of a chunk: those of `source` from number `first` on."""
+    """`count` objects of a chunk: those of `source` starting with number `first`."""
 
     source: Provenance
     first: int
@@ -114,8 +114,7 @@ class Chunk:
         except RefusedObject as error:
             raise ObjectError(f"{self.where(error.row)}: {_reason(error)}") from error
         except (TypeError, ValueError) as error:
-            # the measure does not say which object: find the first that is refused on its own, if
-            # any
+            # the measure did not name the object: find the first one that it refuses on its own
             for i in range(len(self)):
                 try:
                     measure.check(self.objects[i : i + 1])
@@ -145,7 +144,7 @@ class Counted(Generic[Value]):
 
 @dataclass(frozen=True)
 class CountedSum(Generic[Value]):
-    """The sum of counted values, given how to add the values; it can be sent to other processes."""
+    """Adds counted values, using `add` for the values; it can be sent to other processes."""
 
     add: Callable[[Value, Value], Value]
 
@@ -229,7 +228,7 @@ class LandmarkColumns:
 
     @contextmanager
     def _naming(self, chunk: Chunk, what: str) -> Iterator[None]:
-        """Name the objects of a pair that cannot be compared."""
+        """Name both objects in the error for a pair that cannot be compared."""
         try:
             yield
         except PairError as error:
@@ -239,7 +238,7 @@ class LandmarkColumns:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Return several sequences of objects as one: arrays are stacked, lists appended.
+    """Return several sequences of objects as one: arrays and lists are concatenated, others added.
 
     Examples
     --------

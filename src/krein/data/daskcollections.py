@@ -62,8 +62,8 @@ def partitions(collection: Any) -> list[Any]:
 def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     """Return the objects and the labels of a source as two `dask.bag`s on the cluster.
 
-    At most one chunk is in memory here. Each partition is a task whose result is the chunk, so that
-    it survives the worker that stores it. Partitions are assigned to workers in turn: by default,
+    At most one chunk is in memory here. Each partition is a task whose result is the chunk, so it
+    survives the loss of its worker. Partitions are assigned to workers in turn: by default,
     the scheduler would give tasks that take no time to the first worker.
 
     Parameters
@@ -87,7 +87,7 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     for chunk in source.chunks(size):
         alive(client)
         worker = next(workers, None)
-        if worker is None:  # once per round; workers that have joined meanwhile get theirs
+        if worker is None:  # the next round includes workers that have joined meanwhile
             workers = iter(client.nthreads())
             worker = next(workers, None)
         if chunk.labels is None:

@@ -27,7 +27,7 @@ CONNECT_SECONDS = 5.0
 ALONE_SECONDS = 10.0
 """Seconds without workers before a warning."""
 WAIT_SECONDS = 60.0
-"""Seconds without workers before giving up; `krein.wait` in Dask's configuration."""
+"""Seconds without workers before giving up; set by `krein.wait` in Dask's configuration."""
 _LOOK_SECONDS = 1.0
 
 
@@ -60,7 +60,7 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
     if address == "local":
         import dask
 
-        # on one machine, a second worker dying with the same task is enough
+        # on one machine, give up when a second worker dies with the same task
         with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
             return distributed.Client(
                 n_workers=processors(), threads_per_worker=1, dashboard_address="127.0.0.1:0"
@@ -111,7 +111,7 @@ class DaskEngine:
         check_workers(client)
 
     def _watch(self) -> None:
-        """Warn if no worker is left, and give up after a while: Dask would wait for ever."""
+        """Warn if no worker is left, and give up after a while: Dask would wait forever."""
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return
@@ -189,7 +189,7 @@ class DaskEngine:
         number = {future.key: i for i, future in enumerate(tasks)}
         with client.as_current():
             finished = as_completed(tasks, loop=client.loop)
-        del tasks[:]  # a result that others have used may be released
+        del tasks[:]  # a result can be released once other tasks have used it
         try:
             while True:
                 while not finished.has_ready() and not finished.is_empty():
@@ -251,7 +251,7 @@ def large_tasks() -> Any:
 def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str] | list[None]:
     """Return a worker for each block: one that has it, unless others have less to do.
 
-    None if there is no worker: the scheduler waits for one.
+    All are None if there are no workers; the scheduler then waits for one.
 
     Examples
     --------

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def alive(client: Any) -> None:
-    """Raise an error if the scheduler is lost: requests would wait for it to come back."""
+    """Raise an error if the connection to the scheduler is lost: requests would wait for it."""
     if client.status != "running":
         raise lost(client)
 
@@ -28,7 +28,7 @@ def running_threads(client: Any) -> int:
     """Return the number of tasks that run at a time; 0 without workers."""
     try:
         return int(sum(client.nthreads().values()))
-    except (OSError, TimeoutError) as error:  # among them Dask's CommClosedError
+    except (OSError, TimeoutError) as error:  # including Dask's CommClosedError
         raise lost(client) from error
 
 

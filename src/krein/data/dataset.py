@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 IN_MEMORY_OBJECTS = 20_000
 """Approximate number of candidates for landmarks if not all objects are in memory. They must fit in
-one place, and the quadratic parts of the rules run on them."""
+the memory of one machine, and the quadratic parts of the rules run on them."""
 
 OF_EACH_CLASS = 200
 """Minimum number of candidates per class, or all objects of a smaller class."""
@@ -39,7 +39,7 @@ class Survey:
     weighted: int  # number of objects with a weight above 0
 
     def among(self, classes: NDArray[Any]) -> Survey:
-        """Return the same for these classes, some of which may have no objects."""
+        """Return the summary for these classes, some of which may have no objects."""
         place = encode(self.classes, classes)
         counts, weights = np.zeros(len(classes), dtype=int), np.zeros(len(classes))
         counts[place], weights[place] = self.counts, self.weights
@@ -138,8 +138,10 @@ class Dataset(ABC):
         return pairs
 
     def survey(self) -> Survey:
-        """Return the number of objects, classes and class counts. One pass over the labels, made
-        once."""
+        """Return the number of objects, classes and class counts.
+
+        Makes one pass over the labels in the first call.
+        """
         found: Survey | None = getattr(self, "_survey", None)
         if found is None:
             found = self._survey = _merged(list(self.map(look_at_labels, objects=False)))
@@ -153,7 +155,7 @@ class Dataset(ABC):
         return min(n, measure.most_candidates or self.candidates)
 
     def sample(self, measure: Measure, seed: int) -> Sample:
-        """Draw the candidates for landmarks, some of every class among them.
+        """Draw the candidates for landmarks, including some of every class.
 
         Only objects of positive weight are drawn. Every object has a random key that depends only
         on the seed and its number. It is drawn if the key is below n/N, or below `OF_EACH_CLASS`

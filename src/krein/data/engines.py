@@ -1,5 +1,4 @@
-"""Engines that run tasks: the protocol of a cluster, and threads of this process that satisfy
-it."""
+"""Engines that run tasks: their protocol, and the engine that uses threads of this process."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ Task = Any
 class Call:
     """A function call as an argument of a task: it runs before the task, and belongs to it.
 
-    Unlike a task of its own, it is not started ahead of others that could use the memory.
+    Unlike a separate task, it does not start early and occupy memory that others need.
     """
 
     function: Callable[..., Any]
@@ -26,8 +25,7 @@ class Call:
 
 
 class TaskKilledError(RuntimeError):
-    """A task that several workers died running; `number` is its position among the awaited
-    tasks."""
+    """Several workers died running the same task; `number` is its position among the tasks."""
 
     def __init__(self, message: str, number: int | None = None) -> None:
         super().__init__(message)
@@ -103,8 +101,7 @@ class Threads:
         calls: Sequence[tuple[Any, ...]],
         beside: Sequence[Task] | None = None,
     ) -> list[Task]:
-        """Start the calls; a call that depends on another starts after it, so that none waits for
-        ever."""
+        """Start the calls. One that depends on another starts after it, which avoids deadlocks."""
         return [self._pool.submit(_run, function, call) for call in calls]
 
     def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:

@@ -49,7 +49,7 @@ class StoredFeatures(ABC):
     mean: Array
     function: BasisFunction = "similarity"
     state: Literal["values", "features", "gone"] = "values"
-    """What is stored: values, features, or nothing once other features have taken over."""
+    """What is stored: values, features, or nothing once the features have replaced the values."""
     codes: NDArray[Any]
     """Class code of each object."""
     weights: Array | None
@@ -81,7 +81,7 @@ class StoredFeatures(ABC):
         """Replace the values by their features."""
 
     def watch(self, verbose: int) -> None:
-        """Count passes on a bar, until `close`."""
+        """Show the number of passes on a progress bar until `close`."""
         self._bar = ExitStack()
         self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
 

@@ -53,7 +53,7 @@ class Files(Local):
     def keep(
         self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
     ) -> tuple[Features, Counted[ClassMoments]]:
-        """Write the values to a file of N·width doubles, which vanishes with the fit."""
+        """Write the values to a file of N·width doubles, which is deleted after the fit."""
         n = self.survey().n_objects
         kept = FeatureFile((n, width), self.workers, self.folder)
         total: OrderedSum[Counted[ClassMoments]] = OrderedSum(CountedSum(plus))
@@ -70,7 +70,7 @@ class Files(Local):
 
 
 class SourceFile(Files):
-    """The objects of a `krein.io` source, with its labels or with those given."""
+    """The objects of a `krein.io` source, with its own labels or the given ones."""
 
     def __init__(
         self, source: Any, labels: Any = None, weights: Array | None = None, **options: Any

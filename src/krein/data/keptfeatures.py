@@ -57,11 +57,12 @@ class KeptFeatures(StoredFeatures):
         return self._about
 
     def put(self, made: BlockMaker) -> None:
-        """Have workers compute the features of each block and drop its values, so that at most one
-        block per thread exists twice.
+        """Have workers compute the features of each block and drop its values.
+
+        At most one block per thread exists twice.
         """
         shared = self.engine.broadcast(made)
-        # use the same list, which `under` shares with the values: closing them closes these too
+        # change the list in place: `under` shares it, so closing the values closes the features
         self.blocks[:] = self.engine.submit(
             make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
         )

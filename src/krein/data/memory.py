@@ -24,7 +24,7 @@ from .dataset import Dataset, FeatureBlock, Sample
 Result = TypeVar("Result")
 
 SHARED_BYTES = 2**26
-"""Several threads share a pass over at least this many bytes; less is not worth starting them."""
+"""A pass over fewer bytes than this runs in one thread: starting more is not worth it."""
 
 RESULT_BYTES = 2**30
 """Maximum number of bytes of block results that wait to be summed."""

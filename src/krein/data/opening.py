@@ -28,10 +28,10 @@ from .memory import Memory
 from .otherkind import OtherKinds
 
 Answered = tuple[NDArray[Any], Chunk, dict[str, list[int]]]
-"""The results of a chunk, and which of its objects are of another kind."""
+"""The results of a chunk, the chunk, and its objects of another kind by reason."""
 
 _STACK = 4
-"""From a warning here to the call of `predict` or `assess`, which is the user's."""
+"""Stack levels from a warning here to the user's call of `predict` or `assess`."""
 
 
 def in_memory(X: Any, measure: Measure) -> bool:
@@ -53,7 +53,7 @@ def in_memory(X: Any, measure: Measure) -> bool:
 
 
 def is_empty(X: Any) -> bool:
-    """Whether X is a list, an array or a frame of no objects.
+    """Whether X is a list, an array or a frame without objects.
 
     Examples
     --------
@@ -183,8 +183,8 @@ def map_objects(
 
     For a source or a path, return an iterator with one array per chunk. For a Dask collection,
     return a lazy `dask.array`. `shape` and `dtype` are those of one object's result. Objects unlike
-    the training objects are named in one warning: at the end of objects in memory or in a file, and
-    for each partition of a collection.
+    the training objects are named in a single warning, after the last object in memory or in a
+    file; for a collection, there is one warning per partition.
     """
     if is_dask(X):
         return map_lazily(X, function, shape, dtype, likeness)
@@ -229,5 +229,5 @@ def _one_by_one(answered: Iterator[Answered]) -> Iterator[NDArray[Any]]:
 
 
 def _others(likeness: Likeness | None, objects: Any) -> dict[str, list[int]]:
-    """Return the places of objects of another kind, by the reason."""
+    """Return the positions of objects of another kind, by reason."""
     return {} if likeness is None else likeness.others(objects)

@@ -1,4 +1,4 @@
-"""One warning about objects of another kind, from chunks wherever they are read."""
+"""Collect objects of another kind over all chunks, and report them in one warning."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from ..measures.likeness import NAMED, Likeness, OtherKindWarning
 from .chunk import Chunk
 
 LISTED = 10_000
-"""Rows of each reason that a warning lists: a file may hold more objects than memory."""
+"""Maximum number of rows listed per reason: a file may contain more objects than fit in memory."""
 
 
 @dataclass
 class OtherKinds:
-    """Objects of another kind in consecutive chunks, to be told in one warning."""
+    """Objects of another kind in consecutive chunks, to be reported in one warning."""
 
     rows: dict[str, list[int]] = field(default_factory=dict)
     named: dict[str, tuple[list[str], int]] = field(default_factory=dict)
 
     def add(self, first: int, chunk: Chunk, others: dict[str, list[int]]) -> None:
-        """Note those of a chunk whose first object has this number, by their reasons."""
+        """Add the objects of a chunk by reason; `first` is the number of its first object."""
         for why, places in others.items():
             rows = self.rows.setdefault(why, [])
             rows += [first + i for i in places[: LISTED - len(rows)]]
@@ -33,7 +33,7 @@ class OtherKinds:
 
 
 def warn_of_partition(likeness: Likeness | None, chunk: Chunk) -> None:
-    """Warn of the objects of a partition; on a worker of a cluster, the client is warned too."""
+    """Warn about the objects of a partition; on a worker, the client is warned too."""
     others = {} if likeness is None else likeness.others(chunk.objects)
     if others:
         from distributed import warn

@@ -4,7 +4,7 @@ back.
 Blocks are the same as in an in-memory fit, counted from the first object. A task handles a run of
 blocks that is a whole branch of the tree of sums, about one partition or less. If a partition ends
 inside the run, the remaining objects are sent to it. Results therefore do not depend on partitions,
-workers, or the death of one of them.
+workers, or the loss of a worker.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Partitioned(Dataset):
     """Partitions of objects, and labels and weights in the same partitions or in memory.
 
     `objects` are tasks, or anything else that the engine accepts as an argument. If `labels` and
-    `weights` are lists, they contain the same for each partition; otherwise they are arrays over
+    `weights` are lists, they contain one such item per partition; otherwise they are arrays over
     all objects.
     """
 
@@ -99,8 +99,10 @@ class Partitioned(Dataset):
         block_rows: int,
         n_pairs: int,
     ) -> Counted[Result]:
-        """Return Σ function(block). Branches are merged on the engine and fetched when finished, so
-        that little is lost if a worker dies.
+        """Return Σ function(block) over all blocks, in the fixed order.
+
+        Branches are merged on the engine and fetched when finished, so little is lost if a worker
+        dies.
         """
         N = int(self.starts[-1])
         pilot = self._pilot(function)

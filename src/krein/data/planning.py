@@ -13,7 +13,7 @@ TASK_SECONDS = 2.0
 """Target duration of a task: a scheduler spends a few milliseconds on each."""
 
 SCHEDULING_SECONDS = 0.02
-"""Time that the scheduler needs for the five tasks around a chunk, one after the other."""
+"""Time that the scheduler needs for the five tasks of a chunk, in sequence."""
 
 TASKS_PER_THREAD = 8
 """Minimum number of tasks per thread, so that few workers wait for the last task."""
@@ -81,11 +81,11 @@ def rows_per_task(
 def rows_to_keep(work: Work, width: int, threads: int) -> int:
     """Return the number of rows of features per block that stays on the cluster.
 
-    A block is a whole branch of the blocks of a pass. Among these sizes, take the one with the
-    least time for comparing the rows once and passing over them `PASSES` times, with one task per
-    block. Many small blocks keep the scheduler busy; few large ones leave some threads with one
-    block more than others. Blocks stay within `FEATURE_BYTES`, and within `LONGEST_SECONDS` of
-    comparing, unless even the smallest does not.
+    A block is a whole branch of the blocks of a pass. Among these sizes, this one minimises the
+    time for comparing the rows once and passing over them `PASSES` times, with one task per block.
+    Many small blocks keep the scheduler busy; few large ones leave some threads with one block more
+    than others. Blocks stay within `FEATURE_BYTES`, and within `LONGEST_SECONDS` of comparing,
+    unless even the smallest does not.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Find the object that crashes the process that compares it, by trying them one by one.
 
-After several workers have died with the same task, the cluster abandons it and knows only the task.
-Its objects are compared again in a separate process, which announces each one first; the last one
-announced before the process died is the culprit.
+After several workers have died with the same task, the cluster abandons the task and reports only
+its name. Its objects are compared again in a separate process, which announces each one first; the
+last one announced before the process died is the culprit.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def announce() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     except (ImportError, ValueError, OSError):
         pass  # a system without such limits
-    # written a moment ago by the parent of this process
+    # trusted: the parent process has just written it
     function, chunk = pickle.loads(sys.stdin.buffer.read())
     for i in range(len(chunk)):
         print(i, flush=True)

@@ -26,7 +26,7 @@ from .engines import Engine, Task
 Result = TypeVar("Result")
 Add = Callable[[Any, Any], Any]
 Cut = list[tuple[int, int, int]]
-"""Runs of partitions: number, from, to."""
+"""Runs of objects: number of the partition, first object, end (exclusive)."""
 
 
 @dataclass(frozen=True)
