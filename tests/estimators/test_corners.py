@@ -265,7 +265,7 @@ class TestReject:
     [
         ({"rank": 0}, "rank must be a positive integer"),
         ({"rank": 2.5}, "rank must be a positive integer"),
-        ({"rank": 3, "prune": True}, "use one of them"),
+        ({"rank": 3, "prune": True}, "use only one"),
         ({"class_weight": {0: np.inf}}, "positive numbers"),
         ({"priors": [np.inf, 1, 1]}, "positive numbers"),
         ({"landmarks": "random", "n_landmarks": 10.5}, "whole number"),
@@ -351,7 +351,7 @@ def test_few_objects_are_compared_once(landmarks):
 
 
 def test_a_measure_in_the_place_of_a_number_is_told():
-    with pytest.raises(ValueError, match="the measure is named"):
+    with pytest.raises(ValueError, match="pass the measure by keyword"):
         krein.IndefiniteKernelPCA("levenshtein").fit(WORDS)
 
 

@@ -45,7 +45,7 @@ class Novelty:
         return found
 
     def near(self, answer: Answer) -> Neighbours:
-        """Return the nearest among all objects that these were compared with."""
+        """Return the nearest of all objects that each one was compared with."""
         if answer.near is not None:
             return answer.near
         return nearest_landmarks(answer.values, self.kind, self.landmark_codes)
@@ -129,7 +129,7 @@ class Explanation:
     score: float
     baseline: float
     contributions: Array  # (m,): in the order of `landmarks_`
-    evidence: float  # 0 if the first look was sure enough
+    evidence: float  # 0 if the first look was certain enough
     nearest: tuple[KnownNeighbour, ...]
 
 

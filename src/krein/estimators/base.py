@@ -111,7 +111,7 @@ class Storable(FittedModel, MeasureParameters):
 class LandmarkEstimator(Storable):
     """An estimator that describes objects by their similarities to the landmarks.
 
-    A subclass declares in `__init__` the parameters named here and its own.
+    A subclass declares these parameters, and its own, in `__init__`.
     """
 
     measure: Any
@@ -130,7 +130,7 @@ class LandmarkEstimator(Storable):
         """Fit to objects X."""
 
     def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
-        """Return X; check it as scikit-learn does if its rows are vectors or given values."""
+        """Return X; check it as scikit-learn does if its rows are vectors or precomputed values."""
         refuse_masked(X)
         if not in_memory(X, measure) or measure.accepts == "objects":
             return X

@@ -1,7 +1,7 @@
 """Calibration: the temperature that best fits the scores of held-out objects.
 
 If left-out scores have a closed form, as for Gaussian classes, or a first-order approximation, a
-sample of a few thousand objects is enough. For few objects, PCVM uses ten-fold cross-fitting.
+sample of a few thousand objects is enough. PCVM uses ten-fold cross-fitting for smaller data sets.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class CalibrationSample:
-    """Which objects are in the calibration sample: a share of all, except excluded ones."""
+    """Defines the calibration sample: a share of all objects, except excluded ones."""
 
     share: float
     without: Indices
 
     @classmethod
     def of(cls, n_objects: int, landmarks: Indices, wanted: int | None = None) -> CalibrationSample:
-        """All objects if there are few; otherwise some thousand that are not landmarks."""
+        """Return all objects if there are few; otherwise a few thousand that are not landmarks."""
         m = len(landmarks)
         if n_objects <= IN_MEMORY_OBJECTS or 2 * m > n_objects:
             return cls(1.0, np.empty(0, dtype=np.intp))
@@ -43,7 +43,7 @@ class CalibrationSample:
 
     @classmethod
     def small(cls, n_objects: int, landmarks: Indices) -> CalibrationSample:
-        """All objects if there are at most 5,000 or most are landmarks; otherwise a sample."""
+        """Return all objects if at most 5,000, or if most are landmarks; otherwise a sample."""
         m = len(landmarks)
         if n_objects <= SAMPLE_SIZE or 2 * m > n_objects:
             return cls(1.0, np.empty(0, dtype=np.intp))
@@ -51,7 +51,7 @@ class CalibrationSample:
 
     @classmethod
     def empty(cls) -> CalibrationSample:
-        """An empty sample: nothing is calibrated."""
+        """Return an empty sample: nothing is calibrated."""
         return cls(0.0, np.empty(0, dtype=np.intp))
 
     @property

@@ -80,7 +80,7 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Details:
-    """Information that a rule reports for people; nothing is computed from it."""
+    """Information that a rule reports to users; nothing is computed from it."""
 
     holding: tuple[type, ...]  # dataclasses that it may contain
 
@@ -98,7 +98,7 @@ class Objects:
     size: str
 
     def check(self, value: Any, name: str, context: Context) -> Any:
-        """Return the objects as the measure takes them."""
+        """Return the objects in the measure's form."""
         measure = context.measure
         if measure.accepts == "values":
             found = GIVEN_COLUMNS.check(value, name, context.within(f"{context.scope}{name} "))

@@ -51,7 +51,7 @@ LANDMARK_SET = Value(
 
 
 def _class_moments(r: str) -> Value:
-    """Declare class moments of coordinates whose number is this symbol."""
+    """Declare class moments; `r` is the symbol for the number of coordinates."""
     return Value(
         ClassMoments,
         {
@@ -81,7 +81,7 @@ SELECTION = Value(
         "indices": indices("chosen"),
         "details": Details((Ball,)),
         "values": Optional(floats("n", "chosen")),
-        "family": Optional(Text(())),  # never kept
+        "family": Optional(Text(())),  # never stored
     },
 )
 

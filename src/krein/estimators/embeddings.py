@@ -19,13 +19,13 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
     Parameters
     ----------
     n_components : int or None, default=None
-        How many axes; None keeps all with a non-zero eigenvalue.
+        Number of axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable, default="elm"
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
-        values mean less alike.
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
         "stratified", "auto" (as many as lower the loss by more than their price), a rule from
@@ -37,7 +37,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
-        `transform` are used as they are.
+        `transform` are used unchanged.
     n_jobs : int or None, default=None
         Number of workers that compare pairs. None uses all processors for measures that release
         Python's lock, and one process for a plain function.
@@ -46,7 +46,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
     verbose : int, default=0
         Above 0, show a progress bar if standard error is a terminal.
     random_state : int, RandomState or None, default=None
-        Seed for everything random in the choice of landmarks.
+        Seed for the choice of landmarks.
 
     Attributes
     ----------
@@ -118,8 +118,8 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         n = self.n_components
         if n is not None and not (isinstance(n, Integral) and n >= 1):
             raise ValueError(
-                f"n_components must be a whole number, at least 1, or None; got {n!r} (the "
-                f"measure is named: "
+                f"n_components must be a whole number, at least 1, or None; got {n!r} (pass "
+                f"the measure by keyword: "
                 "measure=...)"
             )
         with all_or_nothing(self):
@@ -153,13 +153,13 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     Parameters
     ----------
     n_components : int or None, default=None
-        How many axes; None keeps all with a non-zero eigenvalue.
+        Number of axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable, default="elm"
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
-        values mean less alike.
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
         "stratified", "auto" (as many as lower the loss by more than their price), a rule from
@@ -171,7 +171,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
-        `transform` are used as they are.
+        `transform` are used unchanged.
     n_jobs : int or None, default=None
         Number of workers that compare pairs. None uses all processors for measures that release
         Python's lock, and one process for a plain function.
@@ -180,7 +180,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     verbose : int, default=0
         Above 0, show a progress bar if standard error is a terminal.
     random_state : int, RandomState or None, default=None
-        Seed for everything random in the choice of landmarks.
+        Seed for the choice of landmarks.
 
     Attributes
     ----------

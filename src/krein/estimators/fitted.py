@@ -33,7 +33,7 @@ NO_ROWS: Indices = np.empty(0, dtype=np.intp)
 
 @dataclass(frozen=True)
 class OfValues:
-    """A function of the values to the landmarks, as a function of a chunk of objects."""
+    """Applies a function of the values to the landmarks to a chunk of objects."""
 
     columns: LandmarkColumns
     function: Callable[[Array], NDArray[Any]]
@@ -88,7 +88,7 @@ class FittedModel:
     """The fitted attributes, as stored in a model file; a subclass adds its own."""
 
     def _check_fitted(self) -> None:
-        """Raise an error if the model is not fitted; a loaded model is."""
+        """Raise an error if the model is not fitted; a loaded model always is."""
 
     def _checked(self, X: Any) -> Any:
         """Return new objects as `map_objects` expects them; the measure checks each one."""
@@ -120,7 +120,7 @@ class FittedModel:
     ) -> Any:
         """Return `function(values)` of the values of new objects to the landmarks.
 
-        One array for objects in memory, an iterator of arrays for a path or a source, a
+        This is one array for objects in memory, an iterator of arrays for a path or a source, and a
         `dask.array` for a Dask collection. `shape` and `dtype` are those of one object's result.
         """
         self._check_fitted()
@@ -139,14 +139,14 @@ class FittedModel:
         )
 
     def _light(self) -> Self:
-        """Return a copy with what predictions need, to be sent to other machines."""
+        """Return a copy with only what predictions need, to be sent to other machines."""
         light = copy(self)
         light.__dict__.pop("stream_", None)  # only partial_fit needs it
         return light
 
 
 class FittedClassifier(FittedModel):
-    """Scores from the values of an object to the landmarks, and what follows from them."""
+    """Computes scores from values to the landmarks, and predictions from the scores."""
 
     classes_: NDArray[Any]
     temperature_: float

@@ -80,7 +80,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
     def _set_model(self, family: GaussianFamily, sample: LabelledValues) -> GaussianFamily:
         """Turn the moments of the stream into the fitted attributes; return the family used.
 
-        It has a scale and offsets of its own if landmarks were pruned.
+        If landmarks were pruned, the family has a new scale and new offsets.
         """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -198,7 +198,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
 
     def _to_keep(self) -> dict[str, Any]:
         found = super()._to_keep()
-        if self.calibrate:  # there are no further chunks, so the sample's values can go
+        if self.calibrate:  # there are no further chunks, so the sample's values can be dropped
             found["stream_"] = replace(self.stream_, passed=None)
         return found
 
@@ -211,7 +211,7 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
             return [1.0]
         if len(space.landmark_values) <= CHOICE_LANDMARKS:
             return list(POWERS)
-        # one decomposition of all landmarks is enough
+        # decompose the values of all landmarks only once
         return [choose_power(self._family(), space, codes, CHOICE_LANDMARKS // 2)]
 
     def _temperature(self, family: GaussianFamily, sample: LabelledValues) -> float:

@@ -38,7 +38,7 @@ class HeldOut:
 
     @property
     def are_landmarks(self) -> bool:
-        """Whether they include landmarks, so that models must be refitted without these."""
+        """Whether they include landmarks; models must then be refitted without these."""
         return bool((self.own_place >= 0).any())
 
 
@@ -51,9 +51,9 @@ class FittedHeads:
 
 
 def draw_held_out(landmarks: Indices, kept: Features, n_classes: int) -> HeldOut:
-    """Return the objects to learn from: no landmarks, unless most objects are landmarks.
+    """Return the held-out objects: no landmarks, unless most objects are landmarks.
 
-    A landmark has a value to itself, which no new object has. Objects of weight 0 are excluded.
+    A landmark is compared with itself, which no new object is. Objects of weight 0 are excluded.
     """
     raw = kept.rows(np.arange(n_classes), n_classes)
     N, weight = raw.shape[0], raw.weight
@@ -82,11 +82,11 @@ def fit_heads(
     sample: HeldOut,
     priors: Priors,
 ) -> FittedHeads:
-    """Fit IKFD, IKQD and PCVM to the same values, and score the held-out objects without them.
+    """Fit IKFD, IKQD and PCVM to the same values, and return their scores of held-out objects.
 
     No pair is compared. Held-out scores of PCVM are approximate leave-one-out scores. If landmarks
-    are held out, models are refitted without each fold. This happens only if nearly all objects are
-    landmarks, so there are few of both.
+    are held out, models are refitted without each fold instead. This happens only if most objects
+    are landmarks.
     """
     C, landmarks = len(moments.weights), choice.landmarks
     gaussian = fit_gaussian_heads(
@@ -158,7 +158,7 @@ def _without_folds(
     sample: HeldOut,
     folds: Codes,
 ) -> Array:
-    """Return the scores of each fold by the model fitted without that fold."""
+    """Return the scores of each fold from the model fitted without that fold."""
     space = choice.landmarks.space
     scores = np.zeros((len(sample.codes), family.n_classes))
     for fold in range(-1, folds.max() + 1):
@@ -174,7 +174,7 @@ def _without_folds(
 
 
 def _fitted_anew(family: Family, choice: LandmarkChoice, sample: HeldOut, folds: Codes) -> Array:
-    """Return the scores of each fold by a model without its objects and its landmarks."""
+    """Return the scores of each fold from a model without its objects and its landmarks."""
     space, classes = choice.landmarks.space, choice.landmark_classes
     scores: NDArray[np.float64] | None = None
     for fold in range(-1, folds.max() + 1):

@@ -31,8 +31,8 @@ class IKFD(FittedIKFD, GaussianClassifier):
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
-        values mean less alike.
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
         "stratified", "auto" (as many as lower the loss by more than their price), a rule from
@@ -63,7 +63,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
         It changes little if `shrinkage="auto"` has chosen the scale.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
-        `predict` are used as they are.
+        `predict` are used unchanged.
     n_jobs : int or None, default=None
         Number of workers that compare pairs. None uses all processors for measures that release
         Python's lock, and one process for a plain function.
@@ -73,7 +73,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
     verbose : int, default=0
         Above 0, show a progress bar if standard error is a terminal.
     random_state : int, RandomState or None, default=None
-        Seed for everything random in the choice of landmarks.
+        Seed for the choice of landmarks.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
         Its non-zero eigenvalues with their signs, largest magnitude first.
     shrinkage_ : float or array (C,)
         The amount of shrinkage used; one per class with `multiclass="ovr"`.
-    target_ : str, or list of C
+    target_ : str or list of str
         What the covariance was shrunk towards: "similarities" (the identity in similarities to
         the landmarks), "identity" (the identity in landmark coordinates), "landmarks" (the
         landmarks' own scatter) or "diagonal".
@@ -177,7 +177,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
             if self.multiclass != "joint":
                 raise ValueError("prune=True needs multiclass='joint'")
             if self.rank is not None:
-                raise ValueError("prune=True drops landmarks, rank= dimensions: use one of them")
+                raise ValueError("prune=True drops landmarks and rank= dimensions: use only one")
             assert not isinstance(family.shrinkage, tuple)
             assert family.shrinkage != "auto"
             kept = prune_landmarks(space, moments, model, family.shrinkage).kept
@@ -203,7 +203,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
     ) -> GaussianFamily:
         """Return the family with the best scale and offsets for these landmarks alone.
 
-        Those of all landmarks compensate for more optimism than a few landmarks have.
+        Those fitted with all landmarks would correct for too much optimism.
         """
         if not isinstance(family.shrinkage, ChosenCovariance):
             return family

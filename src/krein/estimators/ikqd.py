@@ -22,8 +22,8 @@ class IKQD(FittedIKQD, GaussianClassifier):
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
-        values mean less alike.
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
         "stratified", "auto" (as many as lower the loss by more than their price), a rule from
@@ -45,7 +45,7 @@ class IKQD(FittedIKQD, GaussianClassifier):
         again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
-        `predict` are used as they are.
+        `predict` are used unchanged.
     n_jobs : int or None, default=None
         Number of workers that compare pairs. None uses all processors for measures that release
         Python's lock, and one process for a plain function.
@@ -54,7 +54,7 @@ class IKQD(FittedIKQD, GaussianClassifier):
     verbose : int, default=0
         Above 0, show a progress bar if standard error is a terminal.
     random_state : int, RandomState or None, default=None
-        Seed for everything random in the choice of landmarks.
+        Seed for the choice of landmarks.
 
     Attributes
     ----------

@@ -36,20 +36,20 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
-        values mean less alike.
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
     landmarks : str, Rule or array of indices, default="stratified"
         How landmarks are chosen; see `krein.landmarks`.
     n_landmarks : int or None, default=None
-        Number of landmarks. None takes all objects if there are at most 200. Otherwise it takes 2
-        √N or N/40, whichever is more, but at most 500, and keeps as many as are worth their
+        Number of landmarks. None uses all objects if there are at most 200. Otherwise, it draws
+        2 √N or N/40, whichever is larger, but at most 500, and keeps as many as are worth their
         `price`.
     neighbours : int or None, default=None
         Number of candidates that an object is compared with in the second look; 0 turns the second
-        look off. None takes a third of the number of landmarks, at least 30 and at most 100.
+        look off. None uses a third of the number of landmarks, at least 30 and at most 100.
     price : float, default=1e-4
         How much each additional comparison per prediction must lower the held-out log-loss.
-        Landmarks that do not are dropped, up to half of them.
+        Landmarks that are not worth it are dropped, up to half of them.
     max_comparisons : float or None, default=None
         Budget for the mean number of comparisons per prediction. None uses as many as needed to
         come within 1 % of the loss of always taking a second look.
@@ -113,8 +113,8 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
 
     Notes
     -----
-    A fit compares N·m pairs, and `neighbours` for each of up to 2,500 training objects. The model
-    keeps the training objects, and 4·min(m, 128) bytes for each.
+    A fit compares N·m pairs, and up to 2,500 training objects with `neighbours` others each. The
+    model keeps the training objects, and 4·min(m, 128) bytes for each.
 
     Examples
     --------
@@ -178,7 +178,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
             memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
         y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
-            How many objects each one counts for; an object of weight 0 counts as absent.
+            How many objects each one counts for; objects of weight 0 are ignored.
 
         Returns
         -------

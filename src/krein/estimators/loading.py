@@ -1,4 +1,4 @@
-"""Load model files, by names on a list: nothing in a file is executed.
+"""Load model files. Classes come from a fixed list, and nothing in a file is executed.
 
 `load` returns the estimator, which can be fitted again. `load_model` returns only the model,
 without importing scikit-learn, which takes longer than a prediction.
@@ -107,10 +107,10 @@ def load_model(
 
 
 def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> dict[str, Any]:
-    """Return the tree of a model file, with the measure that is not part of krein."""
+    """Return the tree of a model file, with the user's own measure filled in."""
     tree = read_model(path, max_size)
     if not isinstance(tree.get("estimator"), str):
-        raise ModelFileError(f"{path} is not a krein model: it names no estimator")
+        raise ModelFileError(f"{path} is not a krein model: it does not name an estimator")
     if tree["estimator"] not in ESTIMATORS:
         raise ModelFileError(
             f"{path} contains a {tree['estimator'][:60]!r}, unknown to this version of krein"
@@ -127,7 +127,7 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
             )
         params["measure"] = measure
     elif measure is not None:
-        raise ValueError(f"{path} contains its measure; load(path) needs no measure=")
+        raise ValueError(f"{path} contains its measure; omit measure=")
     return tree
 
 

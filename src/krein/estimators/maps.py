@@ -1,4 +1,4 @@
-"""Transformers from objects to vectors, and the shortest of them: the Nyström map."""
+"""Transformers from objects to vectors, and the simplest of them: the Nyström map."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ class NystromMap(LandmarkTransformer):
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
-        values mean less alike.
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
         "stratified", "auto" (as many as lower the loss by more than their price), a rule from
@@ -127,7 +127,7 @@ class NystromMap(LandmarkTransformer):
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
-        `transform` are used as they are.
+        `transform` are used unchanged.
     n_jobs : int or None, default=None
         Number of workers that compare pairs. None uses all processors for measures that release
         Python's lock, and one process for a plain function.
@@ -136,7 +136,7 @@ class NystromMap(LandmarkTransformer):
     verbose : int, default=0
         Above 0, show a progress bar if standard error is a terminal.
     random_state : int, RandomState or None, default=None
-        Seed for everything random in the choice of landmarks.
+        Seed for the choice of landmarks.
 
     Attributes
     ----------

@@ -41,8 +41,8 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
-        Parameters of a measure given by name. For a function, {"kind": "dissimilarity"} if larger
-        values mean less alike.
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
     landmarks : str, Rule or array of int, default="meb"
         Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
         "stratified", "auto" (as many as lower the loss by more than their price), a rule from
@@ -50,11 +50,11 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     n_landmarks : int or None, default=None
         Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
     rank : int or None, default=None
-        Number of dimensions of the landmark space to keep, largest |λ| first. Only together with
-        `n_basis`; without it, similarities are used as they are.
+        Number of dimensions of the landmark space to keep, largest |λ| first. Requires `n_basis`;
+        without it, similarities are used directly.
     n_basis : int, "all" or None, default=None
-        Number of training objects that may be basis objects. None takes the landmarks; a number
-        takes the landmarks and a random sample of others; "all" takes all objects. Time and memory
+        Number of training objects that may be basis objects. None uses the landmarks; a number
+        adds a random sample of others to the landmarks; "all" uses all objects. Time and memory
         stay linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
         "em" finds a mode of the posterior under the sign constraints. "paper" is the published
@@ -70,12 +70,12 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         the mean over all objects is 1.
     calibrate : bool, default=False
         Fit a temperature, without comparing any pair again. With up to 20,000 objects, it is fitted
-        to the scores of ten folds; with more, to approximate leave-one-out scores of some thousand
+        to the scores of ten folds; with more, to approximate leave-one-out scores of a few thousand
         objects (beyond 4,000 landmarks, to in-sample scores). With `n_basis`, or if most objects
         are landmarks, ten folds are always used.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric. Values passed to
-        `predict` are used as they are.
+        `predict` are used unchanged.
     n_jobs : int or None, default=None
         Number of workers that compare pairs. None uses all processors for measures that release
         Python's lock, and one process for a plain function.
@@ -84,14 +84,14 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     verbose : int, default=0
         Above 0, show a progress bar if standard error is a terminal.
     random_state : int, RandomState or None, default=None
-        Seed for everything random in the choice of landmarks and of basis objects.
+        Seed for the choice of landmarks and basis objects.
 
     Attributes
     ----------
     classes_ : array (C,)
         Class labels, sorted.
     relevance_ : array
-        Rows of the training objects that carry a weight.
+        Rows of the training objects with non-zero weight.
     landmarks_ : array (m,)
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
@@ -331,7 +331,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         self.prior_scale_ = float(np.exp(np.mean(np.log(model.scales))))
         if not self.converged_ and self.solver == "em":
             warnings.warn(
-                f"PCVM stopped before its optimality conditions held: {model.end.reason} "
+                f"PCVM stopped before its optimality conditions were met: {model.end.reason} "
                 f"(largest violation {model.end.violation:.1e} per row)",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -342,7 +342,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         C = family.n_classes
         raw = kept.rows(np.arange(C), C)
         used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-        # if predictions compare with other objects, the landmarks serve in their place here
+        # if predictions use objects other than the landmarks, use the landmarks here instead
         used = used if len(used) == len(self.landmarks_) else np.arange(raw.shape[1])
         values = raw.features(np.arange(raw.shape[0]))[:, used]
         return cross_fit(family, landmarks.restricted(used), values, raw.y, raw.weight)

@@ -28,7 +28,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Refer:
-    """Held-out objects and the opinion of each head, from which a reference is made."""
+    """Held-out objects and the predictions of each head, from which to build a reference."""
 
     sample: HeldOut
     held_out: list[Array]  # (n, C) each

@@ -65,4 +65,4 @@ FITTED: dict[str, str] = {
     "IKQD": "fittedmodels:FittedIKQD",
     "PCVM": "fittedmodels:FittedPCVM",
 }
-"""The counterparts of these classes without scikit-learn, with all that predictions need."""
+"""The counterparts of these classes that can only predict, and do not need scikit-learn."""

@@ -32,7 +32,7 @@ def save(estimator: LandmarkEstimator, path: str | os.PathLike[str]) -> None:
     }
     params |= _measure_params(estimator)
     if not isinstance(params["random_state"], int | np.integer):
-        params["random_state"] = None  # landmarks are already chosen: nothing is random any more
+        params["random_state"] = None  # landmarks are already chosen: nothing random remains
     if not isinstance(params["landmarks"], str | Rule):
         params["landmarks"] = np.asarray(params["landmarks"])
     if isinstance(params["landmarks"], Rule) and not _is_known(params["landmarks"]):

@@ -26,7 +26,7 @@ from ..measures.likeness import Likeness
 from .heads import HeldOut
 
 FAR_SHARE = 0.1
-"""Objects as far from all others as this share of the known objects always get a second look."""
+"""This share of held-out objects, the farthest from all known ones, always gets a second look."""
 
 FEWEST, MOST = 30, 100
 """Minimum and maximum default number of candidates; in between, a third of the landmarks."""
@@ -71,8 +71,8 @@ class KnownObjects:
     ) -> Neighbours:
         """Return the nearest objects among landmarks and candidates.
 
-        `found` (n, k) are the values of the measure with the candidates. `own_place` is the
-        position of the landmark that is the object itself.
+        `found` (n, k) are the values of the measure with the candidates. `own_place` (n,) is the
+        object's own position among the landmarks, −1 if it is not one.
         """
         apart = squared(values, self.kind)
         if own_place is not None and (own_place >= 0).any():
@@ -136,7 +136,7 @@ def remember(
 def _preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
     """Return `n` positions: one object per class, errors up to half, then other objects.
 
-    With more than `n` classes, there is one object for each class all the same.
+    With more than `n` classes, there is still one object per class.
     """
     first = np.unique(codes, return_index=True)[1]
     free = max(0, n - len(first))
@@ -149,7 +149,7 @@ def _preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
 def look_at_held_out(
     known: KnownObjects, sample: HeldOut, pairs: Pairs, places: Indices, own: Indices
 ) -> tuple[Neighbours, Array]:
-    """Return the neighbours of held-out objects, excluding themselves, and distances to points.
+    """Return the neighbours of held-out objects, excluding themselves, and the nearest distances.
 
     Among the objects of `pairs`, `places` (n,) are the held-out ones and `own` (N_known,) the known
     ones.
@@ -191,7 +191,7 @@ class Answer:
     values: Array  # (n, m): with the landmarks
     opinions: list[Array]  # (n, C) each: log-probabilities of the heads
     log_proba: Array  # (n, C)
-    unbounded: Array  # (n, C): same order, but different where probabilities round to 1
+    unbounded: Array  # (n, C): same order, and distinct even if probabilities round to 1
     looked: NDArray[np.bool_]  # (n,): whether the second look decides
     near: Neighbours | None  # of all objects, if requested
     candidates: Indices  # (n, k), among the known objects
@@ -202,7 +202,7 @@ class Answer:
 class LookTwice:
     """Both looks at a chunk of objects, and a function of the answer.
 
-    With `everyone`, all are compared with their candidates. The probabilities stay the same.
+    With `everyone`, all objects are compared with candidates; their probabilities stay the same.
     """
 
     landmarks: LandmarkColumns

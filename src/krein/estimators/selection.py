@@ -115,7 +115,7 @@ def choose_landmarks(
     depend on errors. The columns keep the values that the rule has compared, so that no pair is
     compared again.
     """
-    # a fitted model needs no rules, nor scikit-learn
+    # imported here because a fitted model needs neither rules nor scikit-learn
     from ..landmarks.all import All, Given
     from ..landmarks.base import select_landmarks
 
@@ -199,7 +199,7 @@ def _codes(labels: Any, classes: Any) -> Codes:
 
 
 def _pairs(data: Dataset, objects: Any, others: Any, comparing: Comparing) -> Pairs:
-    """Return the pairs of a sample, to try a measure that has not been tried on all objects."""
+    """Return the pairs of a sample; check the measure on it unless all objects were checked."""
     if data.spent is not None:
         return comparing.pairs(objects, others, data.spent)
     checked, spent = try_symmetry(comparing.measure, objects, comparing.symmetrize, comparing.cache)

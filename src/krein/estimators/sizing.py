@@ -1,12 +1,12 @@
 """The number of landmarks: as many as are worth their comparisons.
 
-All objects are compared once with a nested sequence of landmarks. For several lengths of it, both
+All objects are compared once with a sequence of landmarks. For prefixes of several lengths, both
 looks are learned from the same values. The chosen length minimises
 
     held-out log-loss + price × comparisons per prediction.
 
-The landmarks are in random order, so every part of the sequence is a random sample, and no length
-has an advantage apart from its size.
+The landmarks are in random order, so every prefix is a random sample, and no length has an
+advantage apart from its size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SIZING_OBJECTS = 500
 
 
 SIZING_ROWS = 2_500
-"""Objects that PCVM is fitted to at each length; the Gaussian heads see all."""
+"""Objects that PCVM is fitted to at each length; the Gaussian heads use all."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def size_curve(
     pairs: Pairs,
     neighbours: int,
 ) -> SizeCurve:
-    """Return the curve for parts of the landmarks in this `order`.
+    """Return the curve for prefixes of the landmarks in this `order`.
 
     `object_weights` are the weights of `kept` without class weights. `pairs` contains all objects
     and counts the comparisons of the second look.
@@ -124,8 +124,9 @@ def _thinned(kept: FeaturesInMemory, wanted: Indices) -> Indices:
 
 
 def _some(sample: HeldOut, n: int) -> HeldOut:
-    """Return about `n` of the held-out objects, evenly spaced in the order of their values, so that
-    the result does not depend on the order of the rows.
+    """Return about `n` of the held-out objects, evenly spaced in the order of their values.
+
+    The result does not depend on the order of the rows.
     """
     if len(sample.indices) <= n:
         return sample

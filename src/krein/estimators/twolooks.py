@@ -71,11 +71,11 @@ class FittedTwoLooks(FittedClassifier):
     def novelty(self, X: Any) -> Any:
         """Return the novelty p-value of each object: small if it resembles none of the classes.
 
-        The score of an object is its distance from the three nearest of all objects that it is
+        The score of an object is its mean distance to the three nearest of all objects that it is
         compared with, ranked among the scores of held-out training objects with the same predicted
-        label. Of objects from the same source as the training objects, at most a share t has a
+        label. Among objects from the same source as the training objects, at most a share t has a
         p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
-        0 (`OtherKindWarning`). Every object takes the second look, which costs up to `neighbours`
+        0 (`OtherKindWarning`). Every object gets a second look, which costs up to `neighbours`
         additional comparisons.
 
         Examples
@@ -142,8 +142,8 @@ class FittedTwoLooks(FittedClassifier):
         coverage : float, default=0.9
             Between 0 and 1.
         by_class : bool, default=True
-            Reach the coverage within each class, where it has at least 30 held-out objects;
-            smaller classes share theirs. Otherwise reach it over all objects, with smaller sets.
+            Reach the coverage within each class that has at least 30 held-out objects, and jointly
+            over the smaller classes. Otherwise reach it over all objects, with smaller sets.
 
         Examples
         --------
@@ -195,13 +195,13 @@ class FittedTwoLooks(FittedClassifier):
         names = np.asarray(names, dtype=np.str_)
         if names.shape != (self.n_objects_,):
             raise ValueError(
-                f"expected one name for each of {self.n_objects_} objects; got {names.shape}"
+                f"expected one name for each of {self.n_objects_} objects; got shape {names.shape}"
             )
         self.landmark_names_ = names[self.landmarks_]
         self.known_names_ = None if self.known_ is None else names[self.known_.indices]
         return self
 
-    # -- how ------------------------------------------------------------------------------------
+    # -- implementation -------------------------------------------------------------------------
 
     def _answers(
         self,
@@ -258,7 +258,7 @@ class FittedTwoLooks(FittedClassifier):
 
     def _try(self) -> None:
         if (self.known_ is None) != (self.known_objects_ is None):
-            raise ValueError("known_ and known_objects_ must both be present")
+            raise ValueError("known_ and known_objects_ must both be present or both be None")
         values = self.space_.landmark_values[:1]
         with np.errstate(all="ignore"):
             opinions = self.looks_.opinions(values)
@@ -298,7 +298,7 @@ def _sets(model: FittedTwoLooks, coverage: float, by_class: bool) -> Sets:
 def _explained(model: FittedTwoLooks, n: int) -> Explained:
     if n != int(n) or n < 1:
         raise ValueError(
-            f"the number of explaining objects must be a whole number, at least 1; got {n!r}"
+            f"the number of nearest objects must be a whole number, at least 1; got {n!r}"
         )
     return Explained(
         _novelty(model),
