@@ -57,8 +57,7 @@ def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> Ac
     """Return the accuracy on the accepted objects for every confidence threshold.
 
     `probabilities` (n, C) has one column per class in `classes`, which defaults to the sorted
-    labels.
-    Objects of equal confidence are accepted or rejected together. O(n log n).
+    labels. Objects of equal confidence are accepted or rejected together. O(n log n).
 
     Examples
     --------
@@ -69,7 +68,7 @@ def accuracy_reject_curve(y: Any, probabilities: Any, classes: Any = None) -> Ac
     right, confidence = _right(y, probabilities, classes)
     order = np.argsort(-confidence, kind="stable")
     right, confidence = right[order], confidence[order]
-    last = np.flatnonzero(np.append(np.diff(confidence) != 0, True))  # the last of equals
+    last = np.flatnonzero(np.append(np.diff(confidence) != 0, True))  # the last of each run of ties
     accepted = last + 1
     return AccuracyRejectCurve(
         accepted / len(right), np.cumsum(right)[last] / accepted, confidence[last]
@@ -80,8 +79,8 @@ def augrc(y: Any, probabilities: Any, classes: Any = None) -> float:
     """Return the area under the generalised risk–coverage curve: 0 is best, ½ worst. O(n log n).
 
     The curve plots the share of all objects that are accepted and misclassified against the
-    coverage. It starts at (0, 0) and is linear between thresholds, so that objects of equal
-    confidence share their risk.
+    coverage. It starts at (0, 0) and is linear between thresholds, so objects of equal confidence
+    share their risk.
 
     Examples
     --------
@@ -316,14 +315,14 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return self.status(X) != "known"
 
     def status(self, X: Any) -> NDArray[np.str_]:
-        """Return the status of each object: "known" (accepted), "ambiguous" (rejected because no
-        class is probable enough) or "novel" (rejected because it does not resemble any class).
+        """Return the status of each object: "known" if accepted, otherwise "ambiguous" (no class is
+        probable enough) or "novel" (it does not resemble any class).
         """
         return self._assessed(X)[1]
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> Array:
-        """Return the estimator's probabilities, for accepted and rejected objects alike."""
+        """Return the estimator's probabilities, including those of rejected objects."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
 
