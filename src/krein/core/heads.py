@@ -103,7 +103,7 @@ class PCVMHead:
     """PCVM: scores F(x, L) W + b, with F a basis function of the values to some landmarks."""
 
     function: BasisFunction
-    places: Indices  # (k,): of the landmarks that carry a weight
+    places: Indices  # (k,): of the landmarks with non-zero weight
     weights: Array  # (k, 1 or C)
     bias: Array
     temperature: float = 1.0

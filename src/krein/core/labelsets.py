@@ -2,9 +2,9 @@
 
 The nonconformity of a label is high if its log-odds are low: a(x, c) = −log(p_c / (1 − p_c)). The
 p-value of label c ranks a(x, c) among the a(x_j, y_j) of held-out objects with their true labels
-(`conformal`). The set contains the labels whose p-value exceeds 1 − coverage. If the ranks are
-among all held-out objects, the set contains the true label with probability `coverage` overall; if
-they are among those of class c, also within each class (Vovk 2012). Sets based on the probability
+(`conformal`). The set contains the labels whose p-value exceeds 1 − coverage. With ranks
+among all held-out objects, the set contains the true label with probability `coverage` overall;
+with ranks among those of class c, also within each class (Vovk 2012). Sets based on the probability
 of the label are the smallest on average (Sadinle, Lei & Wasserman 2019). A set may be empty if no
 label fits the object.
 

@@ -47,7 +47,7 @@ def fit_quadratic(
 ) -> QuadraticDiscriminant:
     """Return the discriminant from per-class moments. O(C·r³).
 
-    `shrinkage` is that of the shared covariance, as for the Fisher discriminant.
+    `shrinkage` applies to the shared covariance, as for the Fisher discriminant.
 
     Examples
     --------

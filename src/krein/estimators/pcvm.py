@@ -279,7 +279,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     def _learn_landmarks(
         self, chosen: LandmarkChoice, family: PCVMFamily, kept: Features, *, keep: bool
     ) -> tuple[PCVMModel, Features]:
-        """Fit with the landmarks as basis objects: predictions need those that carry a weight."""
+        """Fit with the landmarks as basis objects; predictions need those with non-zero weight."""
         landmarks = chosen.landmarks
         model, features = fit_landmarks(
             landmarks.space, landmarks.indices, kept, chosen.landmark_classes, family, keep=keep

@@ -28,8 +28,8 @@ class MEB(Rule):
         Every object of a class lies within (1 + epsilon) times the radius of its ball. Smaller
         values give more landmarks.
     psd : bool or None, default=None
-        Whether the measure is positive semi-definite. If so, the ball is that of K_c itself,
-        otherwise that of K_c K_cᵀ. None uses what the measure declares or, if it declares nothing,
+        Whether the measure is positive semi-definite. If so, the ball encloses the points of K_c,
+        otherwise those of K_c K_cᵀ. None uses what the measure declares or, if it declares nothing,
         decides from the sketched columns of each class.
     sketch : int or None, default=None
         For K_c K_cᵀ, restrict the rows of K_c to this many random columns of the class. None uses

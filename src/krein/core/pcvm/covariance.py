@@ -1,6 +1,6 @@
 """The covariance of a row's scores around PCVM's posterior mode.
 
-The curvature is that of the objective over the weights off their bounds: the Hessian of the
+It is the inverse curvature of the objective in the weights off their bounds: the Hessian of the
 likelihood with all blocks between classes, plus the second derivative of the prior. The latter is
 negative for large weights, where the prior is concave. Using EM's α instead, the curvature of the
 Gaussian that touches the prior, would constrain the weights too strongly and find only 0.6 to 0.9

@@ -49,7 +49,7 @@ class PCVMFit:
 
     @property
     def kept(self) -> NDArray[np.intp]:
-        """Indices of the basis functions that carry a weight."""
+        """Indices of the basis functions with a non-zero weight."""
         return np.flatnonzero(np.any(self.weights != 0, axis=1))
 
     def scores(self, F: Array, Q: Array | None = None) -> Array:
@@ -167,7 +167,7 @@ def fit_pcvm(
     prior : Prior or None
         Prior of the scaled weights; a half-Cauchy if None.
     allowed : array of bool (M,) or None
-        Which basis functions may carry a weight; all if None.
+        Which basis functions may have a non-zero weight; all if None.
     start : (weights (M, C), bias (C,)) or None
         Result of an earlier fit, with zero weights for new basis objects. If None, the first step
         is ridge regression under the bounds.

@@ -51,7 +51,7 @@ class PCVMModel:
     """Weights on landmarks, and how they were found."""
 
     places: Indices  # of the landmarks that predictions need, among those given
-    relevance: Indices  # rows of the training objects that carry a weight
+    relevance: Indices  # rows of the training objects with non-zero weight
     function: BasisFunction
     dual_coef: Array  # (len(places), 1 or C)
     intercept: Array

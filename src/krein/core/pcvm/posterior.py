@@ -34,7 +34,7 @@ def signs(basis_classes: Labels, link: Link, n_classes: int) -> Array:
     """Return the sign of each weight (M, C): +1, −1, or 0 where it is free.
 
     With one score, it is the sign of the label. With one score per class, the weight for the basis
-    object's own class is positive and the weights for the others are free.
+    object's own class is non-negative, and the weights for the others are free.
     """
     basis_classes = np.asarray(basis_classes, dtype=np.intp)
     if link.n_scores(n_classes) == 1:
@@ -56,7 +56,7 @@ class Posterior:
     Q: Array | None
     sign: Array
     prior: Prior
-    allowed: NDArray[np.bool_] | None = None  # basis functions that may carry a weight
+    allowed: NDArray[np.bool_] | None = None  # which weights may be non-zero
     mean: Array = field(init=False)  # of Φ
     deviation: Array = field(init=False)  # of Φ, infinite for a constant basis function
     total: float = field(init=False)
