@@ -1,7 +1,7 @@
-"""What a user would take today, from scikit-learn, on the same folds.
+"""Baselines from scikit-learn, on the same folds.
 
-All get similarities (n, N) to the training objects; distances are squared and centred on these.
-Every choice (C, k) is made by three-fold cross-validation inside the training objects.
+All use similarities (n, N) to the training objects; distances are squared and centred on these.
+C and k are chosen by three-fold cross-validation within the training objects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INNER = StratifiedKFold(3, shuffle=True, random_state=0)
 
 
 class CorrectedSVC(ClassifierMixin, BaseEstimator):
-    """A support vector machine on the matrix made psd; new rows by the same linear map."""
+    """A support vector machine on the matrix corrected to be psd; new rows get the same map."""
 
     def __init__(self, how: str = "clip") -> None:
         self.how = how
@@ -44,7 +44,7 @@ class CorrectedSVC(ClassifierMixin, BaseEstimator):
 
     def predict(self, k: Any) -> Any:
         """Predict from similarities (n, N) as they are."""
-        # a shift K + cI changes nobody's similarity to another: rows of new objects stay
+        # a shift K + cI only changes the diagonal, so rows of new objects stay as they are
         new = k if self.how == "shift" else self.corrected_.map_new(k)
         return self.model_.predict(new / self.unit_)
 
@@ -64,24 +64,24 @@ class Neighbours(ClassifierMixin, BaseEstimator):
         return self
 
     def _distances(self, K: Any) -> Any:
-        # d² = k_xx + k_yy − 2 k_xy up to a constant of the row, which changes no order: where
-        # similarities were made of distances, the neighbours are those by the distances
+        # d² = k_xx + k_yy − 2 k_xy up to a constant per row, which does not change the order: if
+        # similarities were computed from distances, the nearest neighbours are the same
         D = self.own_ - 2 * K
         return D - D.min(axis=1, keepdims=True)
 
     def predict_proba(self, k: Any) -> Any:
-        """Return the shares of the neighbours."""
+        """Return the share of each class among the neighbours."""
         return self.model_.predict_proba(self._distances(k))
 
 
 class RowsLogistic(ClassifierMixin, BaseEstimator):
-    """Logistic regression on rows of similarities, scaled: all of them or those to landmarks."""
+    """Logistic regression on standardised similarities, to all objects or to landmarks only."""
 
     def __init__(self, landmarks: str = "all") -> None:
         self.landmarks = landmarks
 
     def fit(self, K: Any, y: Any) -> Self:
-        """Fit with scikit-learn's own C."""
+        """Fit with scikit-learn's default C."""
         self.columns_ = np.arange(len(K)) if self.landmarks == "all" else _meb(K, y)
         model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000))
         self.model_ = model.fit(K[:, self.columns_], y)
@@ -97,12 +97,12 @@ class RowsLogistic(ClassifierMixin, BaseEstimator):
 class NystroemLogistic(ClassifierMixin, BaseEstimator):
     """scikit-learn's Nystroem on as many random landmarks as MEB finds, and logistic regression.
 
-    `Nystroem` takes a kernel of two objects: here an object is its row, and a landmark is known
-    by its place. On an indefinite kernel it returns features of |K|, and says nothing.
+    `Nystroem` expects a kernel function of two objects: here an object is its row of similarities,
+    with its index appended. On an indefinite kernel, it silently returns features of |K|.
     """
 
     def fit(self, K: Any, y: Any) -> Self:
-        """Fit with scikit-learn's own parameters."""
+        """Fit with scikit-learn's default parameters."""
         n = len(_meb(K, y))
         self.map_ = Nystroem(kernel=_row_and_place, n_components=n, random_state=0)
         Z = self.map_.fit_transform(_with_place(K, np.arange(len(K))))
@@ -123,7 +123,7 @@ def _with_place(K: Any, place: Any) -> Any:
 
 
 def _row_and_place(a: Any, b: Any) -> float:
-    """The similarity of the object with row `a` to the training object `b`."""
+    """Return the similarity of the object with row `a` to the training object `b`."""
     return float(a[int(b[-1])])
 
 
@@ -133,7 +133,7 @@ def _meb(K: Any, y: Any) -> Any:
 
 
 class Baseline(NamedTuple):
-    """A method, its name for a reader, and whether its cost is cubic in N or worse."""
+    """A method, its displayed name, and whether its cost is at least cubic in N."""
 
     title: str
     build: Callable[[], BaseEstimator]

@@ -32,7 +32,7 @@ def affinity(K: np.ndarray) -> tuple[csr_matrix, int]:
     """Return the nearest-neighbour graph under K·Kᵀ, and the number of neighbours."""
     k = min(10, len(K) - 1)
     while True:
-        graph = kneighbors_graph(K, k)  # the distance between rows is that of K·Kᵀ
+        graph = kneighbors_graph(K, k)  # K·Kᵀ induces the Euclidean distance between rows
         graph = graph.maximum(graph.T)
         if k == len(K) - 1 or connected_components(graph, directed=False)[0] == 1:
             return graph, k

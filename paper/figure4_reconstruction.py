@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         zoom.set_title(f"error within the small Gaussians {100 * error:.0f} %", loc="left")
         drawn.append([name, len(landmarks), there, overall, error])
         print(
-            f"{name}: {there} of {len(landmarks)} landmarks lie in the small Gaussians; relative "
+            f"{name}: {there} of {len(landmarks)} landmarks are in the small Gaussians; relative "
             f"error {overall:.3f} of the whole matrix, {error:.3f} within the small ones"
         )
     figure.colorbar(image, ax=axes, shrink=0.6, label="similarity")

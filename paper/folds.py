@@ -1,9 +1,9 @@
-"""Cross-validation: the same stratified folds for every method, each result a row of a file.
+"""Cross-validation with the same stratified folds for every method; results are rows of a file.
 
-A row is one method on one fold of one set. Rows that were measured before, with the same data and
-the same code, are read instead of measured: a killed run goes on where it stopped. Folds run in
-processes beside each other, each with one BLAS thread; run times are processor seconds of fitting
-and predicting from values that are there, so that neighbours do not count.
+A row is one method on one fold of one data set. Rows already measured with the same data and the
+same code are read back, so an interrupted run resumes where it stopped. Folds run in parallel
+processes, each with one BLAS thread. Run times are CPU seconds for fitting and predicting from
+precomputed values, so they do not depend on what else is running.
 """
 
 from __future__ import annotations
@@ -53,37 +53,37 @@ TEXT = ("set", "method", "warning")
 
 @dataclass(frozen=True)
 class Plan:
-    """How a script runs: where to, on how many objects and folds, with how many processes."""
+    """How a script runs: output folder, number of objects, folds and processes."""
 
     output: Path = Path("paper/results")
     objects: int | None = None
     folds: int = 10
     jobs: int = 1
-    told: str = ""  # which table, for the progress
-    kept: bool = False  # take the folds that are there, measure none
+    told: str = ""  # which table, for the progress display
+    kept: bool = False  # use only folds that were already measured
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A method on a set; on the first `folds` of the folds where all take too long."""
+    """A method on a data set; `folds` limits it to the first folds if all take too long."""
 
     name: str
     method: str
     folds: int | None = None
 
     def wanted(self, plan: Plan) -> int:
-        """How many folds are measured."""
+        """Return how many folds to measure."""
         return min(self.folds or plan.folds, plan.folds)
 
 
 def splits(y: Any, n: int) -> list[tuple[Indices, Indices]]:
-    """Return the folds: stratified, shuffled by a fixed seed, the same for every method."""
+    """Return the folds: stratified, shuffled with a fixed seed, the same for every method."""
     folds = StratifiedKFold(n, shuffle=True, random_state=0)
     return list(folds.split(np.zeros(len(y)), y))
 
 
 def evaluate(data: Data, methods: Sequence[str], fold: int, n_folds: int) -> list[Row]:
-    """Fit and predict one fold, by methods that share their landmarks."""
+    """Fit and predict one fold with methods that share their landmarks."""
     train, test = splits(data.y, n_folds)[fold]
     A, T = fit_input(methods[0], data, train, test)
     with threadpool_limits(1):
@@ -133,7 +133,7 @@ def _loss(y: Any, P: Any, classes: Any) -> float:
 
 
 def measure(units: Sequence[Unit], plan: Plan) -> list[Row]:
-    """Return the rows of these units, fold by fold; units on sets that are not there have none."""
+    """Return the rows of these units, fold by fold; units on unavailable sets are skipped."""
     units = [unit for unit in dict.fromkeys(units) if available(unit.name)]
     with progress(plan.told) as shown:
         sets: dict[str, Data] = {}
@@ -156,14 +156,14 @@ def measure(units: Sequence[Unit], plan: Plan) -> list[Row]:
 
 
 class _Task(NamedTuple):
-    """Units of one set that share their landmarks, on one fold."""
+    """Units on one fold of one data set that share their landmarks."""
 
     units: list[Unit]
     fold: int
 
 
 def _tasks(units: Sequence[Unit], kept: dict[Unit, list[Row]], plan: Plan) -> list[_Task]:
-    """Return what is not there yet; the folds of one set and rule together."""
+    """Return what is still to be measured; units with the same set, rule and fold share a task."""
     groups: dict[tuple[str, str, int], list[Unit]] = {}
     for unit in units:
         known = {row["fold"] for row in kept[unit]}
@@ -177,7 +177,7 @@ def _run(
     tasks: Sequence[_Task], sets: dict[str, Data], plan: Plan
 ) -> Iterator[tuple[_Task, list[Row]]]:
     calls = (
-        delayed(_do)(task, replace(sets[task.units[0].name]), plan.folds)  # without what is open
+        delayed(_do)(task, replace(sets[task.units[0].name]), plan.folds)  # without open files
         for task in tasks
     )
     if plan.jobs == 1:
@@ -208,7 +208,7 @@ def code_digest() -> str:
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows as CSV, whole or not at all."""
+    """Write rows as CSV, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     with temporary.open("w", newline="") as file:
@@ -219,7 +219,7 @@ def write(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read(path: Path) -> list[Row]:
-    """Return the rows of a file, none where there is no such file."""
+    """Return the rows of a file, or none if it does not exist."""
     if not path.exists():
         return []
     with path.open(newline="") as file:

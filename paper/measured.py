@@ -1,4 +1,4 @@
-"""What was measured, as cells of a table: by set and method, with the mark and the folds."""
+"""Measured results as table cells, by data set and method."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ WHO = {"paper": "paper's algorithm, here", "ours": "krein"}
 
 @dataclass(frozen=True)
 class Measured:
-    """The rows of one CSV file, by set and method."""
+    """The rows of one CSV file, looked up by data set and method."""
 
     rows: list[Row]
 
     def of(self, name: str, method: str) -> list[Row]:
-        """Return the folds of a method on a set."""
+        """Return the rows of a method on a data set, one per fold."""
         return [row for row in self.rows if (row["set"], row["method"]) == (name, method)]
 
     def pair(self, name: str, a: str, b: str, field: str = "accuracy") -> Comparison | None:
@@ -31,7 +31,7 @@ class Measured:
         return compare([left[k] for k in both], [right[k] for k in both])
 
     def marked(self, name: str, method: str) -> bool:
-        """Whether the method differs from its dense form on the same folds."""
+        """Whether the method differs significantly from its dense form on the same folds."""
         family, rule, *rest = method.split(":")
         if rule == "all":
             return False
@@ -41,7 +41,7 @@ class Measured:
     def cell(
         self, name: str, method: str, field: str = "accuracy", digits: int = 2, mark: bool = False
     ) -> str:
-        """Return mean ± deviation, marked if asked; the number of folds where others have more."""
+        """Return mean ± standard deviation, with the number of folds if other methods have more."""
         rows = self.of(name, method)
         star = mark and self.marked(name, method)
         text = measured(rows, field, digits, star=star)
@@ -50,5 +50,5 @@ class Measured:
 
 
 def seconds(row: Row) -> float:
-    """Return the processor seconds of one fold: landmarks, fit and predictions."""
+    """Return the CPU seconds of one fold: landmark selection, fit and prediction."""
     return sum(row[field] for field in TIMES)

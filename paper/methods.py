@@ -1,14 +1,14 @@
-"""The methods by name, "family:rule:solver": krein's, in the paper's form and in its own.
+"""Methods by name, "family:rule:solver", in the paper's form and in krein's own.
 
 - family: `ikfd` or `pcvm`;
-- rule: `all` (dense), `meb`, `kmeans`, `entropy`, `random`, at as many landmarks as MEB finds on
-  the same fold, or `kmeans@C`, `random@C`, at as many as there are classes;
-- solver: `paper` or `ours`; a further word, `calibrated`, asks for a temperature.
+- rule: `all` (dense); `meb`, `kmeans`, `entropy` or `random`, with as many landmarks as MEB finds
+  on the same fold; or `kmeans@C` or `random@C`, with one landmark per class;
+- solver: `paper` or `ours`; a fourth word, `calibrated`, adds temperature scaling.
 
-The paper's iKFD (`ikfd`) has a ridge where ours shrinks the covariance, one class against the rest
-where ours has one model of all, and a bias half-way between the means. Its PCVM starts from the
-labels, cuts off the weights that the M-step makes negative, and takes one class against one other.
-Both get the same landmarks, chosen once per fold.
+The paper's iKFD (`paper/ikfd.py`) adds a ridge where ours shrinks the covariance, fits each class
+against the rest where ours fits one model of all classes, and puts the bias half-way between the
+means. Its PCVM starts from the labels, sets weights to zero that the M-step makes negative, and
+fits one model per pair of classes. Both use the same landmarks, chosen once per fold.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ RULES = {
 }
 
 WEIGHT = 1e-4
-"""A weight below this share of the largest one does not count (the paper's threshold)."""
+"""Weights below this share of the largest one do not count (the paper's threshold)."""
 
 
 def titled(method: str) -> str:
-    """Return the name for a reader.
+    """Return the name shown to the reader.
 
     >>> titled("ikfd:meb:paper"), titled("pcvm:all:ours"), titled("ikfd:kmeans@C:ours")
     ('Ny-iKFD (MEB)', 'PCVM', 'Ny-iKFD (k-means, C landmarks)')
@@ -62,17 +62,17 @@ def titled(method: str) -> str:
 
 
 def solver(method: str) -> str:
-    """Return who solves: "paper", "ours", or scikit-learn for what it has."""
+    """Return the solver: "paper" or "ours", or "scikit-learn" for a baseline."""
     return "scikit-learn" if method in BASELINES else method.split(":")[2]
 
 
 def shared(method: str) -> str:
-    """Return what methods have in common that can be fitted together: their landmark rule."""
+    """Return the landmark rule; methods with the same rule are fitted together."""
     return "" if method in BASELINES else method.split(":")[1]
 
 
 def choose(method: str, data: Data, A: Any, y: Labels, seed: int) -> Any:
-    """Return the landmarks that the method's rule chooses; "auto" looks at the method itself."""
+    """Return the landmarks that the rule selects, or the rule itself if the estimator selects."""
     rule, _, number = shared(method).partition("@")
     if rule in ("", "all", "auto"):
         return rule
@@ -85,7 +85,7 @@ def choose(method: str, data: Data, A: Any, y: Labels, seed: int) -> Any:
 
 
 def build(method: str, data: Data, landmarks: Any, seed: int) -> BaseEstimator:
-    """Return the estimator, unfitted."""
+    """Return the unfitted estimator."""
     if method in BASELINES:
         return BASELINES[method].build()
     family, _, who, *extra = method.split(":")
@@ -103,14 +103,14 @@ def build(method: str, data: Data, landmarks: Any, seed: int) -> BaseEstimator:
 
 
 def fit_input(method: str, data: Data, train: Indices, test: Indices) -> tuple[Any, Any]:
-    """Return what the method is fitted to, and what it predicts."""
+    """Return the inputs of the method for fitting and for prediction."""
     if method in BASELINES:
         return data.similarities(train, train), data.similarities(test, train)
     return data.part(train, train), data.part(test, train)
 
 
 def facts(model: Any, data: Data, train: Indices, y: Labels) -> dict[str, float]:
-    """Return what a fitted model tells: landmarks, comparisons, share of weights, SMSS."""
+    """Return figures of a fitted model: comparisons, landmarks, share of weights, SMSS."""
     if not hasattr(model, "landmarks_"):
         return {"comparisons": model.comparisons_}
     found = {
@@ -124,11 +124,11 @@ def facts(model: Any, data: Data, train: Indices, y: Labels) -> dict[str, float]
 
 
 def _carrying(model: Any, data: Data, train: Indices) -> int:
-    """Return how many training objects carry a weight, in the form αᵀk(x) of the paper.
+    """Return how many training objects have a weight, in the form αᵀk(x) of the paper.
 
-    PCVM knows them. The paper's Ny-iKFD spreads what the landmarks say over all objects:
-    K̃α = C W⁺ Cᵀ α has the scores C β for α = (Cᵀ)⁺ W β. An object counts where it has a weight
-    for any class.
+    PCVM stores them. The paper's Ny-iKFD spreads the weights β of the landmarks over all objects:
+    K̃α = C W⁺ Cᵀ α equals the scores C β for α = (Cᵀ)⁺ W β. An object counts if it has a weight
+    for at least one class.
     """
     if isinstance(model, PCVM):
         return len(model.relevance_)
@@ -142,7 +142,7 @@ def _carrying(model: Any, data: Data, train: Indices) -> int:
 
 
 def _smss(model: IKFD, data: Data, train: Indices, y: Labels) -> float:
-    """Return s(K̂, K) on the training objects; distances centred alike in both."""
+    """Return s(K̂, K) on the training objects; both centre distances on the landmarks."""
     if len(model.landmarks_) == len(train):
         return 1.0
     moments = model.stream_.moments
@@ -154,7 +154,7 @@ def _smss(model: IKFD, data: Data, train: Indices, y: Labels) -> float:
 
 
 def quietly(function: Any, *arguments: Any) -> tuple[Any, str]:
-    """Call it; return the result, and the first warning for the row instead of the screen."""
+    """Call `function`; return its result and the first warning, which is not printed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments)

@@ -1,4 +1,4 @@
-"""Where a run is: a bar where a person watches, a line a step where a file does."""
+"""Progress of a run: a bar on a terminal, one line per step otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Shown:
-    """Steps of one table."""
+    """The progress of one table."""
 
     def __init__(self, told: str, bar: Progress | None) -> None:
         self.told, self.bar = told, bar
@@ -20,18 +20,18 @@ class Shown:
             bar.add_task(told, total=None)
 
     def start(self, total: int) -> None:
-        """Say how many steps there will be."""
+        """Set the number of steps."""
         self.total = total
         self._update(total=total)
 
     def say(self, what: str) -> None:
-        """Say what is being done."""
+        """Show what is being done."""
         self._update(description=f"{self.told}: {what}")
         if self.bar is None:
             print(f"{self.told}: {what}", file=sys.stderr, flush=True)
 
     def step(self, what: str) -> None:
-        """Say what has been done, and count it."""
+        """Show what has been done, and count it."""
         self.done += 1
         self._update(advance=1, description=f"{self.told}: {what}")
         if self.bar is None:

@@ -1,8 +1,8 @@
-"""What the paper prints: the numbers of its tables, copied, with the table they come from.
+"""The published figures, copied from the tables of the paper.
 
 Schleif, Gisbrecht & Tino, *Probabilistic classifiers with low rank indefinite kernels*. Accuracies
-in %, run times in seconds, model complexity in % of the training objects. `None` where the paper
-has a dash.
+are in %, run times in seconds, model complexity in % of the training objects. `None` stands for a
+dash in the paper.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A mean with its deviation, and whether the paper marks it (*) as different from dense."""
+    """Mean and standard deviation, and whether the paper marks it (*) as different from dense."""
 
     mean: float
     deviation: float | None = None
@@ -26,7 +26,7 @@ SIM = {
     "SIM5": "random@C",
     "SIM6": "entropy",
 }
-"""The six ways of table 1, and the landmark rule of each; @C: as many as there are classes."""
+"""The six schemes of table 1 with their landmark rules; @C means one landmark per class."""
 
 SMALL = ("ball", "protein", "checker", "gauss")
 
@@ -70,7 +70,7 @@ TABLE_1 = {  # accuracy, and the median SMSS
 }
 
 TABLE_1_LANDMARKS = {"ball": 8, "protein": 25, "checker": 9, "gauss": 8}
-"""Landmarks that MEB found (SIM2)."""
+"""Number of landmarks found by MEB (SIM2)."""
 
 TABLE_2 = {
     "SIM1": {"ball": 0.5, "protein": 0.82, "checker": 13.45, "gauss": 0.74},
@@ -82,7 +82,7 @@ TABLE_2 = {
 }
 
 THREE_GAUSSIANS = {"meb": 100.0, "kmeans": 84.0, "entropy": 84.0, "random": 83.0}
-"""Section 4.3, in the text: accuracy at 10 landmarks."""
+"""Accuracy with 10 landmarks, from the text of section 4.3."""
 
 LARGE = ("gesture", "sonatas", "zongker", "proteom", "chromo", "swiss")
 
@@ -133,7 +133,7 @@ _LOW_RANK: dict[str, dict[str, tuple[Figure | None, Figure | None, float | None]
 
 
 def accuracy(rule: str, name: str, family: str) -> Figure | None:
-    """Return the figure of tables 3 to 5 for a landmark rule ("all": dense), a set, a method.
+    """Return the figure in tables 3 to 5 for a landmark rule ("all": dense), a set and a method.
 
     >>> accuracy("meb", "swiss", "ikfd")
     Figure(mean=83.05, deviation=1.6, marked=False)
@@ -146,7 +146,7 @@ def accuracy(rule: str, name: str, family: str) -> Figure | None:
 
 
 def mean_smss(rule: str, name: str) -> float | None:
-    """Return the mean SMSS of tables 3 to 5."""
+    """Return the mean SMSS in tables 3 to 5."""
     found = _LOW_RANK[rule].get(name)
     return None if found is None else found[2]
 

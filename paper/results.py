@@ -278,7 +278,7 @@ def beyond_section(data: Measured) -> str:
 
 
 def tried_section(path: Path) -> str:
-    """List the settings that were tried where the paper gives no details."""
+    """List the settings we tried for what the paper does not specify."""
     rows = []
     if path.exists():
         with path.open(newline="") as file:

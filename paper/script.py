@@ -1,4 +1,4 @@
-"""Shared code of the table scripts: parse options, measure, write a CSV file, print a summary."""
+"""Code shared by the table scripts: parse options, measure, write a CSV file, print a summary."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def script(
         wanted = list(units(plan))
         for missing in dict.fromkeys(unit.name for unit in wanted if not available(unit.name)):
             print(
-                f"{name}: {missing} ({SOURCES[missing].told}) is left out: it requires "
-                "KREIN_DATA to name the folder of the data",
+                f"{name}: {missing} ({SOURCES[missing].told}) is left out: set KREIN_DATA to the "
+                "folder with the data",
                 file=sys.stderr,
             )
         rows = measure(wanted, plan)
@@ -39,7 +39,7 @@ def script(
 
 
 def parse(name: str, told: str, arguments: Sequence[str] | None) -> Plan:
-    """Return the plan for the options on the command line."""
+    """Return the plan from the command-line options."""
     parser = argparse.ArgumentParser(
         f"python -m paper.{name}", description=told.splitlines()[0] if told else None
     )

@@ -1,8 +1,8 @@
-"""The paper's data sets, or what stands for them here: each compared once, kept, read by all.
+"""The paper's data sets, or substitutes; each set is compared once and shared by all scripts.
 
-A set becomes a folder of two files: `values.npy`, all values of its measure between all objects
-(or the points of a set of vectors, whose kernel costs nothing), and `labels.npy`. Its name holds
-a digest of the objects, so that other data are never read by mistake.
+A data set becomes a folder with two files: `values.npy`, the values of its measure between all
+objects (or the points themselves if they are vectors, whose kernel is cheap), and `labels.npy`. The
+name of the folder contains a digest of the objects, so other data are never read by mistake.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Labels = NDArray[np.intp]  # class codes 0…C−1
 
-FEWEST = 20  # objects of each class, where a set is made smaller
+FEWEST = 20  # minimum number of objects per class when a data set is reduced
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a set comes from: how it is made, how its objects are compared, what it stands for."""
+    """How a data set is made and how its objects are compared."""
 
-    told: str  # one line for the reader
+    told: str  # one-line description
     make: Callable[[], tuple[Any, Any]]  # objects and labels
     measure: str
     measure_params: dict[str, Any] | None = None
-    given: bool = False  # needs KREIN_DATA
-    dense: bool = True  # whether methods of cubic cost are within reach
-    vectors: bool = False  # points are kept, not their kernel
+    given: bool = False  # requires KREIN_DATA
+    dense: bool = True  # whether methods of cubic cost are feasible
+    vectors: bool = False  # store the points, not their kernel
     objects: int | None = None  # maximum number, to limit the run time
 
 
@@ -93,8 +93,8 @@ SOURCES = {
         "tangent",
         objects=2000,
     ),
-    # divergence and families: of four settings looked at on the first fold, the one whose accuracy
-    # and number of landmarks are nearest to those that the paper reports for its own set
+    # divergence and families: of four settings tried on the first fold, the one whose accuracy and
+    # number of landmarks are closest to the published ones
     "proteom": Source(
         "1,200 simulated sequences in 20 families, Smith-Waterman; the paper has 2,604 in 53",
         lambda: datasets.make_protein_families(1200, n_families=20, divergence=0.5, random_state=0),
@@ -119,13 +119,13 @@ LARGE = ("gesture", "sonatas", "zongker", "proteom", "peptides", "swiss")
 
 
 def available(name: str) -> bool:
-    """Whether the set can be had here: some need the folder that KREIN_DATA names."""
+    """Whether the data set is available: some require the folder KREIN_DATA."""
     return bool(os.environ.get("KREIN_DATA")) or not SOURCES[name].given
 
 
 @dataclass(frozen=True)
 class Data:
-    """A set on disk, opened where it is needed."""
+    """A data set on disk, opened on first use."""
 
     name: str
     folder: Path
@@ -147,16 +147,16 @@ class Data:
         return self.measure not in ("precomputed", "precomputed-distance")
 
     def part(self, rows: Indices, cols: Indices) -> Array:
-        """Return what an estimator takes for `rows`, having been fitted to `cols`."""
+        """Return the input for `rows` of an estimator fitted to `cols`."""
         if self.vectors:
             return np.array(self.values[rows])
         return np.array(self.values[rows][:, cols], dtype=np.float64)
 
     def similarities(self, rows: Indices, cols: Indices, centre: Indices | None = None) -> Array:
-        """Return similarities of `rows` to `cols`, for methods that need a matrix of them.
+        """Return similarities of `rows` to `cols`, for methods that need a similarity matrix.
 
-        Distances are squared and centred on the objects `centre`, by default `cols`: the training
-        objects alone, so that a new object changes nothing for the others.
+        Distances are squared and centred on the objects `centre`, by default `cols`. These are
+        training objects only, so a new object does not affect the values of others.
         """
         if self.vectors:
             return get_measure(self.measure).block(self.values[rows], self.values[cols])
@@ -172,7 +172,7 @@ class Data:
 
 
 def fewer(y: Labels, objects: int) -> Indices:
-    """Return rows of at most `objects` objects: the largest classes in equal parts, at random.
+    """Return at most `objects` random rows, in equal numbers from each of the largest classes.
 
     >>> y = np.repeat([0, 1, 2], [50, 40, 30])
     >>> np.bincount(y[fewer(y, 40)])
@@ -189,7 +189,7 @@ def fewer(y: Labels, objects: int) -> Indices:
 
 
 def prepare(name: str, folder: Path, objects: int | None = None, verbose: int = 0) -> Data:
-    """Return the set, its values compared now where they are not there yet."""
+    """Return the data set; compare its objects if this was not done before."""
     source = SOURCES[name]
     X, labels = _made(name)
     y = np.unique(np.asarray(labels), return_inverse=True)[1]
@@ -207,17 +207,17 @@ def prepare(name: str, folder: Path, objects: int | None = None, verbose: int = 
     if not (place / "labels.npy").exists():
         values = X if source.vectors else _values(X, source, verbose)
         if kind == "precomputed-distance":
-            # published PCVM depends on the unit: let the median distance be 1
+            # the published PCVM depends on the unit: scale the median distance to 1
             values = values / np.median(values[np.triu_indices(len(values), 1)])
         place.mkdir(parents=True, exist_ok=True)
         _write(place / "values.npy", np.asarray(values, dtype=np.float64))
-        _write(place / "labels.npy", y)  # last: it says that the set is whole
+        _write(place / "labels.npy", y)  # last: its presence marks the set as complete
     return Data(name, place, kind)
 
 
 @cache
 def _made(name: str) -> tuple[Any, Any]:
-    """Return objects and labels, read or simulated once a process."""
+    """Return objects and labels, read or simulated once per process."""
     return SOURCES[name].make()
 
 

@@ -1,8 +1,8 @@
 """Mean ± standard deviation over folds, and the paired mark (*).
 
 The paper marks with (*) a low-rank result that differs significantly from the same dense method.
-It names no test; here it is the paired t-test over the folds, two-sided, at 5 %. Folds share
-training objects, so the test finds a little more than there is; it is the customary one.
+It does not name its test; here it is the usual two-sided paired t-test over the folds, at 5 %.
+Folds share training objects, so this test finds slightly too many differences.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LEVEL = 0.05
 
 
 class Comparison(NamedTuple):
-    """Mean of a − b over folds, and how likely so large a difference is where there is none."""
+    """Mean of a − b over folds, and its p-value under the hypothesis of no difference."""
 
     difference: float
     p_value: float
@@ -32,14 +32,15 @@ class Comparison(NamedTuple):
 def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
     """Compare two methods on the same folds, fold by fold.
 
-    With fewer than two folds there is no test: the p-value is nan. Where every fold has the same
-    difference there is no deviation to test against: 1 where it is none, else 0.
+    With fewer than two folds there is no test, and the p-value is nan. If the difference is the
+    same in every fold, it has no variance to test against: the p-value is 1 if the difference is
+    zero, else 0.
 
     >>> compare([90, 91, 92], [80, 81, 82]).significant
     True
     """
     if len(a) != len(b):
-        raise ValueError(f"a pair is one fold: {len(a)} folds against {len(b)}")
+        raise ValueError(f"a paired test needs the same folds: got {len(a)} and {len(b)}")
     d = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     if len(d) < 2:
         return Comparison(float(d.mean()), float("nan"), len(d))
@@ -49,7 +50,7 @@ def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:
-    """Return "mean ± deviation", the deviation over the folds (with n − 1).
+    """Return "mean ± standard deviation" over the folds (with n − 1).
 
     >>> spread([96.0, 98.0, 100.0])
     '98.00 ± 2.00'

@@ -1,4 +1,4 @@
-"""What the figures share: colours that everyone can tell apart, the command line, the files."""
+"""Shared by the figures: colour-blind safe colours, command line, output files."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import ListedColormap
 
-# Okabe & Ito (2008), in an order in which neighbours differ in lightness too
+# Okabe & Ito (2008), ordered so that neighbours also differ in lightness
 BLUE, VERMILION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 SKY, PURPLE, YELLOW, GREY = "#56B4E9", "#CC79A7", "#F0E442", "#666666"
 CLASSES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW, "#000000")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 REGIONS = ListedColormap(["#BFD9EA", "#F7DFB3"])
-"""Pale forms of the first two classes' colours, for what is predicted."""
+"""Pale versions of the first two class colours, for predicted regions."""
 
 plt.rcParams.update(
     {
@@ -37,7 +37,7 @@ plt.rcParams.update(
 def options(
     told: str | None, arguments: Sequence[str] | None, *, objects: int
 ) -> argparse.Namespace:
-    """Return what the command line says: where to write, and how many objects to take."""
+    """Return the command-line options: where to write, and how many objects to use."""
     parser = argparse.ArgumentParser(description=(told or "").splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("paper/results"), help="folder")
     parser.add_argument("--objects", type=int, default=objects, help="fewer for a quick look")
@@ -45,7 +45,7 @@ def options(
 
 
 def scatter(axis: Any, X: Any, y: Any, *, size: float = 16, label: str = "class") -> None:
-    """Draw points, each class in a colour and a shape of its own; classes are codes 0, 1, …"""
+    """Draw points with a colour and a marker per class; classes are codes 0, 1, …"""
     for code in range(int(max(y)) + 1):
         axis.scatter(
             *X[y == code].T,
@@ -59,14 +59,14 @@ def scatter(axis: Any, X: Any, y: Any, *, size: float = 16, label: str = "class"
 
 
 def frame(axis: Any) -> None:
-    """Draw a thin border and no numbers, where the axes have no unit."""
+    """Draw a thin border without ticks, for axes that have no unit."""
     axis.set(xticks=[], yticks=[])
     for spine in axis.spines.values():
         spine.set(visible=True, color="#BBBBBB", linewidth=0.8)
 
 
 def save(figure: Any, folder: Path, name: str) -> None:
-    """Write the picture and say where it is."""
+    """Save the figure and print its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.png"
     figure.savefig(path, dpi=150)
@@ -75,7 +75,7 @@ def save(figure: Any, folder: Path, name: str) -> None:
 
 
 def write(folder: Path, name: str, headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write what was drawn as a table."""
+    """Write the plotted data as a CSV file."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([headings, *rows])

@@ -1,7 +1,7 @@
-"""Where the paper is silent: what was tried, on the same folds.
+"""Settings that the paper does not specify: the values we tried, on the same folds.
 
-One question a parameter that the paper does not give, asked of the sets whose figure depends on
-it. `sets.py` and `methods.py` hold what the tables take.
+There is one question per parameter, measured on the data sets whose figures depend on it. The
+settings used in the tables are in `sets.py` and `methods.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .statistics import spread
 
 FIELDS = ("question", "set", "setting", "fold", "accuracy", "landmarks", "published")
 
-Fold = Callable[[Indices, Indices, int], tuple[Any, Any, Any]]  # estimator, training, new
+Fold = Callable[[Indices, Indices, int], tuple[Any, Any, Any]]  # estimator, training, test input
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ QUESTIONS = (SCATTER, CENTRE, BALLS, EPSILON, ROUTE, SIGMA, UNIT)
 
 
 def trials(plan: Plan) -> Iterator[Trial]:
-    """Yield every setting on every set that can be had."""
+    """Yield every setting on every available data set."""
     for name in ("ball", "protein", "checker", "gauss", "gesture", "zongker"):
         if data := _data(name, plan):
             figure = TABLE_1["SIM1"][name][0] if name in TABLE_1["SIM1"] else None
@@ -122,7 +122,7 @@ def _centred(
 ) -> tuple[Any, Any, Any]:
     clf.set_params(measure="precomputed", random_state=seed)
     K = data.similarities(train, train)
-    return clf, (K + K.T) / 2, data.similarities(test, train)  # equal but for rounding
+    return clf, (K + K.T) / 2, data.similarities(test, train)  # K is symmetric up to rounding
 
 
 def _matrix(D: Array, clf: Any, train: Indices, test: Indices, seed: int) -> tuple[Any, Any, Any]:
@@ -146,11 +146,11 @@ def _run(trial: Trial, n_folds: int) -> list[dict[str, Any]]:
 def main(arguments: Sequence[str] | None = None) -> None:
     plan = parse("tried", __doc__ or "", arguments)
     if plan.kept:
-        return  # its file holds what was tried so far
+        return  # tried.csv is already written
     rows: list[dict[str, Any]] = []
     with progress("tried") as shown:
-        shown.say("what the paper does not say")
-        found = sorted(trials(plan), key=lambda trial: len(trial.y))  # what is quick comes first
+        shown.say("settings that the paper does not specify")
+        found = sorted(trials(plan), key=lambda trial: len(trial.y))  # fastest first
         shown.start(len(found))
         calls = (delayed(_run)(trial, plan.folds) for trial in found)
         for new in Parallel(plan.jobs, return_as="generator")(calls):
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """Write the rows, whole or not at all, in the order of the questions."""
+    """Write the rows atomically, in the order of the questions."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     with temporary.open("w", newline="") as file:
