@@ -73,7 +73,7 @@ def a_million() -> list[dict]:
 
 
 def dense(N: int = 4000) -> list[dict]:
-    """Every object is a landmark: the number of N×N decompositions, and time in units of one."""
+    """With all objects as landmarks: N×N decompositions, and the time relative to one of them."""
     X, y = checkerboard(N)
     K = TL1().block(X, X)
     K = (K + K.T) / 2

@@ -2,8 +2,8 @@
 
 The alternative for a bioinformatician is the label of the best hit. Each tool is measured if it is
 installed (Debian: `ncbi-blast+`, `mmseqs2`, `diamond-aligner`), with two threads, on the same
-folds. A query without a hit counts as wrong. Speed is the processor time of the queries, without
-building the database or the model; a busy machine does not change the ratios.
+folds. A query without a hit counts as wrong. Speed is the CPU time of the queries, without
+building the database or the model, so a busy machine does not change the ratios.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ SPEED = {"BLAST+": "30", "DIAMOND": "8"}
 
 
 def children() -> float:
-    """Return the processor time of all commands so far."""
+    """Return the CPU time of all commands run so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

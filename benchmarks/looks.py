@@ -1,8 +1,8 @@
 """KreinClassifier compared with common alternatives on real data; most of it needs `KREIN_DATA`.
 
-There are ten folds (three for digits). Settings were chosen on digits, peptides, uwave, aural
-sonar, protein and four folds of Swiss-Prot; the price of a comparison on all ten. Of the words,
-only the cost was used. MNIST and sonatas were not used for that.
+There are ten folds (three for digits). The defaults were chosen on digits, peptides, uwave, aural
+sonar, protein and four folds of Swiss-Prot, the price of a comparison on all ten folds. From the
+words, only the cost was used. MNIST and sonatas were not used for any choice.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def measured(name: str, data: Set) -> Iterator[dict]:
 
 
 def votes(apart: np.ndarray, codes: np.ndarray, n_classes: int, k: int) -> np.ndarray:
-    """Return smoothed shares of the k nearest."""
+    """Return smoothed class shares among the k nearest neighbours."""
     nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
     P = np.full((len(apart), n_classes), 0.5 / n_classes)
     np.add.at(P, (np.arange(len(apart))[:, None], codes[nearest]), 1.0)
@@ -105,7 +105,7 @@ def votes(apart: np.ndarray, codes: np.ndarray, n_classes: int, k: int) -> np.nd
 
 
 def words() -> list[dict]:
-    """Fit 118,800 words from the file, with a tenth of all words held out."""
+    """Fit 118,800 words from a file, with a tenth of all words held out."""
     import tempfile
     from pathlib import Path
 
@@ -135,7 +135,7 @@ def words() -> list[dict]:
 
 
 def overheads() -> list[dict]:
-    """The cost of a prediction apart from its comparisons, in processor time of one thread."""
+    """The cost of a prediction apart from its comparisons, in CPU time on one thread."""
     rng = np.random.default_rng(0)
     points, queries = (rng.normal(size=(n, 128)).astype(np.float32) for n in (100_000, 200))
     norms = squared_norms(points)
@@ -169,14 +169,14 @@ def cpu(function: Callable[[], object]) -> float:
 
 
 def compared(measure: str, X: np.ndarray, y: np.ndarray) -> Values:
-    """Return all pairs of some objects."""
+    """Return the values of all pairs of some objects."""
     pairs = open_pairs(measure, X)
     everyone = np.arange(len(pairs))
     return pairs.block(everyone, everyone), np.asarray(y), pairs.kind
 
 
 def some(load: Callable[[], tuple], n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return `n` objects, equally many of each class."""
+    """Return `n` objects, the same number from each class."""
     X, y = load()
     rng = np.random.default_rng(0)
     classes = np.unique(y)

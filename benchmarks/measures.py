@@ -118,7 +118,7 @@ def dtw() -> list[dict[str, Any]]:
     series = rng.normal(size=(1200, 150)).cumsum(axis=1)
     cols = np.arange(100)
     few = [*series[:100], *series[:20]]
-    open_pairs("dtw", series[:3]).block(np.arange(3), np.arange(3))  # compiled before it is timed
+    open_pairs("dtw", series[:3]).block(np.arange(3), np.arange(3))  # compile before timing
     times = best_of(
         3,
         bare=lambda: reference.distance_matrix_fast(

@@ -23,7 +23,7 @@ N_TEST = 5_000
 
 
 def board(N: int, seed: int = 0, corner: float = -1.5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return points, classes and 100 random landmarks among the first N; tests last.
+    """Return points, classes and 100 random landmarks among the first N; test points come last.
 
     The board is centred on the origin, where the ELM kernel is curved. Off to one side, on [0, 3]²,
     the accuracy of both PCVM and logistic regression is a few percentage points lower.
@@ -35,7 +35,7 @@ def board(N: int, seed: int = 0, corner: float = -1.5) -> tuple[np.ndarray, np.n
 
 
 def checkerboard(N: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ELM similarities to the landmarks, classes, and the landmarks; tests last."""
+    """Return ELM similarities to the landmarks, classes, and the landmarks; test rows come last."""
     X, y, landmarks = board(N, seed)
     return ELM().block(X, X[landmarks]), y, landmarks
 
@@ -176,7 +176,7 @@ def off_centre() -> dict:
 
 
 def board_of_issue() -> list[dict]:
-    """N = 20,000 over three draws, with our algorithm and the published one."""
+    """N = 20,000, three random draws, with our algorithm and the published one."""
     N = 20_000
     ours, kept, published, same = [], [], [], []
     for seed in range(3):

@@ -1,7 +1,7 @@
 """Which power of a dissimilarity is best for PCVM, and whether the leave-one-out loss predicts it.
 
-With 60 random landmarks and four folds, compares the change in the loss of new objects that a
-smaller power causes with the change that the leave-one-out loss predicts. Words and gestures need
+With 60 random landmarks and four folds, this compares how much a smaller power changes the loss on
+new objects with the change that the leave-one-out loss predicts. Words and gestures need
 `KREIN_DATA`.
 """
 

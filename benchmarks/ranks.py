@@ -1,8 +1,8 @@
 """Calibration by rank: Swiss-Prot families grouped by function; needs `KREIN_DATA`.
 
-Labels are paths, e.g. "protease;Trypsin_His+Trypsin_Ser". The model knows only the families: the
-probability of a group is the sum over its families. Each half of the data is labelled by a model
-fitted to the other.
+Labels are paths, e.g. "protease;Trypsin_His+Trypsin_Ser". The model is fitted to the families only,
+and the probability of a group is the sum over its families. Each half of the data is labelled by a
+model fitted to the other half.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ GROUPS = {
 
 
 def path_of(family: str) -> str:
-    """Return the label as a path of two ranks."""
+    """Return the label as a path with two ranks."""
     for group, beginnings in GROUPS.items():
         if family.startswith(beginnings):
             return f"{group};{family}"

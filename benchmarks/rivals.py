@@ -2,8 +2,8 @@
 
 The other models use favourable settings: the landmarks of "auto", or all pairs if there are at
 most 1,000 objects; SVMs on the clipped and on the flipped matrix with C chosen by inner folds; the
-better of 1 and 5 neighbours. Swiss-Prot takes two folds, because a spectrum of 7,228 objects takes
-minutes. Most of it needs `KREIN_DATA`.
+better of 1 and 5 neighbours. Swiss-Prot uses only two folds, because the spectrum of 7,228 objects
+takes minutes. Most of it needs `KREIN_DATA`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .looks import SETS, Set, votes
 from .timing import row
 
 FEW_OBJECTS = 1000
-"""Up to this many, models with all objects as landmarks take part."""
+"""Up to this many objects, models with all objects as landmarks are included."""
 
 Labels = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # K, codes, new values → codes
 
@@ -41,7 +41,7 @@ def run() -> list[dict]:
 
 
 def compared_with_rivals(name: str, data: Set) -> dict:
-    """Return how far KreinClassifier is ahead of the best of the others, in % of the objects."""
+    """Return the lead of KreinClassifier over the best other model, in % of the objects."""
     values, y, kind = data.load()
     y = np.unique(y, return_inverse=True)[1]
     n_folds = 2 if len(y) > 5000 else data.folds
@@ -69,7 +69,7 @@ def compared_with_rivals(name: str, data: Set) -> dict:
 
 
 def methods(kind: str, n: int) -> dict[str, Labels]:
-    """Return everything that takes part, as functions that return the labels of new objects."""
+    """Return all models, as functions that return the labels of new objects."""
     measure = "precomputed" if kind == "similarity" else "precomputed-distance"
 
     def fitted(clf) -> Labels:
@@ -98,7 +98,7 @@ def methods(kind: str, n: int) -> dict[str, Labels]:
 
 
 def svm(kind: str, how: str) -> Labels:
-    """Return an SVM on a matrix without negative eigenvalues, or with their absolute values."""
+    """Return an SVM on the clipped or the flipped matrix."""
 
     def labels(K: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
         if kind == "dissimilarity":

@@ -1,6 +1,6 @@
 """The cost of a fit on Dask for N = 10⁴ … 10⁶ with one and two workers; see docs/scale.md.
 
-Points are generated on the workers, so that only the fit is measured. The model
+Points are generated on the workers, so only the fit is measured. The model
 
     wall time = start + (N / w) · (row + m · pair) + tasks · task
 
@@ -134,7 +134,7 @@ def run() -> list[dict]:
 
 
 def concluded(runs: list[dict], pairs: dict[str, float], task: float) -> dict:
-    """Return the measurements, and the constants that follow from them."""
+    """Return the measurements and the fitted constants."""
     below = [r for r in runs if r["objects"] < HELD_OUT]
     share = np.array([r["objects"] / r["workers"] for r in below])
     seconds = np.array([r["seconds"] for r in below])

@@ -44,7 +44,7 @@ def run() -> list[dict[str, Any]]:
 
 
 def start_up(path: Path, sequence: str, about: str) -> list[dict[str, Any]]:
-    """Processor time of the command for one sequence, and of importing scikit-learn."""
+    """CPU time of the command for one sequence, and of importing scikit-learn."""
     command = [sys.executable, "-m", "krein", "predict", str(path)]
     imports = [sys.executable, "-c", "import sklearn.base"]
     fasta = f">a\n{sequence}\n".encode()
@@ -63,7 +63,7 @@ def _processor_time(command: list[str], given: bytes) -> float:
 
 
 def latency(path: Path, new: list[str], clf: Any, about: str) -> list[dict[str, Any]]:
-    """Time from request to response on this machine, in sequence, compared with bare calls."""
+    """Time from request to response on this machine, one request at a time, against bare calls."""
     process = subprocess.Popen(
         [sys.executable, "-m", "krein", "serve", str(path), "--port", "0"],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},

@@ -17,7 +17,7 @@ import numpy as np
 
 
 def best_times(*functions: Callable[[], object], repeats: int = 3) -> list[float]:
-    """Return the best wall time of each function, taking turns so that noise hits all alike."""
+    """Return the best wall time of each function; runs alternate, so noise affects all equally."""
     times = np.full((repeats, len(functions)), np.inf)
     for round_ in times:
         for i, function in enumerate(functions):
@@ -30,7 +30,7 @@ def best_times(*functions: Callable[[], object], repeats: int = 3) -> list[float
 def peak_memory(function: Callable[[], object]) -> float:
     """Return the peak memory that `function` allocates, in bytes.
 
-    This is allocated rather than resident memory, in which memory freed earlier would hide it.
+    It counts allocations: resident memory would miss allocations that reuse memory freed earlier.
     """
     tracemalloc.start()
     try:
@@ -42,7 +42,7 @@ def peak_memory(function: Callable[[], object]) -> float:
 
 @dataclass(frozen=True)
 class Alone:
-    """The result of a function in a separate process, its seconds, and the peak resident bytes."""
+    """The result of a function in a separate process, its run time and peak resident bytes."""
 
     result: Any
     seconds: float
@@ -50,7 +50,7 @@ class Alone:
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Alone:
-    """Run a function of a module in a new process, and measure its resident memory."""
+    """Run a module-level function in a new process, and measure its resident memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(_watched, function, arguments).result()
 

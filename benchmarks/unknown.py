@@ -1,8 +1,8 @@
-"""Objects of no known class, sets of labels, and explanations: do they do what they claim?
+"""Do novelty, label sets and explanations do what they claim?
 
 Digits by tangent distance and peptides by alignment need no data; gestures by DTW and Swiss-Prot
-need `KREIN_DATA`. All pairs of each data set are compared once, which allows a comparison with the
-nearest neighbour among all training objects. Those of Swiss-Prot are kept (`swissprot.matrix`).
+need `KREIN_DATA`. All pairs of each data set are compared once, as a reference that uses the
+nearest neighbour among all training objects. Those of Swiss-Prot are cached (`swissprot.matrix`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from .timing import row
 
 SPLITS = 20
 DRAWS = 3
-"""Number of sets of known classes."""
+"""Number of random sets of known classes."""
 
 DELETED = 5
-"""Landmarks that a deletion test leaves out."""
+"""Number of landmarks left out in a deletion test."""
 
 EXPLAINED = 200
-"""Objects of a deletion test."""
+"""Number of objects in a deletion test."""
 
 Case = tuple[np.ndarray, np.ndarray, str]
 
 
 def values_of(name: str, objects, labels, **params) -> Case:
-    """Return all values, the labels, and the measure that stands for them."""
+    """Return all values, the labels, and the matching precomputed measure."""
     measure = get_measure(name, params or None)
     X = measure.check(objects)
     given = "precomputed" if measure.kind == "similarity" else "precomputed-distance"
@@ -49,7 +49,7 @@ def values_of(name: str, objects, labels, **params) -> Case:
 
 
 def cases() -> Iterator[tuple[str, Case]]:
-    """Yield one data set after the other, with its name."""
+    """Yield each data set with its name."""
     yield "digits", values_of("tangent", *load_digits_images())
     yield "peptides", values_of("smith-waterman", *peptides())
     if "KREIN_DATA" in os.environ:
@@ -77,7 +77,7 @@ def fitted(case: Case, train: np.ndarray) -> KreinClassifier:
 
 
 def told_apart(case: Case, n_known: int) -> dict[str, float]:
-    """Mean AUROC of novel against known objects, by p-value and by full 1-NN."""
+    """Return the mean AUROC of novel against known objects, by p-value and by full 1-NN."""
     V, y, given = case
     ours, full, more = [], [], []
     for seed in range(DRAWS):
@@ -96,7 +96,7 @@ def told_apart(case: Case, n_known: int) -> dict[str, float]:
 
 
 def guarantees(case: Case) -> dict[str, float]:
-    """False alarms at 5 % and coverage at 90 %, over random splits of all classes."""
+    """Return false alarms at 5 % and coverage at 90 %, over random splits of all classes."""
     V, y, _ = case
     alarms, overall, by_class = [], [], []
     classes, counts = np.unique(y, return_counts=True)
@@ -113,10 +113,10 @@ def guarantees(case: Case) -> dict[str, float]:
 
 
 def deletion(case: Case) -> dict[str, float]:
-    """Mean score that is lost without the landmarks that an explanation names first.
+    """Return the mean score lost without the landmarks that an explanation lists first.
 
-    To leave a landmark out, its value is replaced by the average one. Others are left out at random
-    for comparison, as many of them.
+    A landmark is left out by replacing its value with the average. For comparison, the same number
+    of random landmarks is left out.
     """
     V, y, _ = case
     rng = np.random.default_rng(0)
@@ -143,7 +143,7 @@ def deletion(case: Case) -> dict[str, float]:
 
 
 def two_families() -> list[dict]:
-    """Two known Swiss-Prot families, and some sequences of all others: which are novel at 1 %?"""
+    """Fit two Swiss-Prot families, and count how many sequences of all others are novel at 1 %."""
     sequences, families = load_swissprot()
     rng = np.random.default_rng(0)
     names, counts = np.unique(families, return_counts=True)
@@ -159,7 +159,7 @@ def two_families() -> list[dict]:
     test = np.r_[known[400:], np.arange(500, len(chosen))]
     assessed = clf.assess(case[0][np.ix_(test, known[:400])])
     novel, early = assessed["status"] == "novel", assessed["novelty"] <= 0.05
-    # reference with all pairs: the limit below which 1 % of the known sequences fall
+    # reference with all pairs: the score below which 1 % of the known sequences fall
     own_values = case[0][np.ix_(known[:400], known[:400])].copy()
     np.fill_diagonal(own_values, -np.inf)
     nearest = own_values.max(axis=1)

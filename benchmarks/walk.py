@@ -1,7 +1,7 @@
 """Count the modules, classes and functions that a reader meets when following a call through krein.
 
-A profiler hook on all threads of this process counts them. `core` contains the mathematics, one
-algorithm per file; the other folders are the road to it, which should be short.
+A profiler hook counts them on all threads of this process. `core` contains the mathematics, one
+algorithm per file; the path to it through the other folders should be short.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROOT = str(Path(krein.__file__).parent) + os.sep
 
 @dataclass(frozen=True)
 class Walk:
-    """The functions that a call passed, as (module, qualified name)."""
+    """The functions that ran during a call, as (module, qualified name)."""
 
     passed: frozenset[tuple[str, str]]
 
@@ -42,7 +42,7 @@ class Walk:
 
     @property
     def road(self) -> set[str]:
-        """Modules that are not mathematics."""
+        """Modules outside `core`."""
         return {module for module in self.modules if not module.startswith("core/")}
 
     @property
@@ -53,12 +53,12 @@ class Walk:
 
 
 def follow(call: Callable[[], Any]) -> Walk:
-    """Return the functions that `call` passes."""
+    """Return the functions that run during `call`."""
     passed: set[tuple[str, str]] = set()
 
     def hook(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        # module bodies and comprehensions are not functions to a reader
+        # a reader does not count module bodies and comprehensions as functions
         function = event == "call" and not code.co_name.startswith("<")
         if function and code.co_filename.startswith(ROOT):
             passed.add((code.co_filename.removeprefix(ROOT), code.co_qualname))
@@ -101,7 +101,7 @@ def walks() -> dict[str, Walk]:
         lines = [f"{s},{c}" for s, c in zip(seqs, y, strict=True)]
         path.write_text("\n".join(["sequence,label", *lines]) + "\n")
         source = open_source(path, objects="sequence", labels="label")
-        opening.IN_MEMORY_OBJECTS = 100  # so that the file is not read completely
+        opening.IN_MEMORY_OBJECTS = 100  # forces reading in chunks
         try:
             found["fit from a file"] = follow(lambda: fit(source))
         finally:
@@ -114,7 +114,7 @@ def walks() -> dict[str, Walk]:
 
 
 GOALS = {"fit in memory": 18, "fit from a file": 24, "fit on Dask": 24, "predict_proba": 9}
-"""Number of modules outside the mathematics."""
+"""Target number of modules outside `core`."""
 
 
 def run() -> list[dict]:

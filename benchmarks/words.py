@@ -1,7 +1,7 @@
 """132,000 words of 11 languages by normalised Levenshtein distance; needs `KREIN_DATA`.
 
-Every method compares an object with the same 500 training words, drawn at random; a tenth of the
-words is held out.
+Every method compares an object with the same 500 random training words. A tenth of the words is
+held out.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def landmarks(n: int) -> np.ndarray:
 
 
 def ours(name: str, place: Path, n: int) -> dict:
-    """Fit from the file and predict the other file by chunk."""
+    """Fit from one file and predict the other in chunks."""
     model = clone(MODELS[name]).set_params(
         measure="levenshtein",
         measure_params=NORMALISED,
         landmarks=landmarks(n),
-        # in a process started by another one, None would mean one thread
+        # in a child process, None would mean one thread
         n_jobs=-1,
     )
     start = time.perf_counter()

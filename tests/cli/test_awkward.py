@@ -94,7 +94,7 @@ def test_standard_output_may_be_closed(files, monkeypatch, capsys):
             "'(a' is not a valid",
         ),
         (("inspect", "families.fasta", "--label-pattern", "a"), "needs exactly one group"),
-        (("inspect", "families.fasta", "--distance"), "--distance describes a matrix"),
+        (("inspect", "families.fasta", "--distance"), "--distance is for a matrix"),
         (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=nan"), "gamma"),
         (("inspect", "distances.csv", "--measure", "rbf", "--measure-param", "gamma=a"), "gamma"),
         (("inspect", "families.fasta", "--measure-param", "gap_open=abc"), "gap_open"),

@@ -177,7 +177,7 @@ def test_what_cannot_be_sorted_is_refused(words, run, tmp_path):
     sort = ("--classified-out", tmp_path / "yes.csv")
     code, _, err = run("predict", tmp_path / "x.krein", tmp_path / "x.npy", *sort)
     assert code == 1
-    assert "copy the lines of a text file, which this is not" in err
+    assert "copy lines, but this is not a text file" in err
     assert not (tmp_path / "yes.csv").exists()
     code, _, err = run("predict", words[0], "-", "--input-format", "csv", *sort, input="word\nx\n")
     assert code == 2

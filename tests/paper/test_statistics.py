@@ -37,7 +37,7 @@ def test_the_same_difference_in_every_fold_is_one():
     assert compare([91.0, 96.0, 94.0], [90.0, 95.0, 93.0]).significant
 
 
-def test_one_fold_is_no_test():
+def test_one_fold_gives_no_p_value():
     found = compare([90.0], [80.0])
     assert found.difference == 10
     assert np.isnan(found.p_value)
@@ -45,7 +45,7 @@ def test_one_fold_is_no_test():
 
 
 def test_compare_refuses_other_folds():
-    with pytest.raises(ValueError, match="3 folds against 2"):
+    with pytest.raises(ValueError, match="got 3 and 2"):
         compare([1, 2, 3], [1, 2])
 
 

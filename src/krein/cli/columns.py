@@ -21,7 +21,7 @@ OK = "ok"
 
 @dataclass(frozen=True)
 class Batch:
-    """Some objects that were compared, and the predictions for them."""
+    """Objects that were compared, and their predictions."""
 
     model: Any
     objects: Any
@@ -36,7 +36,7 @@ class Batch:
         return cls(model, objects, P, np.argsort(-P, axis=1, kind="stable"), assessed)
 
     def place(self, k: int) -> tuple[list[int], list[float]]:
-        """Return the k-th most probable class of each object, from 0, and its probability."""
+        """Return the k-th most probable class of each object and its probability; k from 0."""
         classes = self.order[:, k]
         rows = np.arange(len(classes))
         return classes.tolist(), self.probabilities[rows, classes].tolist()
@@ -102,7 +102,7 @@ def rejection_column(threshold: float | None) -> Columns | None:
 
 
 def place_columns(model: Any, k: int) -> Columns | None:
-    """The k-th most probable label, from 1."""
+    """The k-th most probable label; k counts from 1."""
     names = _names(model)
     if k > len(names):
         return None

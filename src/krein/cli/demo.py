@@ -38,8 +38,8 @@ def command(compare: list[str], folds: int, report: str, seed: int, as_json: boo
 
     Tangent distance allows an image to shift, rotate and grow a little before it is compared. It is
     not a kernel, and krein does not need one. auto compares a new digit with a few landmarks and,
-    if that leaves it uncertain, with its nearest candidates. logistic compares it with landmarks
-    only; svm-clip and knn compare it with all training digits.
+    if it is still uncertain, with its nearest candidates. logistic compares it with landmarks only;
+    svm-clip and knn compare it with all training digits.
 
     \b
       krein demo

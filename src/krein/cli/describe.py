@@ -136,7 +136,7 @@ def show_model(about: dict[str, Any]) -> None:
     if about["landmark_names"] not in (None, numbers):
         row("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))
     if about["comparisons"] is not None:
-        more = f"; a second look takes {about['candidates']:,}" if about["candidates"] else ""
+        more = f"; {about['candidates']:,} in a second look" if about["candidates"] else ""
         row("comparisons", f"{about['comparisons']:,.0f} per prediction on average{more}")
     if about["expected"] is not None:
         expected = about["expected"]

@@ -109,7 +109,7 @@ def command(
 
 
 def _explained(predictor: Predictor, source: Source, most: int) -> ExplainedObjects:
-    """Have the model assess the first objects, and count the others."""
+    """Assess the first objects, and count the others."""
     from ..report.why import ExplainedObjects
 
     chunks = source.chunks(most)

@@ -181,8 +181,7 @@ def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
 
 
 def beginning(source: Source) -> tuple[Chunk, bool]:
-    """Return all objects, or the first ones if there are more than fit in memory, and whether it is
-    all."""
+    """Return the objects and True, or the first ones and False if there are too many for memory."""
     from ..data.dataset import IN_MEMORY_OBJECTS
 
     if source.kind == "matrix" or not source.rereadable:
@@ -232,15 +231,15 @@ def describe(estimator: Any, model: str) -> str:
 
 
 def describe_cost(estimator: Any, n: int) -> str:
-    """Return the cost, compared with that of all pairs."""
+    """Return the number of comparisons, relative to all pairs, and the number per prediction."""
     from ..measures import get_measure
 
     pairs = estimator.kernel_evaluations_
     per_prediction = getattr(estimator, "comparisons_", len(estimator.landmarks_))
     measure = get_measure(estimator.measure, estimator.measure_params)
     if measure.accepts == "values":  # some are read more than once, so a share would be meaningless
-        return f"none, the matrix is given; a prediction reads {per_prediction:,.0f}"
+        return f"none, the matrix is given; {per_prediction:,.0f} values per prediction"
     return (
         f"{pairs:,} pairs, {100 * pairs / n**2:.1f} % of {n**2:,}; "
-        f"a prediction compares {per_prediction:,.0f}"
+        f"{per_prediction:,.0f} per prediction"
     )

@@ -74,7 +74,7 @@ class Group(click.Group):
     """Commands by name, and the handling of their errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which users meet them."""
+        """Return the commands in the order in which they are usually run."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -153,7 +153,7 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 @contextmanager
 def _watched_signals() -> Iterator[None]:
-    """Exit on Ctrl-C and SIGTERM in such a way that half-written files are removed."""
+    """Exit on Ctrl-C and SIGTERM through an exception, so half-written files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -173,7 +173,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _let_go_of_output() -> int:
-    """Redirect what Python still writes at exit."""
+    """Discard what Python still writes at exit; return the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 128 + getattr(signal, "SIGPIPE", 13)  # Windows has no such signal
 

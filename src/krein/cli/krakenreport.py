@@ -1,9 +1,9 @@
 """A report in Kraken's format: the number of objects at each label and below it.
 
-Six columns, separated by tabs: share in per cent, objects at or below, objects at it, rank, an
-identifier (always 0, since labels have none), and the name, indented by its depth. Hierarchical
-labels (`Bacteria;Firmicutes`) form a tree. Objects that are rejected or unreadable count as
-unclassified.
+It has six tab-separated columns: share in per cent, objects at or below the label, objects at the
+label, rank, identifier (always 0, since labels have none), and name, indented by depth.
+Hierarchical labels (`Bacteria;Firmicutes`) form a tree. Objects that are rejected or unreadable
+count as unclassified.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class KrakenReport:
         self._unclassified = 0
 
     def add(self, label: str | None) -> None:
-        """Count an object; None if it has no label."""
+        """Count an object by its label, None if it is unclassified."""
         if label is None:
             self._unclassified += 1
         else:

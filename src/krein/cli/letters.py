@@ -1,4 +1,4 @@
-"""Count the letters of new sequences that the scoring matrix of a model does not know."""
+"""Handle and count letters of new sequences that the scoring matrix of a model does not contain."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..io import Chunk
 from .output import printable
 
 POLICIES = ("X", "skip", "fail")
-"""Replace each by X, skip the sequence, or end the run."""
+"""Replace each letter by X, skip the sequence, or end the run."""
 
 
 class LetterPolicy:
-    """How letters that are not scored are read; counts the sequences that contain some.
+    """Reads letters that are not scored, and counts the sequences that contain some.
 
-    `policy` is one of `POLICIES`, or None for the usual reading (`krein.measures.letters`).
+    `policy` is one of `POLICIES`, or None for the default (`krein.measures.letters`).
     """
 
     def __init__(self, matrix: str, policy: str | None) -> None:
@@ -27,8 +27,7 @@ class LetterPolicy:
         self.n_mapped = 0
 
     def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
-        """Return the sequences with their letters as they are scored, and the reasons why some are
-        skipped."""
+        """Return the sequences in the letters that are scored, and why some are skipped."""
         objects, reasons = list(chunk.objects), dict[int, str]()
         for i, given in enumerate(objects):
             done: Counter[str] = Counter()
@@ -55,10 +54,9 @@ class LetterPolicy:
 
 
 def letters_of(measure: Any, policy: str | None) -> LetterPolicy | None:
-    """Return how letters are read for a measure that aligns sequences; None for any other.
+    """Return the letter policy for a measure that aligns sequences; None for any other measure.
 
-    A model that was fitted with its own rule for unknown letters keeps it unless the user asks for
-    another.
+    A model fitted with its own rule for unknown letters keeps it unless `policy` is given.
     """
     rule = getattr(measure, "unknown_letters", None)
     if rule is None or (policy is None and rule != "map"):

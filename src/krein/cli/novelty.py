@@ -62,7 +62,7 @@ def novelty_options(function: Any) -> Any:
 
 @dataclass(frozen=True)
 class Asked:
-    """The output beyond labels that the options ask for."""
+    """The requested output beyond labels."""
 
     novel_below: float | None = None
     ambiguous_below: float | None = None
@@ -87,7 +87,7 @@ class Asked:
     def of(self, model: Any, objects: Any) -> NDArray[Any]:
         """Return a structured array with `probabilities` and further predictions.
 
-        One pass: each pair is compared once.
+        Each pair is compared only once.
         """
         if hasattr(model, "assess"):
             found: NDArray[Any] = model.assess(objects, coverage=self.sets, evidence=self.evidence)

@@ -21,7 +21,7 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
         "properties": {
             "name": {"type": "string"},
             "label": {"type": "string"},
-            "value": {"type": "number", "description": "of the measure"},
+            "value": {"type": "number", "description": "value of the measure"},
         },
         "required": ["name", "label", "value"],
     }
@@ -46,7 +46,7 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
             "evidence": {
                 "type": ["array", "null"],
                 "items": neighbour,
-                "description": "the nearest known objects, where the model names them",
+                "description": "the nearest known objects, if the model keeps them",
             },
             "reason": text,
         },

@@ -40,7 +40,7 @@ class Jobs(click.ParamType):
         """Return the number."""
         found = click.INT.convert(value, param, ctx)
         if found == 0:
-            self.fail("0 workers do nothing: use 1 or more, or -1 for all processors.", param, ctx)
+            self.fail("0 is not allowed: use 1 or more, or -1 for all processors.", param, ctx)
         return found
 
 

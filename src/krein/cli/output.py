@@ -40,7 +40,7 @@ def console(*, err: bool = False) -> Any:
 def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | None] = ()) -> None:
     """Refuse a file that cannot be written, before the work starts.
 
-    It must not be a file that the command reads (`reads`) either, under any name.
+    It must not be one of the files that the command reads (`reads`), whatever name is used.
     """
     if path is None:
         return
@@ -77,7 +77,7 @@ def _is_read(path: str, other: str) -> bool:
 
 
 class _Shown(io.TextIOBase):
-    """A terminal that shows control characters instead of obeying them."""
+    """A terminal on which control characters are shown, not executed."""
 
     def __init__(self, terminal: IO[str]) -> None:
         self.terminal = terminal
@@ -99,7 +99,7 @@ def writing(path: str | None) -> Iterator[IO[str]]:
     nothing is left of it. `.gz` and `.xz` are compressed.
     """
     if path is None:
-        # names and labels come from others: a terminal would obey control characters in them
+        # names and labels are untrusted: a terminal would execute control characters in them
         yield cast(IO[str], _Shown(sys.stdout)) if sys.stdout.isatty() else sys.stdout
         sys.stdout.flush()
         return
@@ -118,7 +118,7 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 
 @contextmanager
 def warnings_told() -> Iterator[None]:
-    """Print the warnings of Python code as the command does: one line each on standard error."""
+    """Print Python warnings in the style of the command: one line each on standard error."""
     # the command reports these itself
     from ..measures.given import KindWarning
     from ..measures.likeness import OtherKindWarning

@@ -110,7 +110,7 @@ def command(
       zcat new.fasta.gz | krein predict model.krein > labels.csv
     """
     if reject_below is not None and coverage is not None:
-        raise click.UsageError("--reject-below and --coverage are two ways to reject: use only one")
+        raise click.UsageError("use either --reject-below or --coverage, not both")
     if coverage is not None and (classified_out or unclassified_out):
         raise click.UsageError(
             "--coverage needs all objects before it rejects any, but --classified-out and "
@@ -178,9 +178,10 @@ _row_format = row_format
 def _covering(
     rows: Iterator[list[Row]], counts: Counts, coverage: float
 ) -> tuple[Iterator[list[Row]], float]:
-    """Return rows that are rejected below the threshold of a coverage, and the threshold.
+    """Mark rows as rejected so that the given share is accepted; return the rows and the threshold.
 
-    It depends on all objects, so rows wait in a temporary file; memory needs only 8 bytes per row.
+    The threshold depends on all objects, so rows are kept in a temporary file; memory use is only
+    8 bytes per row.
     """
     import numpy as np
 

@@ -40,7 +40,7 @@ Row = list[Any]
 class Assessed:
     """The predictions of a model for the objects of a chunk."""
 
-    places: list[int]  # of those that could be compared
+    places: list[int]  # positions of the objects that could be compared
     objects: Any
     assessed: NDArray[Any]  # structured, as `Asked.of` returns it
     reasons: dict[int, str]  # why the others could not, by position
@@ -95,7 +95,7 @@ class Predictor:
             )
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
-        """Open new objects, as the kind that the model was fitted to."""
+        """Open new objects, read as the kind of objects that the model was fitted to."""
         from ..measures import get_measure
 
         given = get_measure(self.model.measure, self.model.measure_params).accepts == "values"
@@ -104,7 +104,7 @@ class Predictor:
         source = open_source(path, format=wanted_format, header=header, **named)
         if source.kind == "matrix" and not given:
             source = open_source(path, format="vectors", header=header, **named)
-        if not isinstance(source, JsonLines):  # of which each record is judged alone
+        if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)
         wanted = getattr(self.model, "feature_names_in_", None)
         if wanted is not None:

@@ -21,8 +21,8 @@ _AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
 
 
 LONG = 1000
-"""Strings of this length or more are texts: edit distances say little about them, and cost a
-lot."""
+"""From this length on, strings are treated as texts, for which edit distances are slow and say
+little."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def open_data(
     measure: str | None = None,
     distance: bool = False,
 ) -> Source:
-    """Open the data; the options for the measure determine what a table of numbers means."""
+    """Open the data; the options for the measure determine how a table of numbers is read."""
     if distance and measure is not None:
-        raise click.UsageError("--distance describes a matrix, which takes no --measure")
+        raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
     options: dict[str, Any] = {
         "objects": objects,
         "names": names,
@@ -73,10 +73,10 @@ def open_data(
     except ValueError as error:
         if not distance or isinstance(error, DataError):
             raise
-        raise click.UsageError(f"--distance describes a matrix; {told(error)}") from error
+        raise click.UsageError(f"--distance is for a matrix; {told(error)}") from error
     if distance and source.kind != "matrix":
         raise DataError(
-            f"{source.shown}: --distance describes a matrix, but the file contains {source.kind}"
+            f"{source.shown}: --distance is for a matrix, but the file contains {source.kind}"
         )
     if measure is not None and source.kind == "matrix" and asked is None:
         # a measure needs objects; a matrix already contains values
@@ -98,9 +98,9 @@ def column_names(source: Source) -> list[str] | None:
 
 
 def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
-    """Read vectors in the order of columns that a model was fitted to, or refuse them.
+    """Read the columns of vectors in the order in which a model was fitted to them, or refuse.
 
-    Columns that the user has chosen are not replaced by others.
+    Columns that the user has chosen are left as they are.
     """
     found = column_names(source)
     if found is None or found == list(wanted):
@@ -187,7 +187,7 @@ def check_measure(comparison: Comparison) -> None:
 
 
 def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
-    """Refuse a number of landmarks for a rule that finds its own."""
+    """Refuse a number of landmarks for a rule that determines the number itself."""
     from ..landmarks import get_rule
 
     if landmarks is None:

@@ -47,7 +47,7 @@ def format_option(function: Any) -> Any:
 
 
 class RowWriter:
-    """Writes rows under their column names; a chunk has been flushed when `write` returns.
+    """Writes rows under their column names; `write` flushes each chunk before it returns.
 
     The header is written with the first rows: if these fail, nothing is written.
     """

@@ -102,9 +102,9 @@ def command(
     except OSError as error:
         raise click.ClickException(f"cannot listen on {host}, port {port}: {error}") from error
     with listening:
-        # send a response at once: its second packet would otherwise wait some 40 ms for the
+        # send responses at once: otherwise, the second packet waits about 40 ms for the
         # acknowledgement of the first. Connections inherit the option; asyncio does not set it on
-        # sockets created like this one
+        # sockets created this way
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         shown = f"[{host}]" if ":" in host else host
         say("serving", f"http://{shown}:{listening.getsockname()[1]}")

@@ -58,7 +58,7 @@ def make_app(
 ) -> Starlette:
     """Return the application. A local one answers only requests to this machine's own names."""
     service = Service(predictor, path, limits or Limits())
-    # another site may point its host name here (DNS rebinding): it gets no answer
+    # refuse requests under another host name, which a site could point here (DNS rebinding)
     hosts = ["127.0.0.1", "localhost", "[::1]", "::1"] if local else ["*"]
     return Starlette(
         routes=[
@@ -73,7 +73,7 @@ def make_app(
 
 
 class Service:
-    """A model and its limits, with one method per address."""
+    """A model and its limits, with one method per endpoint."""
 
     def __init__(self, predictor: Predictor, path: str, limits: Limits) -> None:
         self.predictor, self.limits = predictor, limits
@@ -92,7 +92,7 @@ class Service:
         self._policy = _content_policy(self._html)
 
     async def page(self, request: Request) -> Response:
-        """Return the page to paste an object into."""
+        """Return the page where you can paste an object."""
         return HTMLResponse(self._html, headers={"Content-Security-Policy": self._policy})
 
     async def health(self, request: Request) -> Response:
@@ -116,7 +116,7 @@ class Service:
             work = asyncio.get_running_loop().run_in_executor(
                 self._pool, self._answers, objects, names, until
             )
-            # the thread checks the clock itself, and then makes room for others
+            # the thread checks the clock itself, and then becomes free for other requests
             answers = await _in_time(work, until - time.monotonic())
         except RequestError as error:
             return JSONResponse({"error": str(error)}, status_code=error.status)
@@ -165,7 +165,7 @@ class Service:
         """Return an object of a request in the form that the file readers return."""
         if self.about["takes"] == "text":
             if not isinstance(item, str):
-                raise RequestError(422, f"object {i} is not a string, which the model needs")
+                raise RequestError(422, f"object {i} is not a string, but the model expects one")
             return item
         try:
             array = np.array(item, dtype=np.float64)

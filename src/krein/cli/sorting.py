@@ -21,10 +21,10 @@ class Sorted(Protocol):
     """Sorts objects into two files."""
 
     def write(self, chunk: Chunk, rows: Sequence[Sequence[Any]], at: Mapping[str, int]) -> None:
-        """Take note of the objects of a chunk and their rows."""
+        """Record or write the objects of a chunk, given their rows."""
 
     def finish(self) -> None:
-        """Write what is left, after the last chunk."""
+        """Write what remains after the last chunk."""
 
 
 class SortedSequences:
@@ -43,14 +43,14 @@ class SortedSequences:
                 file.write(f">{name}{label}\n{sequence}\n")
 
     def finish(self) -> None:
-        """All is written."""
+        """Do nothing: everything has been written."""
 
 
 class SortedLines:
-    """Copies the lines of a text file after all objects were read, the lines before the first
-    object to both files.
+    """Copies the lines of a text file after all objects have been read.
 
-    An object begins on a line that its reader knows, and ends where the next one begins.
+    The reader records the line on which each object begins; it ends where the next one begins.
+    Lines before the first object go to both files.
     """
 
     def __init__(self, source: Source, files: Files) -> None:
@@ -58,11 +58,11 @@ class SortedLines:
         self._first, self._classified = array("q"), bytearray()
 
     def write(self, chunk: Chunk, rows: Sequence[Sequence[Any]], at: Mapping[str, int]) -> None:
-        """Take note of the lines of a chunk."""
+        """Record the lines of a chunk."""
         if chunk.lines is None:
             raise DataError(
-                f"{chunk.path}: --classified-out and --unclassified-out copy the lines of a text "
-                f"file, which this is not; select the rows by name from the output instead"
+                f"{chunk.path}: --classified-out and --unclassified-out copy lines, but this is "
+                f"not a text file; select the rows by name from the output instead"
             )
         self._first.extend(chunk.lines)
         self._classified.extend(is_classified(row, at) for row in rows)

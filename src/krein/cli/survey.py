@@ -20,13 +20,13 @@ from ..measures.kinds import looks_like, mistaken_for, sample_square
 from ..measures.square import as_matrix, check_square
 
 REMEDIES = ("use --distance", "leave --distance out")
-"""How to declare a matrix of distances, and how not to."""
+"""Advice for distances read as similarities, and for similarities read as distances."""
 
 NEGATIVE = 0.01
 """Up to this share of the spectrum, the negative part may be noise."""
 
 LARGE = 20_000
-"""Number of objects from which on a single pass over the data is recommended."""
+"""Above this number of objects, a model that needs a single pass is recommended."""
 
 
 class Overview:
@@ -79,7 +79,7 @@ class Overview:
             self._places[at] = line
 
     def sampled(self) -> Chunk:
-        """Return the sample as a chunk that knows the positions of its objects in the file."""
+        """Return the sample as a chunk that keeps the positions of its objects in the file."""
         assert self._last is not None
         lines = [line for line in self._places if line is not None]
         numbers = self._last.kind == "vectors"
@@ -134,7 +134,7 @@ def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[s
     kind: Literal["similarity", "dissimilarity"] = "dissimilarity" if distance else "similarity"
     if matrix.shape[0] != matrix.shape[1]:
         raise DataError(
-            f"{chunk.path}: a matrix for fit must be square, every object with every other; got "
+            f"{chunk.path}: the matrix must be square, with a row and a column per object; got "
             f"{matrix.shape[0]} × {matrix.shape[1]}"
         )
     asymmetry = None
@@ -213,7 +213,7 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
     if mistaken := mistaken_for(about["looks_like"], distance, remedies=REMEDIES):
         return mistaken
     if about["asymmetry"] and not symmetrize:
-        return "The two directions differ: use --symmetrize to take their average."
+        return "The two directions differ: use --symmetrize to average them."
     if about["duplicates"]["names"]:
         return "Some names occur more than once: rename them, because results are listed by name."
     if not about["classes"]:

@@ -1,4 +1,4 @@
-"""Charts as geometry: numbers in, positions on a canvas out; the template draws them.
+"""Charts as geometry: turn numbers into positions on a canvas, which the template draws.
 
 The style sheet defines colours, fonts and all differences between the light and dark themes.
 """
@@ -159,7 +159,7 @@ class RejectPoint:
 
 
 def chosen_point(model: ModelResult, threshold: float | None) -> RejectPoint | None:
-    """Return the point of a given threshold, or of the one that halves the error rate.
+    """Return the point at `threshold`; by default, at the one that halves the error rate.
 
     None if no threshold does that, or if there are no errors.
     """
@@ -193,7 +193,7 @@ def reject_chart(models: list[ModelResult], chosen: list[RejectPoint | None]) ->
             px, py = x(point.coverage), y(point.accuracy)
             left = px > (LEFT + WIDTH) / 2
             text = f"{percent(point.coverage)} answered, {percent(point.accuracy, 1)} right"
-            # there is room below the curve, which falls from left to right
+            # the curve falls from left to right, so there is room below it
             ty = min(py + 44, HEIGHT - BOTTOM - 10)
             notes.append(
                 Note(k, px, py, text, px + (-8 if left else 8), ty, "end" if left else "start")
@@ -216,7 +216,7 @@ def reject_chart(models: list[ModelResult], chosen: list[RejectPoint | None]) ->
 
 
 def _calm(curve: AccuracyRejectCurve) -> tuple[list[float], list[float]]:
-    """Return at most about 200 points of the curve, from 5 % answered: fewer answers are noisy."""
+    """Return up to about 200 points of the curve, from 5 % answered on: below that, it is noisy."""
     kept = np.flatnonzero(curve.coverage >= 0.05)
     if len(kept) > 200:
         wanted = np.linspace(curve.coverage[kept[0]], 1, 200)
@@ -263,7 +263,7 @@ def spectrum_chart(lam: Array) -> Chart:
 
 
 def _cubic_ticks(top: float, low: float) -> list[float]:
-    """Zero and powers of ten on both sides, far enough apart on a cube-root scale."""
+    """Return zero and powers of ten on both sides, far enough apart on a cube-root scale."""
     largest = max(abs(top), abs(low)) or 1.0
     ticks = [0.0]
     taken = [0.0]

@@ -41,11 +41,11 @@ POINTS, CHANNELS, FEATURES = 800, 3, 8
 """Maximum number of curve points, channels and features that are drawn."""
 
 PIXELS = 256
-"""Maximum side of a picture in pixels; larger ones are thinned out."""
+"""Maximum side of a picture in pixels; larger ones are subsampled."""
 
 
 def compared(beside: Beside | None, columns: list[str] | None = None) -> dict[str, Any]:
-    """Return what the template needs to draw two objects side by side.
+    """Return the data with which the template draws two objects side by side.
 
     `columns` are the names of the features of vectors.
     """

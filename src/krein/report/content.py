@@ -135,7 +135,7 @@ def _model(evaluation: Evaluation, model: ModelResult, point: RejectPoint | None
 
 
 def _confusion(model: ModelResult) -> list[dict[str, Any]]:
-    """Rows of the matrix: counts, and the colour strength of each cell."""
+    """Return the rows of the matrix, with the count and colour strength of each cell."""
     rows = []
     answered = model.confusion.sum(axis=0).tolist()
     for k, counts in enumerate(model.confusion.tolist()):
@@ -143,7 +143,7 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
         cells = []
         for j, count in enumerate(counts):
             share = count / size if size else 0.0
-            # errors are few: the square root makes one in a hundred visible
+            # errors are rare: the square root makes one in a hundred visible
             strength = round(92 * (share if j == k else math.sqrt(share)))
             cells.append({"count": count, "strength": strength, "right": j == k})
         rows.append(
@@ -158,7 +158,7 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
 
 
 def _confusions(model: ModelResult) -> list[dict[str, Any]]:
-    """The most frequent confusions, true class first."""
+    """Return the most frequent confusions, with the true class first."""
     counts = model.confusion.copy()
     sizes = counts.sum(axis=1)
     np.fill_diagonal(counts, 0)
@@ -177,7 +177,7 @@ def _confusions(model: ModelResult) -> list[dict[str, Any]]:
 
 
 def _doubtful(evaluation: Evaluation, model: ModelResult) -> list[dict[str, Any]]:
-    """The objects whose two most probable classes have the closest probabilities."""
+    """Return the objects whose two most probable classes have the closest probabilities."""
     ranked = np.sort(model.probabilities, axis=1)
     margin = ranked[:, -1] - ranked[:, -2]
     order = np.argsort(margin, kind="stable")[:LISTED]
@@ -185,7 +185,7 @@ def _doubtful(evaluation: Evaluation, model: ModelResult) -> list[dict[str, Any]
 
 
 def _surprising(evaluation: Evaluation, model: ModelResult) -> list[dict[str, Any]]:
-    """The errors that the model was most confident about."""
+    """Return the errors about which the model was most confident."""
     sure = np.where(model.right, -1.0, model.probabilities.max(axis=1))
     order = np.argsort(-sure, kind="stable")[:LISTED]
     return [_object(evaluation, model, int(i)) for i in order if sure[i] >= 0]
@@ -210,19 +210,19 @@ def _object(evaluation: Evaluation, model: ModelResult, i: int) -> dict[str, Any
 
 
 def _guessing(sizes: list[int]) -> float:
-    """Log-loss of predicting the class frequencies."""
+    """Return the log-loss of predicting the class frequencies."""
     shares = np.array(sizes) / sum(sizes)
     return float(-shares @ np.log(shares))
 
 
 def _fit_square(evaluation: Evaluation) -> float:
-    """Mean number of all pairs of training objects over the folds."""
+    """Return the number of all pairs of training objects, averaged over the folds."""
     n, folds = len(evaluation.names), int(evaluation.folds.max()) + 1
     return (n - n / folds) ** 2
 
 
 def _whiskers(models: list[ModelResult]) -> list[dict[str, float]]:
-    """Accuracies as dots with whiskers on one scale, 0 to 100."""
+    """Return the accuracies as dots with whiskers, on a common scale from 0 to 100."""
     means = [float(m.fold_accuracy.mean()) for m in models]
     spreads = [float(m.fold_accuracy.std()) for m in models]
     low = min(a - s for a, s in zip(means, spreads, strict=True))
@@ -257,7 +257,7 @@ def _duplicates(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def _data(evaluation: Evaluation, models: list[ModelResult], xy: Any, codes: Any) -> dict[str, Any]:
-    """The data that the script needs to describe each point of the map."""
+    """Return the data that the script needs to describe each point of the map."""
     shown = evaluation.map.objects
     return {
         "names": [evaluation.names[i] for i in shown],

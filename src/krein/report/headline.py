@@ -69,7 +69,7 @@ def _best(best: ModelResult, *, alone: bool) -> Sentence:
 
 
 def _worth(free: ModelResult, best: ModelResult, accurate: ModelResult) -> Sentence:
-    """Return a sentence on whether comparing pays, given a model without comparisons."""
+    """Return a sentence on whether comparisons pay off against a model without any."""
     how = free.title.removesuffix(", no comparisons")
     if free is best:
         return [
@@ -89,7 +89,7 @@ def _worth(free: ModelResult, best: ModelResult, accurate: ModelResult) -> Sente
 
 
 def _cheaper(models: list[ModelResult], best: ModelResult) -> ModelResult | None:
-    """The best model among those with at most half the comparisons of the best overall."""
+    """Return the best model with at most half the comparisons of the best overall."""
     found = [model for model in models if 0 < model.comparisons <= best.comparisons / 2]
     return min(found, key=lambda model: float(model.fold_log_loss.mean()), default=None)
 

@@ -24,7 +24,7 @@ from .charts import (
 )
 
 ORIGIN = 10.0
-"""Comparisons c are drawn at log(c + 10), so that 0 has a position too."""
+"""Comparisons c are drawn at log(c + 10), which is defined for 0 too."""
 
 MARKER = 4.5
 
@@ -55,7 +55,7 @@ def _chart(models: list[ModelResult], what: str) -> Chart:
             lines.append(Line(k, path(px, py), [(px[0], py[0], MARKER)], "point"))
             told.append(f"{model.name}: {shown[0]} with {cx[0]:,.0f}")
             continue
-        # the last point is the model itself; the others lie on the curve
+        # the last point is the model itself; the others form the curve
         markers = [(a, b, 2.6) for a, b in zip(px[:-1], py[:-1], strict=True)]
         lines.append(Line(k, path(px[:-1], py[:-1]), markers))
         right = px[-1] < (LEFT + WIDTH) / 2

@@ -1,4 +1,4 @@
-"""The map of the objects: points, colours that differ between neighbours, names without overlap.
+"""The map of the objects: points, colours that differ between neighbours, non-overlapping names.
 
 Names are placed twice: once for a large screen, and once larger and shorter for a phone, where the
 same map is about a third as wide.
@@ -20,7 +20,7 @@ COLOURS = 8
 STRETCH = 1.5
 
 GROUPS, NEAR, FAR = 3, 60.0, 150.0
-"""Maximum number of names per class; distances that count as near its name, and as far from it."""
+"""Maximum number of names per class; distances regarded as near to a name and as far from it."""
 
 FEW_CLASSES = 12
 """Up to this many names are written larger."""
@@ -47,7 +47,7 @@ class Label:
     to_x: float
     to_y: float
     led: bool
-    """Whether it is so far from its objects that a line connects them."""
+    """Whether the name is so far from its objects that a line connects them."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Drawn:
 
 
 def draw_map(found: ObjectMap, codes: Indices, classes: list[str]) -> Drawn:
-    """Place the objects and the names of their classes. `codes` are those of the mapped objects."""
+    """Place the objects and the names of their classes. `codes` are the classes of the objects."""
     xy, height = _placed(found.xy, turn=found.method != "axes")
     present = np.unique(codes)
     most = 1 if len(classes) <= COLOURS else GROUPS
@@ -87,10 +87,10 @@ def draw_map(found: ObjectMap, codes: Indices, classes: list[str]) -> Drawn:
 
 
 def _placed(xy: Array, *, turn: bool) -> tuple[Array, int]:
-    """Turn the cloud so that it is wide rather than tall, and fit it.
+    """Fit the points to the canvas.
 
-    If distances between far groups have no meaning, the map may be stretched a little in width, to
-    make room for labels.
+    If distances between far groups have no meaning (`turn`), the map is first turned to be wide
+    rather than tall, and slightly stretched to make room for labels.
     """
     V = xy - xy.mean(axis=0)
     if turn:
@@ -107,7 +107,7 @@ def _placed(xy: Array, *, turn: bool) -> tuple[Array, int]:
 def _anchors(points: Array, most: int) -> list[tuple[float, float]]:
     """Return the positions of a class's names: where it is densest, and at separate groups.
 
-    Another group is named if it contains a sixth of the class, far from all its other names.
+    Another group gets a name if it contains a sixth of the class and is far from the other names.
     """
     places: list[tuple[float, float]] = []
     left = points
@@ -126,8 +126,8 @@ def _anchors(points: Array, most: int) -> list[tuple[float, float]]:
 def neighbours(anchors: dict[int, list[tuple[float, float]]]) -> Array:
     """Return which classes have neighbouring names (C', C'), in the order of `anchors`.
 
-    Two classes are neighbours if an edge of the Delaunay triangulation joins two of their names, so
-    that no third name lies between them.
+    Two classes are neighbours if an edge of the Delaunay triangulation connects two of their names,
+    which means that no third name is between them.
     """
     owner = np.array([k for k, places in enumerate(anchors.values()) for _ in places])
     beside = np.zeros((len(anchors), len(anchors)), dtype=bool)
@@ -156,9 +156,9 @@ def _edges(points: Array) -> Indices:
 def class_colours(anchors: dict[int, list[tuple[float, float]]], n: int) -> list[int]:
     """Colour the classes so that neighbours differ; up to eight classes have unique colours.
 
-    The class with the fewest colours left is next (DSATUR; Brélaz 1979). It takes the colour with
-    the fewest neighbours and, among those, the one used farthest away. A few sweeps then improve
-    the result.
+    The class with the fewest colours left is next (DSATUR; Brélaz 1979). It gets the colour that
+    the fewest neighbours have and, among those, the one used farthest away. A few sweeps then
+    improve the result.
     """
     colours = [c % COLOURS for c in range(n)]
     if n <= COLOURS:

@@ -64,7 +64,7 @@ def render_report(
     command: str | None = None,
     threshold: float | None = None,
 ) -> str:
-    """Return the report as text. The parameters are the same as in `write_report`.
+    """Return the report as text. The parameters are those of `write_report`.
 
     Examples
     --------

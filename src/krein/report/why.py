@@ -28,7 +28,7 @@ LANDMARKS = 8
 
 @dataclass(frozen=True)
 class ExplainedObjects:
-    """The subject of a page: objects that a model has assessed, with evidence."""
+    """The objects of a page, assessed by a model, with evidence."""
 
     names: list[str]
     objects: Any  # in the measure's form
@@ -163,7 +163,7 @@ class _Known:
         return cls(model.measure_, objects, None if columns is None else columns.tolist())
 
     def checked(self, objects: Any) -> Any:
-        """Return new objects in the measure's form; its warnings have been shown before."""
+        """Return new objects in the measure's form, without repeating its warnings."""
         if self.measure.accepts == "values":
             return [None] * len(objects)
         with warnings.catch_warnings():

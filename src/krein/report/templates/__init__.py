@@ -1,4 +1,4 @@
-"""Templates, style sheets and scripts of pages, and how text gets into them."""
+"""Templates, style sheets and scripts of the pages, with safe insertion of text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from importlib.resources import files
 from typing import Any
 
 SHORT = 18
-"""Names of up to so many letters are not broken."""
+"""Names with up to this many letters are not broken."""
 
 
 def template(name: str) -> Any:
-    """Return one of our templates: what it is filled with is escaped."""
+    """Return a template of this package; values filled in are escaped."""
     try:
         import jinja2
     except ModuleNotFoundError as error:
@@ -31,14 +31,14 @@ def template(name: str) -> Any:
 
 
 def part(name: str) -> Any:
-    """Return a script or style sheet of ours, free of user data, to stand in a page as it is."""
+    """Return a script or style sheet of this package, inserted unescaped: it has no user data."""
     from markupsafe import Markup
 
     return Markup((files("krein.report") / "templates" / name).read_text("utf-8"))
 
 
 def breakable(text: str) -> Any:
-    """Return text, escaped, that may be broken after the signs that join the parts of a name."""
+    """Return escaped text that may be broken after separators such as _ and /."""
     from markupsafe import Markup, escape
 
     if len(text) <= SHORT:
@@ -48,7 +48,7 @@ def breakable(text: str) -> Any:
 
 
 def embedded(data: Any) -> Any:
-    """Return JSON that may stand in a script element: no name in it can end the element.
+    """Return JSON that is safe inside a script element: no name can close the element.
 
     >>> str(embedded({"name": "</script>"}))
     '{"name":"\\\\u003c/script\\\\u003e"}'

@@ -10,12 +10,12 @@
   let only = -1, current = -1;
   const n = data.names.length, dot = Number(svg.dataset.dot), cross = "l" + 2 * dot + "," + 2 * dot + "m0,-" + 2 * dot + "l-" + 2 * dot + "," + 2 * dot;
 
-  // -- what is said of an object: as text, never as markup
+  // -- the description of an object, as text, never as markup
   function facts(i) {
     const m = data.models[model], own = data.classes[data.code[i]], taken = data.classes[m.taken[i]];
     const answer = m.taken[i] === data.code[i]
       ? own + ", labelled correctly (" + m.p[i] + " %)"
-      : own + ", taken for " + taken + " (" + m.p[i] + " %)";
+      : own + ", predicted as " + taken + " (" + m.p[i] + " %)";
     return answer + (landmarks.has(i) ? ", landmark" : "");
   }
   function show(i, speak) {
