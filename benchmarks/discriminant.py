@@ -93,7 +93,7 @@ def dense(N: int = 4000) -> list[dict]:
             fit()
         rows.append(
             row(
-                f"IKFD, all {N:,} objects landmarks{', calibrated' * calibrate} / one eigh",
+                f"IKFD, all {N:,} objects as landmarks{', calibrated' * calibrate} / one eigh",
                 ours / reference,
                 "",
                 f"{ours:.1f} s against {reference:.1f} s; "

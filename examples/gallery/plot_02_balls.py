@@ -5,9 +5,10 @@ When negative eigenvalues carry the answer: balls
 Balls of two sizes are scattered in space. You do not know where they are or how large they are,
 only the *gaps* between their surfaces. Which balls are the large ones? A large ball is nearer to
 all others by the same amount, and no map can show that. Clipping the negative eigenvalues, as is
-commonly done to make an SVM work, throws away part of the answer: either part alone is worse
-than the two together. Making the negative eigenvalues positive (*flipping* them) keeps the
-information: an SVM on the flipped matrix does well too, if new balls are treated in the same way.
+commonly done to make an SVM work, throws away part of the information: the positive or the negative
+part alone is worse than both together. Making the negative eigenvalues positive (*flipping* them)
+keeps the information: an SVM on the flipped matrix does well too, if new balls are treated in the
+same way.
 """
 
 import matplotlib.pyplot as plt
@@ -92,7 +93,7 @@ for label, colour, marker, name in ((0, SKY, "o", "small ball"), (1, "#333333", 
 edge, height = np.array(middle.get_xlim()), np.array(middle.get_ylim())
 middle.plot(edge, -bias - edge, color="black", lw=1.2)
 middle.set_ylim(height[0] - 0.2 * np.ptp(height), height[1] + 0.5 * np.ptp(height))
-middle.set(xlabel="what the positive axes say", ylabel="what the negative axes say",
+middle.set(xlabel="contribution of positive axes", ylabel="contribution of negative axes",
            title="New balls: only the sum separates them", xticks=[], yticks=[])  # fmt: skip
 middle.legend(frameon=False, loc="upper right")
 names = list(accuracy)[::-1]

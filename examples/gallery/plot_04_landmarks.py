@@ -4,8 +4,8 @@ How to choose landmarks
 
 krein compares an object with a few *landmarks* instead of with all training objects. This example
 shows four ways to choose them on a checkerboard with nine fields in two colours. Minimum enclosing
-balls, the default, take the rim of each class. k-means takes the centres of clusters. ``"random"``
-draws at random. ``"auto"`` draws landmarks as long as another one is worth its price.
+balls, the default, pick objects at the edge of each class. k-means picks the centres of clusters.
+``"random"`` draws at random. ``"auto"`` adds landmarks as long as another one is worth its price.
 """
 
 import matplotlib.pyplot as plt

@@ -3,9 +3,9 @@ What a prediction costs
 =======================
 
 If comparisons are expensive (an alignment, a simulation, a question to a person), the cost of a
-prediction is the number of comparisons it needs. Nearest neighbours compares with all training
-objects. This example uses handwritten digits under tangent distance, and plots the accuracy on new
-digits against the number of training digits that each one is compared with.
+prediction is the number of comparisons it needs. A nearest-neighbour classifier compares a new
+object with all training objects. This example uses handwritten digits under tangent distance, and
+plots the accuracy on new digits against the number of training digits that each is compared with.
 """
 
 import matplotlib.pyplot as plt

@@ -241,10 +241,10 @@ def test_distances_given_as_similarities_are_doubted():
     with pytest.warns(
         KindWarning,
         match=r"This looks like a matrix of distances \(its diagonal is 0 and nothing is "
-        r"negative\): say measure='precomputed-distance'\.",
+        r"negative\): set measure='precomputed-distance'\.",
     ):
         IKFD("precomputed").fit(D, LANGUAGES)
-    with pytest.warns(KindWarning, match="a matrix of similarities .*: say measure='precomputed'"):
+    with pytest.warns(KindWarning, match="a matrix of similarities .*: set measure='precomputed'"):
         PCVM("precomputed-distance").fit(S, LANGUAGES)
     with pytest.warns(KindWarning, match="matrix of distances"):
         evaluate(D, LANGUAGES, ["ikfd"], measure="precomputed", folds=2)

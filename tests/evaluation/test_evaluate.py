@@ -156,7 +156,7 @@ def test_duplicates_are_found_and_contradictions_counted():
     [
         ({"models": ["svm"]}, "unknown model 'svm'; choose from auto, ikfd"),
         ({"models": []}, "no model to evaluate"),
-        ({"models": ["ikfd", "ikfd"]}, "named twice"),
+        ({"models": ["ikfd", "ikfd"]}, "listed twice"),
         ({"names": ["one"]}, "1 names for 180 objects"),
         ({"folds": 61}, "at most the size of the largest class, 60"),
         ({"y": ["x", *LABELS[1:]]}, r"class 'x' has one object \(row 0\)"),

@@ -5,8 +5,8 @@ Clipping weights after the M-step, or solving it under its bounds
 A PCVM constrains every weight to the sign of its object's label. The published update solves the
 M-step of the EM algorithm without that constraint, and then sets weights with the wrong sign to
 zero. The result is no longer the best point under the constraint, because the other weights were
-chosen to work together with those that are gone. Solving under the constraint from the start is a
-convex problem with one solution, and the posterior can only rise.
+chosen to work together with those that were removed. Solving under the constraint from the start is
+a convex problem with a unique solution, and the posterior can only rise.
 """
 
 import matplotlib.pyplot as plt

@@ -18,9 +18,9 @@ from krein.core.nystrom import NystromMatrix, landmark_basis
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
 # %%
-# A matrix of rank 12 with four single eigenvalues and four pairs of opposite sign. Such
-# pairs are not exotic: every similarity between two kinds of objects (a bipartite graph) has
-# nothing but pairs.
+# A matrix of rank 12 with four single eigenvalues and four pairs of opposite sign. Such pairs are
+# not exotic: if all similarities are between two kinds of objects (a bipartite graph), all
+# eigenvalues come in pairs.
 rng = np.random.default_rng(1)
 truth = np.array([6, 5, -5, 4, -4, 3, 2.4, -2.4, 1.6, -1.6, -1.0, 0.7])
 Q = np.linalg.qr(rng.normal(size=(300, len(truth))))[0]

@@ -86,7 +86,7 @@ def reading(function: Function) -> Function:
             click.option(
                 "--input-format",
                 type=click.Choice(FORMATS),
-                help="Format of the file, if its name does not say; or the meaning of its "
+                help="Format of the file, if its name does not show it; or the meaning of its "
                 "numbers: vectors, series, or a matrix of values.",
             ),
             click.option(

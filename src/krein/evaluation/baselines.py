@@ -1,7 +1,7 @@
 """Strong baselines: the methods that you would use instead of krein.
 
-Each fits to training objects, given by their numbers in a store of pairs, and predicts for new
-ones. They are not public estimators; they show how good the library's estimators are.
+Each is fitted to training objects, given by their indices in a store of pairs, and predicts for new
+ones. They are not public estimators, but a standard of comparison for the library's own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Baseline(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What it is, in some words."""
+        """A short description of the model."""
 
     @abstractmethod
     def fit(self, X: Indices, y: NDArray[Any]) -> Self:
@@ -102,7 +102,7 @@ class ClippedSVM(Baseline):
         self.C_ = search.best_params_["C"]
         inner = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
         svm = SVC(kernel="precomputed", C=self.C_)
-        # use the better of the two: a temperature has no offset, which two classes need
+        # use the better of the two: two classes need an offset, which a temperature does not have
         method = "sigmoid" if len(classes) == 2 else "temperature"
         self.model_ = CalibratedClassifierCV(svm, method=method, ensemble=False, cv=inner)
         self.model_.fit(K, y)
@@ -179,7 +179,7 @@ class LandmarkLogistic(Baseline):
 
     @property
     def title(self) -> str:
-        """What it is, in some words."""
+        """A short description of the model."""
         rule = self.landmarks if isinstance(self.landmarks, str) else "the same"
         return f"logistic regression on values to {rule} landmarks"
 

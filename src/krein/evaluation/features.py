@@ -34,7 +34,7 @@ three."""
 
 VOCABULARY = 100_000
 STRENGTHS = (1.0, 10.0, 100.0)
-"""Inverse strengths C of the penalty that logistic regression chooses from."""
+"""Candidate values of C, the inverse strength of the penalty of logistic regression."""
 
 KERNELS, WIDTH = 500, 9
 """Number of random convolutions, and the number of values in each."""
@@ -74,7 +74,7 @@ class FeatureBaseline(Baseline):
 
     @property
     def title(self) -> str:
-        """What it is, in some words."""
+        """A short description of the model."""
         return self.titles[self.kind]
 
     def fit(self, X: Indices, y: NDArray[Any]) -> Self:
@@ -117,8 +117,8 @@ def _as_features(objects: Any, kind: Kind, seed: int) -> Any:
 
 
 def convolutions(objects: Any, rng: np.random.Generator) -> Array:
-    """Return features (N, 2·KERNELS) of series: of each random convolution, its share above 0
-    and its maximum (ROCKET; Dempster, Petitjean & Webb 2020).
+    """Return features (N, 2·KERNELS) of series: the share above 0 and the maximum of each random
+    convolution (ROCKET; Dempster, Petitjean & Webb 2020).
 
     Kernels have nine centred normal weights, a random dilation and a random channel; the threshold
     is a random value of the convolution of one series, as in MiniRocket. Series of different
@@ -171,7 +171,7 @@ def _logistic(kind: Kind, longest: int, C: float) -> Any:
     from sklearn.preprocessing import StandardScaler
 
     if kind == "series":
-        # scale C so that it means the same for 1,000 standardised columns as for rows of length 1
+        # scale C so that it has the same effect on 1,000 standardised columns as on unit rows
         model = LogisticRegression(C=C / 1000, max_iter=300, tol=1e-3)
         return make_pipeline(StandardScaler(), model)
     grams = TfidfVectorizer(

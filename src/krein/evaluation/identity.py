@@ -20,7 +20,7 @@ from ..compare import Pairs
 from ..core.checks import Array, Indices
 
 LANDMARKS, PER_CLASS = 50, 3
-"""Number of objects that all others are compared with to find candidates: at least 50, and three
+"""Number of landmarks that all objects are compared with to find candidates: at least 50, and three
 per class."""
 
 NEARBY = 10
@@ -74,13 +74,13 @@ class Identity:
 
 
 def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -> Indices:
-    """Return the group (N,) of each object: its identity with the group's first is at least
+    """Return the group (N,) of each object; its identity with the group's first member is at least
     `threshold`.
 
-    Greedy, as CD-HIT does (Li & Godzik 2006): one after another, objects join the representative
-    with the highest identity, or become representatives themselves. Objects near many landmarks
-    come first. Each is compared with the landmarks (50, or three per class) and with the ten
-    representatives whose values to the landmarks are nearest to its own, not with all: (m + 11)·N
+    The algorithm is greedy, as in CD-HIT (Li & Godzik 2006): one after another, objects join the
+    representative with the highest identity, or become representatives themselves. Objects near
+    many landmarks come first. Each is compared only with the landmarks (50, or three per class) and
+    with the ten representatives whose values to the landmarks are nearest to its own: (m + 11)·N
     comparisons and O(N·R·m) arithmetic for R groups. A relative with different values to the
     landmarks is missed.
     """
@@ -127,8 +127,8 @@ def near_copies(
 ) -> NearCopies | None:
     """Look for objects with an identity of at least 0.9 to one in another fold.
 
-    At most 1,000 objects are sampled. `known` are the same pairs; those with the landmarks have
-    been compared already, or all of them if `everything`. Otherwise, each object is compared with
+    At most 1,000 objects are sampled. `known` are the same pairs, of which those with the landmarks
+    (all of them, if `everything`) have been compared. If not all, each object is compared with
     the ten objects of other folds that have the closest values to the landmarks, so the share is a
     lower bound. None if identity is meaningless: for vectors, since neighbours are always close in
     a large set of vectors, and for measures without a scale.
@@ -166,7 +166,7 @@ def near_copies(
 
 
 def _compared(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Array]:
-    """Return the values of each row to its own candidates, stored in the cache as one block."""
+    """Return the values of each row with its own candidates, stored in the cache as one block."""
     sizes = [len(others) for others in candidates]
     key = None
     if pairs.cache is not None:

@@ -1,8 +1,8 @@
 """Both looks of a fitted model at held-out objects: what they were compared with, and the benefit
 of the second look.
 
-Values are read from the store. If some model compares all pairs, the store has all of them;
-otherwise a sample of objects is compared with the candidates of the second look.
+Values are read from the store. If one of the models compares all pairs, the store contains all of
+them; otherwise, a sample of objects is compared with the candidates of the second look.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from .baselines import Baseline, ClippedSVM, LandmarkLogistic, NearestNeighbours
 from .features import FeatureBaseline, feature_kind
 
 AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
-"""Names that `evaluate` knows."""
+"""Names that `evaluate` accepts."""
 
 DEFAULT = ("auto", "knn", "features")
 """The models evaluated by default; "features" only if the objects have any."""
@@ -61,7 +61,7 @@ def get_models(
         listed = [models] if isinstance(models, str) else list(models)
         named = {name: name for name in listed}
         if len(named) < len(listed):
-            raise ValueError(f"a model is named twice: {', '.join(map(str, listed))}")
+            raise ValueError(f"a model is listed twice: {', '.join(map(str, listed))}")
     if not named:
         raise ValueError(f"no model to evaluate; choose from {', '.join(AVAILABLE)}")
     found: dict[str, Model] = {}
@@ -76,7 +76,7 @@ def get_models(
             model = clone(model).set_params(**shared_by_all)  # all use the same measure
         elif not isinstance(model, Baseline):
             raise TypeError(
-                f"model {name!r} is a {type(model).__name__}: evaluate takes krein's "
+                f"model {name!r} is a {type(model).__name__}: evaluate accepts krein's "
                 f"classifiers, or one of the names {', '.join(AVAILABLE)}"
             )
         found[str(name)] = model

@@ -1,4 +1,4 @@
-"""The objects as the measure sees them: eigenvalues, a map, duplicates."""
+"""An overview of the objects: eigenvalues, a map, duplicates."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SAMPLED = 500
 """Number of objects in the spectrum if all pairs would cost extra comparisons."""
 
 READ = 2000
-"""The same if all values are known, so that only the O(n³) of the eigenvalues counts."""
+"""The same if all values are known, so that the only cost is O(n³) for the eigenvalues."""
 
 MAPPED = 4000
-"""Maximum number of objects on the map: more could not be told apart, and would be slow to draw."""
+"""Maximum number of objects on the map: more would be indistinguishable, and slow to draw."""
 
 AXES = 50
 """Number of pseudo-Euclidean axes that the map is computed from."""
@@ -94,10 +94,9 @@ def object_map(
     """Map the principal pseudo-Euclidean axes of the objects to the plane. N·m values for m
     landmarks.
 
-    The axes are those of indefinite kernel PCA from the landmarks, positive and negative ones
-    alike; t-SNE (van der Maaten & Hinton 2008) lays them out in the plane from their first two.
-    With more than 4,000 objects, only landmarks, errors and a random sample of the others are
-    mapped.
+    The axes are those of indefinite kernel PCA from the landmarks, positive and negative. t-SNE
+    (van der Maaten & Hinton 2008), initialised with the first two, maps them to the plane. With
+    more than 4,000 objects, only landmarks, errors and a random sample of the others are mapped.
     """
     rng = np.random.default_rng(seed)
     n = len(pairs)
@@ -130,7 +129,7 @@ def _flatten(V: Array, seed: int) -> Array:
 
     start = V[:, :2] / max(V[:, 0].std(), np.finfo(float).tiny) * 1e-4
     options: dict[str, Any] = {"perplexity": min(30.0, (len(V) - 1) / 3), "random_state": seed}
-    # its threads wait for each other by spinning: on a busy machine one thread is faster than two
+    # the threads of t-SNE busy-wait: on a busy machine, one thread is faster than two
     with threadpool_limits(1):
         return np.asarray(TSNE(init=start, n_jobs=1, **options).fit_transform(V), dtype=float)
 

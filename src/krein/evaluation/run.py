@@ -168,7 +168,7 @@ def evaluate(
             name=name, title=title(model), classes=classes, labels=labels, folds=split, **parts
         )
     rate = _seconds(store) / max(store.compared, 1)
-    for result in results.values():  # at the overall rate, whichever model came first
+    for result in results.values():  # at the average rate, regardless of the order of the models
         result.seconds["compare"] *= 0.0 if store.given else rate
     ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
     found = spectrum(among_all, everything, random_state)
@@ -205,7 +205,7 @@ def evaluate(
 
 
 def _seconds(store: PairStore) -> float:
-    """Return the approximate time spent on comparisons, divided among threads."""
+    """Return the approximate wall time spent on comparisons: thread time divided by workers."""
     return 0.0 if store.given else store.seconds / store.pairs.workers
 
 
@@ -222,7 +222,8 @@ def _cross_validate(
     P: Array = np.full((len(labels), len(classes)), np.nan)
     held_out = HeldOutLooks(store, codes, len(classes), seed)
     fitted, landmarks, per_prediction, curve = [], [], [], None
-    seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}  # pairs first, then seconds
+    # "compare" counts pairs here; the caller converts them to seconds
+    seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
     for fold in range(int(split.max()) + 1):
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
         one = fresh(model)

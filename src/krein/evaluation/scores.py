@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import Array, Indices
 
 BINS = 10
-"""Number of equal bins of confidence, from 0 to 1, in which it is compared with accuracy."""
+"""Number of confidence bins of equal width, from 0 to 1."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ TRIANGLE_ROWS = 32
 class PairStore:
     """The values of compared pairs, by column; missing ones are compared when needed.
 
-    For a symmetric measure, one direction is compared and serves for both. Memory: N values for
-    each object that was ever a column, at most N². Precomputed values are read, not stored. Several
-    threads may ask for blocks that have no pair in common.
+    For a symmetric measure, only one direction is compared. Memory: N values for each object that
+    was ever a column, at most N². Precomputed values are read, not stored. Several threads may read
+    blocks at the same time if these have no pair in common.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class PairStore:
         for start in range(0, len(new), TRIANGLE_ROWS):
             rows = objects[new[start : start + TRIANGLE_ROWS]]
             for some, others in rectangles(np.isnan(self._known(rows, objects))):
-                # each row becomes a column, where later rows find the pair
+                # each row is stored as a column, where later rows find the pair
                 values = self.pairs.values(objects[others], rows[some])
                 self._put(objects[others], rows[some], values)
 
@@ -123,9 +123,9 @@ class PairStore:
 
 @dataclass(frozen=True)
 class Shared(Measure):
-    """The measure of a store, whose objects are numbers. Every model is fitted with it.
+    """The measure of a store, whose objects are indices. Every model is fitted with it.
 
-    The pairs that a model asks for are counted as without a store; the store counts the pairs that
+    Each model counts the pairs that it would compare without a store; the store counts those that
     were really compared.
     """
 
@@ -148,7 +148,7 @@ class Shared(Measure):
             object.__setattr__(self, name, value)
 
     def check(self, objects: Any) -> Objects:
-        """Return the numbers of objects as an array."""
+        """Return the indices of objects as an array."""
         return np.asarray(objects, dtype=np.intp)
 
     def at_hand(self, objects: Objects) -> bool:
@@ -164,7 +164,7 @@ class Shared(Measure):
         return self.store.diagonal(np.asarray(A))
 
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
-        """Return the keys of the objects behind the numbers, as a model alone would see them."""
+        """Return the keys of the objects themselves, as for a model without a store."""
         pairs = self.store.pairs
         return pairs.measure.content_keys(take(pairs.objects, np.asarray(objects)))
 

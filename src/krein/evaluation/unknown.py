@@ -57,7 +57,7 @@ class Strange:
 
 
 def sample_for_unknown(codes: Indices, seed: int) -> Indices:
-    """Return objects to treat as unknown and known: equally many of each class, up to 500."""
+    """Return up to 500 objects to treat as unknown and known, the same number from each class."""
     rng = np.random.default_rng(seed)
     sizes = np.bincount(codes)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CLASSES]

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from ..compare.temporary import remove_stale, temporary_path
 
 PREFIX, SUFFIX = ".krein-", ".part"
-"""Beginning and end of the temporary name of a file while it is written."""
+"""Prefix and suffix of the temporary name of a file while it is written."""
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
                 yield _unpacked(raw, path)
     except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's own
+            raise  # an error of the operating system
         raise damaged(path, error) from error
 
 

@@ -19,7 +19,7 @@ class Fasta(RecordSource):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         return "sequences in FASTA format"
 
     def records(self) -> Iterator[Record]:
@@ -71,7 +71,7 @@ class Fastq(RecordSource):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         return "sequences in FASTQ format"
 
     def records(self) -> Iterator[Record]:

@@ -23,7 +23,7 @@ def whole(name: str) -> str:
 
 
 def accession(name: str) -> str:
-    """Return the accession in an identifier; one without `|` is its own.
+    """Return the accession in an identifier; one without `|` is returned unchanged.
 
     >>> accession("sp|Q00000|PTPS_RAT"), accession("gi|129295|ref|NP_990483.1|")
     ('Q00000', 'NP_990483.1')
@@ -43,7 +43,7 @@ def unversioned(name: str) -> str:
 
 
 def entry_name(name: str) -> str:
-    """Return the entry name in an identifier; one without `|` is its own.
+    """Return the entry name in an identifier; one without `|` is returned unchanged.
 
     >>> entry_name("tr|A0A000|A0A000_RAT")
     'A0A000_RAT'

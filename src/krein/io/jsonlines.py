@@ -37,7 +37,7 @@ class JsonLines(RecordSource):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         layout = self.layout
         if layout.content == "strings" and self.kind != "strings":
             return f"{self.kind} in the field {layout.columns[layout.objects[0]]!r} of JSON lines"

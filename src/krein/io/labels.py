@@ -28,8 +28,8 @@ class Unlabelled:
     names: Sequence[str]
     headers: Sequence[str]  # text next to the names; "" for none
     own: Sequence[str | None]  # labels in the records themselves
-    first: int  # number of the first object among all
-    where: Callable[[int], str]  # where each was read, for errors
+    first: int  # index of the first object among all objects
+    where: Callable[[int], str]  # where each was read, for error messages
 
 
 class Labels:
@@ -44,7 +44,7 @@ class Labels:
         return [_nonempty(label, part.where, i) for i, label in enumerate(part.own)]
 
     def finish(self, n: int) -> None:
-        """Raise where labels are left over after all n objects."""
+        """Raise an error if labels are left over after all n objects."""
 
 
 class PatternLabels(Labels):
@@ -96,9 +96,9 @@ class _NameColumn:
 class NamedLabels(Labels):
     """Labels by the names of the objects, from a table.
 
-    The names may be in any column except that of the labels, and either side may contain a part of
-    the other's identifiers: the first column and form (`identifiers.FORMS`) that matches every
-    object is used. Objects come in chunks; a form that has failed is not tried again.
+    The names may be in any column except that of the labels, and either side may contain only part
+    of the identifiers on the other. The first column and form (`identifiers.FORMS`) that matches
+    every object is used. Objects come in chunks; a form that has failed is not tried again.
     """
 
     given = True
@@ -193,7 +193,7 @@ class OrderedLabels(Labels):
         return found
 
     def finish(self, n: int) -> None:
-        """Raise where labels are left over after all n objects."""
+        """Raise an error if labels are left over after all n objects."""
         if n < len(self.labels):
             raise DataError(
                 f"{self.path}: contains {len(self.labels)} labels for {n} objects"

@@ -15,13 +15,13 @@ MIB = 2**20
 RECORD = 32 * MIB
 """Maximum number of bytes of one line, one record or one cell."""
 CELL = 128
-"""Bytes of the limit per cell, which bounds the number of cells: each becomes a Python object."""
+"""Bytes that a cell counts as, which limits the number of cells: each becomes a Python object."""
 ARRAY = 256 * MIB
-"""Number of bytes that the arrays of a compressed file may always take together."""
+"""Total size in bytes up to which the arrays of a compressed file are always accepted."""
 ARRAY_RATIO = 20
-"""Factor on the size of a compressed file of arrays, which is the limit if that is more."""
+"""The arrays may also expand to this multiple of the size of the compressed file."""
 TEXT_RATIO = 100
-"""The same factor for compressed text, which is read in pieces."""
+"""The same multiple for compressed text, which is read in pieces."""
 
 
 def parse_size(text: str) -> int:

@@ -18,7 +18,7 @@ class LineFile(RecordSource):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         return "strings, one per line"
 
     def records(self) -> Iterator[Record]:

@@ -43,17 +43,17 @@ class MatArray:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    nbytes: int  # of the values in memory
+    nbytes: int  # size of the values in memory
     read: Callable[[], NDArray[Any]]
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many values."""
+        """Number of values."""
         return math.prod(self.shape)
 
 
@@ -62,9 +62,10 @@ class NewerVersion(MatFormatError):
 
 
 def open_mat(file: IO[bytes], limit: int) -> dict[str, MatArray]:
-    """Return the arrays of a file by name, without reading their values; each has a size `limit`.
+    """Return the arrays of a file by name, without reading their values.
 
-    The file must be seekable, and must stay open while the result is in use.
+    Arrays of more than `limit` bytes are refused when they are read. The file must be
+    seekable, and must stay open while the result is in use.
     """
     start = file.read(128)
     if len(start) < 20:

@@ -53,7 +53,7 @@ class ArraySource(Source):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         size = " × ".join(str(k) for k in self.array.shape)
         what = {
             "matrix": f"a matrix of {size} values",

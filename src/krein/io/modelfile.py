@@ -28,13 +28,13 @@ from .npy import ArrayFormatError, check_characters, read_header, read_values
 FORMAT = 1
 _MAGIC = "krein model"
 _HEADER = 16 * MIB
-"""Number of bytes that a header may always take; parsed as JSON, it grows about twentyfold."""
+"""Size up to which a header is always accepted; parsed as JSON, it grows about twentyfold."""
 _HEADER_RATIO = 10
-"""Factor on the size of the file, which is the limit of the header if that is more."""
+"""The header may also be this multiple of the size of the file."""
 
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""Errors that are raised if JSON is not as krein writes it."""
+"""Errors that are raised if the JSON was not written by krein."""
 
 
 class ModelFileError(ValueError):
@@ -223,7 +223,7 @@ class _Stored:
 
 
 def _plain(value: Any, stored: _Stored, name: str) -> Any:
-    """Return `value` as JSON, with its arrays stored under names that tell their origin."""
+    """Return `value` as JSON, with its arrays stored under names that show where they belong."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):

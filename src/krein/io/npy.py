@@ -1,7 +1,7 @@
 """Read an array in NumPy's format from any stream; its size is known before memory is allocated.
 
-Nothing is unpickled. NumPy's own reader evaluates the header as an expression of Python and reports
-damage with a dozen kinds of errors; here there is one.
+Nothing is unpickled. NumPy's own reader evaluates the header as a Python expression and raises a
+dozen kinds of errors for damaged files; this reader raises only one.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class ArrayHeader:
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many values."""
+        """Number of values."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the values take."""
+        """Size of the values in bytes."""
         return self.size * self.dtype.itemsize
 
 
@@ -83,7 +83,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
 
 
 def read_values(file: IO[bytes], header: ArrayHeader) -> NDArray[Any]:
-    """Return the array after a header, whose size the header states, in one piece of memory."""
+    """Return the array that follows a header, read directly into its memory."""
     values: NDArray[Any] = np.empty(header.size, dtype=header.dtype)
     if header.nbytes:
         target = values.view(np.uint8)

@@ -28,7 +28,7 @@ _NO_DATA: dict[str, tuple[bytes, ...]] = {
     "a PDF document": (b"%pdf-",),
     "an image": (b"\x89png", b"\xff\xd8\xff", b"gif87a", b"gif89a"),
 }
-"""What people pass by mistake, and how it begins, in lower case."""
+"""Kinds of files passed by mistake, with their first bytes in lower case."""
 
 FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
 """Values of `format`: the format of a file, or the meaning of its numbers."""
@@ -54,7 +54,7 @@ def open_source(
         `.ts`, recognised by its suffix or else by its first bytes; gzip, xz and bzip2 are
         decompressed.
     format : str, optional
-        Format of the file, if its name does not say (one of `FORMATS`); or the meaning of its
+        Format of the file, if its name does not show it (one of `FORMATS`); or the meaning of its
         numbers: "matrix" (values between objects), "vectors" or "series".
     objects : str, optional
         Column (by name or by number from 1; several columns, separated by commas, form vectors),

@@ -41,7 +41,7 @@ class ParquetFile(RecordSource):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         if self.kind == "series":
             return f"series in the column {self.layout.columns[self.layout.objects[0]]!r}"
         return self.layout.understood
@@ -79,11 +79,11 @@ class ParquetFile(RecordSource):
             raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
 
     def _refuse_bombs(self, file: Any) -> None:
-        """Raise where a row group claims more values than the file's size can account for.
+        """Raise an error if a row group claims more values than the size of the file can justify.
 
-        A value that repeats takes next to nothing in the file, but 8 bytes each in memory. Only
-        lists can have more values than rows. Arrow ends the process if what a file says of a column
-        is damaged, so another process asks about those.
+        Repeated values take almost no space in the file, but 8 bytes each in memory. Only lists can
+        have more values than rows. Arrow ends the process if the metadata of a column is damaged,
+        so a separate process reads the metadata of lists.
         """
         from pyarrow import types
 
@@ -98,7 +98,7 @@ class ParquetFile(RecordSource):
                 raise too_large(f"{self.shown}, row group {g}", 8 * values, limit)
 
     def _listed_values(self) -> list[int]:
-        """Return the number of values in each row group, as another process finds it."""
+        """Return the number of values in each row group, counted by a separate process."""
         asked = subprocess.run(
             [sys.executable, "-P", "-c", _COUNT_VALUES, self.path],  # -P: no code from this folder
             capture_output=True,

@@ -32,7 +32,7 @@ class SeriesFile(RecordSource):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         return "time series in .ts format"
 
     def records(self) -> Iterator[Record]:

@@ -36,7 +36,7 @@ NOUNS: dict[str, str] = {
 class Record(NamedTuple):
     """One object as read from a file."""
 
-    name: str | None  # None stands for its number among all, from 0
+    name: str | None  # None: the object is named by its index among all objects
     object: Any
     label: str | None  # as stated in the file itself
     line: int | None = None  # None: the file has no lines
@@ -49,7 +49,7 @@ class Chunk:
     """Some consecutive objects of a source.
 
     `names` are strings, `objects` a list or an array, `labels` a list of strings or None; `first`
-    is the number of the first object among all, from 0.
+    is the index of the first object among all objects.
     """
 
     names: list[str]
@@ -58,7 +58,7 @@ class Chunk:
     first: int
     path: str = ""
     kind: Kind = "strings"
-    lines: Sequence[int] | None = None  # of the file; None where it has none
+    lines: Sequence[int] | None = None  # line numbers in the file; None if it has no lines
     unreadable: Mapping[int, str] = field(default_factory=dict)
     """The reasons why some objects cannot be read, by position, if the source is `lenient`."""
 
@@ -87,9 +87,9 @@ class Chunk:
         )
 
     def located(self, error: Exception) -> DataError:
-        """Return an error that counts objects of the chunk as one that names the file and line.
+        """Return the error with the position in the chunk replaced by the file and line.
 
-        Measures say `sequence 17 contains …`; the words that count are replaced.
+        Measures report `sequence 17 contains …`, where 17 is a position in the chunk.
         """
         message = str(error)
         if isinstance(error, CacheError):

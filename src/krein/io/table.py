@@ -104,7 +104,7 @@ class TableFile(RecordSource):
 
     @property
     def understood(self) -> str:
-        """What the file was taken for."""
+        """How the file was interpreted."""
         return self.layout.understood
 
     def records(self) -> Iterator[Record]:

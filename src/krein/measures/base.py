@@ -36,7 +36,7 @@ def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
 
 
 def refuse_masked(objects: Any, what: str = "object") -> None:
-    """Raise a `RefusedObject` if anything is masked: what is under a mask is not a value."""
+    """Raise a `RefusedObject` if anything is masked: masked entries have no value."""
     if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
         first = np.argwhere(np.ma.getmaskarray(objects))[0]
         reason = "is partly masked: fill in missing values (X.filled(value)), or leave such rows "
@@ -60,7 +60,7 @@ def as_list(objects: Any, what: str) -> list[str]:
     """Return `objects` as a list of strings, or raise an error that names the first that is not
     one.
 
-    Takes lists, arrays (a single column is flattened) and pandas columns.
+    Accepts lists, arrays (a single column is flattened) and pandas columns.
     """
     if isinstance(objects, str | bytes):
         raise TypeError(f"got a single {what}; pass a list of {what}s")
@@ -102,7 +102,7 @@ class Measure(ABC):
 
     A subclass is a frozen dataclass. Its fields are the parameters of the measure: plain values
     that can be written to JSON. It declares what is known about the measure, so that no method has
-    to guess. If it defines `__post_init__`, that must begin with `super().__post_init__()`, which
+    to guess. If it defines `__post_init__`, this must begin with `super().__post_init__()`, which
     converts NumPy parameters to Python numbers.
 
     Examples
@@ -166,7 +166,7 @@ class Measure(ABC):
         """
 
     def check_part(self, objects: Any) -> Objects:
-        """Return what `check` does for one chunk of many: a warning has the same text for each."""
+        """Like `check`, for one chunk of many: a warning has the same text for every chunk."""
         return self.check(objects)
 
     def readable(self, objects: Any, others: Objects | None = None) -> Readable:

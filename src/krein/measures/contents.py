@@ -142,7 +142,7 @@ class _Walk:
         return self._object(item, _behaviour(kind) if written else b"")
 
     def _pairs(self, items: Iterable[tuple[Any, Any]]) -> list[bytes]:
-        """Return the fingerprints of a mapping's items, in the order of those of the keys."""
+        """Return the fingerprints of a mapping's items, ordered by the fingerprints of the keys."""
         pairs = [(self.part(key), key, value) for key, value in items]
         pairs.sort(key=lambda pair: pair[0])
         return [digest for key, _, value in pairs for digest in (key, self.part(value))]

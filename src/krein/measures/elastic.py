@@ -130,7 +130,7 @@ def _dtw_bands(bands, n, ends, samples, share):  # type: ignore[no-untyped-def]
 
 @_kernel
 def _wall(w, slot, column, width, bands, value):  # type: ignore[no-untyped-def]
-    """Write `value` into the slot of each lane that lies `bands` columns from `column`."""
+    """Write `value` into each lane's slot, `bands` columns away from `column`."""
     for lane in range(LANES):
         j = column + bands[lane]
         if 0 <= j < width:
@@ -194,7 +194,7 @@ def dtw_lanes(flat, starts, batch, ends, samples, share):  # type: ignore[no-unt
                 else:
                     _dtw_one_to_even(w[low * _DTW :], flat[first + i, 0], high - low)
             if walls and i + narrowest + 1 < width:
-                # the value of column j lies one group further on than its cost
+                # the value of column j is stored one group after its cost
                 _wall(w, _DTW + (odd if i % 2 == 0 else even), i, width, above, _LARGE)
         final = even if n % 2 == 0 else odd
         for lane in range(LANES):

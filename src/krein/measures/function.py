@@ -30,8 +30,8 @@ class FunctionMeasure(Measure):
     function : callable
         Takes two objects and returns a finite number.
     kind : {"similarity", "dissimilarity"} or None, default=None
-        Whether a larger value means more alike or less alike. None takes the values as
-        similarities, and a `KindWarning` asks for the kind if they look like distances.
+        Whether a larger value means more alike or less alike. None treats the values as
+        similarities, with a `KindWarning` if they look like distances.
     psd : bool or None, default=None
         Whether the function is known to be positive semi-definite (for a dissimilarity: Euclidean).
         None if it is not known.
@@ -49,7 +49,7 @@ class FunctionMeasure(Measure):
     """
 
     function: Callable[[Any, Any], float]
-    # known to the user, not to the class
+    # declared by the user, not by the class
     kind: Kind = field(default=None, kw_only=True)  # type: ignore[misc, arg-type]
     psd: bool | None = field(default=None, kw_only=True)  # type: ignore[misc]
 
@@ -93,7 +93,7 @@ class FunctionMeasure(Measure):
         """Check the function on up to 8 pairs in both directions, which are counted."""
         if symmetrize:
             return objects, 0
-        # if its kind is checked too, both checks together cost no more than one alone
+        # if its kind is checked too, both checks together cost no more than this one alone
         pairs = 8 if self.kind_is_said else 5  # type: ignore[attr-defined]
         spent, asymmetry = sample_symmetry(self, objects, pairs)
         if asymmetry:

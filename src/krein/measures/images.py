@@ -55,17 +55,17 @@ class Tangent(Measure):
         planes, min_s,t ‖x + T_x s − y − T_y t‖². With D pixels and k deformations, a pair costs
         O(D·k) for one side and O(D·k² + k³) for two.
     shape : tuple of two int or None, default=None
-        Height and width of flattened images, in pixels. None takes them as square.
+        Height and width of flattened images, in pixels. None assumes square images.
     smoothing : float, default=0.7
         Standard deviation, in pixels, of the Gaussian that smooths images before they are
         differentiated. 0 does not smooth.
     deformations : tuple of str, default=DEFORMATIONS
-        The deformations that cost nothing. `DEFORMATIONS` are all seven: "shift-x", "shift-y",
-        "scale", "rotate", "stretch", "shear" and "thicken". The fewer, the cheaper.
+        The deformations that the distance ignores. `DEFORMATIONS` are all seven: "shift-x",
+        "shift-y", "scale", "rotate", "stretch", "shear" and "thicken". Fewer are cheaper.
 
     See Also
     --------
-    krein.measures.vectors.RBF : Gaussian kernel of the pixels as they are.
+    krein.measures.vectors.RBF : Gaussian kernel of the pixel values, without deformations.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class Tangent(Measure):
                 )
         if not self.deformations:
             raise ValueError("choose at least one deformation")
-        # as they come back from JSON
+        # a model file returns them as lists
         object.__setattr__(self, "deformations", tuple(self.deformations))
         if self.shape is not None:
             object.__setattr__(self, "shape", tuple(int(k) for k in self.shape))

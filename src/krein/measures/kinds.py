@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from .base import Array
 
 LOOKED_AT = 200
-"""Number of objects of a matrix that are sampled to see what its values are."""
+"""Number of objects of a matrix that are sampled to see whether its values are distances."""
 
-REMEDIES = ("say measure='precomputed-distance'", "say measure='precomputed'")
+REMEDIES = ("set measure='precomputed-distance'", "set measure='precomputed'")
 
 
 class KindWarning(UserWarning):
@@ -26,7 +26,7 @@ class KindWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     _ = open_pairs("precomputed", [[0, 1, 2], [1, 0, 2], [2, 2, 0]])
     >>> print(caught[0].message)
-    This looks like a matrix of distances (its diagonal is 0 and nothing is negative): say \
+    This looks like a matrix of distances (its diagonal is 0 and nothing is negative): set \
 measure='precomputed-distance'.
     """
 
@@ -58,7 +58,7 @@ def mistaken_for(
 ) -> str | None:
     """Return a warning if a matrix looks like the other kind.
 
-    `found` is what the values look like; `remedies` say how to declare distances, and how not to.
+    `found` is what the values look like; `remedies` are the advice for distances and similarities.
     """
     if found == "distance" and not distance:
         return (

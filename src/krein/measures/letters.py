@@ -23,7 +23,7 @@ _AMINO_ACIDS = {"U": "C", "O": "K"}
 
 
 class LettersWarning(UserWarning):
-    """Letters that the scoring matrix does not know were read as others, or left out.
+    """Letters that the scoring matrix does not score were replaced or left out.
 
     `letters` counts them by what was done ("U as C"); `sequences` is the number of affected
     sequences.
@@ -49,7 +49,7 @@ class LettersWarning(UserWarning):
         super().__init__(dict(letters), sequences, total, part)
 
     def of_a_part(self) -> LettersWarning:
-        """Return the warning of a chunk: its words are the same for every chunk."""
+        """Return the warning for a chunk, which has the same text for every chunk."""
         return LettersWarning(self.letters, self.sequences, self.total, part=True)
 
     def __str__(self) -> str:

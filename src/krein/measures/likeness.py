@@ -1,6 +1,6 @@
 """Objects of another kind than those a model was fitted to: other letters, another length scale.
 
-They can be compared and get a label, but the label means little, which may go unnoticed.
+They can be compared and get a label, but the label is unreliable, which may go unnoticed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NUCLEOTIDES = frozenset("ACGTUN")
 SILENT = "-.*X"
 """Gaps, stops and unknown letters; U becomes X if unknown letters are replaced."""
 FEWEST_LETTERS, FEWEST_KINDS = 20, 3
-"""A sequence that is shorter, or has fewer different letters, may look like a protein by chance."""
+"""A protein that is shorter, or has fewer different letters, may look like DNA by chance."""
 
 LEAST_SHARE = 0.95
 """At least this share of the letters of DNA are nucleotides; codes such as R or Y stand for several
@@ -38,9 +38,9 @@ NAMED = 5
 class OtherKindWarning(UserWarning):
     """New objects look unlike those that the model was fitted to.
 
-    `rows` says which, by their reason: rows of X, from 0. For a file they are counted from its
-    first object, up to 10,000 for each reason, and the warning comes after the last chunk. For a
-    Dask collection there is one warning for each partition, and rows are counted within it.
+    `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
+    up to 10,000 are listed per reason, and the warning comes after the last chunk. For a Dask
+    collection, there is one warning per partition, and rows are counted within it.
 
     Examples
     --------
@@ -69,13 +69,13 @@ def told(named: dict[str, tuple[list[str], int]]) -> str:
     """Return a message about objects of another kind: some names and the number, by reason.
 
     >>> print(told({"letters of DNA or RNA": (["a", "b"], 7)}))
-    labels of objects of another kind mean little: a, b and 5 more (letters of DNA or RNA)
+    labels are unreliable for objects of another kind: a, b and 5 more (letters of DNA or RNA)
     """
     parts = []
     for why, (names, n) in named.items():
         more = f" and {n - len(names):,} more" if n > len(names) else ""
         parts.append(f"{', '.join(names)}{more} ({why})")
-    return f"labels of objects of another kind mean little: {'; '.join(parts)}"
+    return f"labels are unreliable for objects of another kind: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Likeness:
 
     @classmethod
     def of(cls, parts: Sequence[Any]) -> Likeness | None:
-        """Return those of training objects in several lists; None if they have no length."""
+        """Return the likeness of training objects in several lists; None if they have no length."""
         some = [
             one for part in parts for one in part[:: max(1, len(part) * len(parts) // LOOKED_AT)]
         ]

@@ -42,7 +42,7 @@ _GIVEN: dict[str, dict[str, Any]] = {
 """Names for precomputed values."""
 
 _EXTRAS = {"sequences": "bio", "strings": "text", "series": "series"}
-"""The extra that provides the optional dependencies of each module."""
+"""The extra of krein that installs the optional dependencies of each module."""
 
 
 def available() -> list[str]:

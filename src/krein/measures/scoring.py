@@ -1,4 +1,4 @@
-"""Scoring matrices of sequence alignment, and what follows from them."""
+"""Scoring matrices for sequence alignment, and quantities derived from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Scoring(NamedTuple):
 
 @lru_cache(maxsize=32)
 def get_scoring(name: str) -> Scoring:
-    """Return the scoring matrix of that name, checked to be one that Opal can use."""
+    """Return the scoring matrix of that name, or raise an error if Opal cannot use it."""
     try:
         matrix = ScoringMatrix.from_name(name)
     except ValueError:

@@ -54,7 +54,7 @@ class _Alignment(Measure):
     both_strands: bool = False
 
     kind = "similarity"
-    psd = False  # Saigo et al. 2004; normalised, small samples look as if it were
+    psd = False  # Saigo et al. 2004; small samples of normalised scores may look psd
     releases_gil = True
     block_pairs = 2**16  # Opal is twice as fast with 400 targets as with 200
     algorithm: ClassVar[str]
@@ -146,8 +146,8 @@ class _Alignment(Measure):
 
     def _align(self, queries: Objects, targets: Objects) -> Array:
         aligner = _aligner(self)
-        # Opal aligns some 32 targets at once and gives the next target to whichever lane is free:
-        # the longest come first, so that no lane is left with a long one at the end
+        # Opal aligns about 32 targets at once and gives the next target to the first free lane:
+        # with the longest first, no lane is left with a long one at the end
         order = sorted(range(len(targets)), key=lambda j: -len(targets[j]))
         database = pyopal.Database([targets[j] for j in order], alphabet=aligner.alphabet)
         scores = np.empty((len(queries), len(targets)))
@@ -159,11 +159,11 @@ class _Alignment(Measure):
         return scores
 
     def _self_scores(self, sequences: Objects) -> Array:
-        """Return k(x, x), by adding up the matrix's diagonal if that is the answer.
+        """Return k(x, x): the sum of the letters' scores with themselves if that is certain.
 
-        If every letter of x scores more than zero with itself and no more with any other, no
-        alignment of x with itself, or with its other strand, beats the identity: each letter is
-        paired once at most, with at most its own self-score.
+        If every letter of x has a positive score with itself, and none scores higher with another
+        letter, the identity is the best alignment of x with itself or with its other strand: each
+        letter is paired at most once, with at most its own self-score.
         """
         scoring = get_scoring(self.matrix)
         scores = np.empty(len(sequences))
@@ -177,7 +177,7 @@ class _Alignment(Measure):
 
 
 def _read(measure: _Alignment, objects: Any) -> tuple[list[str], LettersWarning | None]:
-    """Return the sequences, and what was done to unknown letters if there were any."""
+    """Return the sequences, and a warning if there were unknown letters."""
     if measure.undecided():
         return _read(measure.decide(objects), objects)
     sequences = as_list(objects, "sequence")
@@ -208,7 +208,7 @@ def _read(measure: _Alignment, objects: Any) -> tuple[list[str], LettersWarning 
 
 
 def _aligner(measure: _Alignment) -> Any:
-    """Return this thread's aligner for a measure: building one costs as much as some alignments."""
+    """Return this thread's aligner for a measure; building one costs a few alignments."""
     key = (measure.matrix, measure.gap_open, measure.gap_extend)
     if getattr(_aligners, "key", None) != key:
         _aligners.value = pyopal.Aligner(

@@ -1,5 +1,4 @@
-"""Elastic distances between time series, computed for a batch of series at a time, one lane
-each."""
+"""Elastic distances between time series, computed for a batch of series at a time, one per lane."""
 
 from __future__ import annotations
 
@@ -118,7 +117,7 @@ class _Elastic(Measure):
 
     @abstractmethod
     def _steps(self, a: Array, b: Array) -> Steps:
-        """Return what the steps of a path cost."""
+        """Return the costs of the steps of a path."""
 
     @abstractmethod
     def _lanes(

@@ -62,8 +62,8 @@ def check_square(
     n, columns = matrix.shape
     if n != columns:
         raise ValueError(
-            f"for fit, a precomputed matrix must be square, every object with every other; got "
-            f"{n} × {columns}"
+            f"for fit, a precomputed matrix must be square, with a row and a column per object; "
+            f"got {n} × {columns}"
         )
     largest, worst, where = 0.0, 0.0, (0, 0)
     for i, j in _tiles(n, sample):

@@ -45,7 +45,7 @@ def dtw_steps(a: Array, b: Array, samples: float, share: float) -> Steps:
 
 
 def erp_steps(a: Array, b: Array, gap: float) -> Steps:
-    """Return the steps of the edit distance with real penalty; the grid starts before both."""
+    """Return the steps of the edit distance with real penalty; its grid starts before both."""
     match = np.full((len(a) + 1, len(b) + 1), np.inf)
     match[1:, 1:] = np.sqrt(np.square(a[:, None] - b[None]).sum(axis=2))
     down, right = np.full(match.shape, np.inf), np.full(match.shape, np.inf)
