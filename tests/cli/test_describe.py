@@ -99,7 +99,7 @@ def test_the_advice_compares_as_fit_does(files, run):
             lines.append(f">{c}{i} family={c}\n{''.join(changed)}\n")
     (files / "dna.fasta").write_text("".join(lines))
     about = json.loads(run("inspect", "dna.fasta", *PATTERN, "--json")[1])
-    found = re.search(r"take (--.*) and the default model", about["advice"])
+    found = re.search(r"use (--.*) and the default model", about["advice"])
     advised = shlex.split(found[1])
     assert run("fit", "dna.fasta", *PATTERN, *advised, "-o", "advised.krein")[0] == 0
     assert run("fit", "dna.fasta", *PATTERN, "-o", "default.krein")[0] == 0

@@ -164,7 +164,7 @@ def test_near_copies_are_not_looked_for_among_vectors_or_without_a_scale():
         ("identity:1.5", "above 0 and at most 1"),
         ("identity:nan", "above 0 and at most 1"),
         ("family", "groups='family': pass one group per object"),
-        ([1, 2], r"has the shape \(2,\); it must contain one group for each of 6"),
+        ([1, 2], r"has the shape \(2,\); it must contain one group per object, 6 in all"),
         (["a", "a", None, "b", "b", "b"], "object 2 has no group"),
         (["a", "a", "b", "b", float("nan"), "b"], "object 4 has no group"),
     ],

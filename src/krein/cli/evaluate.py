@@ -114,8 +114,9 @@ def command(
 ) -> None:
     """Cross-validate models on DATA, all on the same folds.
 
-    Prints accuracy, log-loss, calibration error, AUGRC, comparisons and time, and writes a report
-    that opens offline. Each pair is compared once and shared by all models and folds.
+    Prints accuracy, log-loss, calibration error, AUGRC, comparisons and time. With --report, also
+    writes a report that opens offline. Each pair is compared once and shared by all models and
+    folds.
 
     \b
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html

@@ -86,8 +86,8 @@ def command(
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
     DATA is FASTA, FASTQ, CSV, TSV, JSON lines, Parquet, .ts, .npy, .npz, .mat or lines of text,
-    optionally compressed with gzip or xz; - is standard input. A large file is read in chunks, as
-    often as needed, so it may be larger than memory.
+    optionally compressed with gzip, xz or bzip2; - is standard input. A large file is read in
+    chunks, as often as needed, so it may be larger than memory.
 
     \b
       krein fit families.fasta --label-pattern 'family=(\\S+)' -o model.krein

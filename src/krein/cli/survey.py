@@ -229,7 +229,7 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
         )
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
     name = "" if kind == "matrix" else f" {measure_options(about)} and"
-    take = f"take{name}{model}"
+    take = f"use{name}{model}"
     share = about["negative_mass"]
     if share > NEGATIVE:
         return (

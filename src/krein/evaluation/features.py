@@ -107,8 +107,10 @@ class Contents:
 
 
 def _as_features(objects: Any, kind: Kind, seed: int) -> Any:
-    """Return strings unchanged and numbers as rows; anything learned is learned within each
-    fold."""
+    """Return strings unchanged, vectors as rows, and convolutions of series.
+
+    The convolutions use all series, but not their labels; everything else is learned within folds.
+    """
     if kind == "strings":
         return list(objects)
     if kind == "vectors":

@@ -128,10 +128,10 @@ def near_copies(
     """Look for objects with an identity of at least 0.9 to one in another fold.
 
     At most 1,000 objects are sampled. `known` are the same pairs, of which those with the landmarks
-    (all of them, if `everything`) have been compared. If not all, each object is compared with
-    the ten objects of other folds that have the closest values to the landmarks, so the share is a
-    lower bound. None if identity is meaningless: for vectors, since neighbours are always close in
-    a large set of vectors, and for measures without a scale.
+    (all of them, if `everything`) have been compared. Unless `everything`, each object is compared
+    with the ten objects of other folds that have the closest values to the landmarks, so the share
+    is a lower bound. None if identity is meaningless: for vectors, since neighbours are always
+    close in a large set of vectors, and for measures without a scale.
     """
     if pairs.measure.accepts == "vectors":
         return None

@@ -27,7 +27,7 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
     listed = np.asarray(groups, dtype=object)
     if listed.shape != (n,):
         raise ValueError(
-            f"groups has the shape {listed.shape}; it must contain one group for each of {n}"
+            f"groups has the shape {listed.shape}; it must contain one group per object, {n} in all"
         )
     for row, name in enumerate(listed.tolist()):
         if name is None or name != name or str(name).strip() in ("", "<NA>"):

@@ -85,7 +85,7 @@ def _worth(free: ModelResult, best: ModelResult, accurate: ModelResult) -> Sente
             ("If only labels matter, no comparison is needed", True), (": ", False),
             (free.name, True), (told + ".", False),
         ]  # fmt: skip
-    return [("Comparing pays", True), (": ", False), (free.name, True), (told + ".", False)]
+    return [("Comparisons pay off", True), (": ", False), (free.name, True), (told + ".", False)]
 
 
 def _cheaper(models: list[ModelResult], best: ModelResult) -> ModelResult | None:
