@@ -152,6 +152,15 @@ def test_a_new_cluster_goes_on_where_the_old_one_stopped(client, tmp_path):
     equal_models(here, there, WORDS[:40])
 
 
+def test_a_second_fit_on_a_cluster_compares_nothing(client, tmp_path):
+    for kind in (IKFD, PCVM):
+        kept = tmp_path / kind.__name__
+        first = kind("levenshtein", landmarks=CHOSEN, cache=kept).fit(*bags())
+        again = kind("levenshtein", landmarks=CHOSEN, cache=kept).fit(*bags())
+        assert again.kernel_evaluations_ == 0
+        assert again.kernel_reused_ == first.kernel_evaluations_ + first.kernel_reused_
+
+
 class _Stopping(Alike):
     """Refuse the last word until the folder signals to go on; the function does not change."""
 

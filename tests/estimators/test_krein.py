@@ -351,6 +351,8 @@ def test_as_many_landmarks_as_are_worth_their_price():
         clf = KreinClassifier("precomputed-distance", **free).fit(D, y)
         assert len(clf.landmarks_) == wanted
         assert not hasattr(clf, "size_curve_")
+    assert hasattr(clf.set_params(n_landmarks=None).fit(D, y), "size_curve_")
+    assert not hasattr(clf.set_params(n_landmarks=wanted).fit(D, y), "size_curve_")
 
 
 def test_landmarks_are_no_neighbours_of_their_own():

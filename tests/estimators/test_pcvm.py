@@ -87,6 +87,16 @@ def test_more_basis_objects_than_landmarks():
     )
 
 
+def test_every_value_is_either_compared_or_reused(tmp_path):
+    Z, labels = checkerboard(400)
+    options = {"landmarks": np.arange(0, 400, 4), "n_basis": 120, "random_state": 0}
+    first = PCVM(cache=tmp_path, **options).fit(Z, labels)
+    assert not set(first.landmarks_) <= set(options["landmarks"]), "refitted to basis objects"
+    again = PCVM(cache=tmp_path, **options).fit(Z, labels)
+    assert again.kernel_evaluations_ == 0
+    assert again.kernel_reused_ == first.kernel_evaluations_ + first.kernel_reused_
+
+
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)])
 def test_the_published_algorithm(landmarks):
     labels = np.array(["a", "b", "b"])[y]

@@ -150,9 +150,8 @@ class Partitioned(Dataset):
         total = tree_sum(self.engine, moments, CountedSum(plus))
         kept = KeptFeatures(self.engine, blocks, step, (N, width))
         kept.watch(self.verbose)
-        return kept, Counted(
-            total.value, total.objects, total.compared + pilot.compared, total.reused
-        )
+        compared = total.compared + pilot.compared
+        return kept, Counted(total.value, total.objects, compared, total.reused + pilot.reused)
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
         """Have the engine compare the pairs of a sample, if that is worth a task."""

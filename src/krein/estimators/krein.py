@@ -100,7 +100,9 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
     reference_ : Reference
         The scores of held-out training objects, among which new objects are ranked.
     size_curve_ : SizeCurve
-        Loss and cost with fewer landmarks; absent if their number was given.
+        Loss and cost of each number of landmarks considered. Absent if there was no choice: the
+        number was given, `price` or `neighbours` is 0, the objects cannot be compared again, or
+        there are too few or too many of them.
     signature_ : Signature
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
@@ -113,8 +115,10 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
 
     Notes
     -----
-    A fit compares N·m pairs, and up to 2,500 training objects with `neighbours` others each. The
-    model keeps the training objects, and 4·min(m, 128) bytes for each.
+    A fit compares every object with m landmarks, and up to 2,500 training objects with `neighbours`
+    others each. If `n_landmarks` is None, m is the largest number considered, and up to 500 objects
+    get a second look with each smaller number. The model keeps the training objects, and
+    4·min(m, 128) bytes for each.
 
     Examples
     --------
@@ -200,6 +204,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
             self.known_objects_, self.reference_ = learned.known_objects, learned.reference
             self.landmark_names_ = self.known_names_ = None
             self.comparisons_ = learned.comparisons
+            vars(self).pop("size_curve_", None)  # of an earlier fit
             if learned.curve is not None:
                 self.size_curve_ = learned.curve
             self.kernel_evaluations_ += learned.counter.compared

@@ -308,6 +308,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
                 classes=self.classes_,
             )
             self.kernel_evaluations_ += fewer.counter.compared
+            self.kernel_reused_ += fewer.counter.reused
             values = self._keep_values(data, fewer)
             plain = replace(family, function=None, sparse=False)
             try:
