@@ -12,7 +12,7 @@ help:
 	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
 	@echo "make docs    install, then build the site into docs/_build/html"
 	@echo "make fuzz    run the command on 10,000 damaged files, then a guided search; CASES=, SEED=, SECONDS="
-	@echo "make kills   kill fits and predictions 100 times each, and compare the results of the next run"
+	@echo "make kills   kill fits and predictions 100 times each, and check the results of the next run"
 	@echo "make mutate  mutation testing: count the changes to the code that the tests detect; COUNT=, SEED="
 	@echo "make bench   run the benchmarks: ratios to a bare reference in the same run"
 	@echo "make paper   reproduce every table and figure of the paper, or one: TABLE=1, FIGURE=2 or NAME=beyond"
@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(BIN)/krein demo
 
-# the site is built while the tests run: some of them only wait for other processes
+# build the site while the tests run, because some tests only wait for other processes
 test: lint imports
 	$(MAKE) --jobs=2 check-tests check-docs types
 
@@ -81,11 +81,11 @@ bench: $(STAMP)
 keep-results: $(STAMP)
 	$(BIN)/python docs/keep_results.py
 
-# all of them, or one: make paper TABLE=1, FIGURE=2, NAME=tried; NAME=results writes RESULTS.md alone
+# all of them, or one: make paper TABLE=1, FIGURE=2, NAME=tried; NAME=results only writes RESULTS.md
 paper: $(STAMP)
 	$(BIN)/python -m paper $(addprefix table,$(TABLE)) $(addprefix figure,$(FIGURE)) $(NAME)
 
-# Tests what a user would install: the wheel is built from the sdist, and used without the source tree.
+# Tests what a user would install: the wheel is built from the sdist and tested without the source tree.
 # The demo needs the wheel, its dependencies and the extra for its report; the tests also need pytest,
 # hypothesis and an oracle.
 RELEASE := build/release
@@ -106,7 +106,7 @@ release-check:
 		$(RELEASE)/alone/bin/python -m pytest $(RELEASE_TESTS)
 
 # pyproject.toml states the lowest versions; tests/lowest.py turns them into constraints. Test tools
-# are the newest versions. To use the lowest Python as well, set PYTHON=python3.11
+# are installed in their newest versions. To use the lowest Python as well, set PYTHON=python3.11
 LOWEST := build/lowest
 LOWEST_TESTS ?= tests --ignore=tests/docs --ignore=tests/paper --ignore=tests/test_examples.py
 

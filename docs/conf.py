@@ -1,4 +1,4 @@
-"""How the site is built: `make docs`. Nothing is fetched, neither here nor by the pages."""
+"""Configuration of the site (`make docs`). Neither the build nor the pages fetch anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE / "_ext"))
 sys.path.insert(0, str(HERE.parent / "src"))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import krein  # noqa: E402 - the source beside these pages, not an installed one
+import krein  # noqa: E402 - the source next to these pages, not an installed copy
 
 project = "krein"
 author = "the krein developers"
@@ -41,14 +41,14 @@ exclude_patterns = [
     "_build",
     "auto_examples/**/*.ipynb",
     "auto_examples/**/*.py",
-    "scale.md",  # shown as generated/scale, which is there without it too
+    "scale.md",  # included by generated/scale, which exists even without it
 ]
 templates_path = ["_templates"]
 nitpicky = True
-# single backticks in docstrings hold code; only what begins with our own name must be found
+# single backticks in docstrings mark code; only names that begin with krein. must resolve
 default_role = "py:obj"
 nitpick_ignore_regex = [(r"py:.*", r"(?!krein\.[\w.]+$).*")]
-suppress_warnings = ["config.cache"]  # the gallery's options hold classes
+suppress_warnings = ["config.cache"]  # the gallery's options contain classes
 
 # -- text ------------------------------------------------------------------------------------
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]
@@ -57,15 +57,15 @@ html_math_renderer = "mathml"
 smartquotes = False
 
 # -- reference -------------------------------------------------------------------------------
-# named one by one: of pages found by itself it would miss those added since the last build
+# listed explicitly, because autosummary's own search misses pages added since the last build
 autosummary_generate = [str(path) for path in sorted((HERE / "reference").glob("*.md"))]
 autosummary_imported_members = False
-autodoc_typehints = "none"  # the docstrings say what a parameter is, in words
+autodoc_typehints = "none"  # the docstrings describe the parameters in words
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
-toc_object_entries_show_parents = "hide"  # "fit()", which fits beside a page
+toc_object_entries_show_parents = "hide"  # "fit()" is short enough for the sidebar
 
 # -- gallery ---------------------------------------------------------------------------------
 warnings.filterwarnings("error", category=DeprecationWarning, module="krein")
@@ -80,7 +80,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,  # a page should not change because a machine was busy
-    "write_computation_times": False,  # nor should there be pages of times
+    "write_computation_times": False,  # and no page should list times
     "show_memory": False,
     "matplotlib_animations": False,
     "reference_url": {},
@@ -116,12 +116,12 @@ html_sidebars = {"index": [], "theory": [], "changelog": []}
 
 
 def skip_inherited(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn documents itself: parameters, metadata routing, output."""
+    """Skip members that scikit-learn documents: parameters, metadata routing, output."""
     return skip or (getattr(obj, "__module__", None) or "").startswith("sklearn.")
 
 
 def plain_marks(app, what, name, obj, options, lines):
-    """Let |λ| and landmarks_ in a docstring mean themselves and no markup, outside of code."""
+    """Escape |λ| and landmarks_ in docstrings, outside code, so they are not read as markup."""
     in_code = False
     for i, line in enumerate(lines):
         in_code = line.strip().startswith(">>>") or (in_code and bool(line.strip()))
@@ -133,7 +133,7 @@ def plain_marks(app, what, name, obj, options, lines):
 
 
 def shown_commands(app, context, lines):
-    """Show the examples of a command's help as code: a backslash in them is meant."""
+    """Show the examples in a command's help as code, which keeps their backslashes."""
     shown = []
     for line in lines:
         example = line.startswith("| ")
@@ -144,7 +144,7 @@ def shown_commands(app, context, lines):
 
 
 def plain_backslashes(app, context, lines):
-    """Let a backslash in the help of an option mean itself."""
+    """Escape backslashes in the help of options."""
     lines[:] = [line.replace("\\", "\\\\") for line in lines]
 
 

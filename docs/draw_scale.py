@@ -2,7 +2,7 @@
 
     python -m benchmarks scale && python docs/draw_scale.py
 
-Only the parts of the page between its marks are rewritten.
+Only the parts of the page between its markers are rewritten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEASURES = {
 
 
 def wall(found: dict[str, Any], n: float, workers: int, measure: str = "elm") -> float:
-    """Return the seconds that the model predicts if each partition is one task."""
+    """Return the seconds that the model predicts for the number of partitions krein chooses."""
     work = n * (found["row"] + found["landmarks"] * found["pairs"][measure])
     partitions = count_tasks(work, workers)
     busy = min(workers, partitions)
@@ -49,7 +49,7 @@ def told(seconds: float) -> str:
 
 
 def tables(found: dict[str, Any]) -> dict[str, str]:
-    """Return the text between the marks of the page."""
+    """Return the text of each marked part of the page."""
     m = found["landmarks"]
     constants = [
         "| constant | value | what it is |",

@@ -1,7 +1,7 @@
 """Keep the results of `make bench` for the site: `make keep-results`.
 
-Copies `benchmarks/results/*.json` to `docs/results/`, adding the date and the kind of machine. The
-names of machines and people are not written.
+Copies `benchmarks/results/*.json` to `docs/results/`, adding the date and the kind of machine, but
+no names of machines or people.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def machine() -> str:
-    """Return the kind of machine: processor, cores."""
+    """Return the processor and the number of cores."""
     model = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -1,7 +1,7 @@
 """Write the benchmark pages from the results of `make bench` and `make paper`.
 
-`docs/results/*.json` holds the results, copied there by `docs/keep_results.py`; `paper/RESULTS.md`
-is written by `make paper`; and `docs/scale.md` describes the cost of large data. If one of them is
+`docs/results/*.json` are the results copied by `docs/keep_results.py`, `paper/RESULTS.md` is
+written by `make paper`, and `docs/scale.md` describes the cost of large data. If one of them is
 missing, its page says so.
 """
 
@@ -16,8 +16,8 @@ from sphinx.application import Sphinx
 ABOUT = {
     "accuracy": "Ten-fold cross-validation on small real data sets, compared with scikit-learn.",
     "swissprot": "8,031 Swiss-Prot sequences in 30 classes, normalised Smith-Waterman, ten folds.",
-    "unknown": "Objects of no known class, sets of labels, and explanations, on real data.",
-    "ranks": "Calibration by rank, on Swiss-Prot families grouped by what they do.",
+    "unknown": "Objects of unknown classes, label sets and explanations, on real data.",
+    "ranks": "Calibration by rank, on Swiss-Prot families grouped by function.",
     "discriminant": "IKFD compared with a bare loop over the same blocks, and growth with N.",
     "pcvm": "PCVM compared with logistic regression on the same columns, and growth with N.",
     "nystrom": "The eigendecomposition of a Nyström matrix compared with one product CᵀC.",
@@ -116,5 +116,5 @@ def generate(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.connect("builder-inited", generate, priority=100)  # before pages are looked for
+    app.connect("builder-inited", generate, priority=100)  # before Sphinx collects the pages
     return {"parallel_read_safe": True, "parallel_write_safe": True}

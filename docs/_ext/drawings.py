@@ -1,4 +1,4 @@
-"""Draw the layers from the contract that the import linter checks, so that they stay in step."""
+"""Draw the layers from the contract that the import linter checks, so the drawing stays current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the pictures of the gallery legible: thumbnails of one panel, and figures that scroll.
+"""Make the gallery's images legible: thumbnails of one panel, and figures that scroll.
 
 A figure with several panels is illegible as a thumbnail, so `PANELS` says which part of it to show.
 On a page, every figure gets a box of its own, in which it can scroll on a phone.
@@ -29,13 +29,13 @@ PANELS = {
     "plot_signed_route": (0.0, 0.53),
     "plot_truncated_core": (0.0, 0.5),
 }
-"""The left and right edge of what a thumbnail shows, as shares of the width of the figure."""
+"""The left and right edges of each thumbnail, as fractions of the figure's width."""
 
 WIDTH, HEIGHT = 480, 336
 
 
 def crop_thumbnails(app: Sphinx) -> None:
-    """Replace the thumbnails that the gallery has made of whole figures."""
+    """Replace the gallery's thumbnails of whole figures."""
     for example, (left, right) in PANELS.items():
         found = list(Path(app.srcdir, "auto_examples").rglob(f"sphx_glr_{example}_001.png"))
         if not found:

@@ -1,6 +1,6 @@
 """Render formulas as MathML, which browsers draw natively: no script, no font, no request.
 
-The translation is the one in docutils.
+docutils translates the formulas.
 """
 
 from __future__ import annotations

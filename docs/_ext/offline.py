@@ -9,7 +9,7 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
-# what a browser fetches by itself; a link is not a request until somebody follows it
+# what a browser fetches by itself; a link is only fetched when somebody follows it
 FETCHED = re.compile(
     r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"'](?:https?:)?//[^>]*>"
     r"|<link\b(?![^>]*\brel=[\"'](?:canonical|next|prev|author|license)\b)[^>]*"
