@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""Settings and fixtures that all tests share."""
 
 import os
 
@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, settings
 
 from .market import EXACT, MARKET
 
-# a busy machine makes examples slowly, which says nothing about the code
+# on a busy machine examples are generated slowly, which says nothing about the code
 calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("calm", calm)
-# elsewhere every run tries other examples; where a run decides, the same ones each time
+# CI tries the same examples in every run; elsewhere, each run tries new ones
 settings.register_profile("decisive", calm, derandomize=True)
 settings.load_profile("decisive" if os.environ.get("CI") else "calm")
 

@@ -1,4 +1,4 @@
-"""A prior for which the mode of the posterior is a convex problem: an oracle for the search."""
+"""A prior for which finding the posterior mode is a convex problem: an oracle for the search."""
 
 from dataclasses import dataclass
 

@@ -10,7 +10,7 @@ from krein.core.pcvm.bounded import Quadratic, minimise_bounded
 @given(
     seed=st.integers(0, 10**6), k=st.integers(1, 30), n=st.integers(1, 30), log_a=st.floats(-4, 3)
 )
-def test_solution_is_optimal_and_the_brute_force_one(seed, k, n, log_a):
+def test_solution_is_optimal_and_no_worse_than_lsq_linear(seed, k, n, log_a):
     rng = np.random.default_rng(seed)
     R, a, c = rng.normal(size=(k, n)), 10.0**log_a * (0.1 + rng.random(n)), rng.normal(size=n)
     bounded = rng.random(n) < 0.7
@@ -23,7 +23,7 @@ def test_solution_is_optimal_and_the_brute_force_one(seed, k, n, log_a):
     tol = 1e-8 * max(1.0, np.abs(c).max())
     assert (np.abs(y[~bounded | (x > 0)]) <= tol).all()
     assert (y[bounded] >= -tol).all()
-    # as least squares: H = LLᵀ, ½‖Lᵀx + L⁻¹c‖². The other solver stops early: it may not be better
+    # as least squares: H = LLᵀ, ½‖Lᵀx + L⁻¹c‖². lsq_linear stops early, so it must not be better
     L = np.linalg.cholesky(R.T @ R + np.diag(a))
     brute = lsq_linear(L.T, -np.linalg.solve(L, c), (np.where(bounded, 0, -np.inf), np.inf))
 

@@ -1,12 +1,12 @@
-"""Scale and offsets of scores, from objects that were left out."""
+"""Scale and offsets of scores, fitted to left-out objects."""
 
 import numpy as np
 
 from krein.core.calibration import fit_scale_and_offsets
 
 
-def test_a_class_that_some_objects_cannot_have_takes_part():
-    """Left out of its class, an only member has no prior there; the others still have."""
+def test_a_class_without_prior_for_some_objects_is_still_fitted():
+    """The only member of a class, left out, has no prior for it, but other objects have one."""
     rng = np.random.default_rng(0)
     codes = np.arange(300) % 3
     scores = 2 * np.eye(3)[codes] + rng.normal(size=(300, 3))

@@ -1,4 +1,4 @@
-"""Conformal p-values and what is built on them, each against its definition and an oracle."""
+"""Conformal p-values, novelty and label sets, checked against definitions and an oracle."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_p_values_are_counts(seed, n):
     np.testing.assert_allclose(conformal_p(reference, scores), expected)
 
 
-def test_an_object_of_weight_3_counts_for_three():
+def test_an_object_of_weight_3_counts_three_times():
     reference, weights = np.array([1.0, 4.0, 2.0]), np.array([1, 3, 2])
     scores = np.linspace(0, 5, 11)
     np.testing.assert_allclose(
@@ -30,14 +30,14 @@ def test_an_object_of_weight_3_counts_for_three():
     )
 
 
-def test_small_classes_share_a_group_where_they_are_enough():
+def test_small_classes_are_pooled_if_together_large_enough():
     sizes = {0: GROUP_OBJECTS, 1: GROUP_OBJECTS - 1, 2: 1, 3: 0}
     codes = np.repeat(list(sizes), list(sizes.values()))
     np.testing.assert_array_equal(groups_of(codes, 4, GROUP_OBJECTS), [0, -1, -1, -1])
     np.testing.assert_array_equal(groups_of(codes[:-1], 4, GROUP_OBJECTS), [0, -2, -2, -2])
 
 
-def test_false_alarms_keep_to_their_share_within_each_class():
+def test_the_false_alarm_rate_holds_within_each_class():
     """Classes of very different scale: if pooled, the wide class would have all false alarms."""
     rng = np.random.default_rng(0)
     scale = np.array([1.0, 100.0])
@@ -50,7 +50,7 @@ def test_false_alarms_keep_to_their_share_within_each_class():
     np.testing.assert_allclose(np.mean(rates, axis=0), 0.05, atol=0.005)
 
 
-def test_the_score_is_that_of_the_nearest_three_in_the_unit_of_the_measure():
+def test_the_score_averages_the_three_nearest_in_the_unit_of_the_measure():
     d = np.array([[1.0, 2.0, 6.0, 50.0], [3.0, 3.0, 3.0, 3.0]])
     np.testing.assert_allclose(novelty_scores(d**2, "dissimilarity"), [3.0, 3.0])
     np.testing.assert_allclose(novelty_scores(-2 * -d, "similarity"), [3.0, 3.0])
@@ -70,7 +70,7 @@ def test_log_odds_do_not_round():
 
 
 @pytest.mark.parametrize("by_class", [False, True])
-def test_label_p_values_are_those_of_crepes(by_class):
+def test_label_p_values_match_crepes(by_class):
     rng = np.random.default_rng(1)
     P = rng.dirichlet(np.ones(3), 800)
     codes = np.array([rng.choice(3, p=p) for p in P])
@@ -94,7 +94,7 @@ def test_label_p_values_are_those_of_crepes(by_class):
     np.testing.assert_allclose(found, expected)
 
 
-def test_sets_cover():
+def test_sets_have_the_stated_coverage():
     rng = np.random.default_rng(2)
     covered, by_class = [], []
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""Contributions of landmarks: they sum to the score, and are integrals along the line."""
+"""Contributions of landmarks: they sum to the score, and are integrals along a line."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_they_sum_to_the_score(model):
 
 
 def test_they_are_integrals_of_the_gradient_along_the_line(model):
-    """Integrate with 200 differences along the line, in the coordinates of each head."""
+    """Integrate central differences at 200 points of the line, in the coordinates of each head."""
     clf, V, is_distance = model
     v, base = V[0], clf.reference_.baseline
     t = (np.arange(200) + 0.5) / 200
@@ -67,7 +67,7 @@ def test_they_are_integrals_of_the_gradient_along_the_line(model):
             assert _parts(head, v, base, 0, 1)[landmark] == pytest.approx(integral, rel=1e-4)
 
 
-def test_an_object_at_the_baseline_is_explained_by_nothing(model):
+def test_an_object_at_the_baseline_has_no_contributions(model):
     clf, _, _ = model
     looks, base = clf.looks_, clf.reference_.baseline
     start, parts = head_contributions(looks.heads, looks.first, base.copy(), base, 1, 0)
@@ -75,7 +75,7 @@ def test_an_object_at_the_baseline_is_explained_by_nothing(model):
     assert np.isfinite(start)
 
 
-def test_of_two_classes_near_the_baseline_the_chord_is_the_tangent(model):
+def test_they_sum_to_the_score_near_the_baseline(model):
     clf, V, _ = model
     looks, base = clf.looks_, clf.reference_.baseline
     for size in (1e-5, 1e-9, 1e-12, 1e-15):

@@ -24,7 +24,7 @@ def test_centring_distances_gives_the_centred_gram_matrix(X):
 
 
 @given(points)
-def test_dissimilarities_survive_the_way_there_and_back(X):
+def test_dissimilarities_survive_a_round_trip(X):
     D2 = distances(X) ** 2
     assert_allclose(squared_dissimilarities(double_centre(D2)), D2, atol=1e-9)
 

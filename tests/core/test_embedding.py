@@ -18,7 +18,7 @@ def scatter(B):
     return (B - B.mean(axis=0)).T @ (B - B.mean(axis=0))
 
 
-def test_dense_embedding_gives_the_matrix_back(case):
+def test_dense_embedding_restores_the_matrix(case):
     V, signs = embed_dense(case.K)
     assert_allclose((V * signs) @ V.T / scale(case.K), case.K / scale(case.K), atol=1e-9)
 

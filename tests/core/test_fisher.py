@@ -38,7 +38,7 @@ def moments_of(B, y, n_classes=2, **kwargs):
 
 
 def paper_ikfd(K, y):
-    """α = N⁺(μ₊ − μ₋), b = −αᵀ(μ₊ + μ₋)/2 with μ± and N of the columns of K."""
+    """α = N⁺(μ₊ − μ₋), b = −αᵀ(μ₊ + μ₋)/2, where μ± and N are computed from the columns of K."""
     plus, minus = K[:, y == 1], K[:, y == 0]
     mu_plus, mu_minus = plus.mean(axis=1), minus.mean(axis=1)
     N = sum(
@@ -50,7 +50,7 @@ def paper_ikfd(K, y):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_decision_values_are_the_papers(seed):
+def test_decision_values_match_the_paper(seed):
     K, y, _, _ = indefinite_problem(seed)
     alpha, b = paper_ikfd(K, y)
     space = LandmarkSpace.of(K, "similarity")
@@ -89,7 +89,7 @@ def test_landmarks_that_span_give_the_dense_scores():
         assert np.abs(d).max() < 1e-8 * spread
 
 
-def test_posteriors_are_those_of_linear_discriminant_analysis():
+def test_posteriors_match_linear_discriminant_analysis():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 300)
     B = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 4)) + 2 * y[:, None]
@@ -109,7 +109,7 @@ def test_each_one_against_rest_is_the_two_class_problem():
         assert_allclose(together[:, c], alone[:, 1] - alone[:, 0], rtol=1e-8, atol=1e-8)
 
 
-def test_probabilities_of_each_against_the_rest_are_shares_of_their_odds():
+def test_one_against_rest_probabilities_are_normalised():
     scores = np.random.default_rng(0).normal(size=(20, 4))
     for n_classes in (3, 4):
         s = scores[:, :n_classes]
@@ -139,7 +139,7 @@ def test_the_unit_of_the_coordinates_does_not_matter(seed, unit):
         assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
-def test_oas_is_scikit_learns_but_for_their_missing_terms():
+def test_oas_agrees_with_scikit_learn_except_for_a_missing_term():
     """scikit-learn omits the −2/p of the paper's equation 23; the results agree for large p."""
     X = np.random.default_rng(0).normal(size=(30, 400)) * np.linspace(1, 3, 400)
     estimator = OAS().fit(X)
@@ -179,7 +179,7 @@ def test_shrinkage_to_identity_is_a_share():
             found.append(shrinkage_to_identity(np.cov(X.T), n))
     assert min(found) >= 0
     assert max(found) == 1.0  # few objects whose covariance is the identity
-    # one direction alone, of two objects: the estimated trace of Σ² is negative
+    # with n = 2, the estimated trace of Σ² is negative
     assert 0 <= shrinkage_to_identity(np.diag([1e-3, 1e-3, 1e-3]), 2) <= 1
     assert shrinkage_to_identity(np.diag([1.0, 2.0]), 1) == 1.0  # nothing to estimate it from
     assert shrinkage_to_identity(np.eye(3), 1e6) == 1.0
@@ -207,7 +207,7 @@ def test_classes_without_scatter_are_told_apart_by_the_nearest_mean():
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_classes_without_scatter_are_as_sure_in_any_unit(unit):
+def test_the_unit_does_not_matter_for_classes_without_scatter(unit):
     B = np.repeat([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], 5, axis=0)
     y = np.repeat([0, 1, 2], 5)
     for fit, by_class in ((fit_fisher, False), (fit_quadratic, True)):
@@ -253,7 +253,7 @@ def test_quadratic_with_few_objects_falls_back_on_the_shared_covariance():
 
 
 @pytest.mark.parametrize("shift", [0.0, 100.0])
-def test_quadratic_posteriors_are_those_of_gaussian_classes(shift):
+def test_quadratic_posteriors_match_gaussian_classes(shift):
     """The result does not depend on the origin of the coordinates."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 6000)
@@ -279,14 +279,14 @@ def test_the_traces_behind_the_shrinkage_are_unbiased():
     sigma_trace = trace**2 - 2 * sigma_squares / n
     assert_allclose(sigma_squares.mean(), (variances**2).sum(), rtol=0.02)
     assert_allclose(sigma_trace.mean(), variances.sum() ** 2, rtol=0.02)
-    # and the function is their quotient
+    # and the function computes their quotient
     one = S[0]
     distance = ((one - np.eye(4)) ** 2).sum()
     expected = np.clip((sigma_trace[0] + sigma_squares[0]) / n / distance, 0, 1)
     assert_allclose(shrinkage_to_identity(one, n), expected)
 
 
-def test_quadratic_follows_deviations_that_differ_by_far():
+def test_quadratic_separates_classes_of_very_different_spread():
     rng = np.random.default_rng(0)
     B = np.concatenate([rng.normal(size=(500, 3)), 100 * rng.normal(size=(500, 3))])
     y = np.repeat([0, 1], 500)
@@ -295,9 +295,9 @@ def test_quadratic_follows_deviations_that_differ_by_far():
 
 
 @pytest.mark.parametrize("n_dimensions", [2, 3])
-def test_a_flat_class_has_a_thousandth_of_its_mean_variance_where_it_has_none(n_dimensions):
+def test_a_direction_without_variance_gets_a_thousandth_of_the_mean(n_dimensions):
     rng = np.random.default_rng(0)
-    n = 20_000  # too many for the shared covariance to have a share
+    n = 20_000  # too many for the shared covariance to matter
     B = rng.normal(size=(2 * n, n_dimensions))
     B[n:, 0] = 0.0
     y = np.repeat([0, 1], n)
@@ -306,6 +306,6 @@ def test_a_flat_class_has_a_thousandth_of_its_mean_variance_where_it_has_none(n_
     root = model.whiten @ model.roots[1]
     variances = np.linalg.eigvalsh(np.linalg.inv(root @ root.T))
     assert_allclose(variances[1:], 1.0, rtol=0.05)
-    # in the shared covariance, diag(½, 1, …, 1), the others have variance 1 and their mean is
-    # (r − 1)/r; a thousandth of that is the floor, in a direction whose unit is √½
+    # relative to the shared covariance, diag(½, 1, …, 1), the other directions have variance 1, so
+    # the mean is (r − 1)/r; the floor is a thousandth of that, in a direction whose unit is √½
     assert_allclose(variances[0], 0.5e-3 * (n_dimensions - 1) / n_dimensions, rtol=0.05)

@@ -21,7 +21,7 @@ from ..market import with_eigenvalues
 
 
 def problem(seed=0, n=40, landmarks=None, kind="similarity"):
-    """Three classes, an indefinite matrix of full rank, and weights from 1 upwards."""
+    """Three classes, and an indefinite matrix of full rank or Manhattan distances."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 3
     Z = rng.normal(size=(n, 5)) + np.eye(5)[y] * 3
@@ -50,7 +50,7 @@ def test_a_path_inverts_the_shrunk_covariance(target, dense, amount):
     mean = np.trace(S / t[:, None]) / len(t)
     sigma = ((1 - amount) * S + amount * mean * np.diag(t)) / (len(y) - 3)
     path = WithinPath.of(moments, t)
-    # every object a landmark: no eigendecomposition, for BᵀB is diagonal
+    # if every object is a landmark, BᵀB is diagonal and needs no eigendecomposition
     assert (path.rotation is None) == dense
     root = path.root(amount)
     assert_allclose(root @ root.T @ sigma, np.eye(len(t)), atol=1e-6)
@@ -65,8 +65,8 @@ def test_a_path_inverts_the_shrunk_covariance(target, dense, amount):
     assert_allclose(model.scores(B), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
-def test_whoever_has_company_can_be_left_out():
-    """One other object of the class is enough, however small its weight, unless that is 0."""
+def test_objects_with_company_in_their_class_can_be_left_out():
+    """One other object of the class is enough, however small its weight, unless it is 0."""
     B = np.arange(14.0).reshape(7, 2) ** 2
     codes, weights = np.array([0, 0, 1, 1, 2, 2, 2]), np.array([1, 1e-5, 1, 0, 5, 0.5, 0.5])
     moments = moments_of(B, codes, weights)
@@ -79,7 +79,7 @@ def test_whoever_has_company_can_be_left_out():
 
 @pytest.mark.parametrize("unit", [0.02, 1.0])
 def test_a_path_counts_weights_below_one(unit):
-    """Dense and general paths are the same covariance, however little a class weighs."""
+    """The dense path inverts the shrunk covariance, however little a class weighs."""
     V, y, L, space = problem()
     B = space.coordinates(V[:, L])
     moments = moments_of(B, y, np.full(len(y), unit))
@@ -94,7 +94,7 @@ def test_a_path_counts_weights_below_one(unit):
 
 
 def without(C, y, weights, i, share, ridge, drop=None):
-    """−½d² of object i by plain formulas on the columns of C, object i and a column left out."""
+    """−½d² of object i by plain formulas on the columns of C, without i and column `drop`."""
     w = weights.copy()
     w[i] -= min(w[i], 1.0)
     F = C if drop is None else np.delete(C, drop, axis=1)
@@ -108,10 +108,10 @@ def without(C, y, weights, i, share, ridge, drop=None):
 
 @pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_linear_scores_are_those_of_a_refit_in_similarities(dense, weighted):
+def test_linear_scores_match_a_refit_in_similarities(dense, weighted):
     V, y, L, space = problem(landmarks=None if dense else range(0, 40, 3))
     C = V[:, L]
-    # whole weights: BᵀB is no longer diagonal then, and the general path is taken
+    # with unequal weights, BᵀB is no longer diagonal and the general path is used
     weights = 1.0 + np.arange(40) % 2 if weighted else np.ones(40)
     B = space.coordinates(C)
     moments = moments_of(B, y, weights)
@@ -132,7 +132,7 @@ def test_linear_scores_are_those_of_a_refit_in_similarities(dense, weighted):
 
 
 @pytest.mark.parametrize("pseudo", [2.0, 30.0, np.inf])
-def test_quadratic_scores_are_those_of_a_refit(pseudo):
+def test_quadratic_scores_match_a_refit(pseudo):
     V, y, L, space = problem(n=60, landmarks=range(0, 60, 6))
     C, n = V[:, L], 60
     B = space.coordinates(C)
@@ -158,13 +158,13 @@ def test_quadratic_scores_are_those_of_a_refit(pseudo):
             d = v[c] @ np.linalg.solve(cov, v[c])
             expected.append(-0.5 * (d + np.linalg.slogdet(cov)[1]))
         difference = scores[i] - np.array(expected)
-        # a constant for all classes comes with the coordinates
+        # the coordinates add the same constant to all classes
         assert_allclose(difference - difference.mean(), 0, atol=1e-7 * np.abs(expected).max())
         constant.append(difference.mean())
     assert np.isfinite(constant).all()
 
 
-def test_quadratic_model_and_left_out_scores_speak_of_the_same_covariances():
+def test_quadratic_model_and_left_out_scores_use_the_same_covariances():
     V, y, L, space = problem(n=600, landmarks=range(0, 600, 60))
     B = space.coordinates(V[:, L])
     moments = moments_of(B, y, by_class=True)
@@ -175,13 +175,13 @@ def test_quadratic_model_and_left_out_scores_speak_of_the_same_covariances():
     objects = LeftOutObjects.of(moments, B, y)
     (found,) = left_out_quadratic(objects, moments, path.root(0.1), path.at(0.1).share, [20.0])
     found = log_softmax(0.5 * found + objects.log_priors() + chosen.offsets, axis=1)
-    # one of 600 objects changes little, never for the better on average
+    # leaving out one of 600 objects changes little, and is worse on average
     gap = (log_softmax(model, axis=1) - found)[np.arange(600), y]
     assert 0 < gap.mean() < 0.05
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_where_every_object_is_a_landmark_the_ridge_is_searched(seed):
+def test_the_ridge_is_searched_if_every_object_is_a_landmark(seed):
     """The exact left-out loss decides; the identity is tried with the amount given by OAS."""
     V, y, L, space = problem(seed)
     B = space.coordinates(V)
@@ -227,16 +227,16 @@ def test_scale_and_offsets_are_at_the_minimum():
     )
 
 
-def test_objects_that_are_told_apart_do_not_make_the_scale_infinite():
+def test_separable_objects_do_not_make_the_scale_infinite():
     y = np.repeat([0, 1], 20)
     scores = 100.0 * np.eye(2)[y]
     scale = fit_scale_and_offsets(scores, np.zeros((40, 2)), y).scale
     beta = fit_temperature(scores, y, lambda s: log_softmax(s, axis=1))
-    for found in (scale, beta):  # 40 of 40 are right: the next is wrong once in 40 or 80 times
+    for found in (scale, beta):  # 40 of 40 are right: expect about one error in 40 to 80
         assert 1 / 160 < 1 / (1 + np.exp(100 * found)) < 1 / 20
 
 
-def test_where_nobody_can_be_left_out_nothing_is_chosen():
+def test_nothing_is_chosen_if_too_few_can_be_left_out():
     V, _, L, space = problem(n=6)
     y = np.array([0, 0, 0, 1, 1, 2])
     B = space.coordinates(V[:, L])
@@ -247,7 +247,7 @@ def test_where_nobody_can_be_left_out_nothing_is_chosen():
 
 
 def test_classes_without_any_spread_choose_nothing():
-    """Rounding is no spread, wherever the classes lie."""
+    """Rounding does not count as spread, wherever the classes are."""
     y = np.arange(40) % 2
     B = 1e3 + np.c_[y, 1 - y] + 1e-13 * np.random.default_rng(0).normal(size=(40, 2))
     moments = ClassMoments.of(B, y, 2, origin=np.array([1e3, 1e3]))
@@ -259,10 +259,10 @@ def test_classes_without_any_spread_choose_nothing():
 
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
 @pytest.mark.parametrize("make", [FisherFamily, QuadraticFamily])
-def test_left_out_scores_are_those_of_the_best_power(make, kind):
+def test_left_out_scores_match_the_best_power(make, kind):
     V, y, L, space = problem(n=60, landmarks=range(0, 60, 5), kind=kind)
     if kind == "dissimilarity":
-        V = V**4  # so that a lower power serves better
+        V = V**4  # so that a lower power is better
         space = LandmarkSpace.of(V[np.ix_(L, L)], kind)
     values = np.ascontiguousarray(V[:, L])
     found = make(3).left_out(space, values, y, L)

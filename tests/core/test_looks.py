@@ -29,7 +29,7 @@ def opinions(seed, n=300, C=3, quality=(2.0, 0.0)):
 
 
 @pytest.mark.parametrize("n_points", [1, 7, 500])
-def test_nearest_points_are_those_of_all_distances(n_points):
+def test_nearest_points_match_a_full_search(n_points):
     rng = np.random.default_rng(n_points)
     points = rng.normal(size=(n_points, 6)).astype(np.float32)
     queries = rng.normal(size=(20, 6)).astype(np.float32)
@@ -74,7 +74,7 @@ def test_points_keep_the_distances_of_scaled_rows():
     )
 
 
-def test_a_constant_column_says_nothing():
+def test_a_constant_column_has_no_effect():
     values = np.column_stack([np.arange(10.0), np.full(10, 3.0)])
     space = CandidateSpace.of(values)
     assert np.isfinite(space.points(values)).all()
@@ -82,7 +82,7 @@ def test_a_constant_column_says_nothing():
     np.testing.assert_allclose(space.points(values), space.points(other), atol=1e-6)
 
 
-def test_a_column_that_is_constant_but_for_rounding_says_nothing():
+def test_a_column_that_is_constant_up_to_rounding_has_no_effect():
     constants = np.linspace(0.1, 0.9, 17)
     assert (np.sqrt(np.tile(constants, (1000, 1))).std(axis=0) > 0).any()  # the mean is rounded
     values = np.column_stack([np.arange(1000.0), np.tile(constants, (1000, 1))])
@@ -94,7 +94,7 @@ def test_a_column_that_is_constant_but_for_rounding_says_nothing():
 # -- evidence ----------------------------------------------------------------------------------
 
 
-def test_evidence_is_its_formula():
+def test_evidence_matches_its_formula():
     rng = np.random.default_rng(0)
     apart, codes = rng.exponential(size=(8, 25)), rng.integers(3, size=(8, 25))
     found = class_evidence(apart, codes, 3, 0.7)
@@ -109,7 +109,7 @@ def test_evidence_is_its_formula():
 
 @given(st.floats(1e-6, 1e6), st.floats(-100, 100))
 @settings(max_examples=20, deadline=None)
-def test_evidence_knows_no_unit_and_no_offset(unit, offset):
+def test_evidence_does_not_depend_on_unit_or_offset(unit, offset):
     rng = np.random.default_rng(3)
     apart, codes = rng.exponential(size=(5, 30)), rng.integers(4, size=(5, 30))
     a = class_evidence(apart, codes, 4, 0.3)
@@ -117,7 +117,7 @@ def test_evidence_knows_no_unit_and_no_offset(unit, offset):
     np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
-def test_neighbours_that_are_all_alike_vote_alike():
+def test_equidistant_neighbours_have_equal_votes():
     found = class_evidence(np.zeros((1, 4)), np.array([[0, 0, 0, 1]]), 2, 1.0)
     np.testing.assert_allclose(np.exp(found), [[3.25 / 4.5, 1.25 / 4.5]])
 
@@ -178,7 +178,7 @@ def test_the_weights_of_the_pool_are_optimal(seed):
     assert (gradient[a == 0] > -1e-2).all()
 
 
-def test_an_opinion_that_knows_nothing_gets_no_weight():
+def test_an_uninformative_opinion_gets_no_weight():
     found, codes = opinions(0, n=3000, quality=(2.0, 0.0))
     good, idle = fit_pool(found, codes, np.full(2, 0.5))
     assert good > 0.8
@@ -215,7 +215,7 @@ def test_the_threshold_is_the_cheapest_within_the_tolerance():
     assert extra.mean() <= 0.01 * second.mean()
 
 
-def test_few_objects_cannot_show_that_looking_again_is_idle():
+def test_few_objects_cannot_show_that_a_second_look_is_useless():
     rng = np.random.default_rng(1)
     confidence, second = rng.uniform(0.4, 1, size=40), rng.exponential(0.3, size=40)
     noise = rng.normal(0, 0.5, size=40)
@@ -235,14 +235,14 @@ def test_a_budget_comes_before_the_tolerance():
 
 
 @pytest.mark.parametrize("n_heads", [2, 4])
-def test_heads_that_say_nothing_share_the_pool_equally(n_heads):
+def test_uninformative_heads_share_the_pool_equally(n_heads):
     found, codes = opinions(5, n=40, quality=(0.0,) * n_heads)
     same = [np.full_like(opinion, np.log(1 / 3)) for opinion in found]
     first = learn_first_look([], same, codes, None).first
     np.testing.assert_allclose(first, 1 / n_heads)
 
 
-def test_neighbours_have_no_say_before_a_second_look_is_learned():
+def test_neighbours_have_no_effect_before_a_second_look_is_learned():
     found, codes = opinions(4, n=50)
     looks = learn_first_look([], found, codes, None)
     near = Neighbours(
@@ -253,7 +253,7 @@ def test_neighbours_have_no_say_before_a_second_look_is_learned():
     assert not looked_at(np.exp(looks.first_look(found)).max(axis=1), looks.threshold).any()
 
 
-def test_evidence_is_worth_what_it_explains():
+def test_evidence_is_weighted_by_what_it_explains():
     found, codes = opinions(2, n=2000, quality=(0.5,))
     rng = np.random.default_rng(2)
     apart = np.sort(rng.exponential(size=(2000, 20)), axis=1)
@@ -285,7 +285,7 @@ def test_a_near_copy_is_trusted_more_than_a_remote_relative():
     assert second[rows, codes[rows]].mean() > first[rows, codes[rows]].mean() - 0.05
 
 
-def test_without_a_second_look_nobody_is_looked_at():
+def test_no_object_is_looked_at_again_before_a_second_look_is_learned():
     found, codes = opinions(3)
     looks = learn_first_look([], found, codes, None)
     assert not looked_at(np.exp(looks.first_look(found).max(axis=1)), looks.threshold).any()

@@ -21,7 +21,7 @@ def centre_and_distances(ball, X):
 
 
 def exact_radius(X):
-    """The quadratic programme over all points, by a general solver."""
+    """Solve the quadratic programme over all points with a general solver."""
     K = X @ X.T
     q = np.diag(K)
     n = len(X)
@@ -59,7 +59,7 @@ def test_every_point_lies_within_the_guarantee(X, epsilon):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10_000), st.integers(3, 15), st.integers(1, 6))
-def test_radius_is_the_exact_one_within_epsilon(seed, n, d):
+def test_radius_is_exact_within_epsilon(seed, n, d):
     X = np.random.default_rng(seed).normal(size=(n, d))
     truth = exact_radius(X)
     ball = ball_of(X, epsilon=1e-6)
@@ -81,7 +81,7 @@ def test_support_lies_on_the_sphere():
     ball = ball_of(X, epsilon=1e-8)
     _, distances = centre_and_distances(ball, X)
     assert_allclose(distances[ball.support], ball.radius, rtol=1e-6)
-    assert len(ball.support) <= 5, "d + 1 points hold a ball in general position"
+    assert len(ball.support) <= 5, "d + 1 points determine a ball in general position"
 
 
 def test_two_points():

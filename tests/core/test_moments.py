@@ -54,7 +54,7 @@ def test_scatter_by_class():
     assert_allclose(sum(moments.within_class(c) for c in range(3)), moments.within(), rtol=1e-9)
 
 
-def test_the_origin_saves_the_digits_that_a_far_mean_would_cost():
+def test_an_origin_near_the_mean_keeps_precision():
     B, codes = data(offset=1e7)
     truth = within(B, codes)
     near = ClassMoments.of(B, codes, 3, origin=B[:10].mean(axis=0)).within()
@@ -82,7 +82,7 @@ def test_one_against_rest_is_the_two_class_problem():
 
 
 @pytest.mark.parametrize("by_class", [False, True])
-def test_transform_is_the_moments_of_the_transformed(by_class):
+def test_transform_equals_the_moments_of_transformed_objects(by_class):
     B, codes = data()
     P = np.random.default_rng(2).normal(size=(5, 3))
     a = ClassMoments.of(B, codes, 3, by_class=by_class, origin=B[0]).transform(P)
@@ -91,7 +91,7 @@ def test_transform_is_the_moments_of_the_transformed(by_class):
         assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-9, atol=1e-9)
 
 
-def test_a_part_can_be_taken_out_again():
+def test_a_part_can_be_subtracted():
     B, codes = data()
     whole = ClassMoments.of(B, codes, 3)
     rest = whole - ClassMoments.of(B[:50], codes[:50], 3)
@@ -100,7 +100,7 @@ def test_a_part_can_be_taken_out_again():
     assert_allclose(rest.weights, direct.weights)
 
 
-def test_moments_by_class_and_over_all_classes_mix():
+def test_moments_by_class_and_over_all_classes_can_be_combined():
     B, codes = data()
     whole = ClassMoments.of(B, codes, 3, by_class=True)
     rest = whole - ClassMoments.of(B[:50], codes[:50], 3)

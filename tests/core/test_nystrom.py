@@ -17,7 +17,7 @@ from ..market import build, with_eigenvalues
 
 
 def close(actual, expected, scale, tolerance=1e-8):
-    """Equal to `tolerance` relative to the size of the matrix."""
+    """Assert equality up to `tolerance` relative to `scale`."""
     assert np.shape(actual) == np.shape(expected)
     assert np.abs(actual - expected).max(initial=0.0) <= tolerance * max(scale, 1e-300)
 
@@ -35,7 +35,7 @@ def dense_nystrom(case):
     return case.C @ np.linalg.pinv(case.W, rcond=1e-10, hermitian=True) @ case.C.T
 
 
-def test_approximation_is_the_papers(case):
+def test_approximation_matches_the_paper(case):
     expected = dense_nystrom(case)
     close(low_rank(case).dense(), expected, size(expected))
 
@@ -87,7 +87,7 @@ def test_products_and_row_sums(case):
     close(matrix.row_sums(), dense.sum(axis=1), size(dense) * len(dense))
 
 
-def test_signature_is_the_dense_one(exact):
+def test_signature_matches_the_dense_one(exact):
     truth = signature(np.linalg.eigvalsh(exact.K))
     assert low_rank(exact).signature == truth
 
@@ -138,7 +138,7 @@ def test_truncation_bounds_the_error_where_the_plain_core_does_not():
     assert np.median(errors[10]) < np.median(errors[None])
 
 
-def test_the_squared_route_mixes_what_ours_tells_apart():
+def test_the_squared_route_confuses_eigenvalues_of_opposite_sign():
     """BᵀB, which the paper decomposes, has one double eigenvalue where K has λ and −λ."""
     K = with_eigenvalues([2.0, -2.0], 30)
     basis = landmark_basis(K)

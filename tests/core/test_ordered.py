@@ -23,7 +23,7 @@ def test_whole_branches_summed_elsewhere_give_the_same_digits(seed, n, first, se
     assert ordered_sum(branches(once, FAN**second), add) == ordered_sum(terms, add)
 
 
-def test_the_sum_is_right_and_little_is_held():
+def test_the_sum_is_right_and_few_terms_are_stored():
     terms = list(range(5000))
     total = OrderedSum(add)
     held = 0

@@ -73,7 +73,7 @@ def _labels(rng, N, n_classes, tiny=False):
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e200])
-def test_features_whose_squares_are_no_numbers_are_refused(unit):
+def test_features_whose_squares_overflow_or_underflow_are_refused(unit):
     """This does not depend on their signs, which cancel here."""
     y = np.arange(40) % 2
     F = unit * np.random.default_rng(0).permutation(np.repeat([-1.0, 1.0], 20))[:, None]
@@ -113,7 +113,7 @@ def test_unit_of_the_kernel_does_not_matter(make, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_m_step_is_the_brute_force_solution(n_classes):
+def test_m_step_matches_the_brute_force_solution(n_classes):
     rng = np.random.default_rng(2)
     N, M = 25, 6
     F, y, basis = rng.normal(size=(N, M)), _labels(rng, N, n_classes), rng.integers(0, n_classes, M)
@@ -266,7 +266,7 @@ def test_one_against_rest_solves_a_problem_per_class():
         assert C == family.n_classes == len(recode)
 
 
-def test_a_model_learned_without_a_scale_has_the_usual_prior():
+def test_a_model_learned_without_a_scale_has_the_default_prior():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(90, 2)), np.arange(90) % 3
     X = X + 2 * np.eye(3)[y, :2]
@@ -280,7 +280,7 @@ def test_a_model_learned_without_a_scale_has_the_usual_prior():
     np.testing.assert_allclose(ours, theirs, atol=0.01 * np.abs(theirs).max())
 
 
-def test_the_scale_of_the_prior_is_that_of_the_choice():
+def test_the_reported_scale_is_the_chosen_one():
     """GammaPrior(½, ½ scale²) is the prior that was chosen."""
     rng = np.random.default_rng(2)
     X = rng.uniform(0, 3, size=(400, 2))

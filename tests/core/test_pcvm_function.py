@@ -1,4 +1,4 @@
-"""The best function of a dissimilarity is predicted without new objects."""
+"""The function of a dissimilarity that suits new objects is chosen from the training objects."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def board(rng, n):
 
 
 def halves(rng, n):
-    """Overlapping halves of ten dimensions: linear, as −½ d² is."""
+    """A noisy linear boundary in ten dimensions, which −½ d² models well."""
     X = rng.normal(size=(n, 10))
     return X, (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int)
 
@@ -34,7 +34,7 @@ def distances(X, landmarks):
 
 
 def problem(make, seed, n=900, m=40):
-    """Distances of n objects to m of them, classes, the landmarks, and the problem to solve."""
+    """Return n objects, their classes, m of them as landmarks, and the problem to solve."""
     X, y = make(np.random.default_rng(seed), n)
     L = np.random.default_rng(seed + 1).choice(n, m, replace=False)
     C = int(y.max()) + 1
@@ -81,8 +81,8 @@ def test_the_unit_does_not_matter(unit):
 
 
 @pytest.mark.parametrize("weight", [None, 0.0])
-def test_landmarks_and_what_weighs_nothing_have_no_say(weight):
-    """Half as many additional objects that −½d² cannot separate would favour −d."""
+def test_landmarks_and_objects_of_zero_weight_do_not_affect_the_choice(weight):
+    """Half as many additional objects that −½d² cannot separate would favour another power."""
     X, y, L, problems = problem(halves, 4)
     D = distances(X, X[L])
     rng = np.random.default_rng(0)
@@ -100,7 +100,7 @@ def test_landmarks_and_what_weighs_nothing_have_no_say(weight):
     assert choose_function(*silent, problems) == "-d²/2"
 
 
-def test_what_weighs_nothing_counts_for_nothing():
+def test_objects_of_zero_weight_are_not_counted():
     """They count neither towards the five objects per landmark nor towards a class."""
     X, y, L, problems = problem(board, 5, n=1000)
     weight = np.zeros(1000)
@@ -117,7 +117,7 @@ def test_what_weighs_nothing_counts_for_nothing():
     assert choose_function(Rows(raw, y, weight), L, problems) == "-d²/2"
 
 
-def test_the_choice_asks_for_two_standard_errors():
+def test_the_choice_needs_two_standard_errors():
     rng = np.random.default_rng(0)
     gain = rng.normal(size=1000)
     gain += 1.5 * gain.std() / np.sqrt(1000) - gain.mean()
@@ -126,7 +126,7 @@ def test_the_choice_asks_for_two_standard_errors():
     assert clearly_positive(gain + gain.std() / np.sqrt(1000), ones)
 
 
-def test_who_has_the_weight_has_the_doubt():
+def test_the_standard_error_depends_on_the_weights():
     rng = np.random.default_rng(1)
     gain = rng.normal(size=900)
     gain -= gain.mean()
@@ -135,12 +135,12 @@ def test_who_has_the_weight_has_the_doubt():
     weight[0] = 1e4
     assert not clearly_positive(gain, weight)
     assert not clearly_positive(np.array([1.0, 1.0]), np.array([1.0, 0.0]))
-    # as many objects of weight 2 as of weight 1 are no more evidence
+    # doubling all weights adds no evidence
     some = np.tile([1.0, -0.75, 0.4], 4)
     assert clearly_positive(some, np.ones(12)) == clearly_positive(some, np.full(12, 2.0))
 
 
-def test_what_objects_cannot_tell_is_as_it_was():
+def test_too_few_objects_keep_the_given_function():
     X, y, L, problems = problem(board, 5, n=200, m=40)
     raw = Rows(distances(X, X[L]), y)
     assert choose_function(raw, L, problems, otherwise="-√d") == "-√d"
@@ -154,7 +154,7 @@ def test_too_many_classes_and_landmarks_are_not_tried(monkeypatch):
     assert choose_function(raw, L, problems) == "-d²/2"
 
 
-def test_few_objects_choose_nothing():
+def test_few_objects_keep_the_default():
     X, y, L, problems = problem(board, 5, n=200, m=40)
     assert choose_function(Rows(distances(X, X[L]), y), L, problems) == "-d²/2"
     everyone = np.arange(200)
@@ -162,7 +162,7 @@ def test_few_objects_choose_nothing():
     assert choose_function(Rows(distances(X, X), y), everyone, problems) == "-d²/2"
 
 
-def test_a_class_of_landmarks_alone_chooses_nothing():
+def test_a_class_with_only_landmarks_keeps_the_default():
     X, y, L, problems = problem(board, 6)
     y[L[0]] = 2
     problems = [(np.arange(3), y[L], 3)]
@@ -174,13 +174,13 @@ def test_many_objects_are_thinned_without_the_landmarks():
     raw = Rows(distances(X, X[L]), y)
     some = raw.thinned(5_000, without=L)
     assert len(some.y) == pytest.approx(5_000, abs=2)
-    assert some.F.min() > 0  # nobody at distance 0 of a landmark
+    assert some.F.min() > 0  # no object at distance 0 from a landmark
     others = np.setdiff1d(np.arange(len(y)), L)
     np.testing.assert_allclose(np.bincount(some.y, some.weight), np.bincount(y[others]), rtol=1e-12)
     assert choose_function(raw, L, problems) in SMALLER
 
 
-def test_a_function_of_features_is_about_its_mean():
+def test_features_under_a_function_are_centred():
     D = np.random.default_rng(0).uniform(1, 2, (50, 3))
     raw = FeaturesInMemory(D, np.zeros(50, dtype=int))
     before = D.copy()
@@ -192,7 +192,7 @@ def test_a_function_of_features_is_about_its_mean():
     np.testing.assert_array_equal(D, before)
 
 
-def test_powers_go_on_below_zero():
+def test_powers_extend_below_zero():
     values = np.array([[-4.0, 0.0, 4.0]])
     np.testing.assert_array_equal(basis_values("-√d", values), [[2.0, 0.0, -2.0]])
     np.testing.assert_array_equal(basis_values("-d", values), [[4.0, 0.0, -4.0]])

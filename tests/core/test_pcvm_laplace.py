@@ -23,7 +23,7 @@ def _rings(seed, N=200, m=30, n_classes=2):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_leave_one_out_is_close_to_leaving_one_out(seed):
+def test_leave_one_out_is_close_to_refits(seed):
     N, m = 200, 8
     K, y = _rings(seed, N, m)
     prior = FixedPrecision(np.array(1.0))
@@ -35,13 +35,13 @@ def test_leave_one_out_is_close_to_leaving_one_out(seed):
         rest = np.delete(np.arange(N), i)
         without = fit_pcvm(Rows(K[rest], y[rest], n_classes=2), y[:m], prior=prior)
         slow -= np.log(without.probabilities(K[i : i + 1])[0, y[i]]) / N
-    # to first order only: the weights on their bounds stay there, and so does the scaling
+    # only to first order: weights on their bounds stay there, and the scaling is fixed
     seen = -fit.log_likelihood / N
     assert 0.85 < (quick - seen) / (slow - seen) < 1.1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_surroundings_are_the_same_through_a_basis(n_classes):
+def test_the_score_covariance_is_the_same_through_a_basis(n_classes):
     K, y = _rings(1, n_classes=n_classes)
     rows = Rows(K, y)
     fit = fit_pcvm(rows, y[:30])
@@ -61,12 +61,12 @@ def test_a_curvature_that_is_not_positive_has_no_root():
     R = inverse_root(G, prior)
     np.testing.assert_allclose(R @ R.T, np.linalg.inv(G + np.diag(prior)), rtol=1e-6)
     assert inverse_root(G, np.array([0.5, 0.0, -100.0, 2.0])) is None  # no mode
-    flat = G[:, [0, 1, 2, 2]][[0, 1, 2, 2]]  # two features that are one: rounding, and no error
+    flat = G[:, [0, 1, 2, 2]][[0, 1, 2, 2]]  # two identical features: rounding is not an error
     R = inverse_root(flat, np.zeros(4))
     np.testing.assert_allclose(flat @ R @ R.T @ flat, flat, rtol=1e-6)
 
 
-def test_variance_of_a_score_is_that_of_laplace():
+def test_variance_of_a_score_matches_laplace():
     K, y = _rings(2, m=10)
     rows = Rows(K, y, np.linspace(0.5, 2, len(y)))
     fit = fit_pcvm(rows, y[:10])
@@ -108,13 +108,13 @@ def test_pruning_keeps_the_quality_and_leaves_exact_zeros(n_classes, through_bas
 
 
 def _costs(x, H, left):
-    """The increase of ½ Σ_c xᵀHx without each remaining function, and the optimum without it."""
+    """Return the increase of ½ Σ_c xᵀHx and the optimum without each remaining function."""
     found = {}
     for j in left:
         rest = [k for k in left if k != j]
         new = np.zeros_like(x)
         for c in range(len(x)):
-            # the minimum of ½(z − x)ᵀH(z − x) over z that is zero but at the rest
+            # the minimum of ½(z − x)ᵀH(z − x) over z that is zero outside the rest
             new[c, rest] = np.linalg.solve(H[c][np.ix_(rest, rest)], H[c][rest] @ x[c])
         found[j] = 0.5 * np.einsum("ci,cij,cj->", new - x, H, new - x), new
     return found
@@ -122,7 +122,7 @@ def _costs(x, H, left):
 
 @pytest.mark.parametrize("n_scores", [1, 3])
 @pytest.mark.parametrize("seed", range(3))
-def test_basis_functions_go_while_they_are_worth_less_than_half_a_unit_a_weight(n_scores, seed):
+def test_basis_functions_are_dropped_while_worth_less_than_half_a_unit_per_weight(n_scores, seed):
     """Backward elimination of a quadratic by refitting it from scratch."""
     rng = np.random.default_rng(seed)
     k = 12
@@ -154,7 +154,7 @@ def test_scale_of_the_prior_does_not_depend_on_the_unit():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_as_many_basis_functions_as_objects_want_a_stronger_prior(seed):
+def test_as_many_basis_functions_as_objects_need_a_stronger_prior(seed):
     K, y = _rings(seed, N=100, m=100)
     choice = choose_scale(Rows(K, y), y)
     scales, losses = zip(*choice.path, strict=True)
@@ -163,7 +163,7 @@ def test_as_many_basis_functions_as_objects_want_a_stronger_prior(seed):
     assert 2 * choice.prior.b < 1
 
 
-def test_few_narrow_basis_functions_want_a_weaker_prior():
+def test_few_narrow_basis_functions_need_a_weaker_prior():
     X = np.random.default_rng(0).uniform(0, 3, size=(1500, 2))
     K = np.exp(-8 * np.square(X[:, None] - X[None, :25]).sum(axis=2))
     y = X.astype(int).sum(axis=1) % 2
@@ -188,8 +188,8 @@ def test_thinned_rows_keep_every_class_and_its_weight():
     assert Rows(F, y).thinned(10_000).shape == (10_000, 1)
 
 
-def test_the_error_of_a_difference_is_that_of_a_sum():
-    """√(Σ (dᵢ − d̄)²), where rows count once each."""
+def test_the_error_of_a_difference_is_the_standard_error_of_a_sum():
+    """It is √(Σ (dᵢ − d̄)²) if each row counts once."""
     K, y = _rings(2)
     rows = Rows(K, y)
     one, other = (
@@ -203,7 +203,7 @@ def test_the_error_of_a_difference_is_that_of_a_sum():
     assert error == pytest.approx(np.sqrt(((d - d.mean()) ** 2).sum()))
 
 
-def test_what_a_weight_costs_is_measured_with_the_precisions_of_em():
+def test_the_cost_of_a_weight_uses_the_precisions_of_em():
     """A weight that is removed moves all the way to zero, where only the secant is right."""
     K, y = _rings(6)
     rows = Rows(K, y)
@@ -219,7 +219,7 @@ def test_what_a_weight_costs_is_measured_with_the_precisions_of_em():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_pruning_halves_the_gap_to_what_was_too_few(n_classes, monkeypatch):
+def test_pruning_bisects_the_number_of_basis_functions(n_classes, monkeypatch):
     """So the number of fits grows with the logarithm of the number of basis functions."""
     K, y = _rings(5, N=600, m=120, n_classes=n_classes)
     rows, basis, prior = Rows(K, y), y[:120], GammaPrior()

@@ -15,7 +15,7 @@ from krein.core.pcvm.softmax import softmax, softmax_root
 
 
 def rings(seed, n_classes, N=200, m=12):
-    """Distances to the first m of N points in the plane; classes by their distance from 0."""
+    """Negative distances to the first m of N points in the plane; classes are rings around 0."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, 2))
     edges = {2: [1.1], 3: [0.8, 1.5], 5: [0.6, 1.0, 1.4, 1.9]}[n_classes]
@@ -24,7 +24,7 @@ def rings(seed, n_classes, N=200, m=12):
 
 
 def clouds(seed, n_classes, N=200, m=12, spread=1.0):
-    """Distances to the first m of N points of overlapping Gaussians."""
+    """Negative distances to the first m of N points of overlapping Gaussians."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(N) % n_classes)
     X = spread * rng.normal(size=(n_classes, 5))[y] + rng.normal(size=(N, 5))
@@ -32,7 +32,7 @@ def clouds(seed, n_classes, N=200, m=12, spread=1.0):
 
 
 def fitted(K, y, weight=None):
-    """The model as `PCVM` fits it, and the prior in use."""
+    """Return the rows, the prior and the model as `PCVM` fits it."""
     C, m = int(y.max()) + 1, K.shape[1]
     rows = Rows(K, y, weight, n_classes=C)
     prior = choose_scale(rows, y[:m]).prior if C == 2 else GammaPrior()
@@ -47,7 +47,7 @@ def asked(K, y, fit, some=None, weight=None):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_optimism_is_that_of_refits(n_classes):
+def test_optimism_matches_refits(n_classes):
     ratios = []
     for make in (rings, clouds):
         for seed in range(2):
@@ -72,11 +72,11 @@ def test_optimism_is_that_of_refits(n_classes):
 def dense_left_out(K, y, s, fit, secant=False, coupled=None):
     """z + (I − V D)⁻¹ V g with the whole Hessian, in the unit of the features.
 
-    A row acts on its coupled classes (n, C) alone. The others add only p(1 − p) to the Hessian.
+    A row acts only on its coupled classes (n, C). The others add only p(1 − p) to the Hessian.
     """
     N, C = len(y), fit.weights.shape[1]
     mean = s @ K / s.sum()
-    F1 = np.column_stack([K - mean, np.ones(N)])  # the first class has no bias of these
+    F1 = np.column_stack([K - mean, np.ones(N)])  # the first class has no bias
     P = softmax(fit.scores(K))
     on = np.ones_like(P, dtype=bool) if coupled is None else coupled
     p = np.where(on, P, 0.0)
@@ -99,7 +99,7 @@ def dense_left_out(K, y, s, fit, secant=False, coupled=None):
 
 
 @pytest.mark.parametrize("n_classes", [3, 5])
-def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
+def test_all_classes_together_match_the_dense_formula(n_classes, monkeypatch):
     K, y = rings(7, n_classes, N=150, m=8)
     s = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     rows, _, fit = fitted(K, y, s)
@@ -125,8 +125,8 @@ def test_all_classes_together_are_the_dense_formula(n_classes, monkeypatch):
     np.testing.assert_allclose(firm, softmax(dense_left_out(K, y, s, fit, secant=True)), atol=1e-6)
 
 
-def test_at_most_eight_classes_are_coupled_in_a_row():
-    """The limit is on the mean number besides the own class; less likely classes go first."""
+def test_at_most_eight_classes_are_coupled_per_row():
+    """The limit is on the mean number besides the true class; it drops unlikely classes first."""
     rng = np.random.default_rng(0)
     for n_classes in (5, 9, 12, 40):
         P = rng.dirichlet(np.ones(n_classes), size=200)
@@ -139,8 +139,8 @@ def test_at_most_eight_classes_are_coupled_in_a_row():
         unlikely[np.arange(200), y] = 0.0
         assert unlikely.max() <= P[on].min(initial=1.0)
     some = coupled.coupled_classes(np.array([[0.998, 0.0012, 0.0008]]), np.zeros(1, dtype=int))
-    assert some.tolist() == [[True, True, False]]  # one in a thousand is where it begins
-    level = np.full((10, 12), 1 / 12)  # all as likely: all or none
+    assert some.tolist() == [[True, True, False]]  # the threshold is one in a thousand
+    level = np.full((10, 12), 1 / 12)  # all equally likely: all or none
     assert coupled.coupled_classes(level, np.zeros(10, dtype=int)).sum() == 10
     assert coupled.coupled_classes(level[:, :8], np.zeros(10, dtype=int)).all()
 
@@ -190,7 +190,7 @@ def test_rows_of_weight_zero_do_not_count(n_classes):
     np.testing.assert_array_equal(everybody[60:], fit.scores(K[60:]))
 
 
-def test_beyond_the_bound_in_memory_scores_are_taken_one_at_a_time(monkeypatch):
+def test_beyond_the_memory_limit_scores_are_treated_separately(monkeypatch):
     K, y = clouds(2, 5, N=100, m=40)
     _, _, fit = fitted(K, y)
     together = asked(K, y, fit)
@@ -211,7 +211,7 @@ def test_a_few_rows_stand_for_all_of_them():
     assert 0.8 < (part - seen) / (whole - seen) < 1.25
 
 
-def test_thinned_rows_leave_out_one_object_and_know_their_error():
+def test_thinned_rows_leave_out_one_object_and_estimate_their_error():
     K, y = rings(5, 2, N=4000)
     rows = Rows(K, y)
     one = Candidate.of(rows, fit_pcvm(rows, y[:12]))
@@ -225,7 +225,7 @@ def test_thinned_rows_leave_out_one_object_and_know_their_error():
         found.append(more)
         errors.append(error)
         losses.append(leave_one_out(thinned, one))
-    # 40 draws know their deviation to a ninth
+    # 40 draws determine the standard deviation to about a ninth
     assert 0.7 < np.mean(errors) / np.std(np.array(found) - expected) < 1.4
     seen = -one.fit.log_likelihood / len(y)
     whole = leave_one_out(rows, one)
@@ -233,7 +233,7 @@ def test_thinned_rows_leave_out_one_object_and_know_their_error():
 
 
 @pytest.mark.parametrize(("n_classes", "limit"), [(2, 1200), (3, 1200), (3, 0)])
-def test_a_row_that_stands_for_four_leaves_as_one_of_them(n_classes, limit):
+def test_a_row_that_stands_for_four_is_left_out_as_one(n_classes, limit):
     """Four copies of each row give the same model as single rows that each stand for four."""
     K, y = rings(6, n_classes, N=80, m=8)
     four, whole = np.full(len(y), 4.0), np.repeat(np.arange(len(y)), 4)
@@ -249,8 +249,8 @@ def test_a_row_that_stands_for_four_leaves_as_one_of_them(n_classes, limit):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_without_the_row_that_holds_a_weight_up_the_weight_goes(n_classes):
-    """A basis object far from all others alone supports its weight; refits are the reference."""
+def test_leaving_out_the_only_support_of_a_weight_removes_it(n_classes):
+    """An object far from all others is the only support of its weight; refits are the reference."""
     shares = []
     for seed in range(8):
         rng = np.random.default_rng(seed)

@@ -24,7 +24,7 @@ def _two_clouds(seed, N=60):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_published_update_separates_what_is_easy(seed):
+def test_published_update_separates_easy_classes(seed):
     K, t = _two_clouds(seed)
     fit = fit_published(K, t, np.random.default_rng(seed))
     assert np.mean(np.sign(K @ fit.weights + fit.bias) == t) > 0.9
@@ -32,24 +32,24 @@ def test_published_update_separates_what_is_easy(seed):
     assert np.array_equal(fit.kept, np.flatnonzero(fit.weights))
 
 
-def test_weights_of_features_that_are_one_and_large_stay_finite():
-    """Υ loses its identity to rounding, and has no Cholesky factor; its inverse is at most 1."""
+def test_weights_of_large_identical_features_stay_finite():
+    """Rounding swallows the identity in Υ, which has no Cholesky factor then; Υ⁻¹ is at most 1."""
     Phi, one = np.full((1, 2), 2.0**30), np.ones(2)
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(Phi.T @ Phi + np.eye(2))
-    v = np.array([3.0, -3.0])  # where the features say nothing: Υ⁻¹ v = v
+    v = np.array([3.0, -3.0])  # orthogonal to the features: Υ⁻¹ v = v
     np.testing.assert_allclose(_original_update(Phi, one, v), v)
     np.testing.assert_allclose(_original_update(Phi, one, one), 2.0**-61 * one, rtol=1e-9)
 
 
-def test_below_a_hundred_weights_both_versions_are_one():
+def test_below_a_hundred_weights_both_versions_agree():
     K, t = _two_clouds(0)
     dense = fit_published(K, t, np.random.default_rng(1))
     low = fit_published_nystrom(K, K, t, np.random.default_rng(1))
     np.testing.assert_allclose(K @ low.weights, K @ dense.weights, atol=1e-4)
 
 
-def test_large_versions_end_with_finite_weights_and_say_how():
+def test_large_versions_end_with_finite_weights_and_a_reason():
     K, t = _two_clouds(3, N=300)
     fit = fit_published_nystrom(K[:, :40], K[:40, :40], t, np.random.default_rng(0))
     assert np.isfinite(fit.weights).all()
@@ -82,7 +82,7 @@ def _clouds(seed, n_classes=4, N=160, noise=0.7):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_it_starts_from_the_labels(seed):
+def test_the_fit_starts_from_the_labels(seed):
     """From random weights, the first latent variables are noise, and most functions are pruned."""
     K, y = _clouds(seed)
     found = fit_published_pairs(K[:, :30], K[:30, :30], y, 4, np.random.default_rng(seed))
@@ -104,7 +104,7 @@ def test_the_unit_of_the_kernel_does_not_matter(unit, low_rank):
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-5, atol=1e-5)
 
 
-def test_pairs_of_two_classes_are_the_probit_itself():
+def test_pairs_of_two_classes_equal_the_probit():
     Z = np.linspace(-3, 3, 7)[:, None]
     S = pair_log_shares(Z, 2)
     P = np.exp(S) / np.exp(S).sum(axis=1, keepdims=True)
@@ -112,7 +112,7 @@ def test_pairs_of_two_classes_are_the_probit_itself():
 
 
 def _by_definition(K, t, rng):
-    """The cycles written as in the paper, with explicit inverses; also how many there were."""
+    """Run the cycles as in the paper, with explicit inverses; return weights, bias and cycles."""
     N = len(K)
     w, b, H = rng.random(N) + 0.2, float(rng.standard_normal()), 10 * rng.random(N) * t
     H = H + rng.random(N)
@@ -135,7 +135,7 @@ def _by_definition(K, t, rng):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_cycle_is_the_published_one(seed):
+def test_every_cycle_matches_the_paper(seed):
     K, y = _clouds(seed, n_classes=2, N=40)
     t = np.where(y == 1, 1.0, -1.0)
     fit = fit_published(K, t, np.random.default_rng(seed))
@@ -147,7 +147,7 @@ def test_every_cycle_is_the_published_one(seed):
     np.testing.assert_allclose(fit.bias, b, atol=1e-6)
 
 
-def test_the_large_update_is_that_of_columns_of_upsilon():
+def test_the_large_update_uses_some_columns_of_upsilon():
     """Υ̃ = Υ_S Υ_SS⁺ Υ_Sᵀ for one column in a hundred, and its pseudo-inverse."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(260, 6))

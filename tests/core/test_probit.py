@@ -12,7 +12,7 @@ scores = st.floats(-1e6, 1e6)
 
 
 @pytest.mark.parametrize(("link", "C"), [(Probit(), 1), (Softmax(), 3)])
-def test_one_weight_for_all_rows_is_that_weight_for_each(link, C):
+def test_a_scalar_weight_equals_equal_weights(link, C):
     rng = np.random.default_rng(0)
     F, Z, y = rng.normal(size=(30, 4)), rng.normal(size=(30, C)), rng.integers(max(C, 2), size=30)
     calls = (

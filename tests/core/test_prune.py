@@ -44,7 +44,7 @@ def criterion(C, y, kept):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_criterion_is_wilks_and_the_greedy_step_the_best(seed):
+def test_the_criterion_is_wilks_and_the_greedy_step_is_the_best(seed):
     values, y, space, moments = problem(seed)
     model = fit_fisher(moments, shrinkage=0.0)
     pruned = prune_landmarks(space, moments, model, 0.0)
@@ -88,7 +88,7 @@ def test_nothing_to_prune_leaves_the_scores_as_they_are(kind):
 
 
 @pytest.mark.parametrize("m", [50, 100])
-def test_nothing_dropped_is_the_same_for_an_ill_conditioned_kernel(m):
+def test_an_ill_conditioned_kernel_keeps_its_scores_if_nothing_is_pruned(m):
     X = np.random.default_rng(0).normal(size=(500, 3))
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
     values = ELM().block(X, X[:m])
@@ -104,7 +104,7 @@ def test_nothing_dropped_is_the_same_for_an_ill_conditioned_kernel(m):
 
 
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
-def test_landmarks_that_repeat_each_other_go_first(kind):
+def test_no_landmark_is_kept_twice(kind):
     values, y, space, _ = problem(m=10, kind=kind)
     twice = np.r_[0:10, 0:10]
     double = LandmarkSpace.of(space.landmark_values[np.ix_(twice, twice)], kind)
@@ -131,4 +131,4 @@ def test_temperature_stays_finite_where_everything_is_right():
     scores = np.eye(3)[np.arange(30) % 3] * 5.0
     beta = fit_temperature(scores, np.arange(30) % 3, lambda s: log_softmax(s, axis=1))
     wrong = 2 / (2 + np.exp(5 * beta))
-    assert 1 / 60 < wrong < 1 / 30  # 2/3 of one object in 31, less what the prior on β says
+    assert 1 / 60 < wrong < 1 / 30  # 2/3 of one object in 31, minus the effect of the prior on β

@@ -20,7 +20,7 @@ def by_definition(K, codes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
-def test_dense_is_the_definition(n_classes):
+def test_dense_matches_the_definition(n_classes):
     K = with_eigenvalues([5, -3, 2, -1], 50)
     codes = np.random.default_rng(0).integers(0, n_classes, 50)
     codes[:n_classes] = np.arange(n_classes)
@@ -38,7 +38,7 @@ def test_linear_cost_agrees_with_dense(case):
     assert abs(fast - dense) <= 1e-10 * max(np.abs(matrix.dense()).max(), 1e-300)
 
 
-def test_a_class_nobody_has_adds_nothing():
+def test_an_empty_class_adds_nothing():
     K = with_eigenvalues([5, -3, 2], 20)
     codes = np.arange(20) % 2
     assert_allclose(margin(K, codes, 5), margin(K, codes, 2))

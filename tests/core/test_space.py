@@ -1,4 +1,4 @@
-"""Values of a measure on their way to coordinates."""
+"""Conversion of the values of a measure, before they become coordinates."""
 
 import numpy as np
 

@@ -73,7 +73,7 @@ def test_new_objects_are_corrected_by_the_map_of_the_training_objects(case, how)
     corrected = correct(case.K, how)
     mapped = corrected.map_new(case.K)
     expected = corrected.matrix
-    if how == "shift":  # where K is singular the map reaches its range alone
+    if how == "shift":  # if K is singular, the map reaches only its range
         lam, U = np.linalg.eigh(case.K)
         U = U[:, np.abs(lam) > 1e-10 * np.abs(lam).max()]
         expected = expected @ U @ U.T
@@ -87,7 +87,7 @@ def test_square_maps_by_the_matrix_itself():
     assert_allclose(correct(K, "square").map_new(k), k @ K, atol=1e-10)
 
 
-def test_unknown_correction_names_those_there_are():
+def test_an_unknown_correction_lists_the_known_ones():
     with pytest.raises(ValueError, match="clip, flip"):
         correct(np.eye(2), "cut")
 

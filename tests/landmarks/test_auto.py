@@ -1,4 +1,4 @@
-"""As many landmarks as are worth their price: the curve, the price, and stable results."""
+"""The rule "auto": the learning curve, the price of a landmark, and stable results."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def checkerboard(n=600, seed=0):
     return X, X.astype(int).sum(axis=1) % 2
 
 
-def test_it_grows_where_few_landmarks_are_not_enough():
+def test_it_grows_if_few_landmarks_are_not_enough():
     X, y = checkerboard()
     X_new, y_new = checkerboard(1000, seed=1)
     few = IKFD("elm", landmarks="stratified", n_landmarks=16, random_state=0).fit(X, y)
@@ -34,7 +34,7 @@ def test_it_grows_where_few_landmarks_are_not_enough():
     assert auto.score(X_new, y_new) > few.score(X_new, y_new) + 0.02
 
 
-def test_it_stops_at_once_where_nothing_is_left_to_learn():
+def test_it_stops_early_if_nothing_is_left_to_learn():
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     X = rng.normal(size=(400, 2)) + 20 * y[:, None]
@@ -44,7 +44,7 @@ def test_it_stops_at_once_where_nothing_is_left_to_learn():
     assert clf.score(X, y) == 1.0
 
 
-def test_it_is_not_a_lottery():
+def test_results_are_stable_across_seeds():
     X, y = checkerboard(600)
     X_new, y_new = checkerboard(1000, seed=1)
     rule = Auto(price=3e-4)
@@ -56,7 +56,7 @@ def test_it_is_not_a_lottery():
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_order_of_the_rows_has_no_say(model):
+def test_the_order_of_the_rows_does_not_matter(model):
     X, y = checkerboard(300)
     X_new, _ = checkerboard(100, seed=1)
     order = np.random.default_rng(3).permutation(300)
@@ -75,11 +75,11 @@ def test_a_lower_price_buys_more_landmarks():
         for price in (1e-2, 1e-3, 1e-4, 0.0)
     ]
     assert sizes == sorted(set(sizes))
-    assert sizes[-1] == 300, "for nothing, half the objects"
+    assert sizes[-1] == 300, "at no price, half of the objects"
 
 
 @pytest.mark.parametrize("b", [0.5, 5.0])
-def test_the_number_is_where_the_curve_falls_by_the_price(b, monkeypatch):
+def test_growth_stops_where_the_gain_equals_the_price(b, monkeypatch):
     def losses(family, pairs, values, codes):
         return np.full(len(codes), 0.2 + b * values.shape[1] ** -0.75), family
 
@@ -96,7 +96,7 @@ def test_the_number_is_where_the_curve_falls_by_the_price(b, monkeypatch):
     assert found.values.shape == (1000, m)
 
 
-def test_the_fall_of_a_curve_is_that_of_weighted_least_squares():
+def test_the_fall_of_a_curve_matches_weighted_least_squares():
     n = np.array([16.0, 23, 32, 45, 64, 91])
     assert fall(n, 0.1 + 3 * n**-0.75) == pytest.approx(3)
     rough = 0.1 + 3 * n**-0.75 + 0.02 * np.cos(n)
@@ -107,7 +107,7 @@ def test_the_fall_of_a_curve_is_that_of_weighted_least_squares():
 @pytest.mark.parametrize(
     "family", [FisherFamily(2), QuadraticFamily(2), PCVMFamily(2)], ids=["ikfd", "ikqd", "pcvm"]
 )
-def test_left_out_losses_are_those_of_new_objects(family, kind):
+def test_left_out_losses_match_new_objects(family, kind):
     X, y = checkerboard(500)
     X_new, y_new = checkerboard(2000, seed=5)
     measure, sign = (ELM(), 1) if kind == "similarity" else (Manhattan(), -1)
@@ -126,15 +126,15 @@ def powers(kind):
     return (1.0, 0.5, 0.25) if kind == "dissimilarity" else (1.0,)
 
 
-def test_every_evaluation_is_used_again():
+def test_every_evaluation_is_reused():
     X, y = checkerboard(300)
     clf = IKFD("elm", landmarks="auto", random_state=0).fit(X, y)
     tried = max(clf.selection_.details["curve"]["landmarks"][-1], len(clf.landmarks_))
     assert clf.kernel_evaluations_ <= 300 * tried
-    assert clf.selection_.values is None, "the values are let go when the model stands"
+    assert clf.selection_.values is None, "the values are released once the model is fitted"
 
 
-def test_of_many_objects_some_decide(monkeypatch):
+def test_a_sample_decides_for_many_objects(monkeypatch):
     monkeypatch.setattr(module, "CURVE_OBJECTS", 200)
     X, y = checkerboard(600)
     pairs = Pairs(Manhattan(), X)
@@ -150,14 +150,14 @@ def test_the_same_seed_gives_the_same_landmarks():
     assert_array_equal(a.dual_coef_, b.dual_coef_)
 
 
-def test_at_most_as_many_as_asked_for():
+def test_max_landmarks_is_respected():
     X, y = checkerboard(300)
     clf = IKFD("elm", landmarks=Auto(max_landmarks=25), random_state=0).fit(X, y)
     assert len(clf.landmarks_) == 25
     assert_array_equal(clf.selection_.details["curve"]["landmarks"], [16, 23, 25])
 
 
-def test_a_map_grows_by_a_fisher_discriminant():
+def test_a_map_grows_with_a_fisher_discriminant():
     X, y = checkerboard(300)
     assert len(NystromMap("elm", landmarks="auto", random_state=0).fit(X, y).landmarks_) > 2
     with pytest.raises(ValueError, match="needs labels y"):

@@ -49,14 +49,14 @@ def points(n=90, seed=0):
 
 
 def lazy(X, kind="similarity", psd=None):
-    """A measure that is evaluated: indefinite similarity, or its dissimilarity."""
+    """Pairs that are compared on demand, by an indefinite similarity or a dissimilarity."""
     if kind == "similarity":
         return Pairs(FunctionMeasure(lambda a, b: float(np.tanh(a @ b - 3)), psd=psd), X)
     return Pairs(FunctionMeasure(lambda a, b: float(np.abs(a - b).sum()), kind=kind, psd=psd), X)
 
 
 def check(selection, n):
-    assert (np.diff(selection.indices) > 0).all(), "ascending, none twice"
+    assert (np.diff(selection.indices) > 0).all(), "ascending, without duplicates"
     assert selection.indices.min() >= 0
     assert selection.indices.max() < n
 
@@ -112,7 +112,7 @@ def test_without_labels(rule):
 
 
 @pytest.mark.parametrize("name", ["kmeans", "entropy", "random", "leverage"])
-def test_the_number_is_mebs_where_none_is_given(name):
+def test_the_default_number_is_that_of_meb(name):
     X, codes = points()
     number = len(MEB().select(Pairs(ELM(), X), codes, rng()).indices)
     assert len(get_rule(name).select(Pairs(ELM(), X), codes, rng()).indices) == number
@@ -124,7 +124,7 @@ def test_the_number_is_mebs_where_none_is_given(name):
 
 
 class TestMEB:
-    def test_two_of_every_class_at_least(self):
+    def test_at_least_two_of_every_class(self):
         X, codes = points()
         X[codes == 1] = 1.0  # a class of identical objects
         chosen = MEB(psd=False).select(Pairs(ELM(), X), codes, rng()).indices
@@ -134,7 +134,7 @@ class TestMEB:
         X, codes = points()
         X[codes == 1] = 1.0
         chosen = MEB().select(Pairs(ELM(), X), codes, rng()).indices
-        assert np.bincount(codes[chosen])[1] == 1  # so that weights do what repeats do
+        assert np.bincount(codes[chosen])[1] == 1  # so that weights have the same effect as repeats
 
     def test_a_class_of_one(self):
         X, codes = points()
@@ -156,7 +156,7 @@ class TestMEB:
                 distances = np.sqrt(np.maximum(np.diag(K) - 2 * centre + length, 0))
                 assert distances.max() <= ball.radius * 1.01 * (1 + 1e-6)
 
-    def test_definiteness_is_found_out_and_told(self):
+    def test_definiteness_is_detected_and_reported(self):
         X, codes = points()
         assert MEB().select(given_pairs(X @ X.T), codes, rng()).details["psd"] is True
         K = with_eigenvalues([5, -4, 3], 90)
@@ -206,7 +206,7 @@ class TestMEB:
 
 class TestEntropy:
     @pytest.mark.parametrize("psd", [True, False])
-    def test_entropy_rises_and_is_that_of_the_subset(self, psd):
+    def test_entropy_rises_and_matches_the_subset(self, psd):
         X, _ = points(200)
         K = ELM().block(X, X)
         pairs = Pairs(ELM(), X) if psd else given_pairs(K)
@@ -217,7 +217,7 @@ class TestEntropy:
         Q = K if psd else K @ K.T
         assert_allclose(path[-1], -np.log(Q[np.ix_(L, L)].sum() / 64), rtol=1e-9)
 
-    def test_an_indefinite_kernel_is_no_danger(self):
+    def test_entropy_of_an_indefinite_kernel_is_finite(self):
         K = with_eigenvalues([5, -6, 3, -2], 60)
         selection = Entropy(n_landmarks=5).select(given_pairs(K), None, rng())
         assert np.isfinite(selection.details["entropy"]).all()
@@ -239,7 +239,7 @@ def test_stratified_draws_hit_every_class():
         assert set(codes[chosen]) == {0, 1, 2}
 
 
-def test_ridge_leverage_is_its_definition_and_sums_to_the_number():
+def test_ridge_leverage_matches_its_definition_and_sums_to_the_number():
     B = np.random.default_rng(0).normal(size=(80, 10)) * np.linspace(5, 0.1, 10)
     scores = ridge_leverage(B, 4)
     assert_allclose(scores.sum(), 4, rtol=1e-6)
@@ -253,7 +253,7 @@ def test_ridge_leverage_is_its_definition_and_sums_to_the_number():
     assert_allclose(scores, np.diag(K @ np.linalg.inv(K + gamma * np.eye(80))), rtol=1e-4)
 
 
-def test_leverage_prefers_the_object_nobody_else_resembles():
+def test_leverage_prefers_an_outlier():
     X = np.concatenate(
         [np.ones((99, 3)) + 0.01 * np.random.default_rng(0).normal(size=(99, 3)), [[-9, 9, 0]]]
     )
@@ -268,7 +268,7 @@ def test_leverage_prefers_the_object_nobody_else_resembles():
 
 
 def test_three_gaussians_of_the_paper():
-    """MEB finds the small classes and about ten landmarks; k-means need not (section 4.3)."""
+    """MEB finds the small class with about ten landmarks; random ones need not (section 4.3)."""
     X, labels = make_three_gaussians(random_state=0)
     clf = IKFD("elm", landmarks="meb", random_state=0).fit(X[::2], labels[::2])
     assert clf.score(X[1::2], labels[1::2]) == 1.0
