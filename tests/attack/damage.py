@@ -1,4 +1,4 @@
-"""A seeded generator of damaged files: transmission errors, and files that were forged."""
+"""A seeded generator of damaged files: transmission errors and forgeries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Case:
 
 
 def cases(seeds: list[Seed], seed: int, first: int, count: int) -> Iterator[Case]:
-    """Yield cases by number: each is the same whatever was made before it."""
+    """Yield cases by number; a case does not depend on those before it."""
     for number in range(first, first + count):
         rng = np.random.default_rng([seed, number])
         chosen = seeds[number % len(seeds)]
@@ -125,7 +125,7 @@ def _zipped(members: dict[str, bytes]) -> bytes:
 
 
 def _mat(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
-    """Damage what is inside the compressed elements of a MATLAB file."""
+    """Damage the contents of the compressed elements of a MATLAB file."""
     out, place, done = bytearray(content[:128]), 128, []
     while place + 8 <= len(content):
         kind, length = struct.unpack("<II", content[place : place + 8])
@@ -200,7 +200,7 @@ def _change_array(header: dict, members: dict[str, bytes], rng: np.random.Genera
 
 
 def _change_tree(tree: object, rng: np.random.Generator) -> str:
-    """Replace a random part of the tree of a header."""
+    """Replace a random part of a header's tree."""
     path = []
     while isinstance(tree, dict | list) and len(tree):
         keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))

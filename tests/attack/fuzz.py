@@ -2,9 +2,9 @@
 
     python -m tests.attack.fuzz --cases 10000
 
-A file may be refused: exit 1 or 2 and short lines without control characters. It may be read,
-where the damage did no harm. All else is a failure, and the file is kept: a traceback, a signal,
-more than 1 GB, more than 20 s.
+A file may be refused, with exit code 1 or 2 and short lines without control characters. It may be
+read, if the damage did no harm. Anything else is a failure, and the file is kept: a traceback, a
+signal, more than 1 GB of memory or more than 20 s.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def warm_up() -> None:
-    """Do the imports and compilations of all commands: child processes are forked from this one."""
+    """Import and compile what the commands need, once, before child processes are forked."""
     import numpy as np
     import sklearn.utils.estimator_checks  # noqa: F401
 
@@ -86,11 +86,11 @@ def run(case: Case, folder: Path) -> Outcome:
 
 
 def _child(command: list[str], said: Path, printed: Path) -> None:
-    """Never returns."""
+    """Run the command and exit; never returns."""
     code = 99
     try:
         os.setsid()
-        limit = 8 * 2**30  # far above what may be used, and below what would harm the machine
+        limit = 8 * 2**30  # far above the memory allowed, but low enough to protect the machine
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         for descriptor, target in ((1, printed), (2, said)):
@@ -100,7 +100,7 @@ def _child(command: list[str], said: Path, printed: Path) -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         from krein.cli import krein
 
-        warnings.resetwarnings()  # whoever runs this may have made them errors
+        warnings.resetwarnings()  # the caller may have turned them into errors
         try:
             krein.main(command, prog_name="krein")
         except SystemExit as ended:
@@ -148,7 +148,7 @@ def _kind(status: int, said: str, printed: bytes) -> str:
 
 
 def fuzz(count: int, seed: int = 0, keep: Path | None = None, jobs: int = 1) -> Counter[str]:
-    """Run cases and return the number of each outcome; failures are kept in a folder."""
+    """Run cases and count their outcomes; files that fail are kept in the folder `keep`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seeds = make_seeds(folder / "good")

@@ -1,4 +1,4 @@
-"""A coverage-guided search for bad files with Atheris, if it is installed.
+"""Search for files that break the readers, guided by coverage, if Atheris is installed.
 
     pip install atheris
     python -m tests.attack.guided --seconds 1800
@@ -33,7 +33,7 @@ def main() -> int:
     options.keep.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        import krein.landmarks  # what lies below the readers is imported as it is
+        import krein.landmarks  # the layers below the readers are not instrumented
 
         with atheris.instrument_imports(include=["krein.io"]):
             from krein.io import (  # noqa: F401
@@ -58,7 +58,7 @@ def main() -> int:
             (corpus / seed.name).write_bytes(bytes([i]) + seed.content)
 
         def one(data: bytes) -> None:
-            """Read a file; its first byte says under which name."""
+            """Write and read a file; the first byte of `data` selects its name."""
             if not data:
                 return
             path = folder / seeds[data[0] % len(seeds)].name
@@ -83,7 +83,7 @@ def main() -> int:
             ],
             one,
         )
-        atheris.Fuzz()  # ends the process: 0 where nothing was found
+        atheris.Fuzz()  # ends the process, with 0 if nothing was found
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Run every compiled kernel on series of length 0 and 1 beside longer ones, and print a line each.
+"""Run every compiled kernel on empty, short and longer series, and print a line for each measure.
 
 With NUMBA_BOUNDSCHECK=1, an index out of bounds is an error instead of an access to other memory.
 """
@@ -22,7 +22,7 @@ def run() -> None:
                 assert not np.isnan(values).any(), (measure, lengths)
                 same = [values[i, i] for i in range(len(B)) if A[i] is B[i]]
                 assert not np.any(same), (measure, lengths)
-        print(measure.name, "keeps within its bounds")
+        print(measure.name, "stays within bounds")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Kill a cached fit, and predictions, at random moments, and check the result of the next run.
+"""Kill cached fits and predictions at random moments, and check the result of the next run.
 
     python -m tests.attack.kills --kills 100
 
-After each few kills the same command runs to its end. The model has to be the one of a run that
-nobody stopped, array for array; every value that was kept is used and none is compared again; and
-nothing half-written is left in any folder.
+After every few kills the same command runs to completion. Its model must equal that of an
+uninterrupted run, array by array; every cached value must be reused; and no half-written file may
+be left in any folder.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 from .fuzz import _child, warm_up
 
 IN_A_ROW = 3
-"""Kills before a run is left to end."""
+"""Number of attempts to kill a run before one is left to finish."""
 COUNTED = {"kernel_evaluations_", "kernel_reused_"}
-"""What differs after a resumed run, and is meant to."""
+"""Attributes that may differ after a resumed run."""
 
 
 def run(command: list[str], folder: Path, kill_after: float | None = None) -> bool:
@@ -37,7 +37,7 @@ def run(command: list[str], folder: Path, kill_after: float | None = None) -> bo
         _child(command, folder / "said", folder / "printed")
     if kill_after is not None:
         time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)  # not waited for yet, so the number is still its own
+        os.kill(child, signal.SIGKILL)  # not waited for yet, so its process id is still its own
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         return True
@@ -56,7 +56,7 @@ def kept_values(cache: Path) -> int:
 
 
 def left_behind(folder: Path) -> list[str]:
-    """Return the names of half-written files, wherever they are."""
+    """Return the names of half-written files in the folder and below."""
     return [p.name for p in folder.rglob(".*") if p.name.startswith((".krein-", ".writing-"))]
 
 
@@ -94,7 +94,7 @@ def write_texts(path: Path, n: int, seed: int, labels: bool) -> None:
 
 
 def kill(kills: int, seed: int = 0, n: int = 240) -> Counter[str]:
-    """Kill each command this many times; return the counts, or raise if a promise is broken."""
+    """Kill each command this many times; return the counts, or raise if a check fails."""
     rng, counts = np.random.default_rng(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -144,9 +144,9 @@ def _killed_fits(
         run(command, folder)
         again = krein.load(model)
         assert same_model(model, truth), "the model differs"
-        assert again.kernel_reused_ >= kept, "a value that was kept was compared again"
-        # the first run of a folder tries both directions of a few pairs
-        assert again.kernel_reused_ + again.kernel_evaluations_ <= total, "compared too much"
+        assert again.kernel_reused_ >= kept, "a cached value was computed again"
+        # the first run with a cache folder compares a few pairs in both directions
+        assert again.kernel_reused_ + again.kernel_evaluations_ <= total, "compared too many pairs"
         assert not left_behind(folder), f"left behind: {left_behind(folder)}"
         counts["fits resumed to the same arrays"] += 1
 
@@ -178,7 +178,7 @@ def _killed_predictions(
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m tests.attack.kills")
-    parser.add_argument("--kills", type=int, default=100, help="of fits, and of predictions")
+    parser.add_argument("--kills", type=int, default=100, help="number of fits, and of predictions")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     for what, number in kill(options.kills, options.seed).items():

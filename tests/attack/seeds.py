@@ -1,4 +1,4 @@
-"""Small good files of every format that krein reads, and commands that read them."""
+"""Small valid files in every format that krein reads, and commands that read them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Seed:
-    """A good file, and commands that read it in place of FILE; OUT is a path to write to."""
+    """A valid file and commands that read it: FILE is its path, OUT a path to write to."""
 
     name: str
     content: bytes
     commands: tuple[tuple[str, ...], ...]
-    repack: str = "plain"  # how damage gets below a checksum or a compression
+    repack: str = "plain"  # how to damage the content beneath a checksum or compression
 
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 
 
 def make_seeds(folder: Path) -> list[Seed]:
-    """Return the seeds; good files that commands read beside the damaged one go to `folder`."""
+    """Return the seeds; valid files that the commands also read are written to `folder`."""
     rng = np.random.default_rng(0)
     labels = ["left" if i % 2 else "right" for i in range(16)]
     sequences = ["M" + "".join(rng.choice(list(LETTERS), 12)) for _ in range(16)]

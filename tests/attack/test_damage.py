@@ -1,4 +1,4 @@
-"""Some hundred damaged files, each given to the command; `make fuzz` tries many more."""
+"""Run the command on a few hundred damaged files; `make fuzz` tries many more."""
 
 import os
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from . import damage, fuzz, kills
 from .seeds import make_seeds
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_killed_runs_are_resumed_to_the_same_arrays():
     assert counts["fits resumed to the same arrays"] >= 1
 
 
-def test_what_is_left_behind_would_be_seen(tmp_path):
+def test_half_written_files_are_detected(tmp_path):
     (tmp_path / ".krein-here-1-0.part").touch()
     (Path(tmp_path) / "cache").mkdir()
     (tmp_path / "cache" / ".writing-here-1-0").touch()

@@ -13,20 +13,20 @@ from krein.measures import get_measure
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_kernel_leaves_its_buffers(tmp_path):
-    # a folder of its own, for code with and without the checks would be kept under one name
+def test_kernels_stay_within_their_buffers(tmp_path):
+    # a separate cache, because code with and without the checks would be cached under one name
     environment = {
         **os.environ,
         "NUMBA_BOUNDSCHECK": "1",
         "NUMBA_CACHE_DIR": str(tmp_path),
-        "NUMBA_OPT": "0",  # compiles in half the time, and checks the same
+        "NUMBA_OPT": "0",  # compiles in half the time, with the same checks
     }
     found = subprocess.run(
         [sys.executable, "-m", "tests.attack.kernels"],
         env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr[-2000:]
-    assert found.stdout.count("keeps within its bounds") == 4
+    assert found.stdout.count("stays within bounds") == 4
 
 
 @pytest.mark.parametrize("name", ["dtw", "erp", "msm"])

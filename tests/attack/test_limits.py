@@ -52,7 +52,7 @@ def many_values(folder):
 @pytest.mark.parametrize(
     "make", [long_line, long_record, long_cell, many_cells, many_values], ids=lambda f: f.__name__
 )
-def test_what_never_ends_is_refused_and_the_limit_can_be_raised(make, tmp_path):
+def test_oversized_input_is_refused_and_the_limit_can_be_raised(make, tmp_path):
     path = make(tmp_path)
     with pytest.raises(DataError, match=r"if this is intended, raise max_size="):
         open_source(path, max_size=2000).read()
@@ -63,7 +63,7 @@ def test_what_never_ends_is_refused_and_the_limit_can_be_raised(make, tmp_path):
     try:
         open_source(path).read()
     except DataError as error:
-        assert "max_size" not in str(error)  # noqa: PT017 - some are odd in another way
+        assert "max_size" not in str(error)  # noqa: PT017 - some have other errors
 
 
 def memory_of(code):
@@ -88,7 +88,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
     return float(done.stdout)
 
 
-def test_packed_arrays_and_texts_do_not_take_what_they_claim(tmp_path):
+def test_compressed_files_do_not_use_the_memory_they_claim(tmp_path):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         header, {"descr": "<f8", "fortran_order": False, "shape": (2**16, 2**10)}
@@ -146,7 +146,7 @@ def test_masked_parts_are_refused():
         IKFD("dtw").fit([X[0], np.ma.masked_less(X[1], 0), *X[2:]], [0, 1] * 3)
 
 
-def test_half_a_character_is_named():
+def test_a_lone_surrogate_is_named():
     with pytest.raises(
         ValueError, match=r"text 1 contains '\\udce4' at position 2, a lone surrogate"
     ):
@@ -159,13 +159,13 @@ def test_messages_are_one_printable_line():
     assert one_line("x" * 5000 + " the way out").endswith("the way out")
 
 
-def test_a_file_may_be_called_as_a_parameter():
-    error = DataError("labels=None.fasta: holds no objects; say labels=COLUMN")
+def test_a_file_may_be_named_like_a_parameter():
+    error = DataError("labels=None.fasta: contains no objects; use labels=COLUMN")
     typed = ["fit", "labels=None.fasta"]
-    assert told(error, typed) == "labels=None.fasta: holds no objects; say --labels COLUMN"
+    assert told(error, typed) == "labels=None.fasta: contains no objects; use --labels COLUMN"
 
 
-def test_labels_and_versions_do_not_reach_the_terminal(tmp_path):
+def test_control_characters_do_not_reach_the_terminal(tmp_path):
     (tmp_path / "a.ts").write_text("@classLabel true a\n@data\n1,2:\x1b]0;title\x07\n")
     found = CliRunner().invoke(krein, ["inspect", str(tmp_path / "a.ts")])
     assert found.exit_code == 1
@@ -192,7 +192,7 @@ def test_a_damaged_block_of_a_cache_is_replaced(tmp_path):
     assert third.kernel_evaluations_ == 0
 
 
-def test_errors_of_a_cache_do_not_blame_the_data(tmp_path):
+def test_cache_errors_do_not_blame_the_data(tmp_path):
     (tmp_path / "words.csv").write_text("word,language\nhaus,de\nmaus,de\nhouse,en\nmouse,en\n")
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "manifest.json").write_text("{")
@@ -204,7 +204,7 @@ def test_errors_of_a_cache_do_not_blame_the_data(tmp_path):
     assert "manifest.json cannot be read" in found.stderr
 
 
-def test_what_a_dead_process_left_is_removed(tmp_path):
+def test_files_left_by_a_dead_process_are_removed(tmp_path):
     import socket
 
     ended = subprocess.Popen([sys.executable, "-c", ""])
@@ -212,7 +212,7 @@ def test_what_a_dead_process_left_is_removed(tmp_path):
     host = socket.gethostname()
     stale = tmp_path / f".krein-{host}-{ended.pid}-0.part"
     others = [
-        tmp_path / f".krein-{host}-{os.getppid()}-0.part",  # still at work
+        tmp_path / f".krein-{host}-{os.getppid()}-0.part",  # still running
         tmp_path / f".krein-elsewhere-{ended.pid}-0.part",
         tmp_path / ".krein-notes.part",
     ]

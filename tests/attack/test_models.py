@@ -33,7 +33,7 @@ MODELS = {
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_worth_a_disk(monkeypatch):
+def _no_fsync(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
@@ -97,14 +97,14 @@ def loads(path):
     return True
 
 
-# a place whose contents are told to people, or labels and numbers that any value could be
+# parts that are only shown to people, or labels and numbers for which any value is valid
 FREE = ("details", "selection_", "classes_", "eigenvalues_", "objective_path_", "relevance_",
         "rank", "n_objects_", "n_samples_seen_", "kernel_evaluations_", "kernel_reused_",
         "prior_scale_", "n_iter_", "converged_", "signature", "shrinkage_", "width")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_wrong_arrays_fail_where_the_model_is_loaded(name, trees, tmp_path):
+def test_wrong_arrays_fail_on_load(name, trees, tmp_path):
     tree, tried = trees[name], 0
     write_model(tmp_path / "m.krein", tree, "0")
     krein.load(tmp_path / "m.krein")
@@ -115,16 +115,16 @@ def test_wrong_arrays_fail_where_the_model_is_loaded(name, trees, tmp_path):
             if how == "negative" and path[-1] in ("radius", "grand_mean", "threshold"):
                 continue
             if how in ("fewer", "more", "another precision", "bytes") and type(path[-1]) is int:
-                continue  # another series, or the same one as numbers
+                continue  # still a valid series, or the same numbers in another type
             write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *path), wrong), "0")
             place = ".".join(map(str, path))
-            assert not loads(tmp_path / "m.krein"), f"{place} was taken though it was wrong: {how}"
+            assert not loads(tmp_path / "m.krein"), f"{place} was accepted but wrong: {how}"
             tried += 1
     assert tried > 40
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_wrong_values_elsewhere_never_end_in_another_error(name, trees, tmp_path):
+def test_wrong_values_elsewhere_raise_no_other_error(name, trees, tmp_path):
     tree = trees[name]
     for part in ("fitted", "params"):
         for path, value in places(tree[part]):
@@ -171,7 +171,7 @@ def test_landmarks_of_a_model_are_checked_by_the_measure(length, trees, tmp_path
 
 
 @pytest.mark.parametrize("case", MARKET, ids=str)
-def test_every_measure_takes_the_landmarks_that_it_kept(case, tmp_path):
+def test_every_measure_accepts_its_saved_landmarks(case, tmp_path):
     objects = case.objects(np.random.default_rng(0), 24)
     clf = IKFD(case.name, measure_params=case.params or None, landmarks="all")
     with warnings.catch_warnings():
@@ -188,7 +188,7 @@ def with_member(path, name, array):
         archive.writestr(name, buffer.getvalue())
 
 
-def test_what_the_header_does_not_list_is_not_unpacked(trees, tmp_path):
+def test_members_missing_from_the_header_are_not_unpacked(trees, tmp_path):
     write_model(tmp_path / "m.krein", trees["IKFD"], "0")
     with_member(tmp_path / "m.krein", "more.npy", np.zeros(10**6))
     with pytest.raises(ModelFileError, match="contains 'more', which its header does not list"):
@@ -210,7 +210,7 @@ def test_every_class_that_can_be_saved_declares_what_is_fitted():
         assert {"space_", "landmarks_", "landmark_objects_"} <= fitted
 
 
-def test_what_is_not_declared_fails_where_it_is_saved(tmp_path):
+def test_undeclared_attributes_fail_on_save(tmp_path):
     clf = IKFD(random_state=0).fit(X, y)
     clf.newer_ = 1.0
     with pytest.raises(TypeError, match=r"IKFD has 'newer_', which IKFD\._fitted does not declare"):

@@ -1,4 +1,4 @@
-"""Options and values that ended badly before."""
+"""Regression tests: options and values that used to fail badly."""
 
 import csv
 import io
@@ -30,12 +30,12 @@ def model(files, run):
         ("inspect", "words.csv", "--seed", str(2**32)),
     ],
 )
-def test_what_the_command_got_wrong_ends_with_2(files, model, run, args):
+def test_invalid_options_exit_with_2(files, model, run, args):
     code, out, err = run(*args)
     assert (code, out) == (2, ""), err
 
 
-def test_rows_of_csv_come_back(tmp_path):
+def test_csv_rows_survive_a_round_trip(tmp_path):
     rows = [["a\rb", "x"], ["c\r\nd", "y"], ["e\nf", 'g"h'], ["i", "j"]]
     file = io.StringIO(newline="")
     RowWriter(file, ["name", "label"], "csv").write(rows)
@@ -44,12 +44,12 @@ def test_rows_of_csv_come_back(tmp_path):
     assert file.getvalue().endswith("\ni,j\n")
 
 
-def test_json_holds_no_nan():
+def test_json_rejects_nan():
     with pytest.raises(ValueError, match="JSON"):
         RowWriter(io.StringIO(), ["p"], "jsonl").write([[float("nan")]])
 
 
-def test_a_probability_that_is_none_is_not_written(files, model, run, monkeypatch):
+def test_a_nan_probability_is_not_written(files, model, run, monkeypatch):
     from krein.estimators.twolooks import FittedTwoLooks
 
     assess = FittedTwoLooks.assess
@@ -68,13 +68,13 @@ def test_a_probability_that_is_none_is_not_written(files, model, run, monkeypatc
     assert rows[1]["probability"] == ""
 
 
-def test_json_of_inspect_is_json(files, run):
+def test_inspect_prints_valid_json(files, run):
     code, out, _ = run("inspect", *WORDS, "--json")
     assert code == 0
     json.loads(out, parse_constant=pytest.fail)
 
 
-def test_standard_output_may_be_closed(files, monkeypatch, capsys):
+def test_a_closed_standard_output_is_reported(files, monkeypatch, capsys):
     import sys
 
     from krein.cli import krein
@@ -100,7 +100,7 @@ def test_standard_output_may_be_closed(files, monkeypatch, capsys):
         (("inspect", "families.fasta", "--measure-param", "gap_open=abc"), "gap_open"),
     ],
 )
-def test_faults_of_the_command_are_named(files, run, args, message):
+def test_usage_errors_name_the_fault(files, run, args, message):
     code, out, err = run(*args)
     assert (code, out) == (2, "")
     assert message in err
@@ -115,7 +115,7 @@ def matrices(files):
 
 
 @pytest.mark.parametrize("command", [("fit", "-o", "m.krein"), ("evaluate", "--folds", "2")])
-def test_a_matrix_that_looks_like_the_other_kind_is_doubted(matrices, run, command):
+def test_a_matrix_that_looks_like_the_other_kind_is_warned_about(matrices, run, command):
     name, *rest = command
     if name == "evaluate":
         rest += ["--compare", "ikfd"]
@@ -131,7 +131,7 @@ def test_a_matrix_that_looks_like_the_other_kind_is_doubted(matrices, run, comma
         lines = [line for line in err.splitlines() if "looks like" in line]
         assert len(lines) == bool(doubt)
         assert doubt in err
-        assert "pairs, " not in out  # a matrix that is given compares nothing
+        assert "pairs, " not in out  # a precomputed matrix needs no comparisons
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e200])
@@ -143,7 +143,7 @@ def test_values_off_the_scale_are_refused(matrices, run, scale):
     assert "multiply the matrix by 1e" in err
 
 
-def test_vectors_go_by_the_names_of_their_columns(files, run):
+def test_vectors_are_matched_by_column_name(files, run):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal([0, 9], 1, (20, 2)), rng.normal([9, 0], 1, (20, 2))])
     y = ["up"] * 20 + ["down"] * 20
@@ -167,7 +167,7 @@ def test_vectors_go_by_the_names_of_their_columns(files, run):
     assert run("predict", "v.krein", "bare.csv")[:2] == (0, expected)
 
 
-def test_a_matrix_of_zeros_gives_no_warning_of_numpy(matrices, run):
+def test_a_zero_matrix_gives_no_numpy_warning(matrices, run):
     np.save("Z.npy", np.zeros((40, 40)))
     code, _, err = run("fit", "Z.npy", *matrices, "--model", "ikqd", "-o", "z.krein")
     assert (code, err) == (0, "")

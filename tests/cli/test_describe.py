@@ -1,4 +1,4 @@
-"""`krein inspect` of a model; and its advice, which is what `krein fit` does."""
+"""`krein inspect` on a model, and its advice on data, which matches the defaults of `krein fit`."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_a_two_look_model_says_what_to_expect(files, run):
     P = clf.predict_proba(X[300:])
     true = np.searchsorted(clf.classes_, y[300:].astype(str))
     right, loss = P.argmax(axis=1) == true, -np.log(P[np.arange(100), true])
-    assert 0.5 < right.mean() < 1  # neither trivial
+    assert 0.5 < right.mean() < 1  # neither hopeless nor trivial
     assert about["expected"]["held_out"] == 300 - len(clf.landmarks_)
     # four standard errors of the difference
     for name, new in (("accuracy", right), ("log_loss", loss)):
@@ -88,7 +88,7 @@ def test_any_model_file_is_described(files, run, tmp_path):
     assert run("inspect", "own.krein")[0] == 1
 
 
-def test_the_advice_compares_as_fit_does(files, run):
+def test_the_advice_uses_the_measure_of_fit(files, run):
     rng = np.random.default_rng(0)
     lines = []
     for c in "ab":

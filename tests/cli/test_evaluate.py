@@ -47,7 +47,7 @@ def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, comma
 
 
 @pytest.mark.filterwarnings("ignore:.*near-duplicate")
-def test_json_says_what_the_library_says(files, run):
+def test_json_matches_the_library(files, run):
     from krein.evaluation import evaluate
     from krein.io import open_source
 
@@ -101,7 +101,7 @@ def test_the_demo_writes_its_report(files, run, monkeypatch):
 class TestGroups:
     @pytest.fixture
     def table(self, files):
-        """Words in pairs that belong together; the class is the parity of the pair."""
+        """Words in groups of four; the class is the parity of the group."""
         rows = []
         for i in range(40):
             word, stem = "abcdefghij"[i // 4] * 8 + "xyzu"[i % 4], i // 4
@@ -126,7 +126,7 @@ class TestGroups:
         assert told[2]["settings"]["groups"] == "identity:0.8"
 
     @pytest.mark.filterwarnings("default:.*have a near-duplicate")
-    def test_without_groups_near_copies_are_warned_of(self, table, files, run):
+    def test_near_duplicates_are_warned_about_without_groups(self, table, files, run):
         text = (files / "g.csv").read_text().replace("aaaaaaaax", "aaaaaaaay")
         (files / "g.csv").write_text(text.replace("bbbbbbbbx", "bbbbbbbby"))
         code, _, err = run("evaluate", *table, "--seed", "1")

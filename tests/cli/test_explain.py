@@ -1,4 +1,4 @@
-"""`krein explain`: a page about new objects."""
+"""`krein explain`: a page that explains the predictions for new objects."""
 
 import numpy as np
 import pytest

@@ -34,7 +34,7 @@ def test_fit_says_what_it_did(files, model):
     assert "\x1b" not in model
 
 
-def test_rows_are_what_the_library_says(files, model, run):
+def test_rows_match_the_library(files, model, run):
     code, out, err = run("predict", "model.krein", "new.fasta", "--top", "3")
     assert (code, err) == (0, "")
     rows = table(out)
@@ -54,7 +54,7 @@ def test_rows_are_what_the_library_says(files, model, run):
     assert np.mean([r["label"] == c for r, c in zip(rows, chunk.labels, strict=True)]) > 0.9
 
 
-def test_chunks_do_not_show_in_the_rows(files, model, run, monkeypatch):
+def test_rows_do_not_depend_on_chunks(files, model, run, monkeypatch):
     _, whole, _ = run("predict", "model.krein", "new.fasta")
     monkeypatch.setattr(predict_module, "CHUNK", 3)
     _, parts, _ = run("predict", "model.krein", "new.fasta")
@@ -65,7 +65,7 @@ def test_chunks_do_not_show_in_the_rows(files, model, run, monkeypatch):
     assert gzip.decompress((files / "out.csv.gz").read_bytes()).decode() == whole
 
 
-def test_json_lines_hold_the_same_as_csv(files, model, run):
+def test_json_lines_match_csv(files, model, run):
     _, out, _ = run("predict", "model.krein", "new.fasta", "--reject-below", "0.9")
     code, _, err = run(
         "predict", "model.krein", "new.fasta", "--reject-below", "0.9", "-o", "out.jsonl"
@@ -81,7 +81,7 @@ def test_json_lines_hold_the_same_as_csv(files, model, run):
 
 
 @pytest.mark.parametrize("coverage", [0.25, 0.5, 1.0])
-def test_coverage_accepts_the_share_asked_for(files, model, run, coverage, monkeypatch):
+def test_coverage_accepts_the_requested_share(files, model, run, coverage, monkeypatch):
     monkeypatch.setattr(predict_module, "CHUNK", 7)
     new = (files / "new.fasta").read_bytes()
     code, out, _ = run("predict", "model.krein", "-", "--coverage", coverage, input=new)
@@ -90,7 +90,7 @@ def test_coverage_accepts_the_share_asked_for(files, model, run, coverage, monke
     accepted = [float(r["probability"]) for r in rows if r["rejected"] == "false"]
     rejected = [float(r["probability"]) for r in rows if r["rejected"] == "true"]
     assert len(rows) == 20
-    assert len(accepted) >= coverage * 20  # equals are accepted together
+    assert len(accepted) >= coverage * 20  # ties are accepted together
     assert not rejected or max(rejected) <= min(accepted)
     smallest = min(accepted)
     assert sum(p > smallest for p in accepted) < coverage * 20
@@ -179,7 +179,7 @@ def test_a_model_is_not_written_over_without_force(files, model, run):
         ),
     ],
 )
-def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
+def test_data_errors_are_one_line_and_exit_with_1(files, run, args, message):
     (files / "empty.csv").write_text("")
     code, _, err = run(*args)
     assert code == 1
@@ -207,7 +207,7 @@ def test_data_errors_are_one_line_and_end_with_1(files, run, args, message):
         (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "use only one"),
     ],
 )  # fmt: skip
-def test_errors_of_usage_end_with_2(files, run, args, message):
+def test_usage_errors_exit_with_2(files, run, args, message):
     code, _, err = run(*args)
     assert code == 2
     assert message in err
@@ -308,5 +308,5 @@ def test_an_answer_is_the_deepest_rank_that_is_probable_enough(files, run):
         sure = float(told["probability"]) >= 0.999999
         expected = (told["label"], "2") if sure else ("west", "1")
         assert (told["rank_label"], told["rank"]) == expected
-        assert float(told["rank_probability"]) >= 0.999999  # which is what was asked for
+        assert float(told["rank_probability"]) >= 0.999999  # as requested
     assert run("predict", "m.krein", "new.txt", "--label-ranks", "")[0] == 1

@@ -51,7 +51,7 @@ def test_a_matrix_of_distances_is_recognised(files, run):
     assert about["advice"].endswith("leave --distance out.")
 
 
-def test_the_signature_of_a_matrix_is_its_own(files, run):
+def test_the_signature_of_a_matrix_is_exact(files, run):
     rng = np.random.default_rng(0)
     Q = np.linalg.qr(rng.normal(size=(30, 30)))[0]
     lam = np.r_[np.full(20, 2.0), np.full(7, -1.0), np.zeros(3)]
@@ -63,7 +63,7 @@ def test_the_signature_of_a_matrix_is_its_own(files, run):
     assert about["advice"].startswith("15 % of the spectrum is negative: keep it")
 
 
-def test_what_is_wrong_with_a_matrix_is_said(files, run):
+def test_faults_of_a_matrix_are_reported(files, run):
     K = np.eye(6) + 1
     K[0, 1] = 5
     np.save("k.npy", K)
@@ -86,7 +86,7 @@ def test_what_is_wrong_with_a_matrix_is_said(files, run):
     assert (code, "3 × 4" in err) == (1, True)
 
 
-def test_markup_and_control_characters_are_shown_and_not_obeyed(files, run):
+def test_markup_and_control_characters_are_shown_not_interpreted(files, run):
     with open("odd.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["id", "word", "class"])
@@ -114,7 +114,7 @@ def test_landmarks_are_listed_with_their_names_and_classes(files, run, rule):
         assert {row["class"] for row in rows} == {"globin", "kinase", "actin"}
 
 
-def test_landmarks_are_those_of_the_model(files, run):
+def test_landmarks_match_the_model(files, run):
     import krein as library
 
     run("fit", "families.fasta", *PATTERN, "-o", "m.krein", "--seed", "4", "--model", "ikfd")

@@ -31,7 +31,7 @@ def lines(files):
 def test_every_command_reads_them(lines, run, command):
     code, out, err = run(*command, *SHAPE)
     assert code == 0, err
-    assert "{" not in out  # no record was taken for a word
+    assert "{" not in out  # no record was mistaken for a word
 
 
 def test_predict_answers_in_kind(lines, files, run):

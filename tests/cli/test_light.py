@@ -56,7 +56,7 @@ def test_predict_does_not_import_scikit_learn(saved):
     assert [row["label"] for row in rows] == model.predict(X[100:]).tolist()
 
 
-def test_a_model_without_scikit_learn_says_the_same(saved):
+def test_a_model_without_scikit_learn_predicts_the_same(saved):
     folder, model = saved
     light = load_model(folder / "m.krein")
     assert not hasattr(light, "fit")
@@ -87,7 +87,7 @@ def test_every_classifier_has_a_model_without_scikit_learn():
         assert issubclass(find_class(ESTIMATORS[name]), find_class(home))
 
 
-def test_a_file_that_holds_no_classifier_gives_its_estimator(tmp_path):
+def test_a_file_without_a_classifier_loads_as_its_estimator(tmp_path):
     NystromMap("smith-waterman", random_state=0).fit(X[:30]).save(tmp_path / "m.krein")
     assert type(load_model(tmp_path / "m.krein")) is NystromMap
     assert type(load(tmp_path / "m.krein")) is NystromMap

@@ -17,7 +17,7 @@ from .conftest import family, write_fasta
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """120 sequences of two families to fit to, 40 of the same and 20 of another to predict."""
+    """120 training sequences from two families; 40 new ones from the same, 20 from another."""
     folder = tmp_path_factory.mktemp("novelty")
     rng = np.random.default_rng(0)
     letters = list("ACDEFGHIKLMNPQRSTVWY")
@@ -74,7 +74,7 @@ def test_a_limit_out_of_reach_is_named(world, fitted, run):
     assert "it takes 999 held-out objects, and there are 120" in err
 
 
-def test_sets_and_evidence_are_those_of_the_library(world, fitted, run):
+def test_sets_and_evidence_match_the_library(world, fitted, run):
     code, out, _ = predict(world, fitted, run, "--sets", "0.9", "--evidence", "2")
     assert code == 0
     rows = table(out)
@@ -117,7 +117,7 @@ WORDS = {"en": ["house", "mouse", "louse", "mouth"], "de": ["haus", "maus", "lau
 
 @pytest.fixture
 def words(tmp_path, run):
-    """A model of words, and a table of new ones, one of them over two lines and one unreadable."""
+    """A model of words and a table of new ones: one record spans two lines, one is unreadable."""
     known = "".join(f"{w}{e},{c}\n" for c, ws in WORDS.items() for w in ws for e in "abcdefghijklm")
     (tmp_path / "known.csv").write_text("word,language\n" + known)
     model = tmp_path / "words.krein"
@@ -130,7 +130,7 @@ def words(tmp_path, run):
     return model, new
 
 
-def test_lines_of_a_table_are_sorted_as_they_are(words, run, tmp_path):
+def test_lines_of_a_table_are_copied_unchanged(words, run, tmp_path):
     model, new = words
     yes, no = tmp_path / "yes.csv", tmp_path / "no.csv.gz"
     options = ("--objects", "word", "--names", "id", "--novel-below", "0.02", "-o", tmp_path / "o")
@@ -140,13 +140,13 @@ def test_lines_of_a_table_are_sorted_as_they_are(words, run, tmp_path):
     head = b"id,word,note\r\n"
     assert yes.read_bytes() == head + b'1,house,"two\nlines"\r\n4,maus,'
     assert gzip.decompress(no.read_bytes()) == head + b"2,zzzzzzzzzzzzzzzzzzzzzz,\r\n3,,empty\r\n"
-    # one file alone
+    # only one of the two files
     yes.unlink()
     assert run("predict", model, new, *options, "--classified-out", yes)[0] == 0
     assert yes.read_bytes().startswith(head + b"1,")
 
 
-def test_series_and_json_lines_are_sorted_as_they_are(words, run, tmp_path):
+def test_series_and_json_lines_are_copied_unchanged(words, run, tmp_path):
     model, _ = words
     lines = ['{"id": 1, "word": "house"}', '{"id": 2, "word": "zzzzzzzzzzzzzzzzzzzzzz"}']
     (tmp_path / "new.jsonl").write_text("\n".join(lines) + "\n")
@@ -169,7 +169,7 @@ def test_series_and_json_lines_are_sorted_as_they_are(words, run, tmp_path):
     assert no.read_text() == head + f"{far}\n"
 
 
-def test_what_cannot_be_sorted_is_refused(words, run, tmp_path):
+def test_files_that_cannot_be_sorted_are_refused(words, run, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     np.save(tmp_path / "x.npy", X)
@@ -184,7 +184,7 @@ def test_what_cannot_be_sorted_is_refused(words, run, tmp_path):
     assert "save standard input to a file first" in err
 
 
-def test_letters_are_refused_in_terms_of_the_command(world, fitted, run, tmp_path):
+def test_unscored_letters_are_reported_or_replaced(world, fitted, run, tmp_path):
     (tmp_path / "odd.fasta").write_text((world / "new.fasta").read_text() + ">odd\nMKV1LL\n")
     row = table(run("predict", fitted, tmp_path / "odd.fasta")[1])[-1]
     assert row["reason"].endswith("contains '1' at position 4, which is not scored with BLOSUM62")
@@ -192,7 +192,7 @@ def test_letters_are_refused_in_terms_of_the_command(world, fitted, run, tmp_pat
     assert row["status"] != "unreadable"
 
 
-def test_what_cannot_be_is_refused(world, fitted, run, tmp_path):
+def test_impossible_options_are_refused(world, fitted, run, tmp_path):
     code, _, err = predict(world, fitted, run, "--coverage", "0.5", "--classified-out", "a.fasta")
     assert code == 2
     assert "--reject-below instead" in err
@@ -208,7 +208,7 @@ def test_what_cannot_be_is_refused(world, fitted, run, tmp_path):
     assert "novelty" not in rows[0]
 
 
-def test_dna_for_a_protein_model_is_named_once(world, fitted, run, tmp_path):
+def test_dna_for_a_protein_model_is_warned_about_once(world, fitted, run, tmp_path):
     new = tmp_path / "dna.fasta"
     text = "".join(f">read{i}\n{'ACGTTGCAGG' * 8}\n" for i in range(9))
     new.write_text((world / "new.fasta").read_text() + text)

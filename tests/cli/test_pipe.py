@@ -1,4 +1,4 @@
-"""`krein predict` at the end of a pipe: each prediction is written before the next object comes."""
+"""`krein predict` in a pipe: each prediction is written before the next object arrives."""
 
 import os
 import select
@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-WAIT = 60  # seconds until a test gives up; no test asserts how fast an answer comes
+WAIT = 60  # seconds until a test gives up; no test asserts how fast an answer arrives
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def answers(process, n):
     found, until = b"", time.monotonic() + WAIT
     while found.count(b"\n") < n:
         ready, _, _ = select.select([process.stdout], [], [], max(0, until - time.monotonic()))
-        assert ready, f"only {found!r} came"
+        assert ready, f"only {found!r} arrived"
         part = os.read(process.stdout.fileno(), 65_536)
-        assert part, f"only {found!r} came: {process.stderr.read()!r}"
+        assert part, f"only {found!r} arrived: {process.stderr.read()!r}"
         found += part
     return found.decode().splitlines()
 
@@ -64,7 +64,7 @@ def answers(process, n):
         ((), "", ["louse\n", "laus\n", "mouse\n"]),
         (("--objects", "word"), "id,word\n", ["a,louse\n", "b,laus\n", "c,mouse\n"]),
         (("--objects", "word"), "", ['{"word": "louse"}\n', '{"word": "laus"}\n']),
-        # a sequence is known to have ended when the next begins
+        # a sequence ends only when the next one begins
         ((), ">a\nlouse\n", [">b\nlaus\n", ">c\nmouse\n"]),
     ],
 )

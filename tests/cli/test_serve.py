@@ -1,4 +1,4 @@
-"""`krein serve`: what it answers over HTTP, and within which limits."""
+"""`krein serve`: its answers over HTTP, and its limits."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ pytest.importorskip("starlette")
 
 from krein.cli.service import Limits, make_app  # noqa: E402 - it needs the packages above
 
-# some requests hold objects far shorter than the training objects, of which a line is logged
+# some requests contain objects far shorter than the training objects, which gives a warning
 pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.likeness.OtherKindWarning")
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
@@ -35,7 +35,7 @@ JSON = {"Content-Type": "application/json"}
 
 @contextlib.contextmanager
 def served(path, limits=None, **options):
-    """Serve a model at a free port, in a thread; give the port."""
+    """Serve a model on a free port, in a thread; yield the port."""
     app = make_app(Predictor(path, jobs=1, every=True), path, limits, **options)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -76,7 +76,7 @@ def model(files, run):
     return "model.krein"
 
 
-def test_answers_are_what_the_library_says(files, model):
+def test_answers_match_the_library(files, model):
     chunk = open_source("new.fasta").read()
     clf = library.load(model)
     P = clf.predict_proba(chunk.objects)
@@ -94,7 +94,7 @@ def test_answers_are_what_the_library_says(files, model):
     assert one["probability"] == pytest.approx(rows[3]["probability"], rel=1e-12)
 
 
-def test_an_unreadable_object_costs_the_others_nothing(files, model):
+def test_an_unreadable_object_does_not_affect_the_others(files, model):
     good = open_source("new.fasta").read().objects[:40]
     with served(model) as port:
         status, found = ask(port, {"objects": [*good, "MK1", *good, ""]})
@@ -146,14 +146,14 @@ def test_numbers(tmp_path, measure):
         (json.dumps({"object": "M" * 300_000}).encode(), 413),
     ],
 )
-def test_what_is_refused(files, model, body, status):
+def test_invalid_requests_are_refused(files, model, body, status):
     with served(model, Limits(bytes=200_000, objects=5)) as port:
         found, answer = ask(port, body)
         assert (found, set(answer)) == (status, {"error"})
-        assert ask(port, {"object": "MKVLA"})[0] == 200  # and the service goes on
+        assert ask(port, {"object": "MKVLA"})[0] == 200  # the service keeps running
 
 
-def test_only_json_from_a_name_of_this_machine(files, model):
+def test_only_json_and_local_host_names_are_accepted(files, model):
     body = b'{"object": "MKVLA"}'
     with served(model) as port:
         for kind in ({}, {"Content-Type": "text/plain"}):
@@ -166,7 +166,7 @@ def test_only_json_from_a_name_of_this_machine(files, model):
         assert call(port, "GET", "/model", headers={"Host": "models.example"})[0] == 200
 
 
-def test_a_request_has_its_time(files, model, monkeypatch):
+def test_a_slow_request_times_out(files, model, monkeypatch):
     go_on, begun = threading.Event(), []
     plain = Predictor.rows_of
 
@@ -177,7 +177,7 @@ def test_a_request_has_its_time(files, model, monkeypatch):
 
     monkeypatch.setattr(Predictor, "rows_of", slow)
     with served(model, Limits(seconds=0.5, threads=1)) as port:
-        # the first keeps the only thread, the second waits for its turn
+        # the first occupies the only thread, the second waits for it
         for _ in range(2):
             status, answer = ask(port, {"objects": ["MKVLA"] * 100})
             assert status == 503
@@ -187,7 +187,7 @@ def test_a_request_has_its_time(files, model, monkeypatch):
         until = time.monotonic() + 60
         while (status := ask(port, {"object": "MKVLA"})[0]) != 200:
             assert time.monotonic() < until, status
-    assert begun == [32, 1]  # what is too late is not worked on any further
+    assert begun == [32, 1]  # work on a late request stops
 
 
 def test_the_service_describes_itself(files, model):
@@ -228,7 +228,7 @@ def test_the_command_serves_until_it_is_stopped(files, model, environment):
         process.stderr.close()
 
 
-def test_a_port_that_is_taken_is_told(files, model, run):
+def test_a_port_in_use_is_reported(files, model, run):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, _, err = run("serve", model, "--port", port)
@@ -236,7 +236,7 @@ def test_a_port_that_is_taken_is_told(files, model, run):
     assert err.startswith(f"krein: error: cannot listen on 127.0.0.1, port {port}")
 
 
-def test_the_evidence_is_that_of_the_library(files, model):
+def test_the_evidence_matches_the_library(files, model):
     (sequence, *_) = open_source("new.fasta").read().objects
     with served(model) as port:
         found = ask(port, {"objects": [sequence, "M1"]})[1]["predictions"]

@@ -55,7 +55,7 @@ def examples(name):
     return re.findall(r"^ {2,}((?:zcat .*\| )?krein .+)$", command.help, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", sorted(set(_COMMANDS) - {"demo", "serve"}))  # tested on their own
+@pytest.mark.parametrize("name", sorted(set(_COMMANDS) - {"demo", "serve"}))  # tested separately
 def test_the_examples_of_help_work(name, run, shell, files):
     if name in ("predict", "inspect", "explain"):
         fit = ["fit", "families.fasta", "--label-pattern", r"family=(\w+)", "-o", "model.krein"]
@@ -79,7 +79,7 @@ def test_every_command_has_an_example():
         assert examples(name), name
 
 
-def test_a_reader_that_goes_away_is_no_error(run, shell, files):
+def test_a_closed_pipe_is_not_an_error(run, shell, files):
     assert run("fit", "words.csv", "--labels", "language", "-o", "m.krein")[0] == 0
     (files / "many.txt").write_text("house\n" * 50_000)
     done = shell("krein predict m.krein many.txt | head -2; echo ${PIPESTATUS[0]}", files)
@@ -90,7 +90,7 @@ def test_a_reader_that_goes_away_is_no_error(run, shell, files):
 
 
 def slow_strings(folder):
-    """Enough comparisons that a fit takes some seconds."""
+    """Write strings whose fit takes some seconds; return its arguments."""
     rng = np.random.default_rng(0)
     with open(folder / "slow.csv", "w") as file:
         file.write("text,class\n")
@@ -105,7 +105,7 @@ def slow_strings(folder):
     ("number", "code"),
     [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)],
 )
-def test_a_fit_that_was_ended_goes_on_where_it_stopped(tmp_path, environment, number, code):
+def test_an_interrupted_fit_resumes_where_it_stopped(tmp_path, environment, number, code):
     command = [sys.executable, "-m", "krein", *slow_strings(tmp_path)]
     first = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
@@ -122,7 +122,7 @@ def test_a_fit_that_was_ended_goes_on_where_it_stopped(tmp_path, environment, nu
     assert err == ("" if number == signal.SIGKILL else "krein: stopped\n")
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("model")]
     if number == signal.SIGINT:
-        return  # what is kept is the same as for the others
+        return  # the cache is the same as for the other signals
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
@@ -132,8 +132,8 @@ def test_a_fit_that_was_ended_goes_on_where_it_stopped(tmp_path, environment, nu
     assert not list(blocks.glob(".writing-*"))
 
 
-def test_what_fails_because_it_was_stopped_is_no_error_of_its_own(monkeypatch, capsys):
-    """A library may turn the end of a run into a failure of its own."""
+def test_an_error_caused_by_a_signal_is_reported_as_stopped(monkeypatch, capsys):
+    """A library may turn the exit caused by a signal into an error of its own."""
 
     @click.command()
     def wrapped():

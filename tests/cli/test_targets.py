@@ -25,7 +25,7 @@ def drained(path):
     return thread, found
 
 
-def test_a_fifo_stays_one_and_gets_the_rows(files, model, run):
+def test_a_fifo_stays_a_fifo_and_gets_the_rows(files, model, run):
     fifo = files / "rows.fifo"
     os.mkfifo(fifo)
     thread, found = drained(fifo)
@@ -36,7 +36,7 @@ def test_a_fifo_stays_one_and_gets_the_rows(files, model, run):
     assert found[0].startswith(b"name,label")
 
 
-def test_a_fifo_takes_a_model_without_force(files, run):
+def test_a_model_is_written_to_a_fifo_without_force(files, run):
     fifo = files / "model.fifo"
     os.mkfifo(fifo)
     thread, found = drained(fifo)
@@ -59,7 +59,7 @@ def test_an_open_descriptor_is_written_to(files, model, run):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_stays_one_and_its_file_is_written(files, model, run, there):
+def test_a_link_stays_a_link_and_its_file_is_written(files, model, run, there):
     (files / "sub").mkdir()
     target = files / "sub" / "rows.csv"
     if there:
@@ -72,7 +72,7 @@ def test_a_link_stays_one_and_its_file_is_written(files, model, run, there):
     assert target.read_text().startswith("name,label")
 
 
-def test_a_name_may_be_as_long_as_names_can_be(files, model, run):
+def test_a_file_name_may_have_the_maximum_length(files, model, run):
     name = "n" * 251 + ".csv"
     code, _, err = run("predict", "m.krein", "-o", name, input="house\n")
     assert code == 0, err
@@ -80,7 +80,7 @@ def test_a_name_may_be_as_long_as_names_can_be(files, model, run):
 
 
 @pytest.mark.parametrize("link", [True, False])
-def test_no_command_writes_over_what_it_reads(files, model, run, link):
+def test_no_command_overwrites_its_input(files, model, run, link):
     (files / "y.txt").write_text("".join(f"{'en' if i % 4 < 2 else 'de'}\n" for i in range(40)))
     (files / "y.csv").write_text("".join(f"{i},{i % 2},x\n" for i in range(40)))
 

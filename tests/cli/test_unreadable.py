@@ -1,4 +1,4 @@
-"""A record that cannot be compared does not affect other rows; letters are read as usual."""
+"""An unreadable record does not affect other rows, and unusual letters are read by convention."""
 
 import csv
 import io
@@ -57,14 +57,14 @@ def test_the_other_rows_are_not_lost(files, model, run, monkeypatch, size):
     assert record["status"] == "unreadable"
 
 
-def test_where_nothing_can_be_read_the_command_fails_and_says_why(files, model, run):
+def test_predict_fails_with_the_reason_if_nothing_can_be_read(files, model, run):
     code, out, err = run("predict", "model.krein", input=">a\n12\n>b\n3\n")
     assert code == 1
     assert [row["status"] for row in table(out)] == ["unreadable"] * 2
     assert err.startswith("krein: error: standard input, line 1, sequence 'a': contains '1'")
 
 
-def test_a_coverage_is_one_of_what_can_be_read(files, model, run):
+def test_coverage_counts_readable_objects(files, model, run):
     put_between(files, "12")
     code, out, _ = run("predict", "model.krein", "mixed.fasta", "--coverage", "0.5")
     assert code == 0
@@ -79,11 +79,11 @@ def test_a_coverage_is_one_of_what_can_be_read(files, model, run):
         ("MO-K..A", "MKKA"),
         ("mjk", "MXK"),
         ("M*K**", "MXK"),
-        ("MKV1", "MKV1"),  # a digit is no letter: it is not explained away
+        ("MKV1", "MKV1"),  # a digit is not a letter, so it is not replaced
         ("MBZX", "MBZX"),  # scored as they are
     ],
 )
-def test_the_usual_reading(given, read):
+def test_letters_are_read_by_convention(given, read):
     assert LetterPolicy("BLOSUM62", None).read(Chunk(["a"], [given], None, 0))[0] == [read]
 
 
@@ -94,7 +94,7 @@ def test_rna_is_read_as_dna():
 
 
 @pytest.mark.parametrize("odd", ["U", "O", "*", "-", ".", "J"])
-def test_sequences_with_such_letters_are_labelled_as_without(files, model, run, odd):
+def test_unusual_letters_do_not_change_the_labels(files, model, run, odd):
     _, expected, _ = run("predict", "model.krein", "new.fasta")
     records = (files / "new.fasta").read_text().split(">")[1:]
     header, sequence = records[2].splitlines()
@@ -119,7 +119,7 @@ def test_sequences_with_such_letters_are_labelled_as_without(files, model, run, 
     assert {row["status"] for row in table(out)} == {"known"}
 
 
-def test_the_rule_of_the_model_is_kept_unless_another_is_asked_for(files, run):
+def test_the_letter_policy_of_the_model_is_the_default(files, run):
     fitted = run(
         "fit", "families.fasta", *PATTERN, "-o", "m.krein", "--measure", "smith-waterman",
         "--measure-param", "unknown_letters=X",
@@ -134,7 +134,7 @@ def test_the_rule_of_the_model_is_kept_unless_another_is_asked_for(files, run):
     assert table(out)[0]["status"] == "unreadable"
 
 
-def test_letters_are_those_of_sequences(files, run):
+def test_unknown_letters_is_an_option_for_sequences(files, run):
     run("fit", "words.csv", "--objects", "word", "--labels", "language", "-o", "m.krein")
     code, _, err = run("predict", "m.krein", "--unknown-letters", "X", input="house\n")
     assert code == 2
@@ -156,7 +156,7 @@ def test_a_column_is_added_by_one_function(files, model, run, monkeypatch):
     assert lengths == ["60"] * 7 + [""] + ["60"] * 13
 
 
-def test_tsv_has_a_header_and_is_known_by_the_suffix(files, model, run):
+def test_tsv_has_a_header_and_is_recognised_by_its_suffix(files, model, run):
     _, out, _ = run("predict", "model.krein", "new.fasta")
     run("predict", "model.krein", "new.fasta", "-o", "out.tsv.gz")
     _, shown, _ = run("predict", "model.krein", "new.fasta", "--format", "tsv")
@@ -166,7 +166,7 @@ def test_tsv_has_a_header_and_is_known_by_the_suffix(files, model, run):
     assert (files / "out.tsv").read_text() == shown
 
 
-def test_a_report_as_kraken_writes_it(files, model, run):
+def test_the_report_has_the_format_of_kraken(files, model, run):
     put_between(files, "12")
     code, out, _ = run(
         "predict", "model.krein", "mixed.fasta", "--reject-below", "0.6",
@@ -204,7 +204,7 @@ def test_a_record_without_letters_gets_a_row(files, model, run):
     assert "contains no letters" in err
 
 
-def test_fastq_goes_on_after_a_record_whose_qualities_do_not_fit(files, model, run):
+def test_fastq_continues_after_a_record_with_missing_qualities(files, model, run):
     (files / "new.fastq").write_text("@a\nMKVLA\n+\nIIIII\n@b\nMKV\n+\nII\n@c\nMKVLA\n+\nIIIII\n")
     code, out, _ = run("predict", "model.krein", "new.fastq")
     assert code == 0
@@ -214,7 +214,7 @@ def test_fastq_goes_on_after_a_record_whose_qualities_do_not_fit(files, model, r
     assert a["probability"] == c["probability"] != ""
     (files / "new.fastq").write_text("@a\nMKVLA\n+\nIIIII\n@b\nMKV\n")
     code, _, err = run("predict", "model.krein", "new.fastq")
-    assert code == 1  # nobody knows where the next one begins
+    assert code == 1  # it is unknown where the next record begins
     assert "truncated?" in err
 
 
@@ -228,7 +228,7 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("bad", BAD_LINES.values(), ids=BAD_LINES)
-def test_json_lines_go_on_after_a_bad_one(files, run, bad):
+def test_json_lines_continue_after_a_bad_line(files, run, bad):
     run("fit", "words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
     good = [json.dumps({"id": f"w{i}", "word": w}) for i, w in enumerate(["house", "maus"])]
     text = "\n".join([good[0], bad, good[1]]) + "\n"
@@ -243,7 +243,7 @@ def test_json_lines_go_on_after_a_bad_one(files, run, bad):
     assert (first["label"], last["label"]) == ("en", "de")
 
 
-def test_a_table_goes_on_after_a_bad_row(files, run):
+def test_a_table_continues_after_a_bad_row(files, run):
     run("fit", "words.csv", *WORDS, "--labels", "language", "-o", "w.krein")
     (files / "new.csv").write_text("id,word\na,house\nb\nc,\nd,maus\n")
     code, out, err = run("predict", "w.krein", "new.csv", *WORDS, "--names", "id")
@@ -256,11 +256,11 @@ def test_a_table_goes_on_after_a_bad_row(files, run):
     assert "the column 'word' is empty" in rows[2]["reason"]
 
 
-def test_vectors_go_on_after_a_bad_row(files, run):
+def test_vectors_continue_after_a_bad_row(files, run):
     lines = [f"{i % 7},{i % 5},{'ab'[i % 7 > 3]}" for i in range(40)]
     (files / "v.csv").write_text("x,y,class\n" + "\n".join(lines) + "\n")
     run("fit", "v.csv", "--labels", "class", "-o", "v.krein")
-    # the first twenty rows say what the columns hold
+    # the first twenty rows determine the types of the columns
     (files / "new.csv").write_text("x,y\n" + "1,2\n" * 20 + "1,2\n1,oops\n1\n6,3\n")
     code, out, err = run("predict", "v.krein", "new.csv", "--input-format", "vectors")
     assert code == 0, err
@@ -269,9 +269,9 @@ def test_vectors_go_on_after_a_bad_row(files, run):
     assert "'oops', which is not a number" in rows[1]["reason"]
 
 
-def test_a_chunk_of_bad_rows_alone(files, run, monkeypatch):
+def test_a_chunk_of_only_bad_rows(files, run, monkeypatch):
     monkeypatch.setattr(predict_module, "CHUNK", 1)
-    test_vectors_go_on_after_a_bad_row(files, run)
+    test_vectors_continue_after_a_bad_row(files, run)
 
 
 def test_fitting_still_needs_every_record(files, run):
