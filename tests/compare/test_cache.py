@@ -1,4 +1,4 @@
-"""The folder of finished blocks: killed, damaged, shared, full, mixed up."""
+"""The cache of finished blocks: interrupted, damaged, shared, full or mixed up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start(folder, out, *death, pause=0.0):
 
 
 def finish(folder, out):
-    """Run to the end; return how many pairs were compared and how many were there already."""
+    """Run to completion; return how many pairs were compared and how many were reused."""
     assert start(folder, out).wait() == 0
     with np.load(out) as result:
         np.testing.assert_array_equal(result["values"], EXPECTED)
@@ -68,8 +68,8 @@ def test_a_second_run_compares_nothing(tmp_path):
     assert pairs.evaluations == 9
 
 
-def test_killed_before_any_step_on_the_disk(tmp_path):
-    """One process after the other dies a step later; whatever it finished is never lost."""
+def test_killed_before_a_disk_operation(tmp_path):
+    """Processes are killed at different operations; finished blocks are never lost."""
     folder, out = tmp_path / "cache", tmp_path / "out.npz"
     kept = 0
     for death in (1, 2, 3, 4, 5, 6, 3, 9):
@@ -138,7 +138,7 @@ def test_blocks_are_never_served_to_other_objects(tmp_path):
     run(tmp_path)
     others = [*WORDS[:17], "other", *WORDS[18:]]
     values, pairs = run(tmp_path, words=others)
-    # of 12 blocks of 5 rows only that of row 17 is another one
+    # of the 12 blocks of 5 rows, only that of row 17 has changed
     assert (pairs.evaluations, pairs.counter.reused) == (BLOCK, TOTAL - BLOCK)
     np.testing.assert_array_equal(values, run(None, words=others)[0])
     backwards = WORDS[::-1]
@@ -179,7 +179,7 @@ def test_another_function_is_refused(tmp_path):
         run(tmp_path, measure=worker.compare, symmetrize=True)
 
 
-def test_some_of_the_objects_and_new_ones_share_the_folder(tmp_path):
+def test_subsets_and_new_objects_share_the_folder(tmp_path):
     run(tmp_path)
     part = open_pairs("levenshtein", WORDS[10:40], cache=tmp_path)
     part.block(np.arange(30), np.arange(4))
@@ -200,7 +200,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         run(file / "below")
 
 
-def test_a_spoilt_manifest_or_another_format_is_told(tmp_path):
+def test_a_damaged_manifest_or_another_format_is_reported(tmp_path):
     run(tmp_path)
     manifest = tmp_path / "manifest.json"
     good = manifest.read_text()
@@ -212,7 +212,7 @@ def test_a_spoilt_manifest_or_another_format_is_told(tmp_path):
         run(tmp_path)
 
 
-def test_a_full_disk_is_told_and_leaves_a_usable_folder(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_a_usable_folder(tmp_path, monkeypatch):
     real, calls = os.fsync, []
 
     def full(descriptor):
@@ -232,7 +232,7 @@ def test_a_full_disk_is_told_and_leaves_a_usable_folder(tmp_path, monkeypatch):
     assert run(tmp_path)[1].counter.reused == kept * BLOCK
 
 
-def test_a_function_is_tried_for_symmetry_once(tmp_path):
+def test_a_function_is_tested_for_symmetry_once(tmp_path):
     pairs = open_pairs(worker.compare, WORDS, cache=tmp_path)
     assert 0 < pairs.evaluations <= 16
     assert open_pairs(worker.compare, WORDS, cache=tmp_path).evaluations == 0
@@ -242,7 +242,7 @@ def test_a_function_is_tried_for_symmetry_once(tmp_path):
 
 
 def test_finished_blocks_outlive_a_function_that_fails(tmp_path):
-    trouble = tmp_path / "trouble"  # no part of the function, which would be another without it
+    trouble = tmp_path / "trouble"  # a file: a changed variable would make it another function
     trouble.touch()
 
     def fragile(a, b):

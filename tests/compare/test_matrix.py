@@ -33,7 +33,7 @@ def given(request, tmp_path):
     }[request.param]
 
 
-def test_a_matrix_is_read_by_block(given):
+def test_a_matrix_is_read_in_blocks(given):
     matrix, expected = given
     pairs = open_pairs("precomputed", matrix)
     assert pairs.kind == "similarity"
@@ -49,7 +49,7 @@ def test_a_matrix_is_read_by_block(given):
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-def test_what_is_wrong_is_said_with_its_place(mapped, tmp_path, monkeypatch):
+def test_errors_name_the_entry(mapped, tmp_path, monkeypatch):
     monkeypatch.setattr(matrix_module, "TILE", 16)
 
     def opened(matrix, measure="precomputed", **kwargs):
@@ -78,12 +78,12 @@ def test_what_is_wrong_is_said_with_its_place(mapped, tmp_path, monkeypatch):
     assert pairs.block(one, two) == pairs.block(two, one) == (100 + S[7, 41]) / 2
 
 
-def test_rounding_is_no_asymmetry():
+def test_rounding_is_not_asymmetry():
     open_pairs("precomputed", S * (1 + 1e-12 * RNG.normal(size=S.shape)))
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-def test_rounding_is_that_of_the_given_type(kind):
+def test_the_tolerance_depends_on_the_type(kind):
     K = S.astype(kind)
     K[3, 44] = np.nextafter(K[3, 44], kind(np.inf), dtype=kind)
     open_pairs("precomputed", K)
@@ -92,7 +92,7 @@ def test_rounding_is_that_of_the_given_type(kind):
         open_pairs("precomputed", K)
 
 
-def test_an_asymmetry_is_told_with_digits_that_show_it():
+def test_an_asymmetry_is_reported_with_enough_digits():
     K = S.copy()
     K[3, 44] += 1e-7
     with pytest.raises(ValueError, match="not symmetric") as caught:
@@ -121,7 +121,7 @@ def test_a_matrix_is_never_copied_as_a_whole(kind, tmp_path):
         assert peak < block.nbytes + 2.5 * BLOCK_BYTES
 
 
-def test_pairs_say_whether_values_lie_in_a_file(tmp_path):
+def test_at_hand_is_false_for_values_in_a_file(tmp_path):
     np.save(tmp_path / "S.npy", S)
     mapped = np.load(tmp_path / "S.npy", mmap_mode="r")
     for matrix in (tmp_path / "S.npy", mapped, np.asarray(mapped), mapped[:, :]):
@@ -131,7 +131,7 @@ def test_pairs_say_whether_values_lie_in_a_file(tmp_path):
     assert not open_pairs("elm", S).at_hand
 
 
-def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
+def test_a_large_map_is_sampled_and_checked_when_read(tmp_path, monkeypatch):
     monkeypatch.setattr(matrix_module, "TILE", 4)
     monkeypatch.setattr(matrix_module, "SAMPLED_TILES", 5)
     M = S.copy()
@@ -140,7 +140,7 @@ def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
     try:
         pairs = open_pairs("precomputed", tmp_path / "M.npy")
     except ValueError as error:
-        assert "is nan" in str(error)  # noqa: PT017 - the sample may meet it
+        assert "is nan" in str(error)  # noqa: PT017 - the sample may contain it
     else:
         with pytest.raises(ValueError, match=r"object \d+ and column object 30: the value is nan"):
             pairs.block(np.arange(50), np.array([2, 30]))
@@ -148,7 +148,7 @@ def test_a_large_map_is_sampled_and_watched(tmp_path, monkeypatch):
             pairs.diagonal(np.arange(50))
 
 
-def test_the_check_needs_no_second_matrix():
+def test_the_check_does_not_copy_the_matrix():
     n = 3000
     matrix = np.zeros((n, n))
     tracemalloc.start()
@@ -175,7 +175,7 @@ def test_new_objects_in_both_shapes():
         pairs.block(np.arange(7), np.arange(3))
 
 
-def test_what_is_no_matrix_is_refused(tmp_path):
+def test_invalid_matrices_are_refused(tmp_path):
     from scipy.sparse import csr_matrix
 
     for wrong, message in [

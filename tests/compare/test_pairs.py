@@ -24,7 +24,7 @@ def collect(pairs, cols, **kwargs):
 
 
 class SmallBlocks(Pairs):
-    """Pairs in blocks of few rows, so that there are many blocks."""
+    """Pairs in many blocks of few rows."""
 
     def block_rows(self, n_cols: int) -> int:
         return 7
@@ -49,7 +49,7 @@ def test_columns_come_in_row_order_and_are_counted(n_jobs):
     assert pairs.evaluations == N * 4
 
 
-def test_the_same_numbers_whatever_the_number_of_workers():
+def test_values_do_not_depend_on_the_number_of_workers():
     X = np.random.default_rng(2).normal(size=(9000, 40))
     cols = np.arange(0, 9000, 100)
     results = []
@@ -95,7 +95,7 @@ def test_a_symmetric_block_compares_little_more_than_half():
 
 
 @pytest.mark.parametrize("name", ["elm", "linear"])
-def test_large_blocks_are_those_of_the_measure(name):
+def test_large_blocks_match_the_measure(name):
     pairs = open_pairs(name, VECTORS, n_jobs=2)
     pairs.block_rows = lambda n_cols: 11
     expected = get_measure(name).block(VECTORS, VECTORS)
@@ -106,7 +106,7 @@ def test_large_blocks_are_those_of_the_measure(name):
 
 
 def test_a_block_is_symmetric_to_the_last_digit():
-    """One direction of each pair counts, also where the other differs by rounding."""
+    """Only one direction of each pair is used, even if the other differs by rounding."""
 
     def rounded(a, b):
         return float(a + b) * (1 + 2e-16 * float(a > b))
@@ -118,7 +118,7 @@ def test_a_block_is_symmetric_to_the_last_digit():
 
 
 def test_memory_is_bounded_by_blocks_in_flight():
-    """The consumer stops at the first result: only a few blocks may have been begun."""
+    """The consumer stops at the first result: only a few blocks may have been started."""
     begun = []
     pairs = SmallBlocks(get_measure("elm"), VECTORS, n_jobs=2)
     results = pairs.map_columns(lambda rows, values: begun.append(rows[0]), LANDMARKS)
@@ -147,8 +147,8 @@ def test_a_function_may_ask_for_more_pairs():
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_plain_functions_in_processes_and_here(n_jobs):
-    bonus = 0.5  # a closure travels
+def test_plain_functions_in_this_process_and_in_workers(n_jobs):
+    bonus = 0.5  # a closure is sent to the workers
     pairs = open_pairs(lambda a, b: overlap(a, b) + bonus, WORDS, n_jobs=n_jobs)
     tried = pairs.evaluations
     assert 0 < tried <= 16
@@ -171,7 +171,7 @@ def test_a_function_that_fails_names_the_pair(n_jobs):
         collect(pairs, np.arange(5))
 
 
-def test_a_process_that_dies_is_told():
+def test_a_dead_worker_is_reported():
     here = os.getpid()
 
     def deadly(a, b):
@@ -241,7 +241,7 @@ def test_a_bad_number_of_workers_is_refused(n_jobs):
 
 
 @pytest.mark.parametrize("measure", [*available(), overlap, "precomputed", "precomputed-distance"])
-def test_no_objects_are_refused(measure):
+def test_empty_input_is_refused(measure):
     for nothing in ([], np.empty((0, 4)), np.empty((0, 0)), np.empty((0, 3, 3)), np.array([])):
         with pytest.raises(ValueError, match="there are no objects to compare"):
             open_pairs(measure, nothing)
@@ -263,10 +263,10 @@ def test_a_measure_that_loses_objects_is_caught():
         open_new_pairs(Forgetful(), ["a", "b", "c"], ["a"])
 
 
-def test_rounding_around_zero_is_no_asymmetry():
+def test_rounding_around_zero_is_not_asymmetry():
     X = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 40)))[0]
 
-    def rounded(a, b):  # as a product would that adds up in another order
+    def rounded(a, b):  # like a product that is summed in another order
         return float(a @ b) + 1e-16 * float(a[0] > b[0])
 
     X = np.vstack([X, X])

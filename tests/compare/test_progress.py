@@ -32,7 +32,7 @@ clf.fit(open_source({path!r}, objects="word", labels="kind"))
 
 
 def on_a_terminal(code):
-    """Return what a program writes where its standard error is a terminal."""
+    """Return what a program writes if its standard error is a terminal."""
     import pty
 
     ours, theirs = pty.openpty()
@@ -46,7 +46,7 @@ def on_a_terminal(code):
         while chunk := os.read(ours, 65536):
             shown += chunk
     except OSError:
-        pass  # the terminal is gone with the process
+        pass  # the terminal closes with the process
     os.close(ours)
     assert process.wait() == 0
     return shown
@@ -57,7 +57,7 @@ needs_terminal = pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-t
 
 @needs_terminal
 @pytest.mark.parametrize("verbose", [0, 1])
-def test_a_bar_on_a_terminal_where_asked(verbose):
+def test_verbose_shows_a_bar_on_a_terminal(verbose):
     shown = on_a_terminal(CODE.format(verbose=verbose))
     assert (b"comparing" in shown and b"pairs/s" in shown) == bool(verbose)
     if not verbose:
@@ -72,7 +72,7 @@ def test_passes_over_a_file_are_counted(verbose, tmp_path):
     letters = {"a": "abc", "b": "abd", "c": "abe"}
     with path.open("w") as file:
         file.write("word,kind\n")
-        for k in range(21_000):  # more than are taken into memory
+        for k in range(21_000):  # more than are read into memory
             kind = "abc"[k % 3]
             file.write(f"{''.join(rng.choice(list(letters[kind]), 5))},{kind}\n")
     shown = on_a_terminal(FILE.format(verbose=verbose, path=str(path)))

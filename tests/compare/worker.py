@@ -1,9 +1,9 @@
-"""A process that fills a folder of blocks; the tests of the folder kill it.
+"""A process that fills a cache folder; the tests of the cache kill it.
 
     python worker.py FOLDER OUT [DEATH]
 
 Compares 60 words with 12 of them in blocks of 5 rows and writes values and counts to OUT. With
-DEATH = k the process kills itself with SIGKILL right before its k-th step on the disk.
+DEATH = k the process kills itself with SIGKILL right before its k-th disk operation.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def die_at(step: int) -> None:
 
 def run(folder: str | None) -> tuple[np.ndarray, Pairs]:
     pairs = open_pairs(compare, WORDS, cache=folder)
-    pairs.counter.compared = 0  # without the pairs that were tried for symmetry
+    pairs.counter.compared = 0  # leave out the pairs tested for symmetry
     pairs.block_rows = lambda n_cols: 5
     values = np.vstack(list(pairs.map_columns(lambda rows, values: values, COLS)))
     return values, pairs

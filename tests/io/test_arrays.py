@@ -120,7 +120,7 @@ def test_damaged_archives_are_named(tmp_path):
         open_source(tmp_path / "b.npy")
 
 
-def test_matlab_of_version_7_3_is_refused_with_the_way_out(tmp_path):
+def test_matlab_of_version_7_3_is_refused_with_a_remedy(tmp_path):
     header = b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(116) + bytes(8) + b"\x00\x02IM"
     (tmp_path / "a.mat").write_bytes(header.ljust(512, b"\0") + b"\x89HDF\r\n\x1a\n")
     with pytest.raises(DataError, match=r"version 7\.3 \(HDF5\).*'-v7'"):

@@ -7,7 +7,7 @@ import pytest
 from krein.io.arriving import AHEAD, Arriving
 
 
-def test_everything_comes_in_order_whatever_is_asked_for():
+def test_items_come_in_order_whatever_the_requests():
     items = Arriving(range(3 * AHEAD))
     found = []
     for most in [1, 7, AHEAD + 5, 2, 4 * AHEAD, 4 * AHEAD, 4 * AHEAD]:
@@ -18,7 +18,7 @@ def test_everything_comes_in_order_whatever_is_asked_for():
     assert items.take(1) == []
 
 
-def test_what_has_come_is_given_while_the_rest_is_waited_for():
+def test_items_that_have_arrived_do_not_wait_for_the_rest():
     go_on = threading.Event()
 
     def slow():
@@ -33,7 +33,7 @@ def test_what_has_come_is_given_while_the_rest_is_waited_for():
     assert items.take(10, wait=60) == ["c"]
 
 
-def test_an_error_comes_after_what_came_before_it():
+def test_an_error_follows_the_items_before_it():
     def broken():
         yield 1
         yield 2
@@ -46,7 +46,7 @@ def test_an_error_comes_after_what_came_before_it():
             items.take(10)
 
 
-def test_nobody_reads_on_after_the_end_is_declared():
+def test_reading_stops_after_close():
     read = []
 
     def endless():

@@ -37,7 +37,7 @@ class Slow(io.RawIOBase):
         (b"@problemName x\n@data\n1,2\n", "series", None),
     ],
 )
-def test_a_slow_pipe_is_told_by_its_first_line(monkeypatch, text, kind, first, packed):
+def test_a_slow_pipe_is_recognised_by_its_first_line(monkeypatch, text, kind, first, packed):
     content = gzip.compress(text) if packed else text
     pipe = io.TextIOWrapper(io.BufferedReader(Slow(content)))
     monkeypatch.setattr(sys, "stdin", pipe)
@@ -49,14 +49,14 @@ def test_a_slow_pipe_is_told_by_its_first_line(monkeypatch, text, kind, first, p
         assert chunk.objects[0] == first
 
 
-def test_standard_input_may_be_closed(monkeypatch):
+def test_a_closed_standard_input_is_reported(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(DataError, match="standard input is closed"):
         open_source("-")
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_an_object_that_counts_is_no_heading(tmp_path, start):
+def test_consecutive_numbers_in_the_first_row_are_not_a_heading(tmp_path, start):
     first = ",".join(str(start + i) for i in range(3))
     (tmp_path / "v.csv").write_text(f"{first}\n4,1,0\n2,2,9\n7,0,1\n")
     assert len(open_source(tmp_path / "v.csv").read()) == 4
@@ -66,7 +66,7 @@ def test_an_object_that_counts_is_no_heading(tmp_path, start):
     assert len(open_source(tmp_path / "k.csv", format="vectors").read()) == 4
 
 
-def test_a_superscript_is_no_number_of_a_column(tmp_path):
+def test_a_superscript_is_not_a_column_number(tmp_path):
     (tmp_path / "v.csv").write_text("a,b\n1,2\n3,4\n")
     for named in ({"objects": "²"}, {"objects": "1-²"}, {"labels": "²"}):
         with pytest.raises(DataError, match="²"):
@@ -84,14 +84,14 @@ def test_a_superscript_is_no_number_of_a_column(tmp_path):
         ("\n\n", r"y\.txt: is empty"),
     ],
 )
-def test_a_label_that_is_missing_is_no_class(tmp_path, text, message):
+def test_a_missing_label_is_reported(tmp_path, text, message):
     (tmp_path / "w.txt").write_text("one\ntwo\nthree\n")
     (tmp_path / "y.txt").write_text(text)
     with pytest.raises(DataError, match=message):
         open_source(tmp_path / "w.txt", labels=str(tmp_path / "y.txt")).read()
 
 
-def test_empty_lines_after_the_labels_stand_for_nobody(tmp_path):
+def test_empty_lines_after_the_labels_are_ignored(tmp_path):
     (tmp_path / "w.txt").write_text("one\ntwo\n")
     (tmp_path / "y.txt").write_text("a\nb\n\n \n")
     chunk = open_source(tmp_path / "w.txt", labels=str(tmp_path / "y.txt")).read()
@@ -106,7 +106,7 @@ def test_empty_lines_after_the_labels_stand_for_nobody(tmp_path):
         (np.array([b"a", b"\xff", b"b"]), r"y\.npy: a label is not UTF-8"),
     ],
 )
-def test_an_array_of_labels_is_looked_at(tmp_path, array, message):
+def test_an_array_of_labels_is_checked(tmp_path, array, message):
     (tmp_path / "w.txt").write_text("one\ntwo\nthree\n")
     np.save(tmp_path / "y.npy", array, allow_pickle=True)
     with pytest.raises(DataError, match=message):
@@ -125,7 +125,7 @@ def test_labels_cut_off_or_large(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["3,4", "1,2:wink", "1,2:4,5"])
-def test_a_label_of_ts_is_one_that_is_declared(tmp_path, end):
+def test_undeclared_labels_in_ts_are_refused(tmp_path, end):
     (tmp_path / "g.ts").write_text(f"@classLabel true wave point\n@data\n1,2:wave\n1,2:{end}\n")
     with pytest.raises(DataError, match=r"g\.ts, line 4, series 1: .*not one of .*\(wave, point\)"):
         open_source(tmp_path / "g.ts").read()
@@ -157,7 +157,7 @@ def test_an_archive_that_zip_cannot_read_is_named(tmp_path):
     path.write_bytes(damaged(content))
     with pytest.raises(DataError, match=r"a\.npz: cannot be read as \.npz"):
         open_source(path)
-    for at, value in ((6, 1), (8, 99)):  # encrypted; a method that there is not
+    for at, value in ((6, 1), (8, 99)):  # encrypted; an unknown compression method
         odd = bytearray(content)
         odd[at] = value
         central = content.rindex(b"PK\x01\x02")
@@ -167,7 +167,7 @@ def test_an_archive_that_zip_cannot_read_is_named(tmp_path):
             open_source(path)
 
 
-def test_a_member_that_is_no_array_is_passed_over(tmp_path):
+def test_members_that_are_not_arrays_are_skipped(tmp_path):
     import zipfile
 
     np.savez(tmp_path / "a.npz", K=np.ones((2, 3)))
@@ -179,7 +179,7 @@ def test_a_member_that_is_no_array_is_passed_over(tmp_path):
         open_source(tmp_path / "a.npz", objects="bad")
 
 
-def test_columns_of_parquet_in_every_coat(tmp_path):
+def test_parquet_columns_of_every_type(tmp_path):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -203,8 +203,8 @@ def test_columns_of_parquet_in_every_coat(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["__init__", "iter_batches"])
-def test_whatever_the_parquet_reader_raises_is_one_line(tmp_path, monkeypatch, method):
-    """Damaged page indexes end in a plain RuntimeError inside Arrow."""
+def test_whatever_the_parquet_reader_raises_is_a_data_error(tmp_path, monkeypatch, method):
+    """Damaged page indexes raise a plain RuntimeError inside Arrow."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -256,7 +256,7 @@ def test_a_packed_or_damaged_parquet_is_named(tmp_path):
         (b"\x89PNG\r\n\x1a\n\0\0", "an image"),
     ],
 )
-def test_what_is_no_data_is_named(tmp_path, start, kind):
+def test_other_documents_are_named(tmp_path, start, kind):
     path = tmp_path / "download"
     path.write_bytes(start)
     with pytest.raises(DataError, match=f"download: is {kind}, not data; expected fasta"):

@@ -44,7 +44,7 @@ def test_fields_are_objects_labels_and_names(tmp_path, name, pack):
     assert open_source(path).read().names == ["a", "b", "c"]
 
 
-def test_labels_may_stand_beside_and_be_numbers(tmp_path):
+def test_labels_may_be_numbers_or_in_another_file(tmp_path):
     path = written(tmp_path, [{"word": "a", "y": 1}, {"word": "b", "y": True}])
     assert open_source(path, objects="word", labels="y").read().labels == ["1", "true"]
     (tmp_path / "labels.txt").write_text("x\ny\n")

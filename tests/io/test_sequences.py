@@ -45,9 +45,9 @@ def written(tmp_path, text, name="a.fasta", pack=lambda b: b):
         ("mark.fasta", lambda b: b"\xef\xbb\xbf" + b),
     ],
 )
-def test_fasta_is_read_whatever_it_is_wrapped_in(tmp_path, name, pack):
+def test_fasta_is_read_in_any_wrapping(tmp_path, name, pack):
     source = open_source(written(tmp_path, FASTA, name, pack), label_pattern=r"family=(\w+)")
-    for _ in range(2):  # again and again
+    for _ in range(2):  # a file can be read again
         chunk = source.read()
         assert chunk.names == ["sp|P1|A_X", "P2", "P3"]
         assert chunk.objects == ["MKVLAGHT", "mkt*", "WWW"]
@@ -146,7 +146,7 @@ def test_broken_files_are_named_with_line_and_object(tmp_path, name, content, op
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
-def test_a_file_that_is_cut_off_is_not_taken_for_a_shorter_one(tmp_path, pack):
+def test_a_truncated_file_is_not_mistaken_for_a_shorter_one(tmp_path, pack):
     text = "".join(f">s{i}\n{'MKVLAT' * (i % 50 + 1)}{i}\n" for i in range(20_000)).encode()
     packed = pack(text)
     path = written(tmp_path, packed[: len(packed) * 2 // 3], "a.fasta.z")
@@ -179,7 +179,7 @@ NCBI = ["gi|11|ref|NP_01.1|", "gi|22|sp|Q00002|X_RAT", "gi|33|gb|AAB03.2|LOC"]
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 100])
-def test_a_table_may_hold_a_part_of_the_identifiers(tmp_path, names, keys, size):
+def test_a_table_may_contain_parts_of_the_identifiers(tmp_path, names, keys, size):
     path = written(tmp_path, "".join(f">{name} about\nACGT\n" for name in names))
     rows = [f"{key},class{i}\n" for i, key in enumerate(keys)]
     table = written(tmp_path, "".join(reversed(rows)), "labels.csv")
@@ -197,7 +197,7 @@ def test_a_table_of_three_columns(tmp_path, heading, order):
     text = "".join("\t".join(row[i] for i in order) + "\n" for row in rows)
     table = written(tmp_path, text, "labels.tsv")
     assert open_source(path, labels=table).read().labels == ["class0", "class1", "class0"]
-    # one column of names and two others: the labels are asked for
+    # one column of names and two others: the user must name that of the labels
     text = "Entry\tsize\tfold\n" + "".join(f"{n.split('|')[1]}\t1\tx\n" for n in UNIPROT)
     table = written(tmp_path, text, "wide.tsv")
     with pytest.raises(
@@ -207,7 +207,7 @@ def test_a_table_of_three_columns(tmp_path, heading, order):
     assert open_source(path, labels=f"{table}:fold").read().labels == ["x"] * 3
 
 
-def test_one_form_has_to_match_all(tmp_path):
+def test_one_form_of_the_names_must_match_all(tmp_path):
     path = written(tmp_path, "".join(f">{name}\nACGT\n" for name in UNIPROT))
     table = written(tmp_path, "Q00001,a\nA0A002_RAT,b\nQ00003,c\n", "labels.csv")
     message = (
@@ -258,7 +258,7 @@ def test_a_pattern_without_one_group_is_refused(tmp_path, pattern, message):
         open_source(written(tmp_path, FASTA), label_pattern=pattern)
 
 
-def test_what_is_no_file_is_said(tmp_path):
+def test_invalid_paths_and_formats_are_reported(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         open_source(tmp_path / "none.fasta")
     with pytest.raises(DataError, match="is a folder"):
@@ -268,7 +268,7 @@ def test_what_is_no_file_is_said(tmp_path):
 
 
 @pytest.mark.parametrize("pack", [lambda b: b, gzip.compress])
-def test_standard_input_is_known_by_its_first_letters_and_read_once(monkeypatch, pack):
+def test_standard_input_is_recognised_by_its_first_letters_and_read_once(monkeypatch, pack):
     class Stdin:
         buffer = io.BytesIO(pack(FASTA.encode()))
 
@@ -280,7 +280,7 @@ def test_standard_input_is_known_by_its_first_letters_and_read_once(monkeypatch,
         source.read()
 
 
-def test_an_error_of_a_measure_is_told_in_terms_of_the_file(tmp_path):
+def test_an_error_of_a_measure_is_located_in_the_file(tmp_path):
     from krein.measures import get_measure
 
     chunk = open_source(written(tmp_path, FASTA)).read()

@@ -53,7 +53,7 @@ def test_lines_are_counted_through_quoted_newlines(tmp_path):
     assert source.understood == "strings in the column 'text', labels in 'class', names in 'id'"
 
 
-def test_columns_go_by_name_or_number(tmp_path):
+def test_columns_are_chosen_by_name_or_number(tmp_path):
     path = written(tmp_path, "a\tb\tc\nu\tv\tw\n", "a.tsv")
     chunk = open_source(path, objects="3", labels="a", names="2").read()
     assert (chunk.objects, chunk.labels, chunk.names) == (["w"], ["u"], ["v"])
@@ -67,7 +67,7 @@ def test_columns_go_by_name_or_number(tmp_path):
         open_source(path)
 
 
-def test_labels_beside_a_table(tmp_path):
+def test_labels_of_a_table_from_another_file(tmp_path):
     path = written(tmp_path, "id,word\na,u\nb,v\n")
     table = written(tmp_path, "b,2\na,1\n", "labels.csv")
     assert open_source(path, labels=table).read().labels == ["1", "2"]
@@ -92,7 +92,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("text", "kind", "shape", "names", "labels"), SHAPES)
-def test_numbers_are_a_matrix_where_columns_are_as_many_as_rows(
+def test_numbers_are_a_matrix_if_there_are_as_many_columns_as_rows(
     tmp_path, text, kind, shape, names, labels
 ):
     source = open_source(written(tmp_path, text))
@@ -104,7 +104,7 @@ def test_numbers_are_a_matrix_where_columns_are_as_many_as_rows(
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.booleans(), st.data())
-def test_numbers_come_back_exactly(tmp_path_factory, n, d, heading, data):
+def test_numbers_survive_a_round_trip_exactly(tmp_path_factory, n, d, heading, data):
     numbers = st.floats(allow_nan=False, allow_infinity=False)
     X = np.array([[data.draw(numbers) for _ in range(d)] for _ in range(n)])
     lines = [",".join(f"c{j}" for j in range(d))] if heading else []
@@ -153,7 +153,7 @@ def test_a_table_from_standard_input_loses_no_row(monkeypatch):
     assert [w for c in chunks for w in c.objects] == [f"w{i}" for i in range(50)]
 
 
-def test_parquet_by_batches(tmp_path):
+def test_parquet_in_batches(tmp_path):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""One case of objects for every measure in the registry: what the shared tests run over."""
+"""Cases for every measure in the registry; the shared tests run over all of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Case:
 def proteins(rng: np.random.Generator, n: int) -> list[str]:
     letters = list("ARNDCQEGHILKMFPSTWYVBZX")
     found = ["M" + "".join(rng.choice(letters, rng.integers(3, 60))) for _ in range(n)]
-    # two domains, and both in either order: local alignment sees the same parts in both wholes,
-    # and no kernel could
+    # two domains, and both in either order: local alignment finds the same parts in both, which no
+    # kernel could
     a, b = "WWHCYFPWWHCYFP" * 2, "KDERNQKDERNQTT" * 2
     found[1:5] = [a, b, a + b, b + a]
     return found[:n]

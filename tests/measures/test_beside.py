@@ -44,7 +44,7 @@ def score_of(found, matrix, gap_open, gap_extend):
         (dna, {"matrix": "NUC.4.4", "both_strands": True}),
     ],
 )
-def test_the_columns_score_what_the_measure_says(name, objects, params):
+def test_the_score_of_the_columns_matches_the_measure(name, objects, params):
     measure = get_measure(name, {**params, "normalize": False})
     X = measure.check([*objects(np.random.default_rng(0), 12), "A", "G"])
     values = measure.block(X, X)
@@ -69,7 +69,7 @@ def test_a_reverse_complement_is_found():
     assert found.identity == 1.0
 
 
-def test_marks_tell_same_alike_other_and_gap():
+def test_marks_distinguish_same_alike_other_and_gap():
     measure = get_measure("needleman-wunsch", {"matrix": "BLOSUM62", "gap_open": 1})
     found = letters_of(measure, "WIWKWWCWW", "WVWWWWWW")
     for x, y, mark in zip(found.first, found.second, found.marks, strict=True):
@@ -109,7 +109,7 @@ def test_edits_of_strings(name):
     [("dtw", {}), ("dtw", {"band": 2}), ("dtw", {"band": 0.1}), ("erp", {"gap": 0.3}),
      ("msm", {"cost": 0.5})],
 )  # fmt: skip
-def test_the_path_costs_what_the_measure_says(name, params, objects):
+def test_the_cost_of_the_path_matches_the_measure(name, params, objects):
     measure = get_measure(name, params)
     X = objects(np.random.default_rng(2), 8)
     measure = measure.decide(X)

@@ -87,7 +87,7 @@ class Node:
         ],
     ],
 )
-def test_fingerprints_tell_contents_apart_and_nothing_else(objects):
+def test_fingerprints_depend_only_on_contents(objects):
     digests = object_digests(objects)
     assert len({bytes(d) for d in digests}) == len(objects)
     copies = [np.array(o, subok=True) if isinstance(o, np.ndarray) else o for o in objects]
@@ -103,7 +103,7 @@ def test_sharing_does_not_count():
     assert fingerprint([one, one]) == fingerprint([Slotted([1, 2]), Slotted([1, 2])])
 
 
-def test_circles_are_known_by_their_contents():
+def test_cyclic_objects_are_identified_by_their_contents():
     def ring(*names):
         nodes = [Node(name) for name in names]
         for i, node in enumerate(nodes):
@@ -112,7 +112,7 @@ def test_circles_are_known_by_their_contents():
 
     assert fingerprint(ring(*"abcd")) == fingerprint(ring(*"abcd"))
     assert fingerprint(ring(*"abcd")) != fingerprint(ring(*"abdc"))
-    crowd = [Node(i) for i in range(60)]  # whose simple paths nobody could walk
+    crowd = [Node(i) for i in range(60)]  # with far too many simple paths to follow
     for node in crowd:
         node.near = crowd
     assert fingerprint(crowd[0]) != fingerprint(crowd[1])
@@ -153,7 +153,7 @@ for function in (Cal(), lambda a, b: float(a in {"a", "b", "c"} and b in letters
 
 
 @pytest.mark.parametrize("item", [threading.Lock(), (i for i in "ab"), {"a": threading.Lock()}])
-def test_what_cannot_be_recognised_is_refused(item):
+def test_objects_without_a_fingerprint_are_refused(item):
     with pytest.raises(TypeError, match="identifies objects by their contents"):
         object_digests([item])
 
@@ -238,7 +238,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS, ids=range(len(PAIRS)))
-def test_functions_that_differ_have_folders_of_their_own(one, other, tmp_path):
+def test_functions_that_differ_need_separate_folders(one, other, tmp_path):
     first, second = (get_measure(function).params() for function in (one, other))
     assert first != second
     assert get_measure(one).params() == first
@@ -247,20 +247,20 @@ def test_functions_that_differ_have_folders_of_their_own(one, other, tmp_path):
         open_pairs(get_measure(other), [1.0, 2.0], cache=tmp_path, symmetrize=True)
 
 
-def test_the_same_function_made_twice_is_the_same():
+def test_the_same_function_made_twice_has_the_same_fingerprint():
     for make in (closing, defaulting, Cal, lambda w: partial(weighted, w=w)):
         told = [get_measure(make(w)).params() for w in (LONG, LONG.copy())]
         assert told[0] == told[1]
 
 
-def test_a_function_that_calls_itself_is_known():
+def test_a_recursive_function_has_a_fingerprint():
     def deep(a, b):
         return a * b if a < 2 else deep(a / 2, b)
 
     assert get_measure(deep).params() == get_measure(deep).params()
 
 
-def test_a_compiled_function_is_known_by_its_source():
+def test_a_compiled_function_is_identified_by_its_source():
     import numba
 
     one, again, other = (numba.njit(f) for f in (product, product, closing(2.0)))
@@ -268,7 +268,7 @@ def test_a_compiled_function_is_known_by_its_source():
     assert get_measure(one).params() != get_measure(other).params()
 
 
-def test_a_function_that_cannot_be_recognised_needs_no_fingerprint_without_a_cache(tmp_path):
+def test_a_function_needs_a_fingerprint_only_for_a_cache(tmp_path):
     lock = threading.Lock()
 
     def locked(a, b):

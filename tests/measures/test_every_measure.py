@@ -47,7 +47,7 @@ def test_part_of_a_block_is_the_block_of_the_part(case):
     np.testing.assert_allclose(part, K[np.ix_(rows, cols)], rtol=1e-9, atol=1e-7)
 
 
-def test_the_diagonal_is_that_of_the_block(case):
+def test_the_diagonal_matches_the_block(case):
     measure, objects = make(case)
     K = measure.block(objects, objects)
     diagonal = measure.diagonal(objects)
@@ -70,7 +70,7 @@ def test_it_is_definite_as_declared(case):
         assert lam[0] < -1e-9 * lam[-1]
 
 
-def test_values_do_not_depend_on_who_else_is_there(case):
+def test_values_do_not_depend_on_other_objects(case):
     measure, objects = make(case)
     K = measure.block(objects, objects)
     for i, j in pairwise(range(0, 23, 3)):
@@ -97,8 +97,8 @@ def test_parameters_survive_json(case):
     np.testing.assert_array_equal(measure.block(A, A), again.block(A, A))
 
 
-def test_parameters_out_of_numpy_are_those_of_python(case):
-    """As from a grid of np.arange or np.logspace."""
+def test_numpy_parameters_become_python_values(case):
+    """Such parameters come from grids made with np.arange or np.logspace."""
     measure = get_measure(case.name, case.params)
 
     def of_numpy(value):

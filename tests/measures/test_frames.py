@@ -1,4 +1,4 @@
-"""Objects in the columns of a data frame are the objects, not the names of the columns."""
+"""The objects of a data frame are in its columns; the names of columns are not objects."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def as_frame(objects):
 
 
 @pytest.mark.parametrize("case", MARKET, ids=str)
-def test_frames_and_columns_are_taken(case: Case):
+def test_frames_and_columns_are_accepted(case: Case):
     objects = case.objects(np.random.default_rng(0), 5)
     frames = [as_column(objects), as_frame(objects)]
     params = dict(case.params)
     if isinstance(objects, np.ndarray) and objects.ndim == 2:
-        frames = frames[1:]  # rows of numbers are no single column
+        frames = frames[1:]  # rows of numbers are not a single column
     elif case.name == "tangent":
         params["shape"] = objects.shape[1:]
     elif isinstance(objects, np.ndarray) or not isinstance(objects[0], str):
-        frames = frames[:1]  # (N, times, channels) and sets of points are no rows of a table
+        frames = frames[:1]  # (N, times, channels) and sets of points are not rows of a table
     measure = get_measure(case.name, params)
     rows = np.arange(5)
     expected = measure.block(checked := measure.check(objects), checked)

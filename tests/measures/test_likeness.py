@@ -65,7 +65,7 @@ def test_objects_of_another_kind_are_novel(proteins):
     assert status[[0, 2]].tolist() == ["known", "known"]
 
 
-def test_a_file_is_told_once_and_by_name(proteins, tmp_path, monkeypatch):
+def test_a_file_gives_one_warning_with_names(proteins, tmp_path, monkeypatch):
     model, new = proteins
     monkeypatch.setattr("krein.data.opening.CHUNK", 3)
     path = tmp_path / "new.fasta"
@@ -82,7 +82,7 @@ def test_a_file_is_told_once_and_by_name(proteins, tmp_path, monkeypatch):
     assert warned(lambda: list(model.predict(clean))) == []
 
 
-def test_a_file_of_foreign_objects_takes_constant_memory(proteins, tmp_path, monkeypatch):
+def test_only_the_first_foreign_objects_of_a_file_are_listed(proteins, tmp_path, monkeypatch):
     model, _ = proteins
     monkeypatch.setattr("krein.data.otherkind.LISTED", 4)
     path = tmp_path / "new.fasta"
@@ -92,7 +92,7 @@ def test_a_file_of_foreign_objects_takes_constant_memory(proteins, tmp_path, mon
     assert "'s4' and 4 more" in str(found)
 
 
-def test_a_warning_survives_a_message():
+def test_a_warning_survives_pickling():
     warning = OtherKindWarning({"why": [3]}, {"why": (["object 3"], 1)})
     there = pickle.loads(pickle.dumps(warning))
     assert there.rows == warning.rows
@@ -108,7 +108,7 @@ def test_objects_of_the_same_kind_are_not_named(proteins):
     assert warned(model.predict, ["ACGT" * 4, "G" * 40, new[0][:20]]) == []
 
 
-def test_a_model_of_dna_takes_dna():
+def test_a_model_of_dna_accepts_dna():
     rng = np.random.default_rng(0)
     X = ["".join(rng.choice(list("ACGT"), 60)) for _ in range(40)]
     model = KreinClassifier("smith-waterman").fit(X, ["a", "b"] * 20)
@@ -142,7 +142,7 @@ def test_flat_images_are_the_same_images():
     assert warned(model.predict, images[:2].reshape(2, -1)) == []
 
 
-def test_another_number_of_channels_is_an_error_that_says_so():
+def test_another_number_of_channels_is_reported():
     rng = np.random.default_rng(0)
     model = KreinClassifier("dtw").fit(rng.normal(size=(20, 30, 3)), ["a", "b"] * 10)
     with pytest.raises(

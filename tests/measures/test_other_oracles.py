@@ -127,14 +127,14 @@ def test_tangents_are_derivatives():
         np.testing.assert_allclose(tangent[inner], change[inner] / 0.02, atol=0.02 * tangent.max())
 
 
-def test_a_small_shift_is_nearly_no_distance():
+def test_a_small_shift_hardly_changes_the_distance():
     y, x = np.mgrid[:20, :20]
     A = np.stack([np.exp(-((x - 9.5 - s) ** 2 + (y - 9.5) ** 2) / 12) for s in (0, 0.3)])
     tangent = get_measure("tangent").block(A, A)[0, 1]
     assert tangent < 0.1 * np.linalg.norm(A[0] - A[1])
 
 
-def test_flat_images_are_read_as_squares_or_as_told():
+def test_flat_images_are_squares_unless_a_shape_is_given():
     flat = RNG.uniform(size=(4, 36))
     assert np.shape(get_measure("tangent").check(flat)) == (4, 6, 6)
     assert np.shape(get_measure("tangent", {"shape": [4, 9]}).check(flat)) == (4, 4, 9)
@@ -154,7 +154,7 @@ def test_compression_distance():
             assert D[i, j] == (joint - min(one, other)) / max(one, other)
 
 
-def test_compression_sees_likeness():
+def test_compression_detects_similarity():
     rng = np.random.default_rng(0)
     a, b = (rng.integers(0, 256, 3000, dtype=np.uint8).tobytes() for _ in range(2))
     for compressor in ("lzma", "zlib"):
@@ -179,7 +179,7 @@ def test_large_images_and_sets_are_compared_in_parts(monkeypatch):
     whole = tangent.block(pictures, pictures[:7]), hausdorff.block(sets, sets[:7])
     monkeypatch.setattr(images_module, "_PLANES", 5 * 7 * 42)
     monkeypatch.setattr(sets_module, "_DISTANCES", 60)
-    # squares: the root of what rounding leaves of a 0 is far larger than rounding
+    # compare squares: the root of a rounding error is far larger than the error
     parts = tangent.block(pictures, pictures[:7])
     np.testing.assert_allclose(parts**2, whole[0] ** 2, atol=1e-12)
     np.testing.assert_array_equal(hausdorff.block(sets, sets[:7]), whole[1])

@@ -17,7 +17,7 @@ def test_the_market_has_every_measure():
     assert {case.name for case in MARKET} == set(available())
 
 
-def test_a_measure_is_taken_as_it_is():
+def test_a_measure_is_returned_unchanged():
     measure = get_measure("elm", {"sigma": 3.0})
     assert get_measure(measure) is measure
     with pytest.raises(ValueError, match="has its own"):
@@ -31,7 +31,7 @@ def test_a_function_becomes_a_measure():
 
 
 @pytest.mark.parametrize("name", ["nothing", 3, None, Measure])
-def test_an_unknown_name_is_told_with_the_known_ones(name):
+def test_an_unknown_name_lists_the_known_ones(name):
     with pytest.raises(ValueError, match=r"unknown measure .* smith-waterman"):
         get_measure(name)
 
@@ -44,7 +44,7 @@ def test_an_unknown_name_is_told_with_the_known_ones(name):
         ("numba", "dtw", "series"),
     ],
 )
-def test_a_missing_package_is_told_with_the_command_that_installs_it(package, measure, extra):
+def test_a_missing_package_is_reported_with_its_install_command(package, measure, extra):
     code = f"""
 import sys
 sys.modules[{package!r}] = None

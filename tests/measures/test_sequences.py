@@ -1,4 +1,4 @@
-"""Alignment scores against biopython, and the traps of letters."""
+"""Alignment scores against biopython, and the pitfalls of letters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def oracle(name, matrix, gap_open, gap_extend):
     ("matrix", "gap_open", "gap_extend"),
     [("BLOSUM62", 11, 1), ("PAM250", 5, 5), ("BLOSUM45", 8, 0)],
 )
-def test_raw_scores_are_biopythons(name, matrix, gap_open, gap_extend):
+def test_raw_scores_match_biopython(name, matrix, gap_open, gap_extend):
     params = {"matrix": matrix, "gap_open": gap_open, "gap_extend": gap_extend}
     measure = get_measure(name, {**params, "normalize": False})
     objects = measure.check(proteins(np.random.default_rng(1), 14))
@@ -45,7 +45,7 @@ def test_raw_scores_are_biopythons(name, matrix, gap_open, gap_extend):
 
 @settings(max_examples=60, deadline=None)
 @given(st.text("ARNDCQEGHILKMFPSTWYVBZX", min_size=1, max_size=30))
-def test_a_self_score_is_that_of_the_alignment_with_itself(sequence):
+def test_a_self_score_equals_the_alignment_with_itself(sequence):
     for name in NAMES:
         for matrix in ("BLOSUM62", "PAM30", "BLOSUM100"):
             measure = get_measure(name, {"matrix": matrix, "normalize": False})
@@ -74,7 +74,7 @@ def test_lower_case_scores_as_upper_case():
     assert measure.check(["mkvl", "MkVL"]) == ["MKVL", "MKVL"]
 
 
-def test_unknown_letters_are_replaced_where_asked():
+def test_unknown_letters_are_replaced_on_request():
     measure = get_measure("smith-waterman", {"unknown_letters": "X"})
     with pytest.warns(LettersWarning, match="4 letters in 2 of 2 sequences"):
         assert measure.check(["MUKO", "mju"]) == ["MXKX", "MXX"]
@@ -85,7 +85,7 @@ def test_unknown_letters_are_replaced_where_asked():
         get_measure("smith-waterman", {"unknown_letters": "fail"}).check(["MUKO"])
 
 
-def test_letters_are_mapped_as_the_field_maps_them():
+def test_letters_are_mapped_by_convention():
     measure = get_measure("smith-waterman")
     with pytest.warns(LettersWarning) as caught:
         found = measure.check(["MUKO", "mkv*", "M-K..V", "MJ*K**", "MKV"])
@@ -97,12 +97,12 @@ def test_letters_are_mapped_as_the_field_maps_them():
         "J as X": 1, "* as X": 1,
     }  # fmt: skip
     assert str(warned.message).startswith("10 letters in 4 of 5 sequences are not scored")
-    assert measure.check(found) == found  # in silence
+    assert measure.check(found) == found  # without a warning
 
 
 def test_rare_letters_of_dna_are_n_and_rna_reads_as_dna():
     measure = get_measure("smith-waterman", {"matrix": "NUC.4.4"})
-    assert measure.check(["acgu", "ACGRYN"]) == ["ACGT", "ACGRYN"]  # in silence
+    assert measure.check(["acgu", "ACGRYN"]) == ["ACGT", "ACGRYN"]  # without a warning
     with pytest.warns(LettersWarning, match=r"\(X as N: 1, - left out: 1, I as N: 1\)"):
         assert measure.check(["ACXGT", "AC-GI"]) == ["ACNGT", "ACGN"]
     strict = get_measure("smith-waterman", {"matrix": "NUC.4.4", "unknown_letters": "fail"})
@@ -142,7 +142,7 @@ def test_a_named_matrix_is_not_chosen_again():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_both_strands_take_the_better_of_two(name):
+def test_both_strands_use_the_better_of_two(name):
     rng = np.random.default_rng(0)
     sequences = ["".join(rng.choice(list("ACGTRN"), rng.integers(5, 40))) for _ in range(12)]
     sequences += [str(Seq(s).reverse_complement()) for s in sequences[:3]]
@@ -167,7 +167,7 @@ def test_proteins_have_one_strand():
             get_measure("smith-waterman", {**params, "both_strands": True}).decide(PROTEINS)
 
 
-def test_each_sequence_is_judged_by_itself():
+def test_each_sequence_is_checked_separately():
     measure = get_measure("smith-waterman")
     mask, reasons = measure.readable(["MKV", "MK1", None, "MUK*", "", "--", "XX"])
     assert mask.tolist() == [True, False, False, True, False, False, False]
@@ -180,7 +180,7 @@ def test_every_letter_that_the_matrix_knows_is_accepted():
     assert get_measure("smith-waterman").check(["ARNDCQEGHILKMFPSTWYVBZX"])
 
 
-def test_a_stop_is_no_letter():
+def test_a_stop_is_not_a_letter():
     with pytest.raises(ValueError, match=r"'\*' at position 3, which is not scored"):
         get_measure("smith-waterman", {"unknown_letters": "fail"}).check(["MK*"])
 
@@ -202,7 +202,7 @@ def test_bad_parameters_are_named(params, message):
         get_measure("smith-waterman", params)
 
 
-def test_arrays_and_columns_of_strings_are_taken():
+def test_arrays_and_columns_of_strings_are_accepted():
     measure = get_measure("smith-waterman")
     assert measure.check(np.array(["MK", "MKV"])) == ["MK", "MKV"]
     assert measure.check(np.array([["MK"], ["MKV"]], dtype=object)) == ["MK", "MKV"]
@@ -225,7 +225,7 @@ def test_memory_does_not_grow_with_the_number_of_pairs():
 
     rng = np.random.default_rng(0)
     sequences = ["".join(rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), 60)) for _ in range(200)]
-    sequences += sequences  # like ones score more than fits into a byte, and are aligned again
+    sequences += sequences  # scores of equal ones overflow a byte, so they are aligned again
     measure = get_measure("smith-waterman")
     measure.block(sequences, sequences)
     before = pages()

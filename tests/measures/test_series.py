@@ -42,7 +42,7 @@ def dtw_by_definition(a, b, band=np.inf):
 
 @PROPERTY
 @given(two_series(), st.integers(0, 5))
-def test_dtw_is_its_recursion(pair, band):
+def test_dtw_matches_its_recursion(pair, band):
     a, b = pair
     np.testing.assert_allclose(one("dtw", a, b), dtw_by_definition(a, b), atol=1e-9)
     expected = dtw_by_definition(a, b, band)
@@ -52,7 +52,7 @@ def test_dtw_is_its_recursion(pair, band):
     np.testing.assert_allclose(one("dtw", a, b, band=0.25), expected, atol=1e-9)
 
 
-def test_a_band_of_numpy_is_that_of_python():
+def test_a_numpy_band_equals_a_python_band():
     a, b = np.random.default_rng(0).normal(size=(2, 20, 1)).cumsum(axis=1)
     for band in (0, 1, 2, 5, 0.25, 1.0):
         expected = one("dtw", a, b, band=band)
@@ -63,7 +63,7 @@ def test_a_band_of_numpy_is_that_of_python():
             get_measure("dtw", {"band": band})
 
 
-def test_dtw_is_dtaidistances():
+def test_dtw_matches_dtaidistance():
     rng = np.random.default_rng(0)
     measure = get_measure("dtw")
     for lengths in ([40] * 70, rng.integers(2, 60, 70)):
@@ -79,8 +79,8 @@ def test_dtw_is_dtaidistances():
 @pytest.mark.parametrize("channels", [1, 2])
 @pytest.mark.parametrize("band", [0, 3, 0.1, 0.4, 1.0])
 @pytest.mark.parametrize("lengths", [(1, 6), (5, 40), (30, 34)])
-def test_lanes_of_different_lengths_keep_to_their_own_bands(lengths, band, channels):
-    """More series than there are lanes, so that each batch holds many lengths and bands."""
+def test_lanes_of_different_lengths_keep_their_own_bands(lengths, band, channels):
+    """There are more series than lanes, so each batch contains many lengths and bands."""
     rng = np.random.default_rng(5)
     measure = get_measure("dtw", {"band": band})
     few, many = (
@@ -96,7 +96,7 @@ def test_lanes_of_different_lengths_keep_to_their_own_bands(lengths, band, chann
     np.testing.assert_allclose(measure.block(many, few), np.transpose(expected), atol=1e-9)
 
 
-def test_a_band_needs_no_batch_of_its_own_for_each_length():
+def test_a_band_does_not_need_one_batch_per_length():
     """With one batch per length, most lanes would be empty, at ten times the cost of no band."""
     lengths = np.random.default_rng(0).permutation(np.arange(50, 250))
     free, banded = (get_measure("dtw", {"band": band}) for band in (None, 0.1))
@@ -105,7 +105,7 @@ def test_a_band_needs_no_batch_of_its_own_for_each_length():
     assert len(batches[1]) == 4  # of 64 lanes
 
 
-def test_a_banded_dtw_is_dtaidistances():
+def test_a_banded_dtw_matches_dtaidistance():
     X = np.random.default_rng(1).normal(size=(70, 30)).cumsum(axis=1)
     for band in (0, 2, 7):
         measure = get_measure("dtw", {"band": band})
@@ -125,7 +125,7 @@ def test_window_is_another_name_for_band():
 
 @PROPERTY
 @given(two_series(), VALUES)
-def test_erp_is_its_recursion(pair, gap):
+def test_erp_matches_its_recursion(pair, gap):
     a, b = pair
     n, m = len(a), len(b)
     D = np.zeros((n + 1, m + 1))
@@ -143,7 +143,7 @@ def test_erp_is_its_recursion(pair, gap):
 
 @PROPERTY
 @given(two_series(most=1), st.floats(0.125, 2))
-def test_msm_is_its_recursion(pair, cost):
+def test_msm_matches_its_recursion(pair, cost):
     a, b = (s[:, 0] for s in pair)
 
     def extra(x, y, z):
@@ -165,7 +165,7 @@ def test_msm_is_its_recursion(pair, cost):
     np.testing.assert_allclose(one("msm", a, b, cost=cost), D[-1, -1], atol=1e-9)
 
 
-def test_a_full_band_changes_nothing_and_none_is_pointwise():
+def test_a_full_band_changes_nothing_and_a_zero_band_is_pointwise():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(80, 12, 2))
     free, full, none = (get_measure("dtw", {"band": band}) for band in (None, 1.0, 0))
@@ -191,7 +191,7 @@ def test_series_of_other_channels_are_refused():
 @pytest.mark.parametrize("name", ["dtw", "erp"])
 def test_both_layouts_give_the_same_distances(name):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(70, 24, 11))  # neither axis is plainly time
+    X = rng.normal(size=(70, 24, 11))  # neither axis is clearly time
     ragged = [x[: rng.integers(5, 24)] for x in X]
     named = {"times-channels": lambda x: x, "channels-times": np.transpose}
     for objects in (list(X), ragged):
@@ -209,16 +209,16 @@ def test_both_layouts_give_the_same_distances(name):
     [
         ([(50, 3)] * 2, "times-channels"),
         ([(3, 50)] * 2, "channels-times"),
-        ([(1, 9)] * 2, "channels-times"),  # one channel, as aeon has it
+        ([(1, 9)] * 2, "channels-times"),  # one channel, in the layout of aeon
         ([(9, 1)] * 2, "times-channels"),
-        ([(51, 24), (40, 24)], "times-channels"),  # time is what differs
+        ([(51, 24), (40, 24)], "times-channels"),  # time is the axis that differs
         ([(24, 51), (24, 40)], "channels-times"),
         ([(200, 30), (200, 22)], "channels-times"),
         ([(7,), (9,)], "times-channels"),
         ([(1, 1)] * 2, "times-channels"),
     ],
 )
-def test_the_layout_is_guessed_where_it_is_plain(shapes, layout):
+def test_the_layout_is_guessed_if_it_is_clear(shapes, layout):
     objects = [np.zeros(shape) for shape in shapes]
     assert get_measure("dtw").decide(objects).layout == layout
     if len(set(shapes)) == 1:
@@ -243,7 +243,7 @@ def test_an_ambiguous_layout_is_refused_with_the_remedy(shape):
         get_measure("dtw", {"layout": "channels"})
 
 
-def test_a_decided_layout_holds_for_series_that_leave_it_open():
+def test_a_decided_layout_is_kept_for_ambiguous_series():
     measure = get_measure("dtw").decide(np.zeros((3, 4, 50)))
     assert measure.layout == "channels-times"
     assert measure.check([np.zeros((4, 3))])[0].shape == (4, 3)
