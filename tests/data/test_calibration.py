@@ -1,4 +1,4 @@
-"""The temperature of a model of many objects equals that of a fit without the sample."""
+"""The temperature of models of many objects, from left-out scores, in memory and from files."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ ALL = pytest.mark.parametrize("name", MODELS)
 
 
 def noisy_words(n, seed):
-    """Words of three languages, every sixth in a wrong one."""
+    """Words of three languages, about one in six with a wrong label."""
     words, labels = make_words(n, seed)
     rng = np.random.default_rng(seed)
     wrong = (labels == "rare") | (rng.uniform(size=n) < 1 / 6)
@@ -64,12 +64,12 @@ def test_the_temperature_is_near_the_best_for_new_objects(name, table, few_candi
 
 @ALL
 @pytest.mark.parametrize("many", [True, False])
-def test_a_file_gives_the_temperature_that_memory_gives(name, many, table, request):
+def test_a_file_gives_the_same_temperature_as_memory(name, many, table, request):
     path, words, labels = table
     if many:
         request.getfixturevalue("few_candidates")
     from_file = calibrated(name).fit(path)
-    if "rule" in name:  # among the candidates of the file
+    if "rule" in name:  # which chooses among the candidates of the file
         in_memory = calibrated(name).set_params(landmarks=from_file.selection_.indices)
     else:
         in_memory = calibrated(name)
@@ -79,7 +79,7 @@ def test_a_file_gives_the_temperature_that_memory_gives(name, many, table, reque
 
 
 @ALL
-def test_the_calibration_sample_is_compared_no_more_than_others(name, table, few_candidates):
+def test_calibration_needs_no_more_comparisons(name, table, few_candidates):
     path, words, labels = table
     for data in ((path,), (words, labels)):
         raw = clone(MODELS[name]).fit(*data)
@@ -88,11 +88,11 @@ def test_the_calibration_sample_is_compared_no_more_than_others(name, table, few
 
 @pytest.mark.parametrize("shrinkage", ["auto", 0.2])
 @pytest.mark.parametrize("name", ["IKFD", "IKFD pruned", "IKFD ovr", "IKQD"])
-def test_left_out_scores_are_nearly_those_of_a_fit_without_the_object(
+def test_left_out_scores_are_close_to_a_fit_without_the_object(
     name, shrinkage, table, few_candidates
 ):
     if shrinkage != "auto" and name in ("IKFD pruned", "IKQD"):
-        pytest.skip("which landmarks go, and each class's own share, change from fit to fit")
+        pytest.skip("pruned landmarks and the shrinkage per class change from fit to fit")
     _, words, labels = table
     clf = calibrated(name).set_params(shrinkage=shrinkage).fit(words, labels)
     passed = clf.stream_.passed
@@ -124,7 +124,7 @@ def test_left_out_scores_are_nearly_those_of_a_fit_without_the_object(
 
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
-def test_objects_of_weight_zero_have_no_say(make, table, few_candidates):
+def test_objects_of_weight_zero_have_no_effect(make, table, few_candidates):
     _, words, labels = table
     weights = np.ones(N)
     weights[100:900] = 0
@@ -139,7 +139,7 @@ def test_objects_of_weight_zero_have_no_say(make, table, few_candidates):
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 @pytest.mark.parametrize("weighed", ["landmarks", "landmarks and one class"])
-def test_a_class_whose_sample_weighs_nothing(make, weighed, table, few_candidates):
+def test_a_class_whose_sample_has_zero_weight(make, weighed, table, few_candidates):
     _, words, labels = table
     landmarks = np.arange(0, N, 10)
     weights = np.zeros(N) if weighed == "landmarks" else (labels == "de").astype(float)
@@ -148,7 +148,7 @@ def test_a_class_whose_sample_weighs_nothing(make, weighed, table, few_candidate
     clf.fit(words, labels, sample_weight=weights)
     assert 0 < clf.temperature_ < np.inf
     if weighed == "landmarks":
-        assert clf.temperature_ == 1  # nobody else has a say
+        assert clf.temperature_ == 1  # no other object counts
 
 
 def test_a_class_of_one_object_is_never_held_out():
@@ -170,12 +170,12 @@ def test_which_objects_are_in_the_calibration_sample():
     drawn = CalibrationSample.of(len(everyone), landmarks).among(everyone)
     assert abs(len(drawn) - 5000) < 5 * np.sqrt(5000)
     assert not np.isin(drawn, landmarks).any()
-    # whatever the pieces they come in
+    # whatever the chunks they come in
     sample, starts = CalibrationSample.of(len(everyone), landmarks), range(0, len(everyone), 977)
     pieces = [start + sample.among(everyone[start : start + 977]) for start in starts]
     np.testing.assert_array_equal(np.concatenate(pieces), drawn)
     assert len(CalibrationSample.of(20_000, landmarks).among(everyone[:20_000])) == 20_000
-    assert CalibrationSample.of(30_000, everyone[:16_000]).covers_all  # too few are no landmarks
+    assert CalibrationSample.of(30_000, everyone[:16_000]).covers_all  # too few are not landmarks
     most = CalibrationSample.of(30_000, everyone[:4000], wanted=40_000)
     np.testing.assert_array_equal(most.among(everyone[:30_000]), everyone[4000:30_000])
     assert not most.covers_all

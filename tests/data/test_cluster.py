@@ -19,7 +19,7 @@ from .conftest import equal_models, make_points, make_words
 
 pytest.importorskip("distributed")
 with warnings.catch_warnings():
-    # pandas tells users of its own past of a default that Dask has set long since
+    # pandas warns about the change of a default that Dask already sets
     warnings.simplefilter("ignore", DeprecationWarning)
     import dask.array as da
     import dask.bag as db
@@ -71,21 +71,21 @@ def bag(items, n):
 
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, weighed])
-def test_a_bag_gives_what_memory_gives(make, client):
+def test_a_bag_gives_the_same_model_as_memory(make, client):
     in_memory = make("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS)
     there = make("levenshtein", landmarks=CHOSEN).fit(bag(WORDS, 7), bag(LABELS.tolist(), 7))
     equal_models(in_memory, there, WORDS)
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])
-def test_a_series_gives_what_memory_gives_landmarks_and_all(make, client):
+def test_a_series_gives_the_same_landmarks_and_model_as_memory(make, client):
     in_memory = make("levenshtein", random_state=0).fit(WORDS, LABELS)
     X, y = (dd.from_pandas(pd.Series(part), npartitions=4) for part in (WORDS, LABELS))
     equal_models(in_memory, make("levenshtein", random_state=0).fit(X, y), WORDS)
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])
-def test_an_array_of_vectors_gives_what_memory_gives(make, client):
+def test_an_array_of_vectors_gives_the_same_model_as_memory(make, client):
     X, y = make_points(5000)
     in_memory = make(random_state=0).fit(X, y)
     there = make(random_state=0).fit(da.from_array(X, chunks=(1234, 1)), y)
@@ -101,7 +101,7 @@ def test_the_same_basis_functions_are_chosen(client):
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, weighed])
 @pytest.mark.parametrize("many", [True, False])
-def test_a_bag_gives_the_temperature_that_memory_gives(make, many, client, request):
+def test_a_bag_gives_the_same_temperature_as_memory(make, many, client, request):
     if many:
         request.getfixturevalue("few_candidates")
     options = {"landmarks": CHOSEN, "calibrate": True}
@@ -111,7 +111,7 @@ def test_a_bag_gives_the_temperature_that_memory_gives(make, many, client, reque
     equal_models(in_memory, there, WORDS)
 
 
-def test_blocks_that_are_kept_are_let_go(client):
+def test_kept_blocks_are_released(client):
     X, y = make_points(900)
     D = np.linalg.norm(X[:, None] - X[None, ::30], axis=2)
     space = LandmarkSpace.of(D[::30], "dissimilarity")
@@ -137,7 +137,7 @@ def test_more_objects_than_candidates(client, few_candidates, tmp_path):
     equal_models(from_file, there, WORDS)
 
 
-def test_values_that_were_computed_before(client):
+def test_precomputed_values(client):
     X, y = make_points(600)
     K = np.tanh(X @ X.T)
     lazy = da.from_array(K, chunks=(250, 100))
@@ -191,7 +191,7 @@ def test_predictions_are_lazy_and_the_same(client):
     np.testing.assert_array_equal(words.rank_labels(some).compute(), expected)
 
 
-def test_chunks_of_a_stream_may_lie_on_the_cluster(client):
+def test_chunks_of_a_stream_may_be_on_the_cluster(client):
     classes = np.unique(LABELS)
     here, there = (IKFD("levenshtein", landmarks=np.arange(0, 500, 9)) for _ in range(2))
     for i in range(0, N, 500):
@@ -211,9 +211,9 @@ def test_partitions_of_any_size_give_the_same_digits(client):
     np.testing.assert_array_equal(fits[0].dual_coef_, fits[1].dual_coef_)
 
 
-def test_landmarks_go_to_a_worker_once(client, tmp_path):
+def test_landmarks_are_sent_to_a_worker_once(client, tmp_path):
     class Told(str):
-        """A string that notes in which process it was unpacked."""
+        """A string that records in which process it was unpickled."""
 
         __slots__ = ()
 
@@ -227,11 +227,11 @@ def test_landmarks_go_to_a_worker_once(client, tmp_path):
         file.unlink()
     there = IKFD(_common, landmarks=CHOSEN)
     there.classes_ = clf.classes_
-    # the landmarks of the model in memory, as the first chunk left them, go out with the second
+    # the landmarks from the fit in memory are sent to the workers with the second chunk
     clf.partial_fit(data, LABELS, classes=clf.classes_)
     counts = [len(file.read_text()) for file in tmp_path.iterdir()]
-    assert 1 <= len(counts) <= 3  # the workers, and the client where it measures the pace
-    # each process unpacks the term once, not once for each of some 16 tasks
+    assert 1 <= len(counts) <= 3  # the workers, and the client when it measures the pace
+    # each process unpickles the term once, not once for each of some 16 tasks
     assert max(counts) <= 3 * len(CHOSEN)
 
 
@@ -262,28 +262,28 @@ def test_tasks_take_seconds(client):
         assert all(a[1] == b[0] for a, b in pairwise(covered))
     assert rows_per_task(10_000_000, 1.0, grid, 100, 2) == grid
     assert rows_per_task(30_000, 1e-3, grid, 3, 2) == grid  # every worker has something to do
-    # where it would be longer at asking, it has not
+    # unless scheduling would take longer than the work
     assert rows_per_task(30_000, 1e-6, grid, 3, 2) >= 8 * grid
 
 
 @pytest.mark.parametrize("work", [0.01, 1.0, 100.0, 1e5])
 @pytest.mark.parametrize("threads", [1, 2, 16, 128, 1024, 10_000])
-def test_the_number_of_tasks_is_about_the_best(work, threads):
+def test_the_number_of_tasks_is_nearly_optimal(work, threads):
     def wall(tasks):
         return work / min(tasks, threads) + SCHEDULING_SECONDS * tasks
 
     tasks = count_tasks(work, threads)
     best = min(wall(n) for n in np.geomspace(1, 1e6, 500))
-    # tasks of some seconds, several a thread, are for balance, which this time knows nothing of
+    # short tasks, several per thread, balance the load, which `wall` does not model
     assert wall(tasks) <= 2.2 * best
     assert tasks <= max(8 * threads, work / 2)
     assert tasks >= min(threads, np.sqrt(work / SCHEDULING_SECONDS) / 1.01)
-    assert count_tasks(0.0, threads) == 8 * threads  # nobody knows how long it takes
+    assert count_tasks(0.0, threads) == 8 * threads  # of unknown duration
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**8), st.integers(1, 5000), st.floats(0, 10), st.integers(1, 2000))
-def test_what_stays_is_a_whole_branch_and_not_too_much(N, m, seconds, threads):
+def test_kept_blocks_are_whole_branches_and_not_too_large(N, m, seconds, threads):
     rows, least = rows_to_keep(Work(N, m, seconds), m, threads), rows_per_block(m)
     assert rows // least in [FAN**k for k in range(9)]
     assert rows % least == 0
@@ -293,7 +293,7 @@ def test_what_stays_is_a_whole_branch_and_not_too_much(N, m, seconds, threads):
         assert rows < FAN * N
 
 
-def test_blocks_of_a_chunk_know_where_their_objects_lie():
+def test_blocks_of_a_chunk_know_where_their_objects_come_from():
     class Part:
         def __init__(self, name):
             self.name = name
@@ -321,7 +321,7 @@ def test_labels_that_do_not_fit_are_refused(client):
         IKFD("levenshtein").fit(X, db.concat([bag(LABELS[:600].tolist(), 1), bag(LABELS[600:], 2)]))
 
 
-def test_without_a_cluster_threads_of_this_process_do():
+def test_without_a_cluster_dask_uses_threads():
     X, y = make_points(900)
     lazy = da.from_array(X, chunks=(300, 2))
     with warnings.catch_warnings():

@@ -26,7 +26,7 @@ def run(*arguments):
     return found.exit_code, found.output
 
 
-def test_a_large_file_is_read_in_pieces(words, tmp_path, few_candidates, monkeypatch):
+def test_a_large_file_is_read_in_chunks(words, tmp_path, few_candidates, monkeypatch):
     monkeypatch.setattr(krein.data.dataset, "IN_MEMORY_OBJECTS", 500)
     code, out = run("fit", words, "--no-calibrate", "--model", "ikfd", "-o", tmp_path / "m.krein")
     assert code == 0, out
@@ -39,7 +39,7 @@ def test_a_large_file_is_read_in_pieces(words, tmp_path, few_candidates, monkeyp
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 901
 
 
-def test_a_local_cluster_gives_what_this_process_gives(words, tmp_path):
+def test_a_local_cluster_gives_the_same_model_as_this_process(words, tmp_path):
     pytest.importorskip("distributed")
     options = ("fit", words, "--no-calibrate", "--model", "ikfd")
     code, out = run(*options, "--cluster", "local", "-o", tmp_path / "there.krein")
@@ -51,7 +51,7 @@ def test_a_local_cluster_gives_what_this_process_gives(words, tmp_path):
     equal_models(here, there, WORDS)
 
 
-def test_a_cluster_that_does_not_answer_is_told(words, tmp_path):
+def test_a_cluster_that_does_not_answer_is_reported(words, tmp_path):
     pytest.importorskip("distributed")
     code, out = run("fit", words, "--cluster", "tcp://127.0.0.1:1", "-o", tmp_path / "m.krein")
     assert code != 0

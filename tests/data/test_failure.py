@@ -36,9 +36,9 @@ FATAL = WORDS[N // 2]
 
 
 class Alike:
-    """How many letters two words share; a process that meets the fatal word dies, the first time.
+    """The number of letters that two words share; the first process to meet the fatal word dies.
 
-    Notes in `folder` how many pairs were compared.
+    Records in `folder` how many pairs were compared.
     """
 
     def __init__(self, folder, fatal=None, poison=None):
@@ -89,15 +89,15 @@ def bags(n=8):
 def test_a_killed_worker_changes_no_digit(make, client, tmp_path):
     there = make(Alike(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
     assert (tmp_path / "killed").exists()
-    # IKFD: the worker's task, and what it had finished of branches of 8 tasks that were waiting for
-    # others, at most the first half of the objects; PCVM: every block that it kept
+    # compared again, for IKFD: the worker's task, and its finished tasks in branches of 8 that were
+    # waiting for others, at most the first half of the objects; for PCVM: every block that it kept
     assert compared(tmp_path) < (1.55 if make is IKFD else 2.0) * N * len(CHOSEN)
     here = make(Alike(tmp_path), landmarks=CHOSEN).fit(WORDS, LABELS)
     equal_models(here, there, WORDS[:40])
 
 
 def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
-    """The values that it kept are compared again."""
+    """The values that it kept are computed again."""
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows per block
     passes, victims = [], []
 
@@ -117,14 +117,14 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
     equal_models(PCVM("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS), there, WORDS[:40])
 
 
-def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):
+def test_a_poisoned_object_is_named_and_stops_the_run(client, tmp_path):
     X, y = bags()
     clf = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
     place = r"partition 4, object 0, with landmark \d+ \(object \d+\)"
     with pytest.raises(ObjectError, match=rf"{place}: Alike raised RuntimeError: no such word"):
         clf.fit(X, y)
     assert not hasattr(clf, "classes_")
-    clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster is as before
+    clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster still works
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
     own = {*lazy.get_params(), "measure_"}
     vars(lazy).update({k: v for k, v in vars(clf).items() if k not in own})
@@ -134,7 +134,7 @@ def test_a_poisoned_object_names_itself_and_stops_the_run(client, tmp_path):
     assert not client.processing() or not any(client.processing().values())
 
 
-def test_a_new_cluster_goes_on_where_the_old_one_stopped(client, tmp_path):
+def test_a_new_cluster_resumes_where_the_old_one_stopped(client, tmp_path):
     calls, kept = tmp_path / "calls", tmp_path / "kept"
     calls.mkdir()
     options = {"landmarks": CHOSEN, "cache": kept}
@@ -146,7 +146,7 @@ def test_a_new_cluster_goes_on_where_the_old_one_stopped(client, tmp_path):
     with cluster(1) as local, Client(local):
         there = IKFD(_Stopping(calls), **options).fit(*bags(3))
     total = N * len(CHOSEN)
-    # what was under way when the first one stopped, the core and the pilot of both
+    # plus what was under way when the first one stopped, and the core and the pilot of both
     assert compared(calls) < total + 4 * 2**12 + 2 * len(CHOSEN) ** 2 + 64 * len(CHOSEN)
     here = IKFD(_Stopping(calls), landmarks=CHOSEN).fit(WORDS, LABELS)
     equal_models(here, there, WORDS[:40])
@@ -162,7 +162,7 @@ def test_a_second_fit_on_a_cluster_compares_nothing(client, tmp_path):
 
 
 class _Stopping(Alike):
-    """Refuse the last word until the folder signals to go on; the function does not change."""
+    """Refuse the last word until a file says to go on; the function itself does not change."""
 
     def __call__(self, a, b):
         if a == WORDS[-1] and not os.path.exists(os.path.join(self.folder, "go on")):
@@ -170,7 +170,7 @@ class _Stopping(Alike):
         return super().__call__(a, b)
 
 
-def test_an_address_where_nobody_answers_is_told_within_seconds():
+def test_an_address_without_a_scheduler_is_reported_within_seconds():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -193,7 +193,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_lost_scheduler_is_told_within_seconds(tmp_path, monkeypatch):
+def test_a_lost_scheduler_is_reported_within_seconds(tmp_path, monkeypatch):
     script = tmp_path / "scheduler.py"
     script.write_text(SCHEDULER)
     elsewhere = subprocess.Popen(
@@ -213,7 +213,7 @@ def test_a_lost_scheduler_is_told_within_seconds(tmp_path, monkeypatch):
                 return real(*args, **kwargs)
 
             monkeypatch.setattr(DaskCollection, "_pilot", die)
-            for _ in range(2):  # while it is lost, and when it has been for a while
+            for _ in range(2):  # as the scheduler is lost, and some time later
                 with pytest.raises(ConnectionError, match=r"scheduler at .* is lost\. With cache="):
                     clf.fit(*bags(2))
         assert time.monotonic() - killed[0] < 15
@@ -226,13 +226,13 @@ def test_a_lost_scheduler_is_told_within_seconds(tmp_path, monkeypatch):
         elsewhere.stdout.close()
 
 
-def test_a_cluster_without_workers_is_told():
+def test_a_cluster_without_workers_is_reported():
     with cluster(0) as local, Client(local), pytest.raises(ConnectionError, match="has no workers"):
         IKFD("levenshtein").fit(*bags())
 
 
 class Fatal(Alike):
-    """Ends every process that compares the fatal word, not only the first."""
+    """Kills every process that compares the fatal word, not only the first."""
 
     def __call__(self, a, b):
         if self.fatal in (a, b):
@@ -240,7 +240,7 @@ class Fatal(Alike):
         return super().__call__(a, b)
 
 
-def test_an_object_that_ends_its_worker_is_named(tmp_path):
+def test_an_object_that_crashes_its_worker_is_named(tmp_path):
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         cluster(1) as local,
@@ -256,7 +256,7 @@ class Slow(Alike):
         return super().__call__(a, b)
 
 
-def test_a_cluster_that_loses_its_last_worker_is_told_and_given_up(tmp_path, monkeypatch):
+def test_losing_the_last_worker_is_reported_and_ends_the_fit(tmp_path, monkeypatch):
     monkeypatch.setattr("krein.data.daskengine.ALONE_SECONDS", 1.0)
     with cluster(1) as local, Client(local), dask.config.set({"krein.wait": 4}):
         leaving = threading.Timer(4, local.scale, (0,))
@@ -269,7 +269,7 @@ def test_a_cluster_that_loses_its_last_worker_is_told_and_given_up(tmp_path, mon
         leaving.join()
 
 
-def test_another_version_on_a_worker_is_told_before_the_work_begins(client, monkeypatch):
+def test_another_version_on_a_worker_is_reported_before_the_work_begins(client, monkeypatch):
     monkeypatch.setattr("krein.version.__version__", "9.9")
     with pytest.raises(
         RuntimeError, match=r"worker at tcp.* has krein .*, but this machine has 9\.9: inst"
@@ -277,7 +277,7 @@ def test_another_version_on_a_worker_is_told_before_the_work_begins(client, monk
         IKFD("levenshtein", landmarks=CHOSEN).fit(*bags())
 
 
-def test_a_worker_without_krein_is_told():
+def test_a_worker_without_krein_is_reported():
     with cluster(1) as local, Client(local) as own:
         own.run(lambda: sys.modules.update(krein=None))
         with pytest.raises(RuntimeError, match=r"worker at tcp.* has krein none \(ModuleNotFound"):

@@ -1,4 +1,4 @@
-"""Fit and predict from files: the same numbers as in memory, without the memory."""
+"""Fit and predict from files: the same results as in memory, with little memory."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ def table(tmp_path):
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS, ids=NAMES)
-def test_a_file_gives_what_memory_gives_with_the_same_landmarks(make, table, few_candidates):
+def test_a_file_gives_the_same_model_as_memory_with_the_same_landmarks(make, table, few_candidates):
     path, words, labels = table
     chosen = np.arange(3, N, 37)
     in_memory = make("levenshtein", landmarks=chosen).fit(words, labels)
@@ -60,7 +60,7 @@ def test_a_file_gives_what_memory_gives_with_the_same_landmarks(make, table, few
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("multiclass", ["joint", "ovr"])
 def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, few_candidates, monkeypatch):
-    """Blocks of 256 rows, the last one shorter, read side by side into memory used again."""
+    """Blocks of 256 rows, the last one shorter, read in parallel into reused memory."""
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)
     path, words, labels = table
     options = {"landmarks": np.arange(3, N, 37), "multiclass": multiclass}
@@ -72,7 +72,7 @@ def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, few_candid
 
 
 @pytest.mark.parametrize("function", ["similarity", "-d", "-√d"])
-def test_features_take_the_place_of_values(function, tmp_path):
+def test_features_replace_the_values(function, tmp_path):
     values = np.random.default_rng(0).uniform(1, 2, size=(1000, 7))
     codes = np.arange(1000) % 3
     with closing(FeatureFile(values.shape, 2, tmp_path)) as file:
@@ -92,13 +92,13 @@ def test_features_take_the_place_of_values(function, tmp_path):
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])
-def test_a_small_file_is_the_same_fit_whatever_the_landmarks(make, table):
+def test_a_small_file_gives_the_same_model_as_memory(make, table):
     path, words, labels = table
     in_memory = make("levenshtein", random_state=3).fit(words, labels)
     equal_models(in_memory, make("levenshtein", random_state=3).fit(open_source(path)), words)
 
 
-def test_every_format_gives_the_same(tmp_path, few_candidates):
+def test_every_format_gives_the_same_model(tmp_path, few_candidates):
     for name in ("pyopal", "dnaio"):
         pytest.importorskip(name)
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -122,7 +122,7 @@ def test_every_format_gives_the_same(tmp_path, few_candidates):
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS[:3], ids=NAMES[:3])
-def test_a_memory_map_gives_what_an_array_gives(make, tmp_path, few_candidates):
+def test_a_memory_map_gives_the_same_model_as_an_array(make, tmp_path, few_candidates):
     X, y = make_points(4000)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -156,7 +156,7 @@ def test_weights_go_with_objects_in_a_file(model, tmp_path, few_candidates):
     assert abs(unweighted - in_memory.predict_proba(X)).max() > 1e-4
 
 
-def test_basis_objects_beyond_the_landmarks_may_lie_in_a_file(tmp_path, few_candidates):
+def test_basis_objects_beyond_the_landmarks_may_be_in_a_file(tmp_path, few_candidates):
     X, y = make_points(700)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -167,7 +167,7 @@ def test_basis_objects_beyond_the_landmarks_may_lie_in_a_file(tmp_path, few_cand
 
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
-def test_values_of_few_landmarks_come_from_a_file_as_from_memory(make, tmp_path, few_candidates):
+def test_values_to_landmarks_give_the_same_model_from_a_file(make, tmp_path, few_candidates):
     X, y = make_points(700)
     landmarks = np.array([400, 5, 17, 600, 33])
     C = np.linalg.norm(X[:, None] - X[landmarks], axis=2)
@@ -185,7 +185,7 @@ def test_values_of_few_landmarks_come_from_a_file_as_from_memory(make, tmp_path,
         in_memory.predict(C[:, :3])
 
 
-def test_a_square_of_values_may_lie_in_a_file(tmp_path, few_candidates):
+def test_a_square_matrix_may_be_in_a_file(tmp_path, few_candidates):
     X, y = make_points(600)
     K = np.tanh(X @ X.T)
     np.save(tmp_path / "K.npy", K)
@@ -221,7 +221,7 @@ def test_landmarks_are_found_among_candidates_of_every_class(table, few_candidat
     assert clf.score(words, labels) > 0.7
 
 
-def test_candidates_do_not_depend_on_how_the_file_is_cut(table):
+def test_candidates_do_not_depend_on_the_chunks(table):
     path, _, labels = table
     found = []
     for size in (1, 97, 4096):
@@ -234,12 +234,12 @@ def test_candidates_do_not_depend_on_how_the_file_is_cut(table):
         np.testing.assert_array_equal(found[0].indices, other.indices)
         assert found[0].objects == other.objects
     rare = labels == "rare"
-    assert np.isin(np.flatnonzero(rare), found[0].indices).all()  # fewer than of each class
+    assert np.isin(np.flatnonzero(rare), found[0].indices).all()  # all of a small class
     assert rare.sum() < OF_EACH_CLASS
     assert 300 < len(found[0].indices) < 300 + 4 * OF_EACH_CLASS
 
 
-def test_keys_are_uniform_and_belong_to_the_number():
+def test_keys_are_uniform_and_depend_only_on_the_index():
     everyone = np.arange(100_000)
     keys = uniform_keys(7, everyone)
     np.testing.assert_array_equal(uniform_keys(7, everyone[1234:1284]), keys[1234:1284])
@@ -264,20 +264,20 @@ def test_memory_does_not_grow_with_the_number_of_objects(tmp_path):
         return used
 
     small, large = peak(50_000), peak(400_000)
-    assert large < 1.1 * small + 2**20  # the labels' own codes are all that could grow
+    assert large < 1.1 * small + 2**20  # only the codes of the labels may grow
 
 
 needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc here")
 
 
 @needs_proc
-def test_pages_that_were_read_do_not_stay(tmp_path):
+def test_pages_that_were_read_do_not_stay_in_memory(tmp_path):
     X, y = make_points(30_000)
     np.save(tmp_path / "x.npy", np.tile(X, 20))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
 
     def resident():
-        """Pages of files in this process's memory."""
+        """Return the bytes of files that are resident in the memory of this process."""
         with open("/proc/self/statm") as file:
             return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -308,7 +308,7 @@ print((peak() - before) / mapped.nbytes)
 
 
 @needs_proc
-def test_rows_here_and_there_do_not_bring_the_file_along(tmp_path):
+def test_scattered_rows_do_not_load_the_whole_file(tmp_path):
     path = tmp_path / "x.npy"
     np.lib.format.open_memmap(path, "w+", np.float64, (1_500_000, 10))[:] = 1.0
     found = subprocess.run(
@@ -317,7 +317,7 @@ def test_rows_here_and_there_do_not_bring_the_file_along(tmp_path):
     assert float(found.stdout) < 0.5
 
 
-def test_what_was_changed_in_a_private_map_is_what_is_read(tmp_path):
+def test_changes_in_a_private_map_are_read(tmp_path):
     X, y = make_points(100)
     np.save(tmp_path / "x.npy", X)
     private = np.load(tmp_path / "x.npy", mmap_mode="c")
@@ -329,7 +329,7 @@ def test_what_was_changed_in_a_private_map_is_what_is_read(tmp_path):
         assert (found[1][20] == 7.0).all()
 
 
-def test_predictions_come_by_chunk(table, few_candidates):
+def test_predictions_are_yielded_by_chunk(table, few_candidates):
     path, words, labels = table
     clf = IKFD("levenshtein", landmarks=np.arange(40)).fit(words, labels)
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
@@ -340,7 +340,7 @@ def test_predictions_come_by_chunk(table, few_candidates):
         clf.predict("nowhere.csv")
 
 
-STATE = {"calls": 0, "poison": ""}  # of the module: what a function closes over is its identity
+STATE = {"calls": 0, "poison": ""}  # global: what a function closes over is part of its identity
 
 
 def compare(a, b):
@@ -351,7 +351,7 @@ def compare(a, b):
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])
-def test_a_stopped_fit_goes_on_where_it_stopped(make, table, tmp_path, few_candidates):
+def test_a_stopped_fit_resumes_where_it_stopped(make, table, tmp_path, few_candidates):
     path, words, labels = table
     STATE.update(calls=0, poison=words[N - 1])
     chosen = np.arange(0, 400, 10)
@@ -367,7 +367,7 @@ def test_a_stopped_fit_goes_on_where_it_stopped(make, table, tmp_path, few_candi
     equal_models(plain, clf, words[:30])
 
 
-def test_an_object_that_is_none_is_named(few_candidates):
+def test_an_invalid_object_is_named(few_candidates):
     class Broken:
         path = "broken"
 
@@ -385,7 +385,7 @@ def test_an_object_that_is_none_is_named(few_candidates):
         IKFD("levenshtein", landmarks=np.arange(30)).fit(Broken())
 
 
-def test_what_needs_all_objects_is_refused_in_words(table, few_candidates):
+def test_impossible_fits_from_a_file_are_refused(table, few_candidates):
     path, words, _ = table
     for clf, message in (
         (IKFD("levenshtein", landmarks="all"), "landmarks='all' compares all pairs of 1,500"),
@@ -426,7 +426,7 @@ def test_chunks_can_be_files(table, few_candidates):
     assert one.n_samples_seen_ == other.n_samples_seen_ == 3 * N
 
 
-def test_a_disk_that_is_too_small_is_told_before(monkeypatch, tmp_path, few_candidates):
+def test_too_little_disk_space_is_reported_in_advance(monkeypatch, tmp_path, few_candidates):
     X, y = make_points(1000)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -443,7 +443,7 @@ def test_a_model_from_a_file_is_saved_and_read(table, tmp_path, few_candidates):
     equal_models(clf, krein.load(tmp_path / "m.krein"), words[:50])
 
 
-def test_letters_that_are_not_scored_are_told_once_for_all_chunks(tmp_path, monkeypatch):
+def test_unscored_letters_are_reported_once_for_all_chunks(tmp_path, monkeypatch):
     X, y = make_protein_families(40, n_families=2, random_state=0)
     sequences = [x[:9] + "U" + x[9:] + "-" * (i % 3) for i, x in enumerate(X)]
     path = tmp_path / "new.fasta"

@@ -72,7 +72,7 @@ CASES = {
 @pytest.mark.parametrize("place", [in_a_file, on_dask])
 @pytest.mark.parametrize("what", CASES)
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
-def test_it_works_as_in_memory(make, what, place, client, tmp_path, few_candidates):
+def test_results_match_memory(make, what, place, client, tmp_path, few_candidates):
     if what == "pruning" and make is IKQD:
         pytest.skip("IKQD does not prune")
     weights = WEIGHTS if what == "weights" else None
@@ -121,7 +121,7 @@ def test_values_to_named_landmarks_are_enough(make, client, tmp_path):
         equal_models(here, fit(values), C[:100])
 
 
-def test_systems_without_posix_calls_give_the_same(monkeypatch, tmp_path, few_candidates):
+def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path, few_candidates):
     path, *_ = in_a_file(tmp_path, WORDS, LABELS, None)
     model = PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path)
     for name in ("preadv", "pwritev", "pread", "pwrite", "sched_getaffinity"):
@@ -146,7 +146,7 @@ def test_systems_without_posix_calls_give_the_same(monkeypatch, tmp_path, few_ca
     equal_models(a, b, points[:50])
 
 
-def test_what_comes_out_of_a_message_is_aligned():
+def test_arrays_from_messages_are_aligned():
     def unaligned(values):
         room = np.zeros(values.nbytes + 1, dtype=np.uint8)
         found = room[1:].view(values.dtype).reshape(values.shape)

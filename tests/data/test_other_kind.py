@@ -1,4 +1,4 @@
-"""Objects of another kind in a Dask collection: named by partition, here and on a cluster."""
+"""Objects of another kind in a Dask collection are named by partition, here and on a cluster."""
 
 import logging
 import time
@@ -47,7 +47,7 @@ def check(p, found, there):
 
 
 @pytest.mark.filterwarnings("ignore::krein.measures.likeness.OtherKindWarning")
-def test_partitions_on_threads(model):
+def test_partitions_in_this_process(model):
     there = model.novelty(NEW)
     check(*warned(model, "synchronous", 2), there)
 

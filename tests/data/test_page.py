@@ -23,14 +23,14 @@ def found():
     return json.loads((DOCS / "scale.json").read_text("utf-8"))
 
 
-def test_the_tables_are_those_of_the_measurements(script, found):
+def test_the_tables_match_the_measurements(script, found):
     text = (DOCS / "scale.md").read_text("utf-8")
     parts = script.tables(found)
     assert script.page(text, parts) == text
     assert all(part in text for part in parts.values())
 
 
-def test_the_model_holds_where_it_was_not_fitted(script, found):
+def test_the_cost_model_predicts_the_held_out_runs(script, found):
     held = [r for r in found["runs"] if r["objects"] == found["held_out"]]
     assert {r["workers"] for r in held} == {1, 2}
     for r in held:

@@ -48,17 +48,17 @@ def test_substitutions_are_probabilities_in_balance_with_the_background():
     np.testing.assert_allclose(q, q.T)  # as likely forwards as backwards
 
 
-def test_log_odds_of_substitutions_are_the_scores_but_for_each_letters_own_scale():
+def test_log_odds_of_substitutions_match_the_scores_up_to_terms_of_single_letters():
     blosum = ScoringMatrix.from_name("BLOSUM62")
     places = [blosum.alphabet.index(letter) for letter in ALPHABET]
     S = np.array(blosum, dtype=float)[np.ix_(places, places)]
     log_odds = np.log(substitutions() / BACKGROUND)
-    # centred over rows and columns, what belongs to one letter alone is gone
+    # centring rows and columns removes the terms of single letters
     H = np.eye(20) - 1 / 20
     S, log_odds = H @ S @ H, H @ log_odds @ H
     lam = (S * log_odds).sum() / (S * S).sum()
     np.testing.assert_allclose(log_odds, lam * S, atol=1e-12)
-    assert lam == pytest.approx(0.3176, abs=1e-4)  # as BLAST has it for these frequencies
+    assert lam == pytest.approx(0.3176, abs=1e-4)  # the value in BLAST for these frequencies
 
 
 def test_substitution_keeps_the_background_and_forgets_the_start():
@@ -69,7 +69,7 @@ def test_substitution_keeps_the_background_and_forgets_the_start():
 
 
 def test_substitution_follows_its_transition_matrix_for_any_branch():
-    """exp(t(P − I)) is what Poisson hits of rate t amount to."""
+    """Poisson hits of rate t have the transition matrix exp(t(P − I))."""
     from scipy.linalg import expm
 
     start = Population(np.full(200_000, 4, dtype=np.uint8), np.array([120_000, 80_000]))
@@ -81,7 +81,7 @@ def test_substitution_follows_its_transition_matrix_for_any_branch():
         assert (np.abs(share - expected) < 5 * deviation).all()
 
 
-def test_no_branch_changes_nothing():
+def test_a_branch_of_length_zero_changes_nothing():
     start, random = population()
     still = np.zeros(len(start.lengths))
     for evolved in (
@@ -107,7 +107,7 @@ def test_deletions_leave_a_subsequence_and_insertions_a_supersequence():
         assert is_subsequence(original, long)
 
 
-def test_a_stretch_has_the_length_that_was_asked_for():
+def test_insertions_have_the_requested_mean_length():
     start, random = population(n=4000)
     branch = np.ones(len(start.lengths))
     rate, mean = 0.02, 4.0
@@ -148,7 +148,7 @@ def test_the_default_is_neither_trivial_nor_hopeless_and_divergence_makes_it_har
     assert neighbour_accuracy(divergence=0.5) > default > neighbour_accuracy(divergence=2.0)
 
 
-def test_many_are_evolved_as_few_are():
+def test_many_sequences_are_evolved_like_few():
     X, y = make_protein_families(5001, n_families=3, length=30, divergence=0.2, random_state=0)
     assert all(isinstance(x, str) and x for x in X)
     late = np.arange(4800, 5001)

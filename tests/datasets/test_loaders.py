@@ -10,9 +10,7 @@ import pytest
 from krein import datasets
 from krein.compare import open_pairs
 
-stored = pytest.mark.skipif(
-    not os.environ.get("KREIN_DATA"), reason="KREIN_DATA names no folder of data"
-)
+stored = pytest.mark.skipif(not os.environ.get("KREIN_DATA"), reason="KREIN_DATA is not set")
 FILES = {
     "load_protein": "protein.npz",
     "load_aural_sonar": "aural_sonar.npz",
@@ -96,7 +94,7 @@ def test_without_a_folder_the_variable_and_the_file_are_named(name, monkeypatch,
         load(data_home=tmp_path)
 
 
-def test_the_argument_goes_before_the_variable(monkeypatch, tmp_path):
+def test_the_argument_takes_precedence_over_the_variable(monkeypatch, tmp_path):
     np.savez(tmp_path / "aural_sonar.npz", S=np.eye(2), y=np.array([1, 2]))
     monkeypatch.setenv("KREIN_DATA", "/nowhere")
     S, y = datasets.load_aural_sonar(data_home=str(tmp_path))

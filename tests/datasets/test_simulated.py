@@ -1,4 +1,4 @@
-"""Properties that all generators share, and those of each."""
+"""Properties that all generators share, and those of single generators."""
 
 import numpy as np
 import pytest
@@ -53,14 +53,14 @@ def test_three_gaussians_have_the_sizes_of_the_paper():
     np.testing.assert_array_equal(np.bincount(y), [500, 40])
 
 
-def test_two_gaussians_overlap_as_far_as_their_separation_says():
+def test_the_overlap_of_two_gaussians_matches_their_separation():
     X, y = make_two_gaussians(40_000, separation=2.0, random_state=0)
     right = ((X[:, 0] > 0) == y).mean()
     deviation = np.sqrt(right * (1 - right) / len(X))
     assert abs(right - norm.cdf(1.0)) < 5 * deviation
 
 
-def test_pseudo_euclidean_gaussians_are_apart_though_their_distance_is_none():
+def test_pseudo_euclidean_gaussians_are_separate_at_zero_distance():
     X, y = make_pseudo_euclidean_gaussians(20_000, random_state=0)
     K = X[:300] @ np.diag([1, -1]) @ X[:300].T
     assert signature(np.linalg.eigvalsh(K))[:2] == (1, 1)
@@ -87,16 +87,16 @@ def test_balls_are_not_metric():
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_what_tells_balls_apart_is_in_the_negative_eigenvalues(seed):
+def test_the_negative_eigenvalues_separate_balls(seed):
     X, y = make_balls(random_state=seed)
     K = double_centre(distances(X) ** 2)
     assert negative_mass(np.linalg.eigvalsh(K)) > 0.05
-    # as it is, the matrix separates the classes; clipped, it leaves little more than a guess
+    # unchanged, the matrix separates the classes; clipped, it is little better than a guess
     assert accuracy(K, y) > 0.95
     assert accuracy(correct(K, "clip").matrix, y) < 0.65
 
 
-def test_a_full_cube_is_said_to_be_full():
+def test_a_full_cube_is_reported():
     with pytest.raises(ValueError, match=r"there is no room for ball \d+ of 100 .*smaller radii"):
         make_balls(100, radii=(0.2, 0.3), random_state=0)
 

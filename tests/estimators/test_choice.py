@@ -18,9 +18,9 @@ BOTH = pytest.mark.parametrize("cls", [IKFD, IKQD])
 @BOTH
 @pytest.mark.parametrize("landmarks", ["all", "meb"])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_choice_is_no_worse_than_what_it_chooses_from(cls, landmarks, seed):
+def test_the_choice_is_no_worse_than_its_candidates(cls, landmarks, seed):
     if cls is IKQD and landmarks == "all":
-        pytest.skip("a covariance of every class in every dimension")
+        pytest.skip("would need a covariance per class in every dimension")
     X, y = make_two_gaussians(300, random_state=seed)
     new, truth = make_two_gaussians(2000, random_state=100 + seed)
     losses = {
@@ -38,7 +38,7 @@ def test_the_choice_is_no_worse_than_what_it_chooses_from(cls, landmarks, seed):
 
 
 @BOTH
-def test_target_power_and_share_are_told(cls):
+def test_target_and_power_are_reported(cls):
     K, y = manhattan_problem()
     clf = cls("precomputed", landmarks=np.arange(0, 120, 6)).fit(K, y)
     assert clf.target_ in ("similarities", "identity", "landmarks", "diagonal")
@@ -51,14 +51,14 @@ def test_target_power_and_share_are_told(cls):
 
 
 def squared_board(seed=0, n=240):
-    """Squared distances on a 3×3 board, whose fields are separated by the roots of these."""
+    """Squared distances on a 3×3 board, whose fields are separated by their square roots."""
     Z = np.random.default_rng(seed).uniform(0, 3, size=(n, 2))
     return np.linalg.norm(Z[:, None] - Z[None], axis=2) ** 2, Z.astype(int).sum(axis=1) % 2
 
 
 @pytest.mark.parametrize("cls", [IKFD, IKQD])
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 160, 5)])
-def test_the_power_of_a_dissimilarity_is_chosen_without_a_further_pair(cls, landmarks):
+def test_the_power_of_a_dissimilarity_is_chosen_without_more_comparisons(cls, landmarks):
     D, y = squared_board()
     train, test = slice(0, 160), slice(160, None)
     a = cls("precomputed-distance", landmarks=landmarks).fit(D[train, train], y[train])
@@ -86,7 +86,7 @@ def test_balls_keep_their_squares():
 
 
 @pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
-def test_dense_takes_at_most_two_large_decompositions(measure, monkeypatch):
+def test_dense_needs_at_most_two_large_decompositions(measure, monkeypatch):
     K, y = manhattan_problem(n=300)
     V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
     monkeypatch.setattr(krein.estimators.gaussian, "CHOICE_LANDMARKS", 100)
@@ -116,7 +116,7 @@ def test_calibrated_probabilities_do_not_depend_on_the_order_of_rows(prune, meas
     assert_allclose(b.predict_proba(V[:, order]), a.predict_proba(V), atol=1e-8)
 
 
-def test_folds_are_dealt_by_content():
+def test_folds_are_assigned_by_content():
     K, y = manhattan_problem()
     folds = stratified_folds(K, y, None)
     order = np.random.default_rng(0).permutation(120)
@@ -141,7 +141,7 @@ def test_units_far_from_one(cls, unit):
 
 @pytest.mark.parametrize("unit", [1e-78, 1e100])
 @pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
-def test_units_far_from_one_prune_alike(unit, measure):
+def test_pruning_does_not_depend_on_units_far_from_one(unit, measure):
     K, y = manhattan_problem()
     V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
     a = IKFD(measure, landmarks=np.arange(0, 120, 4), prune=True).fit(V, y)
@@ -151,7 +151,7 @@ def test_units_far_from_one_prune_alike(unit, measure):
 
 
 @BOTH
-def test_what_cannot_be_told_apart_is_refused(cls):
+def test_values_without_enough_precision_are_refused(cls):
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = (X[:, 0] > 0).astype(int)
     for offset in (1e6, 1e11):

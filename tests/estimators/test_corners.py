@@ -29,7 +29,7 @@ def noisy(n=300, seed=0):
 
 
 @pytest.mark.parametrize("cls", [IKFD, IKQD])
-def test_rank_and_calibration_speak_of_the_same_model(cls):
+def test_rank_and_calibration_use_the_same_model(cls):
     Z, labels = noisy()
     Z_new, labels_new = noisy(2000, seed=1)
     options = {"landmarks": "random", "n_landmarks": 100, "rank": 4, "random_state": 0}
@@ -52,7 +52,7 @@ def test_temperature_is_near_the_best_for_new_objects(landmarks):
     assert np.logaddexp(0, -clf.temperature_ * signed).mean() < min(losses) + 0.02
 
 
-def test_objects_of_weight_zero_keep_their_places():
+def test_indices_count_objects_of_weight_zero():
     weights = np.ones(8)
     weights[0] = 0
     series = pd.Series(WORDS, index=range(7, -1, -1))
@@ -71,7 +71,7 @@ def test_objects_of_weight_zero_keep_their_places():
     assert 0 not in pcvm.landmarks_
 
 
-def test_weights_that_count_no_objects_are_refused():
+def test_weights_far_below_one_are_refused():
     with pytest.raises(ValueError, match="weights count objects"):
         IKFD().fit(X, y, sample_weight=np.full(150, 1e-6))
 
@@ -81,7 +81,7 @@ def state(estimator):
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_what_fails_changes_nothing(method):
+def test_a_failed_call_changes_nothing(method):
     clf = IKFD(landmarks=[0, 10, 60, 70, 110]).partial_fit(X, y, classes=[0, 1, 2])
     clf.set_params(priors=[1, 2])
     before = state(clf)
@@ -101,7 +101,7 @@ def test_signature_counts_all_chunks():
     assert parts.signature_ == whole.signature_
 
 
-def test_temperature_is_forgotten_by_chunks():
+def test_partial_fit_resets_the_temperature():
     clf = IKFD(calibrate=True, random_state=0).fit(X, y)
     assert clf.temperature_ != 1.0
     clf.set_params(calibrate=False).partial_fit(X[:10], y[:10])
@@ -123,7 +123,7 @@ def test_calibration_with_a_class_of_one(cls):
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6])
-def test_a_constant_added_to_the_similarity_costs_pcvm_no_digits(offset):
+def test_pcvm_does_not_depend_on_a_constant_added_to_the_similarity(offset):
     Z, labels = noisy(200)
     K = np.exp(-((Z[:, None] - Z[None]) ** 2).sum(axis=2))
     landmarks = np.arange(0, 200, 10)
@@ -163,13 +163,13 @@ def test_pruning_distances_keeps_the_accuracy(m):
     assert small.score(D, labels) > full.score(D, labels) - 0.02
 
 
-def test_pruning_where_nothing_differs():
+def test_pruning_with_identical_objects():
     for prune in (False, True):
         clf = IKFD("levenshtein", prune=prune).fit(["aa"] * 6, [0, 0, 0, 1, 1, 1])
         assert_allclose(clf.predict_proba(["aa", "b"]), 0.5)
 
 
-def test_a_number_as_target_makes_no_classes():
+def test_a_numeric_target_is_not_treated_as_classes():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pipe = make_pipeline(NystromMap(random_state=0), Ridge()).fit(X, X[:, 0])
@@ -186,13 +186,13 @@ class Shouting(Levenshtein):
         return 2.0 * super().block(A, B)
 
 
-def test_a_rule_of_ones_own_is_saved_as_what_it_found(tmp_path):
+def test_a_custom_rule_is_saved_as_its_result(tmp_path):
     clf = IKFD(landmarks=First()).fit(X[::2], y[::2])
     clf.save(tmp_path / "m.krein")
     assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
 
 
-def test_a_measure_of_ones_own_is_asked_for(tmp_path):
+def test_loading_asks_for_a_custom_measure(tmp_path):
     clf = IKFD(Shouting(), landmarks="all").fit(WORDS, LANGUAGES)
     clf.save(tmp_path / "m.krein")
     with pytest.raises(ValueError, match="Shouting"):
@@ -251,7 +251,7 @@ class TestReject:
     @pytest.mark.parametrize(
         ("labels", "label"), [(y == 1, None), (y, "?"), (y, None), (y.astype(str), None)]
     )
-    def test_labels_stay_what_they_are(self, labels, label):
+    def test_accepted_labels_are_unchanged(self, labels, label):
         clf = RejectingClassifier(IKFD(random_state=0), threshold=0.99, reject_label=label)
         predicted = clf.fit(X, labels).predict(X)
         rejected = clf.rejects(X)
@@ -297,7 +297,7 @@ def test_shrinkage_may_be_any_number(shrinkage):
     assert IKFD(shrinkage=shrinkage, random_state=0).fit(X, y).score(X, y) > 0.8
 
 
-def test_messages_show_the_way_out():
+def test_messages_suggest_a_remedy():
     with pytest.raises(ValueError, match="measure='levenshtein'"):
         IKFD().fit(WORDS, LANGUAGES)
     with pytest.raises(ValueError, match="no objects"):
@@ -345,17 +345,17 @@ def test_few_objects_are_compared_once(landmarks):
     objects = (rng.normal(size=100) + 2 * labels).tolist()
     clf = IKFD(likeness, landmarks=landmarks, random_state=0).fit(objects, labels)
     assert clf.kernel_evaluations_ == len(calls)
-    assert len(calls) <= 100 * (100 + 32) / 2 + 16, "half the pairs, in steps, and a trial"
+    assert len(calls) <= 100 * (100 + 32) / 2 + 16, "half of the pairs, in blocks, and a trial"
     given = IKFD(likeness, landmarks="random", n_landmarks=3, random_state=0)
     assert given.fit(objects, labels).kernel_evaluations_ <= 3 * 100 + 16, "no more than needed"
 
 
-def test_a_measure_in_the_place_of_a_number_is_told():
+def test_a_measure_in_place_of_a_number_is_reported():
     with pytest.raises(ValueError, match="pass the measure by keyword"):
         krein.IndefiniteKernelPCA("levenshtein").fit(WORDS)
 
 
-def test_a_series_in_the_place_of_many_is_refused():
+def test_a_single_series_is_refused():
     series = np.random.default_rng(0).normal(size=(12, 20))
     clf = IKFD("dtw", landmarks="all").fit(series, np.arange(12) % 2)
     with pytest.raises(ValueError, match="pass a list of series"):
@@ -372,9 +372,9 @@ def gestures_of_two_kinds(rng, n=30, channels=12, times=30):
     return X, y
 
 
-def test_the_layout_that_was_guessed_is_kept_with_the_model(tmp_path):
+def test_the_guessed_layout_is_saved_with_the_model(tmp_path):
     X, y = gestures_of_two_kinds(np.random.default_rng(0))
-    new = X[:5, :12]  # 12 times of 12 channels, which no one can guess
+    new = X[:5, :12]  # 12 times and 12 channels: the layout cannot be guessed
     models = []
     for layout, turned in (("times-channels", X), ("channels-times", X.swapaxes(1, 2))):
         clf = IKFD("dtw", landmarks="random", n_landmarks=6, random_state=0).fit(turned, y)

@@ -67,7 +67,7 @@ def observed(weights=None, landmarks=MANY):
 
 
 @pytest.mark.parametrize("landmarks", [MANY, MANY[[1, 7]]], ids=["many", "two"])
-def test_nobody_is_scored_by_a_model_that_saw_it_or_had_it_as_a_landmark(landmarks):
+def test_no_object_is_scored_by_a_model_that_saw_it_or_had_it_as_a_landmark(landmarks):
     family, _ = observed(landmarks=landmarks)
     assert len(family.learned) == len(family.scored) == N_FOLDS
     for (seen, places, _), asked in zip(family.learned, family.scored, strict=True):
@@ -77,8 +77,8 @@ def test_nobody_is_scored_by_a_model_that_saw_it_or_had_it_as_a_landmark(landmar
     assert sum(map(len, family.scored)) == N
 
 
-def test_objects_of_the_calibration_count_with_their_weights():
-    weights = np.where(np.arange(N) < N // 2, 0.01, 10.0)  # those that are wrong count
+def test_calibration_uses_the_weights_of_objects():
+    weights = np.where(np.arange(N) < N // 2, 0.01, 10.0)  # the misclassified count
     family, found = observed(weights)
     for seen, _, given in family.learned:
         np.testing.assert_array_equal(given, weights[sorted(seen)])
@@ -89,7 +89,7 @@ def test_objects_of_the_calibration_count_with_their_weights():
 
 @pytest.mark.parametrize("many", [True, False], ids=["many", "few"])
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
-def test_an_object_of_next_to_no_weight_has_next_to_no_say(make, many, monkeypatch):
+def test_tiny_weights_have_almost_no_effect(make, many, monkeypatch):
     """The temperature is continuous in the weights: a tiny weight has the same effect as none."""
     if many:
         monkeypatch.setattr("krein.estimators.calibration.IN_MEMORY_OBJECTS", 100)
@@ -110,7 +110,7 @@ def test_an_object_of_next_to_no_weight_has_next_to_no_say(make, many, monkeypat
 
 
 @pytest.mark.parametrize("unpaired", [0, 2])
-def test_held_out_opinions_are_those_of_models_without_the_object(unpaired):
+def test_held_out_scores_come_from_models_without_the_object(unpaired):
     """Objects in fold −1 are never held out: a model of all objects scores them."""
     scores = np.random.default_rng(0).normal(size=(N, 3))
     family = Observer(scores, named(MANY))

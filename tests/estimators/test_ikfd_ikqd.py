@@ -65,7 +65,7 @@ def test_the_unit_of_the_similarity_does_not_matter(cls, unit, landmarks):
 
 @BOTH
 @pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"priors": "uniform"}])
-def test_chunks_give_what_fit_gives(cls, options):
+def test_partial_fit_matches_fit(cls, options):
     landmarks = [0, 10, 20, 60, 70, 80]
     order = np.r_[0:30, 50:90, 30:50, 90:150]  # the third class comes late
     given = [int(np.flatnonzero(order == i)[0]) for i in landmarks]
@@ -94,7 +94,7 @@ def test_chunks_of_a_matrix_may_be_wide_or_narrow():
     assert_allclose(parts.predict_proba(K[:, landmarks]), whole.predict_proba(K), atol=1e-9)
 
 
-def test_one_pass_and_every_pair_once():
+def test_every_pair_is_compared_once():
     calls = []
 
     def similarity(a, b):
@@ -106,7 +106,7 @@ def test_one_pass_and_every_pair_once():
     clf = IKFD(similarity, landmarks=[1, 5, 9]).fit(objects, labels)
     spent = clf.kernel_evaluations_
     assert spent == len(calls)
-    assert spent <= 40 * 3 + 16, "N·m, and a few to see whether the function is symmetric"
+    assert spent <= 40 * 3 + 16, "N·m, and a few to test the symmetry of the function"
     calls.clear()
     clf.predict(objects[:7])
     assert len(calls) == 7 * 3
@@ -126,7 +126,7 @@ def test_prune_costs_fewer_comparisons_and_little_accuracy():
     assert_allclose(small.predict_proba(narrow), small.predict_proba(K[np.ix_(test, train)]))
 
 
-def test_pruned_model_goes_on_learning():
+def test_a_pruned_model_can_continue_learning():
     clf = IKFD(landmarks=np.arange(0, 60, 4), prune=True)
     clf.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
     whole = IKFD(landmarks=np.arange(0, 60, 4), prune=True)
@@ -187,7 +187,7 @@ def test_whole_sample_weights_count_like_repeats():
     assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-8)
 
 
-def test_the_same_seed_gives_the_same_model_whatever_the_threads():
+def test_the_model_does_not_depend_on_the_number_of_workers():
     Z = np.random.default_rng(0).normal(size=(5000, 3))
     labels = (Z[:, 0] ** 2 > Z[:, 1]).astype(int)
     models = [IKFD(n_jobs=jobs, random_state=3).fit(Z, labels) for jobs in (1, 2, 3)]
@@ -198,8 +198,8 @@ def test_the_same_seed_gives_the_same_model_whatever_the_threads():
 
 @pytest.mark.parametrize("landmarks", ["random", "auto"])
 @BOTH
-def test_the_threads_of_blas_move_no_digit(cls, landmarks):
-    """Of one block too, and of values that growing the landmarks has left behind."""
+def test_blas_threads_do_not_change_results(cls, landmarks):
+    """Also for a single block, and for values left over from growing the landmarks."""
     for seed in range(3 if landmarks == "auto" and cls is IKFD else 2):
         Z = np.random.default_rng(seed).normal(size=(1000 if landmarks == "random" else 500, 8))
         labels = (Z[:, 0] * Z[:, 1] > 0).astype(int)
@@ -211,7 +211,7 @@ def test_the_threads_of_blas_move_no_digit(cls, landmarks):
         assert_array_equal(*found)
 
 
-def test_dual_coefficients_are_the_model():
+def test_dual_coefficients_define_the_model():
     clf = IKFD(random_state=0).fit(X, y)
     C = clf.space_.similarities(
         open_new_pairs("elm", X, clf.landmark_objects_).block(
@@ -306,7 +306,7 @@ class TestBadInput:
             with pytest.raises(ValueError):
                 clf.partial_fit(bad_X, bad_y)
             assert_array_equal(clf.predict_proba(X), before)
-        assert (before[:, 3] == 0).all(), "a class that never came"
+        assert (before[:, 3] == 0).all(), "a class that never occurred"
 
 
 def test_a_class_of_one_object_is_its_own_landmark_with_a_warning():
@@ -347,7 +347,7 @@ def test_random_rule_is_exported():
 
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 300, 4)])
 def test_a_pruned_model_has_a_scale_of_its_own(landmarks):
-    """The scale of all landmarks makes up for more optimism than a few of them have."""
+    """The scale for all landmarks corrects for more optimism than a few of them have."""
     rng = np.random.default_rng(0)
     labels, fresh = np.arange(300) % 3, np.arange(600) % 3
     centres = 2.5 * np.eye(6)[:3]

@@ -67,7 +67,7 @@ def test_parameters_of_the_measure_are_set_one_by_one(make):
         clf.set_params(measure_params__nonsense=1).fit(WORDS, LANGUAGES)
     with pytest.raises(ValueError, match="Invalid parameter 'measure_para'"):
         clf.set_params(measure_para__normalize=1)
-    with pytest.raises(ValueError, match="Invalid parameter"):  # nothing that is set on a measure
+    with pytest.raises(ValueError, match="Invalid parameter"):  # not a parameter of a measure
         make(Levenshtein()).set_params(measure_para__normalize=True)
 
 
@@ -110,7 +110,7 @@ class PolarsFrame:
 
 
 def frames(columns):
-    """The same columns as each library has them, where it is installed."""
+    """Yield the same columns as a frame of each library that is installed."""
     yield pd.DataFrame({name: pd.Series(column) for name, column in columns.items()})
     yield PolarsFrame(columns)
     pa = pytest.importorskip("pyarrow")
@@ -141,7 +141,7 @@ def test_words_in_frames_and_columns():
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_nested_frames_are_series_of_as_many_channels_as_columns(turned):
+def test_columns_of_nested_frames_are_channels(turned):
     X = series(channels=3)
     y = np.arange(24) % 2
     layout = {"layout": "channels-times" if turned else "times-channels"}
@@ -149,7 +149,7 @@ def test_nested_frames_are_series_of_as_many_channels_as_columns(turned):
     expected = IKFD("dtw", measure_params=layout, landmarks=[0, 5, 9]).fit(given, y)
     probabilities = expected.predict_proba(given)
     for frame in frames({f"c{c}": [x[:, c].tolist() for x in X] for c in range(3)}):
-        # the columns are channels, whatever else is said of arrays
+        # the columns are channels, whatever the layout of arrays
         clf = IKFD("dtw", measure_params=layout, landmarks=[0, 5, 9]).fit(frame, y)
         assert_array_equal(clf.predict_proba(frame), probabilities)
         assert IKFD("dtw", landmarks=[0, 5]).fit(frame, y).measure_.layout == "times-channels"
@@ -169,7 +169,7 @@ def test_one_nested_column_is_series_of_one_channel():
     assert_array_equal(IKFD("msm", landmarks=[0, 5, 9]).fit(column, y).predict_proba(X), expected)
 
 
-def test_odd_nested_frames_are_refused_by_name():
+def test_inconsistent_nested_frames_are_refused():
     two = [[1.0, 2.0], [1.0, 2.0]]
     with pytest.raises(ValueError, match="series 1 has channels of 2 and of 3 values"):
         open_pairs("dtw", pd.DataFrame({"a": two, "b": [[1.0, 2.0], [1.0, 2.0, 3.0]]}))
@@ -235,7 +235,7 @@ def test_one_string_is_not_a_list_of_objects(tmp_path, monkeypatch):
 # -- distances that pass for similarities ---------------------------------------------------------
 
 
-def test_distances_given_as_similarities_are_doubted():
+def test_distances_given_as_similarities_raise_a_warning():
     D = open_pairs("levenshtein", WORDS).block(np.arange(24), np.arange(24))
     S = np.exp(-D)
     with pytest.warns(
@@ -254,7 +254,7 @@ def test_distances_given_as_similarities_are_doubted():
         IKFD("precomputed-distance").fit(D, LANGUAGES).predict(D)
 
 
-def test_a_distance_function_without_a_kind_is_doubted():
+def test_a_distance_function_without_a_kind_raises_a_warning():
     def edits(a, b):
         return float(sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b)))
 
@@ -268,7 +268,7 @@ def test_a_distance_function_without_a_kind_is_doubted():
             IKFD(edits, measure_params={"kind": kind}, landmarks=[0, 4]).fit(WORDS, LANGUAGES)
         shared = IKFD(lambda a, b: len(set(a) & set(b)), landmarks=[0, 4]).fit(WORDS, LANGUAGES)
     assert FunctionMeasure(edits).kind == "similarity"
-    assert shared.kernel_evaluations_ == 10 + 1 + 24 * 2  # both directions of 5 pairs, one self
+    assert shared.kernel_evaluations_ == 10 + 1 + 24 * 2  # 5 pairs in both directions, a self-pair
 
 
 # -- labels with holes, classes by name -----------------------------------------------------------
@@ -317,7 +317,7 @@ def test_a_class_without_weight_is_named_by_its_label():
         PCVM("levenshtein").fit(WORDS, y, sample_weight=(y != "bee").astype(float))
 
 
-# -- what is not whole ----------------------------------------------------------------------------
+# -- incomplete objects ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("measure", ["elm", "dtw", "tangent", "jensen-shannon", "precomputed"])
@@ -336,7 +336,7 @@ def test_masked_arrays_are_refused(measure):
             call()
 
 
-def test_half_a_character_names_its_text():
+def test_a_lone_surrogate_names_its_text():
     clf = IKFD("compression", landmarks=[0, 4]).fit(WORDS, LANGUAGES)
     with pytest.raises(
         ValueError, match=r"text 1 contains '\\ud800' at position 3, a lone surrogate"
@@ -348,7 +348,7 @@ def test_half_a_character_names_its_text():
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM, KreinClassifier])
-def test_the_matrix_that_was_chosen_is_kept_with_the_model(make, tmp_path):
+def test_the_chosen_matrix_is_saved_with_the_model(make, tmp_path):
     rng = np.random.default_rng(0)
     parts = {"a": "GATTACAGAT", "b": "CCGGTTCCGA"}
     y = np.array(["a", "b"] * 12)
@@ -360,7 +360,7 @@ def test_the_matrix_that_was_chosen_is_kept_with_the_model(make, tmp_path):
     assert loaded.measure_params == {"matrix": "NUC.4.4"}
     rna = [s.replace("T", "u") for s in dna]
     assert_array_equal(loaded.predict_proba(rna), clf.predict_proba(dna))
-    # letters that would pass for a protein's by themselves
+    # letters that would pass for a protein on their own
     with pytest.warns(LettersWarning, match="L as N"):
         assert loaded.predict(["GATTACAGATLLLL"]).tolist() == ["a"]
     (tmp_path / "s.fasta").write_text(
@@ -386,7 +386,7 @@ def test_the_matrix_that_was_chosen_is_kept_with_the_model(make, tmp_path):
         ("manhattan", np.ma.masked_equal([[1.0], [2.0]], 2.0), 1),
     ],
 )
-def test_a_refused_object_is_told_by_kind_row_and_reason(measure, objects, row):
+def test_a_refused_object_is_reported_with_kind_row_and_reason(measure, objects, row):
     with pytest.raises(RefusedObject) as caught:
         checked_objects(get_measure(measure), objects)
     error = caught.value

@@ -73,7 +73,7 @@ def test_the_second_look_finds_what_landmarks_miss(split, fitted):
 
 
 @pytest.mark.parametrize("family", [FisherFamily, QuadraticFamily])
-def test_held_out_scores_are_those_of_a_model_without_the_fold(split, family):
+def test_held_out_scores_match_a_model_without_the_fold(split, family):
     """No head may have seen the objects from which its weight is learned."""
     X, y, _, _ = split
     D = distances(X, X)
@@ -95,7 +95,7 @@ def test_held_out_scores_are_those_of_a_model_without_the_fold(split, family):
         np.testing.assert_allclose(scores[folds == fold], expected, rtol=1e-6, atol=1e-6)
 
 
-def test_the_first_look_alone_costs_the_landmarks(split):
+def test_a_first_look_costs_one_comparison_per_landmark(split):
     X, y, X_new, _ = split
     clf = KreinClassifier("precomputed-distance", neighbours=0).fit(distances(X, X), y)
     clf.predict(distances(X_new, X))
@@ -117,7 +117,7 @@ def test_every_comparison_is_counted(split):
     assert m * len(X_new) < measure.calls < (m + k) * len(X_new)
 
 
-def test_the_estimated_cost_is_that_of_new_objects(split, fitted):
+def test_the_estimated_cost_matches_new_objects(split, fitted):
     X, _, X_new, _ = split
     fitted.predict(distances(X_new, X))
     assert fitted.last_comparisons_ / len(X_new) == pytest.approx(fitted.comparisons_, rel=0.15)
@@ -139,7 +139,7 @@ def test_batches_of_any_size_give_the_same_answer(split, fitted):
     )
 
 
-def test_a_unit_changes_nothing(split, fitted):
+def test_the_unit_does_not_matter_to_either_look(split, fitted):
     X, y, X_new, _ = split
     P = fitted.predict_proba(distances(X_new, X))
     for unit in (1e-6, 1e6):
@@ -185,7 +185,7 @@ def test_an_object_of_weight_0_is_as_good_as_absent(split):
 
 
 @pytest.mark.parametrize("budget", [25, 35, 50])
-def test_a_budget_is_kept(split, budget):
+def test_a_budget_is_respected(split, budget):
     X, y, X_new, _ = split
     clf = KreinClassifier("precomputed-distance", max_comparisons=budget).fit(distances(X, X), y)
     assert clf.comparisons_ <= budget + 1e-9
@@ -223,7 +223,7 @@ def test_values_to_the_landmarks_alone_allow_a_first_look(split):
     assert clf.score(distances(X_new, X[landmarks]), y_new) > 0.8
 
 
-def test_a_model_file_holds_all_it_needs(tmp_path, split):
+def test_a_model_file_contains_all_it_needs(tmp_path, split):
     X, y, X_new, _ = split
     clf = KreinClassifier("manhattan").fit(X, y)
     clf.save(tmp_path / "m.krein")
@@ -232,7 +232,7 @@ def test_a_model_file_holds_all_it_needs(tmp_path, split):
     assert again.last_comparisons_ == clf.last_comparisons_
 
 
-def test_the_number_of_landmarks_grows_with_the_root():
+def test_the_number_of_landmarks_grows_with_the_square_root():
     assert default_number(200, 2) == 200
     assert default_number(900, 2) == 60
     assert default_number(10_000, 2) == 250
@@ -240,7 +240,7 @@ def test_the_number_of_landmarks_grows_with_the_root():
     assert default_number(300, 60) == 120
 
 
-def test_of_identical_objects_one_is_a_landmark():
+def test_only_one_of_identical_objects_is_a_landmark():
     X = np.repeat(np.arange(150.0), 2)[:, None]
     clf = KreinClassifier("manhattan", n_landmarks=150).fit(X, np.arange(300) // 2 % 2)
     assert len(np.unique(X[clf.landmarks_])) == 150
@@ -263,13 +263,13 @@ def test_each_class_has_a_landmark():
         ({"n_landmarks": 1000}, "1000 landmarks cannot be chosen among 40"),
     ],
 )
-def test_parameters_that_cannot_be_are_refused(params, message):
+def test_invalid_parameters_are_refused(params, message):
     X, y = islands(40)
     with pytest.raises(ValueError, match=message):
         KreinClassifier("manhattan", **params).fit(X, y)
 
 
-def test_a_file_and_a_cluster_give_what_memory_gives(split, tmp_path):
+def test_a_file_and_a_cluster_give_the_same_model_as_memory(split, tmp_path):
     X, y, X_new, _ = split
     here = KreinClassifier("manhattan").fit(X, y)
     rows = [
@@ -284,7 +284,7 @@ def test_a_file_and_a_cluster_give_what_memory_gives(split, tmp_path):
     np.testing.assert_array_equal(there.predict_proba(X_new), here.predict_proba(X_new))
 
 
-def test_objects_that_take_their_turn_as_new_ones(monkeypatch):
+def test_which_objects_are_held_out(monkeypatch):
     """All objects except landmarks and those of weight 0; a sample if there are many."""
     values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 3
     weights = (np.arange(2000) % 10 > 0).astype(float)
@@ -327,13 +327,13 @@ def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
     clf = model.fit(D[np.ix_(known, known)], y[known])
     apart = clf.known_.candidates(D[np.ix_(new, clf.landmarks_)])[1][:, 0]
     assert 0.05 < (apart > clf.known_.far).mean() < 0.15
-    between = distances(clf.known_.points, clf.known_.points)  # held out: each but for itself
+    between = distances(clf.known_.points, clf.known_.points)  # each without itself
     np.fill_diagonal(between, np.inf)
     np.testing.assert_allclose(clf.known_.far, np.quantile(between.min(axis=1), 0.9), rtol=1e-5)
 
 
-def test_as_many_landmarks_as_are_worth_their_price():
-    """Half of the default number, seven tenths or all, whatever has the least loss plus price."""
+def test_the_number_of_landmarks_minimises_loss_plus_price():
+    """Half of the default number, seven tenths or all: whichever has the least loss plus price."""
     X, y = islands(1000, 20)
     D = distances(X, X)
     wanted = default_number(1000, 2)
@@ -344,7 +344,7 @@ def test_as_many_landmarks_as_are_worth_their_price():
         total = curve.loss + price * curve.comparisons
         assert len(clf.landmarks_) == curve.n_landmarks[np.argmin(total)]
         again = curve.comparisons - curve.n_landmarks
-        assert (again > 0).all()  # where neighbours know more, some are looked at again
+        assert (again > 0).all()  # neighbours know more, so some objects get a second look
         assert (again <= clf.known_.n_candidates).all()
     assert len(clf.landmarks_) == round(0.5 * wanted)  # at a price that nothing is worth
     for free in ({"price": 0.0}, {"neighbours": 0}, {"n_landmarks": wanted}):
@@ -355,7 +355,7 @@ def test_as_many_landmarks_as_are_worth_their_price():
     assert not hasattr(clf.set_params(n_landmarks=wanted).fit(D, y), "size_curve_")
 
 
-def test_landmarks_are_no_neighbours_of_their_own():
+def test_landmarks_are_not_their_own_neighbours():
     values = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 1.0], [1.0, 2.0, 3.0]])
     own = np.array([0, 1, -1])  # the last object is not a landmark
     found = nearest_landmarks(values, "dissimilarity", np.array([0, 1, 2]), own)

@@ -67,13 +67,13 @@ def test_signs_follow_the_labels():
     assert_array_equal(clf.relevance_, clf.landmarks_)
 
 
-def test_a_checkerboard_is_learned_by_few():
+def test_a_checkerboard_is_learned_with_few_landmarks():
     Z, labels = checkerboard(3000)
     Z_new, labels_new = checkerboard(2000, seed=1)
     clf = PCVM(landmarks="random", n_landmarks=100, random_state=0).fit(Z, labels)
     assert clf.score(Z_new, labels_new) > 0.95
     assert len(clf.landmarks_) <= 60
-    assert 3000 * 90 < clf.kernel_evaluations_ <= 3000 * 100, "N·m, less what is symmetric"
+    assert 3000 * 90 < clf.kernel_evaluations_ <= 3000 * 100, "N·m, minus symmetric pairs"
 
 
 def test_more_basis_objects_than_landmarks():
@@ -180,7 +180,7 @@ def test_bad_parameters(options, message):
         PCVM(**options).fit(X, y)
 
 
-def test_what_the_basis_functions_are(tmp_path):
+def test_the_basis_function_is_chosen_and_saved(tmp_path):
     """The power of d is chosen from the data, reported, saved, and reproduced after loading."""
     X, y = checkerboard(600)
     D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
@@ -200,7 +200,7 @@ def test_what_the_basis_functions_are(tmp_path):
         assert centred.basis_function_ == "similarity"
 
 
-def test_calibration_knows_the_basis_functions():
+def test_calibration_uses_the_chosen_basis_function():
     X, y = checkerboard(600)
     D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
     new, truth = checkerboard(600, seed=1)
@@ -208,7 +208,7 @@ def test_calibration_knows_the_basis_functions():
     clf = PCVM("precomputed-distance", landmarks=np.arange(60), calibrate=True).fit(D, y)
     own = clf.predict_proba(away)[np.arange(600), np.searchsorted(clf.classes_, truth)]
     assert clf.basis_function_ in ("-d", "-√d")
-    # by −½d², a quadratic, scores would say nothing, and the temperature be far from 1
+    # with −½d², a quadratic, scores would be uninformative and the temperature far from 1
     assert 0.5 < clf.temperature_ < 2
     assert -np.log(own).mean() < 0.3
 
@@ -219,7 +219,7 @@ def test_landmarks_grow_with_the_basis_functions_that_need_them():
     new, truth = checkerboard(600, seed=1)
     away = np.sqrt(np.square(new[:, None] - X).sum(axis=2))
     clf = PCVM("precomputed-distance", landmarks="auto", random_state=0)
-    assert clf.fit(D, y).score(away, truth) > 0.9  # −½d² would have 62 %
+    assert clf.fit(D, y).score(away, truth) > 0.9  # −½d² would reach 62 %
     few = np.arange(60)
     once = clf.fit(D[np.ix_(few, few)], y[few])
     anew = PCVM("precomputed-distance", landmarks="auto", random_state=0)
@@ -228,7 +228,7 @@ def test_landmarks_grow_with_the_basis_functions_that_need_them():
     assert_array_equal(once.predict_proba(D[:, few]), anew.predict_proba(D[:, few]))
 
 
-def test_nobody_but_the_landmarks_weighs():
+def test_only_the_landmarks_have_weight():
     X, y = checkerboard(300)
     D = np.sqrt(np.square(X[:, None] - X).sum(axis=2))
     weights = np.zeros(300)
@@ -238,7 +238,7 @@ def test_nobody_but_the_landmarks_weighs():
 
 
 @pytest.mark.parametrize("multiclass", ["joint", "ovr"])
-def test_threads_that_share_a_pass_move_no_digit(multiclass, monkeypatch):
+def test_threads_that_share_a_pass_do_not_change_results(multiclass, monkeypatch):
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows per block
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(1500, 3))
@@ -254,7 +254,7 @@ def test_threads_that_share_a_pass_move_no_digit(multiclass, monkeypatch):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)])
-def test_the_published_solver_answers_for_two_classes_and_for_more(n_classes, landmarks):
+def test_the_published_solver_handles_two_classes_and_more(n_classes, landmarks):
     rng = np.random.default_rng(0)
     labels = np.arange(150) % n_classes
     Z = rng.normal(size=(150, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[labels]

@@ -64,7 +64,7 @@ def test_the_same_model_comes_back(tmp_path, estimator, objects, labels):
     assert again.signature_ == estimator.signature_
 
 
-def test_a_loaded_model_goes_on_learning(tmp_path):
+def test_a_loaded_model_can_continue_learning(tmp_path):
     clf = IKFD(landmarks=[0, 20, 60]).partial_fit(X[:100], y[:100], classes=[0, 1, 2])
     clf.save(tmp_path / "m.krein")
     again = krein.load(tmp_path / "m.krein").partial_fit(X[100:], y[100:])
@@ -72,7 +72,7 @@ def test_a_loaded_model_goes_on_learning(tmp_path):
     assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
 
 
-def test_a_users_function_is_named_and_asked_for(tmp_path):
+def test_loading_asks_for_the_users_function_by_name(tmp_path):
     clf = IKFD(overlap, landmarks="all").fit(WORDS, LANGUAGES)
     clf.save(tmp_path / "m.krein")
     with pytest.raises(ValueError, match=r"measure 'overlap'.*load\(path, measure=...\)"):
@@ -81,7 +81,7 @@ def test_a_users_function_is_named_and_asked_for(tmp_path):
     assert_array_equal(again.predict_proba(WORDS), clf.predict_proba(WORDS))
 
 
-def test_a_measure_nobody_asked_for_is_refused(tmp_path):
+def test_an_unneeded_measure_is_refused(tmp_path):
     IKFD(random_state=0).fit(X, y).save(tmp_path / "m.krein")
     with pytest.raises(ValueError, match="omit measure="):
         krein.load(tmp_path / "m.krein", measure=overlap)
@@ -93,7 +93,7 @@ def test_unfitted_models_are_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_file_names_no_machine(tmp_path):
+def test_the_file_contains_no_local_paths(tmp_path):
     clf = IKFD(random_state=0, cache=str(tmp_path / "cache"), n_jobs=1).fit(X, y)
     clf.save(tmp_path / "m.krein")
     header = np.load(tmp_path / "m.krein")["header"].tobytes().decode()
@@ -121,7 +121,7 @@ def test_every_damaged_byte_is_noticed_or_harmless(model):
             again = krein.load(model)
         except ModelFileError:
             refused += 1
-        else:  # a byte of the archive that carries nothing, such as a date
+        else:  # a byte of the archive that carries no data, such as a date
             assert_array_equal(again.predict_proba(X), truth)
     assert refused > 100
 
@@ -192,13 +192,13 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["m.krein"]
 
 
-def test_others_may_read_the_file_as_the_umask_says(model):
+def test_file_permissions_follow_the_umask(model):
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(model.stat().st_mode) == 0o666 & ~umask
 
 
-def test_values_come_back_as_they_were(tmp_path):
+def test_values_survive_a_round_trip(tmp_path):
     tree = {
         "none": None,
         "numbers": [1, 2.5, True, float("inf")],
@@ -225,14 +225,14 @@ def test_values_come_back_as_they_were(tmp_path):
         write_model(tmp_path / "t", {"a": 1j}, "0")
 
 
-def test_a_model_of_one_dimension_comes_back(tmp_path):
+def test_a_model_of_one_dimension_can_be_loaded(tmp_path):
     X, y = load_iris(return_X_y=True)
     clf = IKFD(landmarks=np.arange(0, 150, 10), rank=1).fit(X, y)
     clf.save(tmp_path / "m.krein")
     assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
 
 
-def test_numbers_that_a_model_cannot_have_are_refused():
+def test_invalid_numbers_are_refused():
     context = Context(ELM())
     assert Real(infinite=True).check(np.inf, "n", context) == np.inf
     for number in (np.inf, -np.inf, np.nan, True, "1"):
@@ -263,7 +263,7 @@ def test_numbers_that_a_model_cannot_have_are_refused():
         {"estimator": "IKFD", "params": {"measure": "elm"}, "fitted": {"space_": {"value": "x"}}},
     ],
 )
-def test_a_sealed_file_of_odd_content_is_no_model(tmp_path, tree):
+def test_a_sealed_file_with_wrong_content_is_refused(tmp_path, tree):
     from krein.io.modelfile import write_model
 
     write_model(tmp_path / "odd.krein", tree, "0")
@@ -272,7 +272,7 @@ def test_a_sealed_file_of_odd_content_is_no_model(tmp_path, tree):
 
 
 @pytest.mark.parametrize("estimator", [IKFD(), IKQD(), IKFD(calibrate=True)], ids=str)
-def test_a_file_holds_each_array_once(tmp_path, estimator):
+def test_a_file_stores_each_array_once(tmp_path, estimator):
     estimator.set_params(random_state=0).fit(X, y).save(tmp_path / "m.krein")
     with np.load(tmp_path / "m.krein") as file:
         members = [(file[name].shape, file[name].tobytes()) for name in file.files]

@@ -42,9 +42,9 @@ def expected_failures(estimator):
     same = "check_sample_weight_equivalence_on_dense_data"
     params = estimator.get_params()
     if params["landmarks"] == "random":
-        return {same: "random landmarks are drawn from other objects where some are repeated"}
+        return {same: "repeating objects changes which random landmarks are drawn"}
     if isinstance(estimator, PCVM | KreinClassifier):
-        return {same: "leave-one-out leaves a weighted object out as a whole, repeats one by one"}
+        return {same: "leave-one-out drops a weighted object as a whole, but repeats one by one"}
     if params.get("calibrate"):
         return {same: "repeated objects are landmarks more than once"}
     return {}
@@ -99,7 +99,7 @@ def test_matrices_are_split_along_both_axes(cls, measure):
     assert search.predict(K[:4]).shape == (4,)
 
 
-def test_a_matrix_gives_what_the_objects_give():
+def test_a_matrix_gives_the_same_scores_as_the_objects():
     X, y = load_iris(return_X_y=True)
     K = open_pairs("elm", X).block(np.arange(150), np.arange(150))
     given = np.arange(0, 150, 10)

@@ -1,4 +1,4 @@
-"""KreinClassifier on objects of no known class: novelty, status, sets of labels, explanations."""
+"""KreinClassifier on objects of unknown classes: novelty, status, label sets, explanations."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from krein.measures.likeness import OtherKindWarning
 
 
 def blobs(n, seed, places=4, spread=0.6):
-    """Objects of four classes around four places; a fifth place is unknown."""
+    """Objects of four classes around four centres; a fifth centre is unknown."""
     rng = np.random.default_rng(seed)
     y = rng.integers(places, size=n)
     angle = 2 * np.pi * y / 5
@@ -38,7 +38,7 @@ def test_objects_of_another_class_are_novel(fitted):
     p_own, p_other = clf.novelty(own), clf.novelty(other)
     assert roc_auc_score(np.r_[np.zeros(300), np.ones(300)], -np.r_[p_own, p_other]) > 0.97
     sure = clf.predict_proba(other).max(axis=1)
-    assert sure.mean() > 0.85  # which probabilities do not see
+    assert sure.mean() > 0.85  # the probabilities do not show it
     status = clf.assess(other)["status"]
     assert (status == "novel").mean() > 0.5
 
@@ -64,7 +64,7 @@ def test_false_alarms_are_as_frequent_as_stated():
     assert twenty == pytest.approx(0.2, abs=0.03)
 
 
-def test_few_objects_keep_to_the_rate_as_well():
+def test_the_false_alarm_rate_holds_for_few_objects():
     """Every object is a landmark, and held-out objects leave out their own columns."""
     rates = []
     for seed in range(6):
@@ -104,7 +104,7 @@ def test_sets_grow_with_the_coverage(fitted):
         clf.predict_set(D, 1.0)
 
 
-def test_one_pass_gives_all_and_costs_a_second_look(fitted):
+def test_assess_gives_everything_at_the_cost_of_a_second_look(fitted):
     clf, X, _ = fitted
     D = distances(np.r_[blobs(100, 4)[0], elsewhere(20, 5)], X)
     P, labels = clf.predict_proba(D), clf.predict(D)
@@ -119,7 +119,7 @@ def test_one_pass_gives_all_and_costs_a_second_look(fitted):
     assert (P.max(axis=1)[known] >= clf.ambiguous_below).all()
 
 
-def test_without_a_second_look_landmarks_tell(fitted):
+def test_novelty_without_a_second_look_uses_the_landmarks(fitted):
     _, X, y = fitted
     clf = KreinClassifier("precomputed-distance", neighbours=0).fit(distances(X, X), y)
     own, other = distances(blobs(300, 1)[0], X), distances(elsewhere(100, 2), X)
@@ -146,7 +146,7 @@ def test_a_unit_does_not_change_p_values(fitted):
     np.testing.assert_allclose(other.novelty(1e4 * D), clf.novelty(D), atol=0.01)
 
 
-# -- why ---------------------------------------------------------------------------------------
+# -- explanations ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [150, 500])
@@ -163,7 +163,7 @@ def test_the_explanation_sums_to_the_score(n):
         assert total == pytest.approx(why.score, rel=1e-9, abs=1e-9)
         assert why.label == label
         assert why.score >= 0
-        # bounded, several classes may have the same least probability
+        # as probabilities are bounded below, several classes may share the smallest one
         assert row[np.searchsorted(clf.classes_, why.runner_up)] == np.sort(row)[-2]
         assert len(why.contributions) == len(clf.landmarks_)
 
@@ -183,8 +183,8 @@ def test_the_nearest_are_known_objects_with_their_exact_values(fitted):
     assert found > 70
 
 
-def test_landmarks_named_first_matter_most():
-    """Deletion: values to some landmarks replaced by those of the baseline, a tenth of them."""
+def test_landmarks_with_the_largest_contributions_matter_most():
+    """Deletion: the values to a tenth of the landmarks are replaced by the baseline."""
     X, y = blobs(500, 0)
     clf = KreinClassifier("precomputed-distance", neighbours=0).fit(distances(X, X), y)
     m, rng = len(clf.landmarks_), np.random.default_rng(0)
@@ -207,7 +207,7 @@ def test_landmarks_named_first_matter_most():
     assert before - scores(first) > 2 * (before - scores(random))
 
 
-def test_names_are_kept_in_the_file(tmp_path):
+def test_names_are_saved_in_the_file(tmp_path):
     words = [a + b for a in ("house", "mouse", "table", "chair") for b in ("", "s", "y", "ing")]
     clf = KreinClassifier("levenshtein").fit(words, [0] * 8 + [1] * 8)
     clf.name_objects([f"word {word}" for word in words])
@@ -221,7 +221,7 @@ def test_names_are_kept_in_the_file(tmp_path):
         clf.name_objects(["a"])
 
 
-def test_a_file_of_objects_is_answered_in_chunks(tmp_path):
+def test_a_file_of_objects_is_assessed_in_chunks(tmp_path):
     X, y = blobs(300, 0)
     clf = KreinClassifier("manhattan").fit(X, y)
     np.save(tmp_path / "new.npy", X[:40])
@@ -236,13 +236,13 @@ def test_shares_are_checked(params):
         KreinClassifier("manhattan", **params).fit(X, y)
 
 
-def test_other_models_do_not_pretend():
+def test_other_models_have_no_novelty():
     assert not hasattr(IKFD(), "novelty")
 
 
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
 def test_explanations_start_from_the_mean_of_held_out_objects(kind):
-    """Of the squares for a dissimilarity, which are what the models are linear in."""
+    """For a dissimilarity, the mean of the squares, in which the models are linear."""
     X, y = blobs(150, seed=3)
     D = distances(X, X)
     values = D if kind == "dissimilarity" else 20 - D

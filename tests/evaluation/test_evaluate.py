@@ -15,9 +15,7 @@ from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.overview import MAPPED, _shown
 from krein.evaluation.scores import log_losses, reliability
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:.*have a near-duplicate"
-)  # of short words there are
+pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")  # short words have some
 
 RNG = np.random.default_rng(0)
 STEMS = ["stone", "river", "cloud"]
@@ -46,7 +44,7 @@ def alone(model):
     return P, np.mean(evaluations)
 
 
-def test_probabilities_and_counts_are_those_of_each_model_alone():
+def test_probabilities_and_counts_match_each_model_alone():
     models = {
         "balls": IKFD(random_state=0),
         "all": IKQD(landmarks="all"),
@@ -65,18 +63,18 @@ def test_probabilities_and_counts_are_those_of_each_model_alone():
     assert found.models["grown"].curve is not None
 
 
-def test_without_a_model_of_all_pairs_few_are_compared():
+def test_few_pairs_are_compared_unless_a_model_needs_all():
     options = {"measure": "levenshtein", "landmarks": "random", "n_landmarks": 5, "folds": 3}
     found = evaluate(WORDS * 5, np.tile(LABELS, 5), ["ikfd", "pcvm", "logistic"], **options)
     n = 5 * len(WORDS)
-    # three folds of five landmarks, the eigenvalues of 500 objects, of which half, and ten
-    # candidates for a near copy of each
+    # five landmarks in three folds, half of the pairs of 500 objects for the eigenvalues, and ten
+    # candidates for a near-duplicate of each object
     assert found.pairs.compared <= n * 15 + 500 * 540 / 2 + 10 * n
     assert not found.spectrum.exact
 
 
 @pytest.mark.parametrize("kind", ["precomputed", "precomputed-distance"])
-def test_a_matrix_gives_what_its_parts_give(kind):
+def test_a_matrix_gives_the_same_probabilities_as_cross_validation(kind):
     D = open_pairs("levenshtein", WORDS).block(np.arange(180), np.arange(180))
     X = D if kind == "precomputed-distance" else 10 - D
     model = IKFD(kind, random_state=0)
@@ -163,7 +161,7 @@ def test_duplicates_are_found_and_contradictions_counted():
         ({"y": ["x"] * 180}, "contains one: 'x'"),
     ],
 )
-def test_what_cannot_be_evaluated_is_refused(change, message):
+def test_invalid_evaluations_are_refused(change, message):
     options = {"X": WORDS, "y": LABELS, "models": ["ikfd"], "measure": "levenshtein"} | change
     with pytest.raises(ValueError, match=message):
         evaluate(**options)
@@ -197,18 +195,18 @@ def test_a_map_of_many_keeps_landmarks_and_errors():
 
 
 class TestReliability:
-    def test_honest_probabilities_have_little_error(self):
+    def test_calibrated_probabilities_have_little_error(self):
         p = RNG.uniform(0.5, 1, 20_000)
         P = np.column_stack([p, 1 - p])
         codes = (RNG.uniform(size=20_000) > p).astype(int)
         assert reliability(P, codes).error < 0.02
 
-    def test_overconfidence_is_its_gap(self):
+    def test_the_error_is_the_gap_of_overconfidence(self):
         P = np.tile([0.95, 0.05], (100, 1))
         codes = np.repeat([0, 1], [70, 30])
         assert reliability(P, codes).error == pytest.approx(0.25)
 
-    def test_certainty_falls_into_the_last_step(self):
+    def test_certainty_falls_into_the_last_bin(self):
         bins = reliability(np.array([[1.0, 0.0]]), np.array([0]))
         assert bins.count[-1] == 1
 
@@ -216,7 +214,7 @@ class TestReliability:
         assert np.isfinite(log_losses(np.array([[1.0, 0.0]]), np.array([1]))).all()
 
 
-def test_ranks_are_told_from_one_model():
+def test_ranks_are_computed_from_one_model():
     paths = np.array(["land;stone", "water;river", "water;cloud"])[np.arange(180) % 3]
     found = evaluate(WORDS, paths, ["ikfd"], measure="levenshtein", folds=3, label_ranks=";")
     first, leaf = found.summary()["ranks"]["ikfd"]

@@ -29,7 +29,7 @@ def waves(n, rng=RNG, lengths=(60, 60)):
     return found
 
 
-def test_it_is_chosen_by_the_kind_of_object():
+def test_features_depend_on_the_kind_of_object():
     images = RNG.normal(size=(6, 8, 8))
     for measure, objects, kind in (
         ("levenshtein", WORDS, "strings"),
@@ -44,7 +44,7 @@ def test_it_is_chosen_by_the_kind_of_object():
         assert feature_kind(open_pairs(measure, objects)) == kind, measure
 
 
-def test_strings_are_told_apart_without_a_comparison():
+def test_strings_are_classified_without_comparisons():
     found = evaluate(WORDS, LABELS, measure="levenshtein", folds=3)
     assert list(found.models) == ["auto", "knn", "features"]
     told = found.summary()["models"]["features"]
@@ -54,7 +54,7 @@ def test_strings_are_told_apart_without_a_comparison():
     assert "no comparisons" in told["title"]
 
 
-def test_vectors_and_series_are_told_apart_without_a_comparison():
+def test_vectors_and_series_are_classified_without_comparisons():
     X, y = load_iris(return_X_y=True)
     found = evaluate(X, y, ["features", "ikfd"], measure="rbf", folds=3)
     assert found.models["features"].fold_accuracy.mean() > 0.9
@@ -89,7 +89,7 @@ def test_without_features_it_is_left_out_or_refused():
 
 
 class TwoLooks(IKFD):
-    """A classifier that looks again at some objects, and says what that cost."""
+    """A classifier that looks at some objects again, and reports the cost."""
 
     def predict_proba(self, X):
         self.comparisons_ = len(self.landmarks_) + 2.5
@@ -97,13 +97,13 @@ class TwoLooks(IKFD):
 
 
 class Bare(IKFD):
-    """A classifier that has none of the parameters that the others share."""
+    """A classifier without the parameters that the others share."""
 
     def __init__(self, measure="elm", measure_params=None):
         super().__init__(measure=measure, measure_params=measure_params)
 
 
-def test_comparisons_are_told_for_every_model():
+def test_comparisons_are_reported_for_every_model():
     mine = {"mine": TwoLooks(landmarks="random", n_landmarks=6, random_state=0), "knn": "knn"}
     found = evaluate(WORDS, LABELS, mine, measure="levenshtein", folds=4)
     told = {name: model["comparisons"] for name, model in found.summary()["models"].items()}

@@ -17,7 +17,7 @@ LETTERS = list("ACDEFGHIKLMNPQRSTVWY")
 
 
 def families(n_families, size, rng=RNG, length=60, changes=6):
-    """Sequences that descend from ancestors, and the number of each one's ancestor."""
+    """Sequences that descend from ancestors, and the index of the ancestor of each."""
     found, of = [], []
     for k in range(n_families):
         ancestor = rng.choice(LETTERS, length)
@@ -62,7 +62,7 @@ def test_families_are_found_at_linear_cost(measure, seed):
 @pytest.mark.parametrize("threshold", [0.3, 0.6, 0.75])
 def test_few_landmarks_give_nearly_the_groups_of_all_comparisons(threshold):
     sequences, of = families(60, 6, changes=15)
-    codes = of // 2  # labels follow descent, as they do in the field
+    codes = of // 2  # labels follow descent, as they do in practice
     pairs = open_pairs("smith-waterman", sequences)
     group = identity_groups(pairs, codes, threshold, 0)
     everyone = np.arange(len(sequences))
@@ -70,10 +70,10 @@ def test_few_landmarks_give_nearly_the_groups_of_all_comparisons(threshold):
     landmarks = _landmarks(codes, np.random.default_rng(0))
     order = np.argsort(-S[:, landmarks].astype(np.float32).mean(axis=1), kind="stable")
     truth, _ = greedy(S, order, threshold)
-    # pairs that belong together, torn apart because a representative was not among the candidates
+    # few pairs are separated because a representative was not among the candidates
     together = truth[:, None] == truth
     assert np.mean(group[:, None] == group, where=together) > 0.97
-    for k in range(group.max() + 1):  # whoever joined has the identity with the first
+    for k in range(group.max() + 1):  # all members are similar enough to the first
         members = np.flatnonzero(group == k)
         assert (S[np.ix_(members, members)] >= threshold).all(axis=1).any()
 
@@ -108,7 +108,7 @@ def test_folds_keep_groups_together_and_stay_stratified(seed):
     assert np.abs(shares - np.bincount(codes) / 600 / 5).max() < 0.04
 
 
-def test_evaluate_takes_groups_and_says_so():
+def test_evaluate_uses_groups_and_reports_them():
     sequences, of = families(20, 6)
     labels = np.array(["even", "odd"])[of % 2]
     with warnings.catch_warnings():
@@ -127,12 +127,12 @@ def test_evaluate_takes_groups_and_says_so():
     assert told["groups"] == 20
     assert told["settings"]["groups"] == "identity:0.4"
     assert told["near_copies"]["share"] == 0
-    # whose relatives are all held out with them cannot be known: the classes are arbitrary
+    # the classes are arbitrary, so objects cannot be predicted while their relatives are held out
     assert found.models["ikfd"].fold_accuracy.mean() < 0.8
 
 
 @pytest.mark.parametrize("everything", [False, True])
-def test_near_copies_in_other_folds_are_warned_of_with_their_share(everything):
+def test_near_duplicates_in_other_folds_are_warned_about_with_their_share(everything):
     sequences, of = families(150, 1, np.random.default_rng(1))
     copies = [s[:30] + "A" + s[31:] for s in sequences[:30]]  # one letter differs
     labels = np.array(["even", "odd"])[np.append(of, of[:30]) % 2]
@@ -149,7 +149,7 @@ def test_near_copies_in_other_folds_are_warned_of_with_their_share(everything):
     assert grouped.groups.max() + 1 == 150
 
 
-def test_near_copies_are_not_looked_for_among_vectors_or_without_a_scale():
+def test_near_duplicates_are_not_searched_among_vectors_or_without_a_scale():
     X = RNG.normal(size=(40, 2))
     split = np.arange(40) % 2
     for measure, objects in (("rbf", X), ("precomputed", np.zeros((40, 40)))):
@@ -169,13 +169,13 @@ def test_near_copies_are_not_looked_for_among_vectors_or_without_a_scale():
         (["a", "a", "b", "b", float("nan"), "b"], "object 4 has no group"),
     ],
 )
-def test_groups_that_are_none_are_refused(groups, message):
+def test_invalid_groups_are_refused(groups, message):
     pairs = open_pairs("levenshtein", ["a", "b", "c", "d", "e", "f"])
     with pytest.raises(ValueError, match=message):
         find_groups(groups, pairs, np.arange(6) % 2, 0)
 
 
-def test_what_cannot_be_held_out_is_refused_by_name():
+def test_impossible_splits_are_refused():
     codes = np.repeat([0, 1], 6)
     classes = np.array(["x", "y"])
     with pytest.raises(ValueError, match="class 'y' is in a single group"):

@@ -18,7 +18,7 @@ ALL = np.arange(N)
 
 
 class Counting:
-    """A symmetric function of two words that notes every pair it was asked for."""
+    """A symmetric function of two words that records every pair it compares."""
 
     def __init__(self):
         self.seen = []
@@ -46,7 +46,7 @@ def subsets(n, seed=0):
         )
 
 
-def test_values_are_those_of_the_measure_whatever_was_asked_before():
+def test_values_match_the_measure_whatever_was_read_before():
     shared = store()
     for rows, cols in subsets(12):
         np.testing.assert_array_equal(shared.read(rows, cols), TRUTH[np.ix_(rows, cols)])
@@ -70,7 +70,7 @@ def test_no_pair_is_compared_again_in_either_direction():
     assert len(measure.seen) == len(unordered) == shared.compared
 
 
-def test_a_square_costs_little_more_than_half_of_it():
+def test_a_square_costs_little_more_than_half_of_its_pairs():
     shared = store()
     shared.read(ALL[:20], ALL[30:70])  # holes in the square
     shared.read(ALL, ALL)
@@ -90,7 +90,7 @@ def test_a_measure_that_is_not_symmetric_is_compared_both_ways():
     assert shared.compared == 2 * 20
 
 
-def test_a_part_counts_and_reads_as_if_it_stood_alone():
+def test_a_part_counts_and_reads_like_separate_pairs():
     shared = store()
     shared.read(ALL, ALL)
     spent = shared.compared
@@ -108,7 +108,7 @@ def test_a_part_counts_and_reads_as_if_it_stood_alone():
     assert shared.compared == spent
 
 
-def test_what_is_known_of_the_measure_is_known_of_its_store():
+def test_a_store_has_the_properties_of_its_measure():
     pairs = open_pairs("elm", RNG.normal(size=(9, 2)))
     shared = Shared(PairStore(pairs))
     for name in ("kind", "psd", "expensive", "releases_gil", "block_pairs"):
@@ -142,7 +142,7 @@ def test_the_diagonal_is_compared_once():
     assert shared.compared == spent
 
 
-def test_an_error_names_the_objects_among_all():
+def test_an_error_names_the_index_among_all_objects():
     def bad(a, b):
         return float("nan") if WORDS[77] in (a, b) else 1.0
 

@@ -25,7 +25,7 @@ def distances(X):
     return np.abs(X[:, None] - X[None]).sum(axis=2)
 
 
-def test_scores_are_those_of_the_definition():
+def test_scores_match_the_definition():
     X, codes = blobs(spread=1.6)
     model = KreinClassifier(neighbours=10_000, n_landmarks=12)  # every object is a candidate
     D = distances(X)
@@ -46,7 +46,7 @@ def test_scores_are_those_of_the_definition():
         assert unknown.nearest[k] != c
 
 
-def test_the_curve_ends_in_the_model_as_it_is():
+def test_the_last_point_of_the_curve_is_the_model():
     X, codes = blobs(n=240, n_classes=3, spread=3.0)
     model = KreinClassifier("manhattan", n_landmarks=10)
     found = evaluate(X, codes, {"auto": model}, measure="manhattan", folds=4).models["auto"]
@@ -60,7 +60,7 @@ def test_the_curve_ends_in_the_model_as_it_is():
     assert curve.looked[-2] == 1.0
 
 
-def test_the_ends_of_the_curve_are_models_of_their_own():
+def test_the_curve_starts_at_a_model_without_a_second_look():
     X, codes = blobs(n=240, n_classes=3, spread=3.0)
     first = KreinClassifier("manhattan", n_landmarks=10, neighbours=0)
     both = KreinClassifier("manhattan", n_landmarks=10)
@@ -94,7 +94,7 @@ def test_planted_mistakes_are_found_and_nothing_else():
     assert [one.probability for one in strange] == sorted(one.probability for one in strange)
 
 
-def test_nothing_is_compared_again_where_all_pairs_are_there():
+def test_nothing_is_compared_again_if_all_pairs_are_stored():
     X, codes = blobs(n=120)
     alone, beside = (
         evaluate(X, codes, models, measure="manhattan", folds=3).pairs.compared
@@ -103,14 +103,14 @@ def test_nothing_is_compared_again_where_all_pairs_are_there():
     assert beside == alone
 
 
-def test_models_without_a_second_look_tell_nothing():
+def test_models_without_a_second_look_report_none_of_these():
     X, codes = blobs(n=80)
     found = evaluate(X, codes, ["ikfd"], measure="manhattan", folds=3).models["ikfd"]
     assert (found.looks, found.unknown, found.strange) == (None, None, [])
     assert found.summary()["unknown"] is None
 
 
-def test_the_sample_holds_as_many_of_each_class():
+def test_the_sample_is_balanced():
     codes = np.repeat([0, 1, 2], [1000, 300, 3])
     chosen = sample_for_unknown(codes, 0)
     counts = np.bincount(codes[chosen])
