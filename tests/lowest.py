@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 TOOLS = {"docs", "dev"}
-"""Extras that build and check krein. Nobody who uses it needs them at their lowest."""
+"""Extras that build and test krein; users do not depend on their lowest versions."""
 
 
 def lowest(pyproject: str) -> list[str]:

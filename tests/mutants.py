@@ -112,7 +112,7 @@ def _numbers(node: ast.Constant) -> Iterator[Change]:
         yield "constant", ast.Constant(value + 1 if value < 4 else 2 * value)
     elif isinstance(value, float):
         new = 2 * value if value else 1.0
-        if value > 1e3 or 0 < value < 1e-3:  # a limit or a tolerance: twice as much is the same
+        if value > 1e3 or 0 < value < 1e-3:  # a limit or a tolerance: doubling it changes little
             new = value * (1e6 if value < 1 else 1e-6)
         yield "constant", ast.Constant(new)
 
@@ -158,7 +158,7 @@ def _expressions(node: ast.expr) -> Iterator[Change]:
 
 
 def _conditions(node: ast.AST) -> list[ast.expr]:
-    """Return the conditions that no comparison or connective in them would negate."""
+    """Return the conditions that changing a comparison or a connective would not negate."""
     found = list(getattr(node, "ifs", []))
     if isinstance(node, ast.If | ast.While | ast.IfExp):
         found.append(node.test)
@@ -284,9 +284,9 @@ def mutants_of(file: str, text: str) -> list[Mutant]:
 
 
 def spread(candidates: dict[str, list[Mutant]], count: int, seed: int) -> list[Mutant]:
-    """Draw mutants, at most one from a line, in proportion to the lines that can be mutated.
+    """Draw mutants, at most one per line, in proportion to the lines that can be mutated.
 
-    Ordered at random, so that the first n of them are a sample as well.
+    Their order is random, so the first n of them are a sample as well.
     """
     lines: dict[tuple[str, int], list[Mutant]] = defaultdict(list)
     for file, mutants in candidates.items():

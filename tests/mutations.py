@@ -49,24 +49,24 @@ TESTS = (
     "tests/attack/test_models.py",
     *MUTATED,
 )
-"""What may catch a mutation; tests that start a cluster take too long for that. Doctests count."""
+"""Tests that may catch a mutation, doctests included; those that start a cluster take too long."""
 LIBRARIES = (
     "hypothesis.extra.numpy", "numpy.testing", "pandas", "rapidfuzz", "rich.progress",
     "scipy.linalg", "scipy.optimize", "scipy.sparse.linalg", "scipy.special", "scipy.stats",
     "sklearn.model_selection", "sklearn.utils.estimator_checks",
 )  # fmt: skip
-"""What is loaded once, before a process is forked for each mutation."""
+"""Modules that are loaded once, before a process is forked for each mutation."""
 FAILED = (1, 2, 4)
-"""Exit codes of pytest: a test failed, or krein could not be imported, by a test or by all."""
+"""Exit codes of pytest if a test failed, or if krein could not be imported by one test or all."""
 NAMED = ("FAILED", "ERROR", "ImportError while loading conftest")
-"""How the lines begin that name what failed."""
+"""Prefixes of the lines that name what failed."""
 BROKEN = 70
 STARTUP = 60.0
-"""Seconds after which a run of tests counts as hanging, beside ten times its usual time."""
+"""A run of tests counts as hanging after this many seconds plus ten times its usual duration."""
 
 
 def digest(*texts: str) -> str:
-    """Return a short name of some texts."""
+    """Return a short hash of some texts."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
@@ -77,7 +77,7 @@ def sources(root: Path = ROOT) -> dict[str, str]:
 
 
 def make_copy() -> None:
-    """Copy what the tests need, so that files being edited are left alone."""
+    """Copy what the tests need, so that the working tree is not changed."""
     shutil.rmtree(COPY, ignore_errors=True)
     COPY.mkdir(parents=True)
     for folder in ("src", "tests", "benchmarks"):
@@ -100,7 +100,7 @@ def prepare() -> None:
 class Recorder:
     """A pytest plugin: which lines each test executes, and how long it takes.
 
-    What a fixture of a module executes is counted for each test that asks for the fixture.
+    The lines that a shared fixture executes are counted for each test that uses the fixture.
     """
 
     def __init__(self, coverage: Any) -> None:
@@ -142,7 +142,7 @@ class Recorder:
 
 
 def record(paths: list[str], folder: Path) -> None:
-    """Run tests, and write for each file of tests which lines each of its tests executes."""
+    """Run tests, and write for each test file which lines each of its tests executes."""
     import coverage
 
     measured = coverage.Coverage(data_file=None, source=[str(ROOT / p) for p in MUTATED])
@@ -171,7 +171,7 @@ def record(paths: list[str], folder: Path) -> None:
 
 
 def recording(path: str, root: Path) -> str:
-    """Return the name under which a file of tests is recorded, for the source beside it."""
+    """Return the name of the recording of a test file, given the present source."""
     return digest(*sources(root).values(), path, (root / path).read_text("utf-8"))
 
 
@@ -195,7 +195,7 @@ class Covering:
         kept_as = {path: folder / f"{recording(path, COPY)}.json" for path in paths}
         missing = [path for path in paths if not kept_as[path].exists()]
         if missing:
-            print(f"recording which lines {len(missing)} files of tests execute", flush=True)
+            print(f"recording which lines {len(missing)} test files execute", flush=True)
             command = [sys.executable, "-m", "tests.mutations", "--record", str(folder)]
             with open(KEPT / "recording.log", "w", encoding="utf-8") as log:
                 subprocess.run([*command, *missing], cwd=COPY, check=True, stdout=log)
@@ -218,7 +218,7 @@ class Covering:
         """Return the tests that execute a mutated line, within a budget.
 
         The fastest case of each test comes before its other cases, and a test that executes few
-        lines before one that executes many: it is quick, and looks closely.
+        lines before one that executes many: it is quick and specific.
         A line that runs when its module is imported concerns every test that uses the module.
         """
         found: set[str] = set()
@@ -314,7 +314,7 @@ def _wait(child: int, seconds: float) -> int | None:
         if done:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)  # not waited for yet, so the number is still its own
+    os.killpg(child, signal.SIGKILL)  # not waited for yet, so its process id is still its own
     os.waitpid(child, 0)
     return None
 
@@ -347,7 +347,7 @@ def summary(results: dict[str, dict[str, Any]], chosen: list[Mutant]) -> None:
 
 
 def main() -> None:
-    """Try mutations until the requested number has been judged."""
+    """Try mutations until the requested number has been tested."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=160, help="mutations in the sample")
     parser.add_argument("--seed", type=int, default=0, help="which sample")

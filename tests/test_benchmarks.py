@@ -1,4 +1,4 @@
-"""Benchmarks take minutes and are not run here, but they must still be able to run."""
+"""Benchmarks take minutes and are not run here, but it must be possible to start them."""
 
 from importlib import import_module
 from pathlib import Path
@@ -14,7 +14,7 @@ def test_a_benchmark_can_be_started(name):
     assert callable(import_module(f"benchmarks.{name}").run)
 
 
-def test_those_on_stored_data_say_so_without_it(monkeypatch):
+def test_benchmarks_on_stored_data_say_so_without_it(monkeypatch):
     monkeypatch.delenv("KREIN_DATA", raising=False)
     for name in ("cluster", "ranks", "swissprot", "words"):
         (only,) = import_module(f"benchmarks.{name}").run()

@@ -54,7 +54,7 @@ def test_every_table_is_written(tables):
         assert "nan" not in {line.split(",")[5] for line in lines}, name  # the accuracy
 
 
-def test_the_page_holds_every_table_and_says_what_is_missing(tables):
+def test_the_page_contains_every_table_and_says_what_is_missing(tables):
     page = (tables.parent / "RESULTS.md").read_text(encoding="utf-8")
     for n in range(1, 8):
         assert f"## Table {n}:" in page
@@ -67,7 +67,7 @@ def test_the_page_holds_every_table_and_says_what_is_missing(tables):
     assert min(widths) >= 1
 
 
-def test_the_page_is_made_of_the_files_alone(tables, tmp_path):
+def test_the_page_is_made_only_from_the_files(tables, tmp_path):
     first = (tables.parent / "RESULTS.md").read_text(encoding="utf-8")
     main(["results", "--output", str(tables)])
     assert (tables.parent / "RESULTS.md").read_text(encoding="utf-8") == first

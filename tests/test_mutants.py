@@ -1,4 +1,4 @@
-"""Mutations only change results, and those listed as equivalent still exist."""
+"""Mutations change only code that affects results, and those listed as equivalent exist."""
 
 import ast
 
@@ -42,7 +42,7 @@ def test_what_is_mutated_and_what_is_not():
     }
 
 
-def test_a_mutation_changes_one_node_and_leaves_a_module():
+def test_a_mutation_changes_one_node_and_stays_valid():
     for mutant in mutants_of("f.py", TEXT):
         mutated = mutant.apply(TEXT)
         assert ast.dump(ast.parse(mutated)) != ast.dump(ast.parse(TEXT))
@@ -60,6 +60,6 @@ def test_a_sample_is_spread_over_the_files_and_the_same_every_time():
     assert len({mutant.file for mutant in drawn}) > 10
 
 
-def test_equivalent_mutations_are_those_of_the_present_source():
+def test_equivalent_mutations_exist_in_the_source():
     names = {mutant.name for file, text in sources().items() for mutant in mutants_of(file, text)}
     assert set(equivalent()) <= names

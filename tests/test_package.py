@@ -15,7 +15,7 @@ def test_importing_krein_stays_light():
     assert not imported_by("import krein") & heavy
 
 
-def test_an_estimator_brings_no_optional_dependency():
+def test_an_estimator_imports_no_optional_dependency():
     optional = {
         "dask",
         "distributed",
@@ -30,16 +30,16 @@ def test_an_estimator_brings_no_optional_dependency():
     assert not imported_by("from krein import IKFD; IKFD()") & optional
 
 
-def test_the_data_bring_no_optional_dependency():
+def test_datasets_import_no_optional_dependency():
     optional = {"mlxtend", "modlamp", "scoring_matrices", "pyopal", "matplotlib"}
     assert not imported_by("import krein.datasets") & optional
 
 
-def test_core_knows_no_scikit_learn():
+def test_core_does_not_import_scikit_learn():
     assert "sklearn" not in imported_by("import krein.core.prune, krein.core.quadratic")
 
 
-def test_what_the_readme_names_is_there_after_one_import():
+def test_public_parts_are_available_after_one_import():
     for name in (
         "reject.RejectingClassifier",
         "measures.available()",

@@ -29,7 +29,7 @@ def predictions(seed, n=50, ties=False):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1000), st.booleans())
-def test_the_curve_is_what_each_threshold_gives(seed, ties):
+def test_the_curve_matches_each_threshold(seed, ties):
     y, P = predictions(seed, ties=ties)
     curve = accuracy_reject_curve(y, P, classes=[0, 1, 2])
     for coverage, accuracy, threshold in zip(
@@ -44,9 +44,9 @@ def test_the_curve_is_what_each_threshold_gives(seed, ties):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1000))
-def test_augrc_is_the_probability_that_a_random_pair_shows_it(seed):
-    """AUGRC = P(wrong, and accepted before a random coverage): the sum over wrong objects of
-    the share of coverage at which they are accepted, without ties."""
+def test_augrc_matches_its_definition(seed):
+    """AUGRC = P(wrong, and accepted at a random coverage): without ties, the sum over wrong
+    objects of the share of coverages at which they are accepted, divided by n."""
     y, P = predictions(seed)
     order = np.argsort(-P.max(axis=1))
     wrong = (P.argmax(axis=1) != y)[order]
@@ -55,7 +55,7 @@ def test_augrc_is_the_probability_that_a_random_pair_shows_it(seed):
     assert_allclose(augrc(y, P, classes=[0, 1, 2]), expected, rtol=1e-9)
 
 
-def test_augrc_at_its_ends():
+def test_augrc_at_its_extremes():
     right = np.eye(2)[[0, 1, 0, 1]] * 0.8 + 0.1
     assert augrc([0, 1, 0, 1], right) == 0.0
     assert_allclose(augrc([1, 0, 1, 0], right), 0.5)
@@ -96,7 +96,7 @@ def test_any_classifier_with_probabilities(estimator):
     assert risky.rejects(X).mean() < 0.5
 
 
-def test_a_fitted_classifier_is_taken_as_it_is():
+def test_a_fitted_classifier_is_used_unchanged():
     X, y = load_iris(return_X_y=True)
     fitted = IKFD(random_state=0).fit(X, y)
     clf = RejectingClassifier(fitted, coverage=0.5, prefit=True, reject_label=99).fit(X, y)
@@ -121,8 +121,8 @@ def test_bad_requests():
 
 
 def test_a_bound_on_the_risk_holds_as_often_as_stated():
-    """Calibrated probabilities: the risk of a threshold is known. Observed risk is too low in
-    about half of the draws, a bound with confidence 0.9 in at most a tenth."""
+    """With calibrated probabilities, the risk of a threshold is known. The observed risk is too
+    low in about half of the draws, a bound with confidence 0.9 in at most a tenth."""
     rng = np.random.default_rng(0)
 
     def draw(n):
@@ -150,7 +150,7 @@ def test_a_bound_on_the_risk_holds_as_often_as_stated():
     assert np.mean(coverage) > 0.2
 
 
-def test_the_bound_is_that_of_clopper_and_pearson():
+def test_the_bound_matches_clopper_and_pearson():
     from scipy.stats import beta
 
     y, P = predictions(3, n=2000)

@@ -1,4 +1,4 @@
-"""What keeps the code readable: short walks, no cycles, small files and small classes."""
+"""Limits that keep the code readable: short walks, no cycles, small files and small classes."""
 
 import ast
 from collections import Counter
@@ -16,22 +16,22 @@ MOST_METHODS = 10
 
 FACADES = {
     "ModelResult": "the figures of a model, as reports read them",
-    "FittedClassifier": "all that can be asked of a classifier",
-    "FittedTwoLooks": "all that can be asked of a model of two looks",
+    "FittedClassifier": "all predictions of a classifier",
+    "FittedTwoLooks": "all predictions of a two-look model",
     "Measure": "the protocol of measures, as users subclass it",
     "GivenValues": "a measure, with all of the protocol",
     "NystromMatrix": "a linear operator, as users call it",
 }
-"""Classes with more methods, and what they are the front of."""
+"""Classes with more methods, and what they give access to."""
 
-# Road: modules beside core/, which holds the mathematics, one algorithm per file.
+# The road leaves out core/, which contains the mathematics, one algorithm per file.
 WALKS = {
     "fit in memory": (17, 36),
     "fit from a file": (24, 43),
     "fit on Dask": (24, 43),
     "predict_proba": (9, 11),
 }
-"""Modules at most: on the road, and in all."""
+"""The maximum number of modules: on the road, and in total."""
 
 
 def name_of(path):
@@ -60,7 +60,7 @@ def imported(path):
                 base = ".".join([*above, base] if base else above)
             inside = {f"{base}.{alias.name}" for alias in node.names}
             modules = inside & NAMES
-            # names out of a package's __init__ need that file; its modules do not
+            # names from a package's __init__ need that file; modules of the package do not
             found |= modules if len(modules) == len(inside) else modules | {base}
         elif not isinstance(node, functions):
             todo += ast.iter_child_nodes(node)

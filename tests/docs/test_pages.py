@@ -55,16 +55,16 @@ def test_the_measure_of_the_guide_works():
         known["Cosine"]().check([[1, 2], [0, 0]])
 
 
-def test_the_version_is_one_number():
+def test_the_version_is_stated_consistently():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert project["version"] == krein.__version__ == cited[1]
 
 
-def test_kept_results_name_no_machine():
+def test_kept_results_contain_no_absolute_path():
     kept = list((ROOT / "docs" / "results").glob("*.json"))
     assert kept
     for path in kept:
         found = re.search(r"""["'\s(]/\w+/\w""", path.read_text())
-        assert found is None, f"{path.name} holds an absolute path"
+        assert found is None, f"{path.name} contains an absolute path"

@@ -34,21 +34,21 @@ PARTS = {
 INSIDE = {
     "__main__": "python -m krein",
     "cli": "the command",
-    "core": "the mathematics; the reference lists what may be used of it",
+    "core": "the mathematics; the reference lists its public part",
     "estimators": "krein exports them",
     "version": "krein.__version__",
 }
-"""The other modules, and how users meet them."""
+"""The other modules, and how users reach them."""
 
 NOT_CALLED = {
     "krein.compare.Pairs": "open_pairs makes it",
 }
-"""Classes that take arguments but that users do not create, and who does."""
+"""Classes with parameters that users do not create, and what creates them."""
 
 UNLISTED = {
     "krein.measures.given.GivenValues": "created for measure='precomputed'",
 }
-"""Classes with parameters that the reference does not list, and who creates them."""
+"""Classes with parameters that the reference does not list, and what creates them."""
 
 ESTIMATORS = [getattr(krein, name) for name in krein.__all__ if not name.startswith("load")]
 
@@ -69,7 +69,7 @@ def test_every_module_is_public_or_has_a_reason():
     assert found == PARTS | set(INSIDE)
 
 
-def test_nothing_of_krein_is_reachable_besides():
+def test_nothing_else_of_krein_is_reachable():
     inside = {
         name
         for name, found in vars(krein).items()

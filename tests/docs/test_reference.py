@@ -67,6 +67,6 @@ def test_documented_name_has_an_example(name):
 
 
 def is_record(found):
-    """A record is shown in the example of the function that returns it."""
+    """Whether a class is a record, shown in the example of the function that returns it."""
     fields_alone = is_dataclass(found) or hasattr(found, "_fields")
     return isinstance(found, type) and fields_alone and not issubclass(found, Measure)

@@ -1,4 +1,4 @@
-"""The harness: folds, sets, rows, and that the same seed gives the same rows."""
+"""The harness: folds, data sets and rows, which the same seed reproduces."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def test_fewer_keeps_large_classes_in_equal_parts():
     assert np.array_equal(fewer(y, 10_000), np.arange(len(y)))
 
 
-def test_a_set_is_compared_once_and_known_by_its_objects(tmp_path, monkeypatch):
+def test_a_set_is_compared_once_and_identified_by_its_objects(tmp_path, monkeypatch):
     first = prepare("ball", tmp_path, 60)
     written = (first.folder / "values.npy").stat().st_mtime_ns
     assert prepare("ball", tmp_path, 60).folder == first.folder
@@ -65,12 +65,12 @@ def test_similarities_of_distances_are_centred_on_the_training_objects(ball):
     K = ball.similarities(train, train)
     assert np.allclose(K, double_centre(D[np.ix_(train, train)] ** 2))
     assert np.allclose(ball.similarities(train, train, train), K)
-    # a new object's row is the same whoever comes with it
+    # a new object's row does not depend on other new objects
     assert np.allclose(ball.similarities(test[:1], train), ball.similarities(test, train)[:1])
 
 
 @pytest.mark.parametrize("name", ["ball", "checker", "proteom"])
-def test_smss_is_the_one_of_the_full_matrices(name, tmp_path):
+def test_smss_matches_the_full_matrices(name, tmp_path):
     data = prepare(name, tmp_path, 60)
     train, _ = splits(data.y, 3)[0]
     model = IKFD(data.measure, landmarks="random", n_landmarks=9, random_state=0)
@@ -84,7 +84,7 @@ def test_smss_is_the_one_of_the_full_matrices(name, tmp_path):
     assert facts(model, data, train, y)["smss"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_rules_take_as_many_landmarks_as_meb(tmp_path):
+def test_rules_choose_as_many_landmarks_as_meb(tmp_path):
     data = prepare("checker", tmp_path, 200)
     train, _ = splits(data.y, 3)[0]
     A, y = data.part(train, train), data.y[train]
@@ -107,7 +107,7 @@ def test_both_solvers_have_the_same_landmarks_and_test_objects(ball):
         assert row["log_loss"] >= 0
 
 
-def test_evaluate_predicts_what_the_estimator_does(ball):
+def test_evaluate_matches_the_estimator(ball):
     (row,) = evaluate(ball, ["ikfd:all:ours"], 0, 3)
     train, test = splits(ball.y, 3)[0]
     D = np.array(ball.values)
@@ -116,7 +116,7 @@ def test_evaluate_predicts_what_the_estimator_does(ball):
     assert row["comparisons"] == len(train)
 
 
-def test_rows_survive_the_file(ball, tmp_path):
+def test_rows_survive_a_round_trip(ball, tmp_path):
     rows = evaluate(ball, ["ikfd:meb:ours", "ikfd:meb:paper"], 0, 3)
     write(tmp_path / "rows.csv", rows)
     for written, row in zip(read(tmp_path / "rows.csv"), rows, strict=True):
@@ -152,7 +152,7 @@ def test_the_same_seed_gives_the_same_rows(tmp_path):
     assert len(first) == len(UNITS) * 3
 
 
-def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+def test_a_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     done = measure(UNITS[:2], plan(tmp_path))
     called = []
     monkeypatch.setattr(
@@ -179,13 +179,13 @@ def test_fewer_folds_are_the_first_of_all(tmp_path):
     assert [row["fold"] for row in rows] == [0, 1]
 
 
-def test_sets_that_are_not_there_are_left_out(tmp_path, monkeypatch):
+def test_missing_sets_are_left_out(tmp_path, monkeypatch):
     monkeypatch.delenv("KREIN_DATA", raising=False)
     assert not available("protein")
     assert measure([Unit("protein", "ikfd:meb:ours")], plan(tmp_path)) == []
     assert all(available(name) for name, source in SOURCES.items() if not source.given)
 
 
-def test_data_opens_what_lies_on_disk(ball):
+def test_data_can_be_opened_from_disk(ball):
     again = Data(ball.name, ball.folder, ball.measure)
     assert np.array_equal(again.values, ball.values)

@@ -18,7 +18,7 @@ def figures():
         yield from published.TABLE_7[name].values()
 
 
-def test_every_accuracy_is_a_share():
+def test_every_accuracy_is_a_percentage():
     found = [figure for figure in figures() if figure is not None]
     assert len(found) > 80
     for figure in found:
@@ -49,7 +49,7 @@ def test_dashes_are_where_the_paper_has_them():
     assert missing == [("all", "swiss"), ("entropy", "swiss")]
 
 
-def test_marks_are_on_low_rank_results_alone():
+def test_only_low_rank_results_are_marked():
     for name in LARGE:
         for family in ("ikfd", "pcvm"):
             figure = published.accuracy("all", name, family)

@@ -53,7 +53,7 @@ def test_the_mark_is_the_paired_test_against_dense():
     assert not data.marked("gesture", "ikfd:all:ours")
 
 
-def test_fewer_folds_are_told_and_compared_on_those_alone():
+def test_fewer_folds_are_reported_and_only_those_are_compared():
     data = Measured(
         rows("zongker", "pcvm:all:paper", [60, 70, 80])
         + rows("zongker", "pcvm:all:ours", [90, 91, 92, 0, 0])
@@ -116,7 +116,7 @@ def test_speed_up_is_dense_by_low_rank():
     assert "| 9.3 | 10.9 |" in line(ratios, "| zongker |", "published")  # 51.61/5.53, 184.07/16.91
 
 
-def test_the_page_is_the_files(tmp_path):
+def test_the_page_is_made_from_the_files(tmp_path):
     write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:ours", [91.25, 93.25]))
     assert "92.25 ± 1.41" in assemble(tmp_path)
     write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:ours", [81.25, 83.25]))

@@ -21,9 +21,9 @@ def test_compare_is_the_paired_t_test(seed):
     assert turned.p_value == pytest.approx(found.p_value)
 
 
-def test_pairs_find_what_means_would_not():
+def test_the_paired_test_finds_what_means_would_miss():
     rng = np.random.default_rng(0)
-    folds = rng.normal(80, 10, 10)  # folds differ much, methods by a little, always
+    folds = rng.normal(80, 10, 10)  # folds differ a lot, methods by a little in every fold
     assert compare(folds + 1 + rng.normal(0, 0.2, 10), folds).significant
     assert stats.ttest_ind(folds + 1, folds).pvalue > 0.5
 
@@ -33,7 +33,7 @@ def test_the_same_results_do_not_differ():
     assert compare([90.0, 95.0], [90.0, 95.0]).p_value == 1
 
 
-def test_the_same_difference_in_every_fold_is_one():
+def test_the_same_difference_in_every_fold_is_significant():
     assert compare([91.0, 96.0, 94.0], [90.0, 95.0, 93.0]).significant
 
 

@@ -27,7 +27,7 @@ def made_up(
     seed=0,
     shown=None,
 ):
-    """Return an evaluation of `n` objects; with `hostile`, of names and labels that are markup."""
+    """Return an evaluation of `n` objects; with `hostile`, names and labels contain markup."""
     rng = np.random.default_rng(seed)
     classes = np.array(
         [f"{HOSTILE}{c:02d}" if hostile else f"Family_{c:02d}+Long_Name" for c in range(n_classes)]

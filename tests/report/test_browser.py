@@ -1,4 +1,4 @@
-"""The report in a browser: nothing breaks, nothing is fetched, pointer and keyboard tell names."""
+"""The report in a browser: no errors, no requests, and names on hover and by keyboard."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def opened(browser, tmp_path):
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
         url = path.as_uri()
-        page.on("request", lambda r: None if r.url == url else wrong.append(f"asked: {r.url}"))
+        page.on("request", lambda r: None if r.url == url else wrong.append(f"requested: {r.url}"))
         page.goto(url)
         return page
 
@@ -68,7 +68,7 @@ def point_at(page, i):
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
-def test_the_pointer_tells_a_name(opened):
+def test_the_pointer_shows_a_name(opened):
     page = opened(made_up())
     assert page.locator("#tip").is_hidden()
     for i in (0, 17, 119):
@@ -81,7 +81,7 @@ def test_the_pointer_tells_a_name(opened):
     assert page.locator("#tip").is_hidden()
 
 
-def test_the_keyboard_goes_from_object_to_object(opened):
+def test_the_keyboard_moves_from_object_to_object(opened):
     page = opened(made_up())
     page.locator("#show-landmarks").focus()
     page.keyboard.press("Tab")
@@ -146,14 +146,14 @@ def test_markup_in_names_and_labels_does_nothing(opened):
 
 
 @pytest.mark.parametrize("n_classes", [2, 30])
-def test_it_fits_on_a_telephone(opened, n_classes):
+def test_it_fits_on_a_phone(opened, n_classes):
     page = opened(made_up(n=300, n_classes=n_classes, n_models=3), width=390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize(("width", "shown"), [(390, "#small-labels"), (1200, "#labels")])
 @pytest.mark.parametrize("n_classes", [3, 30])
-def test_names_on_the_map_are_seen_and_do_not_overprint(opened, n_classes, width, shown):
+def test_names_on_the_map_are_visible_and_do_not_overlap(opened, n_classes, width, shown):
     page = opened(made_up(n=600, n_classes=n_classes), width=width)
     texts = page.locator(f"{shown} text")
     assert texts.count() >= n_classes
@@ -168,7 +168,7 @@ def test_names_on_the_map_are_seen_and_do_not_overprint(opened, n_classes, width
             assert beside or above < 0.2 * a["height"]
 
 
-def test_tables_are_read_without_scrolling_on_a_telephone(opened):
+def test_tables_need_no_scrolling_on_a_phone(opened):
     page = opened(made_up(n=300, n_classes=30, n_models=3), width=390)
     for table in ("table.models", ".objects:visible"):
         box = page.locator(table).first.bounding_box()

@@ -39,7 +39,7 @@ VOID = {"meta", "br", "wbr", "input", "img", "link", "circle", "path"}
 
 
 class Reader(HTMLParser):
-    """Reads a page and keeps what tests ask about."""
+    """Parses a page and keeps what the tests check."""
 
     def __init__(self, text):
         super().__init__()
@@ -100,7 +100,7 @@ def test_every_element_closes_and_headings_go_down_one_at_a_time(options):
 
 
 @pytest.mark.parametrize("options", CORNERS.values(), ids=CORNERS)
-def test_nothing_is_asked_from_anywhere(options):
+def test_nothing_is_fetched(options):
     page = Reader(render_report(made_up(**options)))
     assert page.tags.count("script") == 2  # the data and our own
     assert not {"img", "link", "iframe", "object", "embed", "form", "base"} & set(page.tags)
@@ -110,7 +110,7 @@ def test_nothing_is_asked_from_anywhere(options):
             assert value.startswith("#")
 
 
-def test_hostile_names_are_read_as_they_are():
+def test_hostile_names_are_preserved():
     text = render_report(made_up(hostile=True), title=HOSTILE, command=HOSTILE)
     page = Reader(text)
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
@@ -126,7 +126,7 @@ def test_data_in_a_script_element_cannot_end_it():
     assert json.loads(text) == [nasty]
 
 
-def test_the_script_is_allowed_by_its_hash_alone():
+def test_the_script_is_allowed_only_by_its_hash():
     import base64
     import hashlib
 
@@ -156,7 +156,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_a_name_of_bytes_that_are_no_text_is_written(tmp_path):
+def test_a_name_with_invalid_utf8_is_written(tmp_path):
     evaluation = made_up()
     evaluation.names[0] = b"caf\xe9".decode("utf-8", "surrogateescape")
     write_report(evaluation, tmp_path / "report.html")
@@ -176,7 +176,7 @@ def test_without_jinja2_the_error_names_the_extra(monkeypatch):
         render_report(made_up())
 
 
-def test_a_report_of_many_objects_stays_light():
+def test_a_report_of_many_objects_stays_small():
     text = render_report(made_up(n=8000, n_classes=30, n_models=6, shown=4000))
     assert len(text.encode()) < 3_000_000
 
@@ -221,14 +221,14 @@ class TestChosenPoint:
             model = made_up(n=300, seed=seed).best
             point = chosen_point(model, None)
             assert 1 - point.accuracy <= (1 - model.right.mean()) / 2 + 1e-12
-            # and answering any more would be too many
+            # and with one more answer there would be too many errors
             less = model.probabilities.max(axis=1)
             below = less[less < point.threshold]
             if len(below):
                 accepted = less >= below.max()
                 assert 1 - model.right[accepted].mean() > (1 - model.right.mean()) / 2
 
-    def test_a_given_threshold_is_taken(self):
+    def test_a_given_threshold_is_used(self):
         model = made_up().best
         point = chosen_point(model, 0.6)
         assert point.coverage == np.mean(model.probabilities.max(axis=1) >= 0.6)
@@ -284,7 +284,7 @@ class TestMap:
 
     @pytest.mark.parametrize("n_classes", [3, 12, 30, 60, 99])
     @pytest.mark.parametrize("seed", range(3))
-    def test_names_do_not_overlap_on_a_screen_or_a_telephone(self, n_classes, seed):
+    def test_names_do_not_overlap_on_a_screen_or_a_phone(self, n_classes, seed):
         drawn = self.drawn(n_classes, seed=seed)
         for labels, letter in (
             (drawn.labels, drawn.letter),
@@ -316,7 +316,7 @@ class TestMap:
             assert beside.any()
             assert not (beside & (colours[:, None] == colours)).any()
 
-    def test_neighbours_are_those_with_nobody_between(self):
+    def test_neighbours_have_nothing_between_them(self):
         row = {c: [(100.0 * c, 0.0)] for c in range(5)}
         expected = np.abs(np.subtract.outer(np.arange(5), np.arange(5))) == 1
         np.testing.assert_array_equal(neighbours({**row, 5: [(200.0, 1e4)]})[:5, :5], expected)
@@ -342,7 +342,7 @@ def test_long_names_may_be_broken_and_stay_escaped():
         assert "<script" not in breakable(name)
 
 
-def test_little_is_not_called_nothing():
+def test_small_shares_are_not_shown_as_zero():
     assert [percent(v, 1) for v in (0, 0.0001, 0.002, 1)] == [
         "0.0\u00a0%",
         "< 0.1\u00a0%",
@@ -362,7 +362,7 @@ class TestUnknown:
         assert told["rows"][0]["class"] == "Family_19+Long_Name"
         assert told["rows"][0]["nearest"] == "Family_00+Long_Name"
 
-    def test_a_doubted_label_is_told_with_the_nearest_objects(self):
+    def test_a_doubtful_label_is_reported_with_the_nearest_objects(self):
         told = report_content(made_up(), title=None, command=None, threshold=None)["strange"]
         (row,) = told["rows"]
         assert (row["name"], row["label"]) == ("object 3", "Family_00+Long_Name")
@@ -382,7 +382,7 @@ class TestUnknown:
         assert "The benefit of comparisons" not in text
         assert "Possibly mislabelled" not in text
 
-    def test_the_charts_hold_a_line_and_points(self):
+    def test_the_charts_contain_a_line_and_points(self):
         accuracy, loss = look_charts(list(made_up(n_models=3).models.values()))
         for chart in (accuracy, loss):
             assert [len(line.markers) for line in chart.lines] == [3, 1, 1]

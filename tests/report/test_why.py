@@ -36,7 +36,7 @@ def content_of(model, objects, n=3, **more):
     return page_content(model, explained, None, None)
 
 
-def test_the_figures_are_those_of_the_model(words):
+def test_the_figures_match_the_model(words):
     new = ["blouse", "hausen", "rossy"]
     found = content_of(words, new, n=2)
     assessed, whys = words.assess(new), words.explain(new, n=2)
@@ -48,13 +48,13 @@ def test_the_figures_are_those_of_the_model(words):
         assert [float(near["value"]) for near in told["nearest"]] == [
             near.value for near in why.nearest
         ]
-        # the bars leave nothing out
+        # the bars add up to the score
         total = sum(part["value"] for part in told["parts"])
         assert total == pytest.approx(why.score, abs=1e-9)
         assert max(part["bar"] for part in told["parts"]) == 50
 
 
-def test_an_object_stands_beside_the_known_one_that_is_named(words):
+def test_an_object_is_shown_beside_the_known_one_that_is_named(words):
     for told in content_of(words, ["blouse", "hausen"])["objects"]:
         for near in told["nearest"]:
             rows = ["".join(run[k] for g in near["beside"]["groups"] for run in g["runs"])
@@ -76,7 +76,7 @@ def test_known_objects_are_found_among_landmarks_and_candidates():
             assert shown["this object"] == png(digits.images[450 + i] / span)
 
 
-def test_given_values_have_nothing_to_lay_side_by_side():
+def test_precomputed_values_are_not_shown_side_by_side():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (40, 2)), rng.normal(4, 1, (40, 2))])
     D = np.linalg.norm(X[:, None] - X[None], axis=2)
@@ -128,7 +128,7 @@ def test_curves_of_any_length_are_drawn():
     assert long["panels"][0]["first"].count("L") < 1000
 
 
-def test_a_png_holds_the_picture():
+def test_a_png_contains_the_picture():
     shares = np.array([[0.0, 0.5, 1.0], [1.0, 0.2, 0.0]])
     raw = b64decode(png(shares).partition(",")[2])
     at = raw.index(b"IDAT")
@@ -146,7 +146,7 @@ def hostile_page(path):
     write_explanations(model, new, path, names=new, title=HOSTILE)
 
 
-def test_names_labels_and_objects_are_text(tmp_path):
+def test_names_labels_and_objects_are_escaped(tmp_path):
     hostile_page(tmp_path / "why.html")
     text = (tmp_path / "why.html").read_text("utf-8")
     assert "<script" not in text
@@ -170,7 +170,7 @@ CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_it_fits_and_asks_for_nothing(tmp_path, width, scheme):
+def test_it_fits_and_fetches_nothing(tmp_path, width, scheme):
     pytest.importorskip("playwright", reason="playwright is not installed")
     from playwright.sync_api import sync_playwright
 
