@@ -49,7 +49,7 @@ def test_the_other_rows_are_not_lost(files, model, run, monkeypatch, size):
     assert bad["status"] == "unreadable"
     assert "mixed.fasta, line 15, sequence 'bad': contains '1' at position 4" in bad["reason"]
     assert bad["label"] == bad["probability"] == bad["rejected"] == ""
-    assert err.startswith("krein: warning: 1 of 21 objects are unreadable, the first: mixed.fasta")
+    assert err.startswith("krein: warning: 1 of 21 objects cannot be read: mixed.fasta")
     assert err.count("\n") == 1
     code, out, _ = run("predict", "model.krein", "mixed.fasta", "--format", "jsonl")
     record = json.loads(out.splitlines()[7])
@@ -62,6 +62,15 @@ def test_predict_fails_with_the_reason_if_nothing_can_be_read(files, model, run)
     assert code == 1
     assert [row["status"] for row in table(out)] == ["unreadable"] * 2
     assert err.startswith("krein: error: standard input, line 1, sequence 'a': contains '1'")
+
+
+def test_the_warning_quotes_the_first_of_several_reasons(files, model, run):
+    sequence = (files / "new.fasta").read_text().split("\n")[1]
+    records = f">a\n{sequence}\n>b\n12\n>c\n3\n"
+    code, _, err = run("predict", "model.krein", input=records)
+    assert code == 0
+    expected = "2 of 3 objects cannot be read: the first is standard input, line 3, sequence 'b'"
+    assert err.startswith(f"krein: warning: {expected}")
 
 
 def test_coverage_counts_readable_objects(files, model, run):
@@ -198,7 +207,7 @@ def test_a_record_without_letters_gets_a_row(files, model, run):
     assert rows == table(whole)
     assert (bad["status"], bad["label"]) == ("unreadable", "")
     assert bad["reason"] == "mixed.fasta, line 15, sequence 'bad': contains no letters"
-    assert "1 of 21 objects are unreadable" in err
+    assert "1 of 21 objects cannot be read: mixed.fasta" in err
     code, _, err = run("predict", "model.krein", "mixed.fasta", "--unknown-letters", "fail")
     assert code == 1
     assert "contains no letters" in err

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from krein import KreinClassifier, load
+from krein import IKFD, KreinClassifier, load
 from krein.core.gaussian import FisherFamily, QuadraticFamily
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
@@ -347,6 +347,9 @@ def test_the_number_of_landmarks_minimises_loss_plus_price():
         assert (again > 0).all()  # neighbours know more, so some objects get a second look
         assert (again <= clf.known_.n_candidates).all()
     assert len(clf.landmarks_) == round(0.5 * wanted)  # at a price that nothing is worth
+    same = IKFD("precomputed-distance", landmarks=clf.landmarks_, shrinkage="oas").fit(D, y)
+    np.testing.assert_allclose(clf.eigenvalues_, same.eigenvalues_, rtol=1e-8)
+    assert clf.signature_ == same.signature_
     for free in ({"price": 0.0}, {"neighbours": 0}, {"n_landmarks": wanted}):
         clf = KreinClassifier("precomputed-distance", **free).fit(D, y)
         assert len(clf.landmarks_) == wanted

@@ -158,9 +158,10 @@ def command(
     if counts.unreadable == counts.total:
         raise DataError(counts.first_reason)
     if counts.unreadable:
-        number = f"{counts.unreadable:,} of {counts.total:,} objects are unreadable"
+        number = f"{counts.unreadable:,} of {counts.total:,} objects cannot be read"
+        first = "" if counts.unreadable == 1 else "the first is "
         reason = printable(counts.first_reason, 200)
-        click.echo(f"krein: warning: {number}, the first: {reason}", err=True)
+        click.echo(f"krein: warning: {number}: {first}{reason}", err=True)
     if output is not None:
         seconds = time.perf_counter() - start
         say(

@@ -7,7 +7,6 @@ from typing import Any, Self
 from ..compare.pairs import Counter
 from ..core.family import Priors
 from ..core.gaussian import FisherFamily
-from ..core.nystrom import signed_eigen
 from ..data.dataset import Dataset
 from ..landmarks import Rule, Stratified
 from ..landmarks.stratified import default_number
@@ -200,6 +199,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
             finally:
                 kept.features.close()
             self._use_landmarks(learned.landmarks)
+            self._set_spectrum(learned.eigenvalues)
             self.looks_, self.known_ = learned.looks, learned.known
             self.known_objects_, self.reference_ = learned.known_objects, learned.reference
             self.landmark_names_ = self.known_names_ = None
@@ -266,7 +266,6 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
             choice.columns, space, space.origin(), self.classes_, each, by_class=True
         )
         kept, total = data.keep(term, m, self._block_rows(m))
-        self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
         self.kernel_evaluations_ += total.compared
         self.kernel_reused_ += total.reused
         return KeptValues(kept, total.value, each)

@@ -14,6 +14,7 @@ from ..core.gate import looked_at
 from ..core.gaussian import QuadraticFamily
 from ..core.looks import TwoLooks, learn_first_look, learn_second_look
 from ..core.moments import ClassMoments
+from ..core.nystrom import signed_eigen
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..measures import take
@@ -56,6 +57,7 @@ class Learned:
     """A fitted model, and the cost of fitting it."""
 
     landmarks: LandmarkSet
+    eigenvalues: Array  # of the approximated kernel
     looks: TwoLooks
     known: KnownObjects | None  # None if there is no second look
     known_objects: Any
@@ -79,6 +81,7 @@ def learn(data: Dataset, choice: LandmarkChoice, kept: KeptValues, settings: Set
     nobody = np.zeros(len(sample.codes), dtype=bool)
     first = Learned(
         landmarks,
+        signed_eigen(kept.moments.gram(), landmarks.space.signs).values,
         looks,
         None,
         None,
