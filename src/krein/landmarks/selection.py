@@ -11,7 +11,7 @@ from ..core.family import Family
 
 @dataclass(frozen=True)
 class Selection:
-    """Landmarks, and what else the rule found."""
+    """The landmarks that a rule chose, and what else it found."""
 
     indices: Indices  # ascending, without repetition
     details: dict[str, Any] = field(default_factory=dict)
