@@ -204,7 +204,7 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
             self.known_objects_, self.reference_ = learned.known_objects, learned.reference
             self.landmark_names_ = self.known_names_ = None
             self.comparisons_ = learned.comparisons
-            vars(self).pop("size_curve_", None)  # of an earlier fit
+            self.__dict__.pop("size_curve_", None)  # of an earlier fit
             if learned.curve is not None:
                 self.size_curve_ = learned.curve
             self.kernel_evaluations_ += learned.counter.compared
