@@ -164,13 +164,22 @@ def test_missing_file():
         krein.load("no such file.krein")
 
 
-def test_newer_format_and_unknown_estimator(model, monkeypatch):
+@pytest.mark.parametrize(
+    ("version", "number", "remedy"),
+    [("9.9", 7, "upgrade krein"), ("0.1.0", 1, "fit and save the model again")],
+)
+def test_other_formats(model, monkeypatch, version, number, remedy):
     tree = read_model(model)
-    monkeypatch.setattr("krein.io.modelfile.FORMAT", 7)
-    write_model(model, tree, "9.9")
+    monkeypatch.setattr("krein.io.modelfile.FORMAT", number)
+    write_model(model, tree, version)
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"krein 9.9 in format 7.*upgrade"):
+    found = rf"written by krein {version} in format {number}; this version reads .*: {remedy}"
+    with pytest.raises(ModelFileError, match=found):
         krein.load(model)
+
+
+def test_unknown_estimators_and_parts(model):
+    tree = read_model(model)
     write_model(model, {**tree, "estimator": "os.system"}, "1")
     with pytest.raises(ModelFileError, match=r"os\.system"):
         krein.load(model)

@@ -25,7 +25,8 @@ from .errors import DataError
 from .limits import MIB, array_limit, size_of
 from .npy import ArrayFormatError, check_characters, read_header, read_values
 
-FORMAT = 1
+FORMAT = 2
+"""Number of the format that is written and read. Format 1, of krein 0.1.0, stored other parts."""
 _MAGIC = "krein model"
 _HEADER = 16 * MIB
 """Size up to which a header is always accepted; parsed as JSON, it grows about twentyfold."""
@@ -136,11 +137,13 @@ def _header(
         header = json.loads(text)
         if not isinstance(header, dict) or header.get("magic") != _MAGIC:
             raise ModelFileError(f"{path} is not a krein model")
-        if type(header["format"]) is not int or header["format"] > FORMAT:
+        if type(header["format"]) is not int or header["format"] != FORMAT:
+            remedy = "fit and save the model again"
+            if header["format"] != 1:
+                remedy = "upgrade krein to load it"
             raise ModelFileError(
                 f"{path} was written by krein {str(header['version'])[:20]} in format "
-                f"{str(header['format'])[:20]}; this version reads up to format {FORMAT}: "
-                "upgrade krein to load it"
+                f"{str(header['format'])[:20]}; this version reads format {FORMAT}: {remedy}"
             )
     except ModelFileError:
         raise
