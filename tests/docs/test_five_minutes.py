@@ -29,7 +29,8 @@ def steps(name, language):
 
 def words(output):
     """Return output without the digits of numbers, and without the width of columns."""
-    lines = [re.sub(r"[\d.,]*\d(\.dev\d+)?", "#", " ".join(line.split())) for line in output.splitlines()]
+    number = r"[\d.,]*\d(\.dev\d+)?"
+    lines = [re.sub(number, "#", " ".join(line.split())) for line in output.splitlines()]
     return [line for line in lines if line]
 
 
