@@ -129,6 +129,27 @@ def test_numbers(tmp_path, measure):
             assert ask(port, {"objects": [[1.0] * 6, [2.0]]})[0] == 422
 
 
+def test_text_that_the_measure_stores_as_bytes(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list(letters), 80)) for letters in ("abcd", "wxyz") * 20]
+    clf = library.KreinClassifier("compression", random_state=0).fit(texts, ["early", "late"] * 20)
+    clf.save("m.krein")
+    new = [texts[0][10:] + texts[2][:10], texts[1][10:] + texts[3][:10]]
+    (tmp_path / "new.csv").write_text("text\n" + "\n".join(new) + "\n")
+    code, out, err = run("predict", "m.krein", "new.csv", "--format", "jsonl")
+    assert code == 0, err
+    expected = [json.loads(line) for line in out.splitlines()]
+    with served("m.krein") as port:
+        assert json.loads(call(port, "GET", "/model")[1])["takes"] == "text"
+        status, found = ask(port, {"objects": new})
+        assert status == 200
+        assert ask(port, {"object": [1.0, 2.0]})[0] == 422
+    shared = ("label", "probability", "novelty", "status")
+    for row, same in zip(found["predictions"], expected, strict=True):
+        assert [row[field] for field in shared] == [same[field] for field in shared]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

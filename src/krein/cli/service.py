@@ -214,7 +214,7 @@ def _takes(landmarks: Any, accepts: str) -> str:
     """Return the JSON type of an object, judging by the landmarks: "text" or "numbers"."""
     if accepts != "objects":
         return "numbers"
-    return "text" if isinstance(landmarks[0], str) else "numbers"
+    return "text" if isinstance(landmarks[0], str | bytes) else "numbers"
 
 
 def _content_policy(html: str) -> str:
