@@ -76,6 +76,15 @@ def model(files, run):
     return "model.krein"
 
 
+@pytest.fixture
+def two_looks(files):
+    """A model with a second look."""
+    chunk = open_source("families.fasta", label_pattern=r"family=(\w+)").read()
+    clf = library.KreinClassifier("smith-waterman", n_landmarks=10, neighbours=7, random_state=0)
+    clf.fit(chunk.objects, chunk.labels).save("two.krein")
+    return "two.krein"
+
+
 def test_answers_match_the_library(files, model):
     chunk = open_source("new.fasta").read()
     clf = library.load(model)
@@ -269,6 +278,24 @@ def test_the_evidence_matches_the_library(files, model):
     assert found[1]["evidence"] is None
 
 
+def test_the_comparisons_of_an_answer_are_counted(files, two_looks):
+    clf = library.load(two_looks)
+    objects = open_source("new.fasta").read().objects
+    clf.assess(objects)
+    expected = clf.last_comparisons_ / len(objects)
+    assert len(clf.landmarks_) < expected
+    with served(two_looks) as port:
+        assert json.loads(call(port, "GET", "/model")[1])["comparisons_per_answer"] == expected
+
+
+def test_given_values_take_no_comparisons(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3)) + np.repeat([0, 3], 20)[:, None]
+    clf = library.KreinClassifier("precomputed", random_state=0)
+    clf.fit(X @ X.T, np.repeat(["low", "high"], 20)).save(tmp_path / "m.krein")
+    with served(str(tmp_path / "m.krein")) as port:
+        assert json.loads(call(port, "GET", "/model")[1])["comparisons_per_answer"] is None
+
+
 def test_a_model_without_evidence_gives_none(files, run):
     run("fit", "families.fasta", *PATTERN, "--model", "ikfd", "-o", "ikfd.krein")
     with served("ikfd.krein") as port:
@@ -278,7 +305,7 @@ def test_a_model_without_evidence_gives_none(files, run):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
-def test_the_page_in_a_browser(files, model):
+def test_the_page_in_a_browser(files, model, two_looks):
     sync_api = pytest.importorskip("playwright.sync_api")
     wrong = []
     hostile = "<img src=x onerror=alert(1)>"
@@ -318,5 +345,9 @@ def test_the_page_in_a_browser(files, model):
         assert page.locator("#answer img").count() == 0
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 400
+        with served(two_looks) as another:
+            home = f"http://127.0.0.1:{another}/"
+            page.goto(home)
+            page.get_by_text("smith-waterman, 17 comparisons per prediction").wait_for()
         browser.close()
     assert wrong == []

@@ -84,6 +84,7 @@ class Service:
             **about,
             "model": os.path.basename(path),
             "takes": _takes(predictor.model.landmark_objects_, measure.accepts),
+            "comparisons_per_answer": _comparisons(about, measure.accepts),
             "limits": {"bytes": limits.bytes, "objects": limits.objects, "seconds": limits.seconds},
         }
         self.document = document(self.about)
@@ -215,6 +216,17 @@ def _takes(landmarks: Any, accepts: str) -> str:
     if accepts != "objects":
         return "numbers"
     return "text" if isinstance(landmarks[0], str | bytes) else "numbers"
+
+
+def _comparisons(about: dict[str, Any], accepts: str) -> int | None:
+    """Return the number of comparisons for each object of a request; None for given values.
+
+    A model with a second look compares every object with its candidates too: answers contain the
+    novelty, which needs them.
+    """
+    if accepts == "values":
+        return None
+    return int(about["landmarks"]) + int(about["candidates"] or 0)
 
 
 def _content_policy(html: str) -> str:
