@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from krein.evaluation import evaluate
 from krein.report import render_report, write_report
 from krein.report.charts import (
     chosen_point,
@@ -394,3 +395,20 @@ class TestUnknown:
             assert [t.at for t in chart.xticks] == sorted(t.at for t in chart.xticks)
         assert "90.0\u00a0% with 40 after the first look" in accuracy.alternative
         assert "0.210 with 46 by default" in loss.alternative
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({}, None),
+        ({"landmarks": "random", "n_landmarks": 4}, "random, 4"),
+        ({"landmarks": "all"}, "all"),
+        ({"n_landmarks": 4}, "4"),
+    ],
+)
+def test_only_given_settings_of_landmarks_are_shown(given, shown):
+    X = np.random.default_rng(0).normal(size=(24, 2)) + np.repeat([0, 3], 12)[:, None]
+    found = evaluate(X, np.repeat(["a", "b"], 12), "logistic", measure="rbf", folds=2, **given)
+    content = report_content(found, title=None, command=None, threshold=None)
+    assert dict(content["settings"]).get("landmarks") == shown
+    assert found.summary()["settings"]["landmarks"] == given.get("landmarks")

@@ -193,7 +193,7 @@ def evaluate(
         settings={
             "measure": _measure_name(measure, measure_params),
             "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
-            "landmarks": str(landmarks),
+            "landmarks": None if landmarks is None else str(landmarks),
             "n_landmarks": n_landmarks,
             "folds": folds,
             "groups": groups if isinstance(groups, str) or groups is None else "given",

@@ -288,8 +288,10 @@ def _settings(evaluation: Evaluation) -> list[tuple[str, str]]:
     s = evaluation.settings
     rows = [("measure", s["measure"])]
     rows += [(f"measure, {name}", value) for name, value in s["measure_params"].items()]
+    # without settings for all models, each has its own, which its title names
+    chosen = [str(s[name]) for name in ("landmarks", "n_landmarks") if s[name] is not None]
+    rows += [("landmarks", ", ".join(chosen))] if chosen else []
     rows += [
-        ("landmarks", s["landmarks"] + (f", {s['n_landmarks']}" if s["n_landmarks"] else "")),
         ("folds", f"{s['folds']}, stratified and shuffled" + _grouped(evaluation)),
         ("seed (random_state)", str(s["random_state"])),
         ("both directions averaged (symmetrize)", "yes" if s["symmetrize"] else "no"),
