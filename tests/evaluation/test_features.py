@@ -10,7 +10,9 @@ from krein import IKFD
 from krein.compare import open_pairs
 from krein.estimators.registry import MODELS, ModelFamily
 from krein.evaluation import evaluate, models
-from krein.evaluation.features import convolutions, feature_kind
+from krein.evaluation.convolutions import Convolutions
+from krein.evaluation.features import FeatureBaseline, feature_kind
+from krein.measures import get_measure
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")
 
@@ -64,12 +66,46 @@ def test_vectors_and_series_are_classified_without_comparisons():
         assert found.models["features"].fold_accuracy.mean() > 0.9
 
 
+def convolutions(series):
+    return Convolutions.fit(series, np.random.default_rng(0)).features(series)
+
+
 def test_convolutions_are_the_same_for_the_same_seed_and_any_unit():
     series = waves(10)
-    one = convolutions(series, np.random.default_rng(0))
-    two = convolutions([1000 * s + 7 for s in series], np.random.default_rng(0))
+    one = convolutions(series)
+    two = convolutions([1000 * s + 7 for s in series])
     np.testing.assert_allclose(one, two, atol=2e-2)
-    np.testing.assert_array_equal(one, convolutions(series, np.random.default_rng(0)))
+    np.testing.assert_array_equal(one, convolutions(series))
+
+
+def test_convolutions_match_their_definition():
+    rng = np.random.default_rng(3)
+    series = [rng.normal(size=(40, 2)) for _ in range(6)]
+    found = Convolutions.fit(series, rng)
+    scaled = (np.array(series) - np.mean(series, axis=(0, 1))) / np.std(series, axis=(0, 1))
+    features = found.features(series)
+    for k in (0, 7, 101):
+        kernel = found.kernels[k]
+        assert abs(kernel.weights.sum()) < 1e-5
+        spaced = np.zeros(8 * kernel.dilation + 1)
+        spaced[:: kernel.dilation] = kernel.weights
+        for i, one in enumerate(scaled[:, :, kernel.channel]):
+            half = 4 * kernel.dilation
+            value = np.correlate(np.pad(one, half), spaced, "valid") - kernel.threshold
+            # the threshold is a value of one series, on either side of 0 after rounding
+            assert features[i, 2 * k] == pytest.approx((value > 0).mean(), abs=1.5 / 40)
+            assert features[i, 2 * k + 1] == pytest.approx(value.max(), abs=1e-4)
+
+
+def test_held_out_series_do_not_affect_the_fit():
+    series = [s[:, None] for s in waves(60)]
+    train = np.arange(40)
+    others = [1e3 * s[:, None] + 50 for s in waves(20, lengths=(300, 300))]
+    P = []
+    for objects in (series, series[:40] + others):
+        model = FeatureBaseline(get_measure("dtw"), objects, "series", 0)
+        P.append(model.fit(train, LABELS[:40]).predict_proba(train))
+    np.testing.assert_array_equal(*P)
 
 
 def test_a_class_too_small_to_hold_out_is_learned():

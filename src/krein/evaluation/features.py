@@ -21,6 +21,7 @@ from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..measures import Measure, take
 from .baselines import Baseline
+from .convolutions import Convolutions
 from .scores import log_losses
 
 Kind = Literal["strings", "vectors", "series"]
@@ -35,9 +36,6 @@ three."""
 VOCABULARY = 100_000
 STRENGTHS = (1.0, 10.0, 100.0)
 """Candidate values of C, the inverse strength of the penalty of logistic regression."""
-
-KERNELS, WIDTH = 500, 9
-"""Number of random convolutions, and the number of values in each."""
 
 
 def feature_kind(pairs: Pairs) -> Kind | None:
@@ -69,7 +67,7 @@ class FeatureBaseline(Baseline):
     def __init__(self, measure: Measure, objects: Any, kind: Kind, random_state: int) -> None:
         super().__init__(measure)
         self.kind, self.random_state = kind, random_state
-        self.contents = Contents(_as_features(objects, kind, random_state))
+        self.contents = Contents(_contents(objects, kind))
         self.landmarks_: Indices = np.empty(0, dtype=np.intp)
 
     @property
@@ -78,82 +76,47 @@ class FeatureBaseline(Baseline):
         return self.titles[self.kind]
 
     def fit(self, X: Indices, y: NDArray[Any]) -> Self:
-        """Fit to the contents of training objects."""
+        """Fit to the contents of training objects; nothing is learned from any others."""
+        if self.kind == "series":
+            rng = np.random.default_rng(self.random_state)
+            self.convolutions_ = Convolutions.fit(self.contents.of(X), rng)
+        features = self._features(X)
         self.model_ = (
             _boosting(y, self.random_state)
             if self.kind == "vectors"
-            else _chosen_logistic(self.contents.of(X), y, self.kind, self.random_state)
+            else _chosen_logistic(features, y, self.kind, self.random_state)
         )
-        _fit(self.model_, self.contents.of(X), y)
+        _fit(self.model_, features, y)
         return self
 
     def predict_proba(self, X: Indices) -> Array:
         """Return probabilities."""
-        return np.asarray(self.model_.predict_proba(self.contents.of(X)))
+        return np.asarray(self.model_.predict_proba(self._features(X)))
+
+    def _features(self, X: Indices) -> Any:
+        contents = self.contents.of(X)
+        return self.convolutions_.features(contents) if self.kind == "series" else contents
 
 
 class Contents:
-    """The features of the objects; copies of a model share them."""
+    """The contents of the objects; copies of a model share them."""
 
     def __init__(self, objects: Any) -> None:
         self.objects = objects
 
     def of(self, rows: Indices) -> Any:
-        """Return the features of some objects."""
+        """Return the contents of some objects."""
         return take(self.objects, rows)
 
     def __deepcopy__(self, memo: Any) -> Contents:
         return self
 
 
-def _as_features(objects: Any, kind: Kind, seed: int) -> Any:
-    """Return strings unchanged, vectors as rows, and convolutions of series.
-
-    The convolutions use all series, but not their labels; everything else is learned within folds.
-    """
-    if kind == "strings":
-        return list(objects)
+def _contents(objects: Any, kind: Kind) -> Any:
+    """Return vectors as rows, strings and series as a list."""
     if kind == "vectors":
         return np.asarray(objects, dtype=np.float64).reshape(len(objects), -1)
-    return convolutions(objects, np.random.default_rng(seed))
-
-
-def convolutions(objects: Any, rng: np.random.Generator) -> Array:
-    """Return features (N, 2·KERNELS) of series: the share above 0 and the maximum of each random
-    convolution (ROCKET; Dempster, Petitjean & Webb 2020).
-
-    Kernels have nine centred normal weights, a random dilation and a random channel; the threshold
-    is a random value of the convolution of one series, as in MiniRocket. Series of different
-    lengths are first stretched to their median length. O(N·T·KERNELS).
-    """
-    length = int(np.median([len(one) for one in objects]))
-    stack = np.stack([_stretched(np.asarray(one), length) for one in objects])  # (N, T, channels)
-    spread = stack.std(axis=(0, 1))
-    stack = ((stack - stack.mean(axis=(0, 1))) / np.where(spread > 0, spread, 1)).astype(np.float32)
-    n, T, channels = stack.shape
-    found = np.empty((n, 2 * KERNELS))
-    for k in range(KERNELS):
-        most = np.log2(max((T - 1) / (WIDTH - 1), 1.0))
-        dilation = int(2 ** rng.uniform(0, most))
-        weights = rng.normal(size=WIDTH)
-        weights -= weights.mean()
-        half = dilation * (WIDTH // 2)
-        signal = np.pad(stack[:, :, rng.integers(channels)], ((0, 0), (half, half)))
-        value = np.zeros((n, T), dtype=np.float32)
-        for j, w in enumerate(weights.astype(np.float32)):
-            value += w * signal[:, j * dilation : j * dilation + T]
-        value -= value[rng.integers(n), rng.integers(T)]
-        found[:, 2 * k] = (value > 0).mean(axis=1)
-        found[:, 2 * k + 1] = value.max(axis=1)
-    return found
-
-
-def _stretched(one: Array, length: int) -> Array:
-    one = one.reshape(len(one), -1)
-    if len(one) == length:
-        return one
-    at = np.linspace(0, len(one) - 1, length)
-    return np.column_stack([np.interp(at, np.arange(len(one)), c) for c in one.T])
+    return list(objects)
 
 
 def _boosting(y: NDArray[Any], seed: int) -> Any:
