@@ -271,6 +271,30 @@ def test_a_distance_function_without_a_kind_raises_a_warning():
     assert shared.kernel_evaluations_ == 10 + 1 + 24 * 2  # 5 pairs in both directions, a self-pair
 
 
+def test_a_distance_function_that_is_averaged_raises_a_warning():
+    def ahead(a, b):
+        return max(float(len(a) - len(b)), 0.0) + float(a != b)
+
+    with pytest.warns(KindWarning, match=r"The function .*ahead looks like a distance"):
+        clf = IKFD(ahead, symmetrize=True, landmarks=[0, 4]).fit(WORDS, LANGUAGES)
+    assert clf.kernel_evaluations_ == 3 + 2 * 3 + 2 * 24 * 2  # 3 self-pairs and 3 pairs, averaged
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        given = {"measure_params": {"kind": "dissimilarity"}, "symmetrize": True}
+        IKFD(ahead, landmarks=[0, 4], **given).fit(WORDS, LANGUAGES)
+        clf = IKFD(lambda a, b: len(set(a) & set(b)) + len(a), symmetrize=True, landmarks=[0, 4])
+        clf.fit(WORDS, LANGUAGES)
+    assert clf.kernel_evaluations_ == 1 + 2 * 24 * 2
+
+
+def test_a_pair_that_fails_when_the_kind_is_checked_is_named():
+    def broken(a, b):
+        return 0.0 if a is b else float("nan")
+
+    with pytest.raises(ValueError, match=r"row object 0 and column object 12: .*broken returned"):
+        IKFD(broken, symmetrize=True).fit(WORDS, LANGUAGES)
+
+
 # -- labels with holes, classes by name -----------------------------------------------------------
 
 

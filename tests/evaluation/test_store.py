@@ -87,7 +87,7 @@ def test_a_measure_that_is_not_symmetric_is_compared_both_ways():
     expected = [[(lead(a, b) + lead(b, a)) / 2 for b in WORDS[5:9]] for a in WORDS[:5]]
     np.testing.assert_allclose(values, expected)
     np.testing.assert_array_equal(shared.read(ALL[5:9], ALL[:5]), values.T)
-    assert shared.compared == 2 * 20
+    assert shared.compared == 1 + 2 * 20  # a self-pair shows that it is not a distance
 
 
 def test_a_part_counts_and_reads_like_separate_pairs():
