@@ -49,7 +49,7 @@ def table(tmp_path):
 
 
 @ALL
-def test_the_temperature_is_near_the_best_for_new_objects(name, table, few_candidates):
+def test_the_temperature_is_near_the_best_for_new_objects(name, table, small_sample):
     clf = calibrated(name).fit(table[0])
     words, labels = noisy_words(4000, seed=1)
     scores = clf.decision_function(words)
@@ -67,9 +67,9 @@ def test_the_temperature_is_near_the_best_for_new_objects(name, table, few_candi
 def test_a_file_gives_the_same_temperature_as_memory(name, many, table, request):
     path, words, labels = table
     if many:
-        request.getfixturevalue("few_candidates")
+        request.getfixturevalue("small_sample")
     from_file = calibrated(name).fit(path)
-    if "rule" in name:  # which chooses among the candidates of the file
+    if "rule" in name:  # which chooses from a sample of the file
         in_memory = calibrated(name).set_params(landmarks=from_file.selection_.indices)
     else:
         in_memory = calibrated(name)
@@ -79,7 +79,7 @@ def test_a_file_gives_the_same_temperature_as_memory(name, many, table, request)
 
 
 @ALL
-def test_calibration_needs_no_more_comparisons(name, table, few_candidates):
+def test_calibration_needs_no_more_comparisons(name, table, small_sample):
     path, words, labels = table
     for data in ((path,), (words, labels)):
         raw = clone(MODELS[name]).fit(*data)
@@ -89,7 +89,7 @@ def test_calibration_needs_no_more_comparisons(name, table, few_candidates):
 @pytest.mark.parametrize("shrinkage", ["auto", 0.2])
 @pytest.mark.parametrize("name", ["IKFD", "IKFD pruned", "IKFD ovr", "IKQD"])
 def test_left_out_scores_are_close_to_a_fit_without_the_object(
-    name, shrinkage, table, few_candidates
+    name, shrinkage, table, small_sample
 ):
     if shrinkage != "auto" and name in ("IKFD pruned", "IKQD"):
         pytest.skip("pruned landmarks and the shrinkage per class change from fit to fit")
@@ -124,7 +124,7 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
 
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
-def test_objects_of_weight_zero_have_no_effect(make, table, few_candidates):
+def test_objects_of_weight_zero_have_no_effect(make, table, small_sample):
     _, words, labels = table
     weights = np.ones(N)
     weights[100:900] = 0
@@ -139,7 +139,7 @@ def test_objects_of_weight_zero_have_no_effect(make, table, few_candidates):
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 @pytest.mark.parametrize("weighed", ["landmarks", "landmarks and one class"])
-def test_a_class_whose_sample_has_zero_weight(make, weighed, table, few_candidates):
+def test_a_class_whose_sample_has_zero_weight(make, weighed, table, small_sample):
     _, words, labels = table
     landmarks = np.arange(0, N, 10)
     weights = np.zeros(N) if weighed == "landmarks" else (labels == "de").astype(float)

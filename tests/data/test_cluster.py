@@ -103,7 +103,7 @@ def test_the_same_basis_functions_are_chosen(client):
 @pytest.mark.parametrize("many", [True, False])
 def test_a_bag_gives_the_same_temperature_as_memory(make, many, client, request):
     if many:
-        request.getfixturevalue("few_candidates")
+        request.getfixturevalue("small_sample")
     options = {"landmarks": CHOSEN, "calibrate": True}
     there = make("levenshtein", **options).fit(bag(WORDS, 7), LABELS)
     in_memory = make("levenshtein", **options).fit(WORDS, LABELS)
@@ -128,7 +128,7 @@ def test_kept_blocks_are_released(client):
         assert other.blocks == []
 
 
-def test_more_objects_than_candidates(client, few_candidates, tmp_path):
+def test_more_objects_than_the_sample(client, small_sample, tmp_path):
     path = tmp_path / "words.csv"
     lines = map(",".join, [("word", "label"), *zip(WORDS, LABELS, strict=True)])
     path.write_text("\n".join(lines), encoding="utf-8")

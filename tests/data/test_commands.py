@@ -26,7 +26,7 @@ def run(*arguments):
     return found.exit_code, found.output
 
 
-def test_a_large_file_is_read_in_chunks(words, tmp_path, few_candidates, monkeypatch):
+def test_a_large_file_is_read_in_chunks(words, tmp_path, small_sample, monkeypatch):
     monkeypatch.setattr(krein.data.dataset, "IN_MEMORY_OBJECTS", 500)
     code, out = run("fit", words, "--no-calibrate", "--model", "ikfd", "-o", tmp_path / "m.krein")
     assert code == 0, out

@@ -47,7 +47,7 @@ def table(tmp_path):
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS, ids=NAMES)
-def test_a_file_gives_the_same_model_as_memory_with_the_same_landmarks(make, table, few_candidates):
+def test_a_file_gives_the_same_model_as_memory_with_the_same_landmarks(make, table, small_sample):
     path, words, labels = table
     chosen = np.arange(3, N, 37)
     in_memory = make("levenshtein", landmarks=chosen).fit(words, labels)
@@ -59,7 +59,7 @@ def test_a_file_gives_the_same_model_as_memory_with_the_same_landmarks(make, tab
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("multiclass", ["joint", "ovr"])
-def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, few_candidates, monkeypatch):
+def test_passes_over_many_blocks_of_a_file(multiclass, n_jobs, table, small_sample, monkeypatch):
     """Blocks of 256 rows, the last one shorter, read in parallel into reused memory."""
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)
     path, words, labels = table
@@ -98,7 +98,7 @@ def test_a_small_file_gives_the_same_model_as_memory(make, table):
     equal_models(in_memory, make("levenshtein", random_state=3).fit(open_source(path)), words)
 
 
-def test_every_format_gives_the_same_model(tmp_path, few_candidates):
+def test_every_format_gives_the_same_model(tmp_path, small_sample):
     for name in ("pyopal", "dnaio"):
         pytest.importorskip(name)
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -122,7 +122,7 @@ def test_every_format_gives_the_same_model(tmp_path, few_candidates):
 
 
 @pytest.mark.parametrize("make", CLASSIFIERS[:3], ids=NAMES[:3])
-def test_a_memory_map_gives_the_same_model_as_an_array(make, tmp_path, few_candidates):
+def test_a_memory_map_gives_the_same_model_as_an_array(make, tmp_path, small_sample):
     X, y = make_points(4000)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -141,7 +141,7 @@ WEIGHTED = [
 
 
 @pytest.mark.parametrize("model", WEIGHTED, ids=lambda model: type(model).__name__)
-def test_weights_go_with_objects_in_a_file(model, tmp_path, few_candidates):
+def test_weights_go_with_objects_in_a_file(model, tmp_path, small_sample):
     X, y = make_points(700)
     np.save(tmp_path / "x.npy", X)
     mapped, source = np.load(tmp_path / "x.npy", mmap_mode="r"), open_source(tmp_path / "x.npy")
@@ -156,7 +156,7 @@ def test_weights_go_with_objects_in_a_file(model, tmp_path, few_candidates):
     assert abs(unweighted - in_memory.predict_proba(X)).max() > 1e-4
 
 
-def test_basis_objects_beyond_the_landmarks_may_be_in_a_file(tmp_path, few_candidates):
+def test_basis_objects_beyond_the_landmarks_may_be_in_a_file(tmp_path, small_sample):
     X, y = make_points(700)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -167,7 +167,7 @@ def test_basis_objects_beyond_the_landmarks_may_be_in_a_file(tmp_path, few_candi
 
 
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
-def test_values_to_landmarks_give_the_same_model_from_a_file(make, tmp_path, few_candidates):
+def test_values_to_landmarks_give_the_same_model_from_a_file(make, tmp_path, small_sample):
     X, y = make_points(700)
     landmarks = np.array([400, 5, 17, 600, 33])
     C = np.linalg.norm(X[:, None] - X[landmarks], axis=2)
@@ -185,7 +185,7 @@ def test_values_to_landmarks_give_the_same_model_from_a_file(make, tmp_path, few
         in_memory.predict(C[:, :3])
 
 
-def test_a_square_matrix_may_be_in_a_file(tmp_path, few_candidates):
+def test_a_square_matrix_may_be_in_a_file(tmp_path, small_sample):
     X, y = make_points(600)
     K = np.tanh(X @ X.T)
     np.save(tmp_path / "K.npy", K)
@@ -199,7 +199,7 @@ def test_a_square_matrix_may_be_in_a_file(tmp_path, few_candidates):
     equal_models(given, chosen, K)
 
 
-def test_labels_may_be_given_beside_a_source(tmp_path, few_candidates):
+def test_labels_may_be_given_beside_a_source(tmp_path, small_sample):
     X, y = make_points(1200)
     np.save(tmp_path / "x.npy", X)
     source = open_source(tmp_path / "x.npy")
@@ -211,7 +211,7 @@ def test_labels_may_be_given_beside_a_source(tmp_path, few_candidates):
         IKFD(landmarks=chosen).fit(source, np.resize(y, 1300))
 
 
-def test_landmarks_are_found_among_candidates_of_every_class(table, few_candidates):
+def test_landmarks_are_chosen_from_a_sample_of_every_class(table, small_sample):
     path, words, labels = table
     clf = IKFD("levenshtein", random_state=0).fit(path)
     assert set(labels[clf.landmarks_]) == set(labels)
@@ -221,13 +221,13 @@ def test_landmarks_are_found_among_candidates_of_every_class(table, few_candidat
     assert clf.score(words, labels) > 0.7
 
 
-def test_candidates_do_not_depend_on_the_chunks(table):
+def test_the_sample_does_not_depend_on_the_chunks(table):
     path, _, labels = table
     found = []
     for size in (1, 97, 4096):
         measure = get_measure("levenshtein")
         data = SourceFile(open_source(path), measure=measure)
-        data.candidates = 300
+        data.most_sampled = 300
         data.chunks = lambda _, objects=True, own=data.chunks, size=size: own(size, objects=objects)
         found.append(data.sample(measure, seed=5))
     for other in found[1:]:
@@ -329,7 +329,7 @@ def test_changes_in_a_private_map_are_read(tmp_path):
         assert (found[1][20] == 7.0).all()
 
 
-def test_predictions_are_yielded_by_chunk(table, few_candidates):
+def test_predictions_are_yielded_by_chunk(table, small_sample):
     path, words, labels = table
     clf = IKFD("levenshtein", landmarks=np.arange(40)).fit(words, labels)
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
@@ -351,7 +351,7 @@ def compare(a, b):
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])
-def test_a_stopped_fit_resumes_where_it_stopped(make, table, tmp_path, few_candidates):
+def test_a_stopped_fit_resumes_where_it_stopped(make, table, tmp_path, small_sample):
     path, words, labels = table
     STATE.update(calls=0, poison=words[N - 1])
     chosen = np.arange(0, 400, 10)
@@ -367,7 +367,7 @@ def test_a_stopped_fit_resumes_where_it_stopped(make, table, tmp_path, few_candi
     equal_models(plain, clf, words[:30])
 
 
-def test_an_invalid_object_is_named(few_candidates):
+def test_an_invalid_object_is_named(small_sample):
     class Broken:
         path = "broken"
 
@@ -385,7 +385,7 @@ def test_an_invalid_object_is_named(few_candidates):
         IKFD("levenshtein", landmarks=np.arange(30)).fit(Broken())
 
 
-def test_impossible_fits_from_a_file_are_refused(table, few_candidates):
+def test_impossible_fits_from_a_file_are_refused(table, small_sample):
     path, words, _ = table
     for clf, message in (
         (IKFD("levenshtein", landmarks="all"), "landmarks='all' compares all pairs of 1,500"),
@@ -404,7 +404,7 @@ def _unlabelled(path, words):
     return lines
 
 
-def test_a_failed_fit_leaves_the_model_as_it_was(table, few_candidates):
+def test_a_failed_fit_leaves_the_model_as_it_was(table, small_sample):
     path, words, labels = table
     clf = IKFD("levenshtein", landmarks=np.arange(40)).fit(words, labels)
     before = clf.predict_proba(words[:20])
@@ -413,7 +413,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was(table, few_candidates):
     np.testing.assert_array_equal(clf.predict_proba(words[:20]), before)
 
 
-def test_chunks_can_be_files(table, few_candidates):
+def test_chunks_can_be_files(table, small_sample):
     path, words, labels = table
     classes = np.unique(labels)
     chosen = np.arange(0, N, 40)
@@ -426,7 +426,7 @@ def test_chunks_can_be_files(table, few_candidates):
     assert one.n_samples_seen_ == other.n_samples_seen_ == 3 * N
 
 
-def test_too_little_disk_space_is_reported_in_advance(monkeypatch, tmp_path, few_candidates):
+def test_too_little_disk_space_is_reported_in_advance(monkeypatch, tmp_path, small_sample):
     X, y = make_points(1000)
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -436,7 +436,7 @@ def test_too_little_disk_space_is_reported_in_advance(monkeypatch, tmp_path, few
         PCVM(landmarks=np.arange(20)).fit(mapped, y)
 
 
-def test_a_model_from_a_file_is_saved_and_read(table, tmp_path, few_candidates):
+def test_a_model_from_a_file_is_saved_and_read(table, tmp_path, small_sample):
     path, words, _ = table
     clf = IKFD("levenshtein", random_state=0).fit(path)
     clf.save(tmp_path / "m.krein")

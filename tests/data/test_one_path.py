@@ -72,7 +72,7 @@ CASES = {
 @pytest.mark.parametrize("place", [in_a_file, on_dask])
 @pytest.mark.parametrize("what", CASES)
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
-def test_results_match_memory(make, what, place, client, tmp_path, few_candidates):
+def test_results_match_memory(make, what, place, client, tmp_path, small_sample):
     if what == "pruning" and make is IKQD:
         pytest.skip("IKQD does not prune")
     weights = WEIGHTS if what == "weights" else None
@@ -86,7 +86,7 @@ def test_results_match_memory(make, what, place, client, tmp_path, few_candidate
 
 @pytest.mark.parametrize("place", [in_a_file, on_dask])
 @pytest.mark.parametrize("make", [IKFD, IKQD])
-def test_a_stream_may_come_from_anywhere(make, place, client, tmp_path, few_candidates):
+def test_a_stream_may_come_from_anywhere(make, place, client, tmp_path, small_sample):
     classes = np.unique(LABELS)
     here, there = (make("levenshtein", landmarks=GIVEN[:10]) for _ in range(2))
     for part in (slice(0, 600), slice(600, None)):
@@ -121,7 +121,7 @@ def test_values_to_named_landmarks_are_enough(make, client, tmp_path):
         equal_models(here, fit(values), C[:100])
 
 
-def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path, few_candidates):
+def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path, small_sample):
     path, *_ = in_a_file(tmp_path, WORDS, LABELS, None)
     model = PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path)
     for name in ("preadv", "pwritev", "pread", "pwrite", "sched_getaffinity"):

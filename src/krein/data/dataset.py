@@ -21,11 +21,11 @@ from .chunk import Chunk, Counted, ProvenanceRange, joined
 Result = TypeVar("Result")
 
 IN_MEMORY_OBJECTS = 20_000
-"""Approximate number of candidates for landmarks if not all objects are in memory. They must fit in
-the memory of one machine, and the quadratic parts of the rules run on them."""
+"""Approximate size of the sample that landmarks are chosen from, if not all objects are in memory.
+It must fit in the memory of one machine, and the quadratic parts of the rules run on it."""
 
 OF_EACH_CLASS = 200
-"""Minimum number of candidates per class, or all objects of a smaller class."""
+"""Minimum number of sampled objects per class, or all objects of a smaller class."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class Dataset(ABC):
 
     measure: Measure
     """How the objects are compared, with all parameters decided."""
-    candidates: int | None = IN_MEMORY_OBJECTS
-    """Approximate number of candidates for landmarks; None if all objects may be used."""
+    most_sampled: int | None = IN_MEMORY_OBJECTS
+    """Approximate size of the sample that landmarks are chosen from; None for all objects."""
     spent: int | None = None
     """Pairs compared to check the measure on all objects; None if it is to be checked on a
     sample."""
@@ -147,15 +147,15 @@ class Dataset(ABC):
             found = self._survey = _merged(list(self.map(look_at_labels, objects=False)))
         return found
 
-    def n_candidates(self, measure: Measure) -> int:
-        """Return the approximate number of candidates for landmarks."""
+    def n_sampled(self, measure: Measure) -> int:
+        """Return the approximate size of the sample that landmarks are chosen from."""
         n = self.survey().n_objects
-        if self.candidates is None:
+        if self.most_sampled is None:
             return n
-        return min(n, measure.most_candidates or self.candidates)
+        return min(n, measure.most_sampled or self.most_sampled)
 
     def sample(self, measure: Measure, seed: int) -> Sample:
-        """Draw the candidates for landmarks, including some of every class.
+        """Draw the sample that landmarks are chosen from, with objects of every class.
 
         Only objects of positive weight are drawn. Every object has a random key that depends only
         on the seed and its number. It is drawn if the key is below n/N, or below `OF_EACH_CLASS`
@@ -164,7 +164,7 @@ class Dataset(ABC):
         """
         known = self.survey()
         share = np.maximum(
-            self.n_candidates(measure) / known.n_objects,
+            self.n_sampled(measure) / known.n_objects,
             OF_EACH_CLASS / np.maximum(known.counts, 1),
         )
         drawn = list(self.map(_Draw(seed, known.classes, share), objects=False))

@@ -83,7 +83,7 @@ class Local(Dataset):
 class Memory(Local):
     """Objects in memory, in the form that the measure expects."""
 
-    candidates = None
+    most_sampled = None
 
     def __init__(
         self,

@@ -109,7 +109,7 @@ def choose_landmarks(
     family: Family | None = None,
     rank: int | None = None,
 ) -> LandmarkChoice:
-    """Choose landmarks of a data set by `rule`, among its candidates, and span their space.
+    """Choose landmarks of a data set by `rule`, from a sample, and span their space.
 
     `classes` are the sorted labels, or None if there are none. `family` is fitted by rules that
     depend on errors. The columns keep the values that the rule has compared, so that no pair is
@@ -121,7 +121,7 @@ def choose_landmarks(
 
     N = data.survey().n_objects
     measure = comparing.measure
-    most = data.n_candidates(measure)
+    most = data.n_sampled(measure)
     if isinstance(rule, Given):
         return _given(data, rule, comparing, classes, N, rank)
     if isinstance(rule, All) and most < N:

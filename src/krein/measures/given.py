@@ -136,7 +136,7 @@ class GivenValues(Measure):
     cacheable: ClassVar[bool] = False
     mirrored: ClassVar[bool] = False  # that would silently symmetrise the user's data
     reads_files: ClassVar[bool] = True
-    most_candidates: ClassVar[int | None] = 2_000  # the values of all pairs are in memory at once
+    most_sampled: ClassVar[int | None] = 2_000  # the values of all pairs are in memory at once
 
     @property
     def name(self) -> str:  # type: ignore[override]
