@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import lsq_linear
+from scipy.optimize import lsq_linear, nnls
 
 from krein.core.pcvm.bounded import Quadratic, minimise_bounded
 
@@ -44,16 +44,20 @@ def test_square_and_root_give_the_same(n):
     np.testing.assert_allclose(*found, atol=1e-10)
 
 
-def test_matrix_is_given_once():
+@pytest.mark.parametrize("given", [{}, {"square": np.eye(2), "root": np.eye(2)}], ids=len)
+def test_matrix_is_given_once(given):
     with pytest.raises(ValueError, match="either"):
-        Quadratic(np.ones(2))
+        Quadratic(np.ones(2), **given)
 
 
 def test_rounding_of_the_matrix_does_not_stop_the_solution():
     rng = np.random.default_rng(0)
-    R = rng.normal(size=(3, 8)) * 1e4
-    problem = Quadratic(np.full(8, 1e-12), square=R.T @ R - 1e-7 * np.eye(8))
-    problem.c = R.T @ rng.normal(size=3)
-    x = minimise_bounded(problem, np.ones(8, dtype=bool)).x
-    assert np.isfinite(x).all()
-    assert (x >= 0).all()
+    R, b = rng.normal(size=(3, 8)) * 1e4, rng.normal(size=3)
+    problem = Quadratic(np.full(8, 1e-12), square=R.T @ R - 1e-5 * np.eye(8))
+    problem.c = R.T @ b
+    everywhere = np.ones(8, dtype=bool)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(problem.square)  # the first system, in which all variables are free
+    solution = minimise_bounded(problem, everywhere, everywhere)
+    assert solution.optimal
+    np.testing.assert_allclose(solution.x, nnls(R, -b)[0], rtol=1e-9)

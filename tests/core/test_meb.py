@@ -112,15 +112,30 @@ def test_corners_of_a_cube_need_two():
     X = np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, -1).T.astype(float)
     ball = ball_of(X)
     assert_allclose(ball.radius, np.sqrt(3) / 2)
+    assert_allclose(X[ball.support].sum(axis=0), 1)  # two opposite corners
+    assert len(ball.support) == ball.columns_used == 2
 
 
-def test_core_set_does_not_grow_with_the_number_of_points():
-    sizes = []
-    for n in (500, 5000, 50_000):
-        X = np.random.default_rng(2).normal(size=(n, 10))
-        sizes.append(ball_of(X).columns_used)
-    assert max(sizes) <= 2 / 0.01
-    assert sizes[-1] <= 3 * sizes[0]
+@pytest.mark.parametrize("n", [20, 1000, 50_000])
+def test_core_set_does_not_grow_with_the_number_of_points(n):
+    """Unit vectors: any k of them have R² = 1 − 1/k, and the others lie at √(1 + 1/k)."""
+    ball = minimum_enclosing_ball(
+        np.ones(n), lambda j: (np.arange(n) == j).astype(float), epsilon=0.1
+    )
+    k = np.arange(2, 20)
+    needed = k[np.sqrt((1 + 1 / k) / (1 - 1 / k)) <= 1.1][0]
+    assert ball.columns_used == len(ball.support) == needed == 11  # the bound is 2/ε = 20
+
+
+def test_core_set_ignores_points_between_others():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(500, 10))
+    between = (
+        rng.dirichlet(np.ones(5), size=5000)[:, :, None] * X[rng.integers(500, size=(5000, 5))]
+    )
+    a, b = ball_of(X), ball_of(np.concatenate([X, between.sum(axis=1)]))
+    assert a.columns_used == b.columns_used
+    assert_allclose(a.radius, b.radius)
 
 
 def test_epsilon_must_be_positive():
