@@ -134,18 +134,26 @@ def test_at_hand_is_false_for_values_in_a_file(tmp_path):
 def test_a_large_map_is_sampled_and_checked_when_read(tmp_path, monkeypatch):
     monkeypatch.setattr(matrix_module, "TILE", 4)
     monkeypatch.setattr(matrix_module, "SAMPLED_TILES", 5)
-    M = S.copy()
-    M[:, 30] = M[30, :] = np.nan
-    np.save(tmp_path / "M.npy", M)
-    try:
-        pairs = open_pairs("precomputed", tmp_path / "M.npy")
-    except ValueError as error:
-        assert "is nan" in str(error)  # noqa: PT017 - the sample may contain it
-    else:
-        with pytest.raises(ValueError, match=r"object \d+ and column object 30: the value is nan"):
-            pairs.block(np.arange(50), np.array([2, 30]))
-        with pytest.raises(ValueError, match=r"object 30 and column object 30: the value is nan"):
-            pairs.diagonal(np.arange(50))
+    sampled = {start for tile in matrix_module._tiles(50, sample=True) for start in tile}
+    inside, outside = min(sampled), min(set(range(0, 50, 4)) - sampled)  # 13 tiles, at most 10 seen
+
+    def saved_with_nan(k):
+        M = S.copy()
+        M[:, k] = M[k, :] = np.nan
+        np.save(tmp_path / "M.npy", M)
+        return tmp_path / "M.npy"
+
+    with pytest.raises(ValueError, match=r"of the matrix is nan"):
+        open_pairs("precomputed", saved_with_nan(inside))
+    pairs = open_pairs("precomputed", saved_with_nan(outside))
+    with pytest.raises(
+        ValueError, match=rf"object 0 and column object {outside}: the value is nan"
+    ):
+        pairs.block(np.arange(50), np.array([outside + 1, outside]))
+    with pytest.raises(
+        ValueError, match=rf"{outside} and column object {outside}: the value is nan"
+    ):
+        pairs.diagonal(np.arange(50))
 
 
 def test_the_check_does_not_copy_the_matrix():

@@ -225,8 +225,6 @@ def test_landmarks_are_sent_to_a_worker_once(client, tmp_path):
     clf = IKFD(_common, landmarks=CHOSEN).fit(words, LABELS)
     for file in tmp_path.iterdir():
         file.unlink()
-    there = IKFD(_common, landmarks=CHOSEN)
-    there.classes_ = clf.classes_
     # the landmarks from the fit in memory are sent to the workers with the second chunk
     clf.partial_fit(data, LABELS, classes=clf.classes_)
     counts = [len(file.read_text()) for file in tmp_path.iterdir()]
