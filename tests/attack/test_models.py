@@ -10,7 +10,16 @@ import pytest
 from sklearn.datasets import load_iris
 
 import krein
-from krein import IKFD, IKQD, PCVM, IndefiniteKernelPCA, KreinClassifier, NystromMap
+from krein import (
+    IKFD,
+    IKQD,
+    PCVM,
+    IndefiniteKernelPCA,
+    KreinClassifier,
+    NystromMap,
+    PseudoEuclideanEmbedding,
+)
+from krein.estimators.compound import IfThere
 from krein.estimators.registry import ESTIMATORS, find_class
 from krein.io.modelfile import ModelFileError, read_model, write_model
 from tests.measures.market import MARKET
@@ -28,6 +37,7 @@ MODELS = {
     "PCVM of two": lambda: PCVM(random_state=0).fit(X, y == 1),
     "KreinClassifier": lambda: KreinClassifier(n_landmarks=12).fit(X, y),
     "NystromMap": lambda: NystromMap(random_state=0).fit(X, y),
+    "embedding": lambda: PseudoEuclideanEmbedding(2, random_state=0).fit(X),
     "PCA": lambda: IndefiniteKernelPCA(2, random_state=0).fit(X),
 }
 
@@ -204,10 +214,12 @@ def test_a_listed_array_is_not_unpacked_beyond_the_limit(trees, tmp_path):
         krein.load(tmp_path / "m.krein")
 
 
-def test_every_class_that_can_be_saved_declares_what_is_fitted():
-    for home in ESTIMATORS.values():
-        fitted = set(find_class(home)._fitted)
-        assert {"space_", "landmarks_", "landmark_objects_"} <= fitted
+def test_every_class_that_can_be_saved_declares_what_is_fitted(trees):
+    assert {tree["estimator"] for tree in trees.values()} == set(ESTIMATORS)
+    for tree in trees.values():
+        schema = find_class(ESTIMATORS[tree["estimator"]])._fitted
+        always = {name for name, kind in schema.items() if not isinstance(kind, IfThere)}
+        assert always <= set(tree["fitted"]) <= set(schema)
 
 
 def test_undeclared_attributes_fail_on_save(tmp_path):
