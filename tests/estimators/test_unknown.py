@@ -129,14 +129,14 @@ def test_novelty_without_a_second_look_uses_the_landmarks(fitted):
     assert len(clf.explain(own[:1])[0].nearest) == 3
 
 
-def test_weights_count_objects_and_class_weights_do_not(fitted):
-    _, X, y = fitted
-    D = distances(X[:400], X[:400])
-    plain = KreinClassifier("precomputed-distance").fit(D, y[:400])
-    costly = KreinClassifier("precomputed-distance", class_weight={0: 5.0}).fit(D, y[:400])
-    w = costly.reference_.novelty.weights
-    assert plain.reference_.novelty.weights is None
-    assert w is None or np.ptp(w) == 0
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_count_objects_and_class_weights_do_not(weighted):
+    X, y = blobs(60, seed=0)  # all are landmarks, and each is held out once
+    counts = np.random.default_rng(0).integers(1, 4, size=60) if weighted else np.ones(60)
+    clf = KreinClassifier("precomputed-distance", class_weight={0: 5.0, 1: 0.3})
+    clf.fit(distances(X, X), y, sample_weight=counts if weighted else None)
+    for part in (clf.reference_.novelty, clf.reference_.labels):
+        np.testing.assert_allclose(part.weights, counts)
 
 
 def test_a_unit_does_not_change_p_values(fitted):
@@ -240,14 +240,18 @@ def test_other_models_have_no_novelty():
     assert not hasattr(IKFD(), "novelty")
 
 
+@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 10)], ids=["all", "some"])
 @pytest.mark.parametrize("kind", ["similarity", "dissimilarity"])
-def test_explanations_start_from_the_mean_of_held_out_objects(kind):
+def test_explanations_start_from_the_mean_of_held_out_objects(kind, landmarks):
     """For a dissimilarity, the mean of the squares, in which the models are linear."""
     X, y = blobs(150, seed=3)
     D = distances(X, X)
     values = D if kind == "dissimilarity" else 20 - D
     measure = "precomputed-distance" if kind == "dissimilarity" else "precomputed"
-    clf = KreinClassifier(measure).fit(values, y)
-    assert len(clf.landmarks_) == len(X)  # and every object is held out once
-    expected = np.sqrt((D**2).mean(axis=0)) if kind == "dissimilarity" else values.mean(axis=0)
-    np.testing.assert_allclose(clf.reference_.baseline, expected[clf.landmarks_], rtol=1e-12)
+    clf = KreinClassifier(measure, landmarks=landmarks).fit(values, y)
+    # landmarks are held out only if there are few other objects
+    chosen = clf.landmarks_
+    held_out = values if len(chosen) == len(X) else np.delete(values, chosen, axis=0)
+    power = 2 if kind == "dissimilarity" else 1
+    mean = (held_out[:, chosen] ** power).mean(axis=0) ** (1 / power)
+    np.testing.assert_allclose(clf.reference_.baseline, mean, rtol=1e-12)
