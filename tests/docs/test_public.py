@@ -64,6 +64,11 @@ def test_every_public_name_resolves():
         assert isinstance(getattr(krein, name), ModuleType)
 
 
+def test_other_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no attribute 'SVC'"):
+        _ = krein.SVC
+
+
 def test_every_module_is_public_or_has_a_reason():
     found = {module.name for module in pkgutil.iter_modules(krein.__path__)}
     assert found == PARTS | set(INSIDE)

@@ -11,7 +11,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
-import krein
 from krein import IKFD, IKQD
 from krein.compare import open_new_pairs
 from krein.landmarks import Random
@@ -141,17 +140,18 @@ def test_calibration_improves_probabilities_and_compares_no_pair_again(cls, land
     K, labels = manhattan_problem(n=150)
     flipped = labels.copy()
     flipped[::7] = (flipped[::7] + 1) % 3  # noise, which an overconfident model pays for
-    raw = cls("precomputed", landmarks=landmarks, random_state=0)
-    calibrated = cls("precomputed", landmarks=landmarks, calibrate=True, random_state=0)
+    overconfident = {"landmarks": landmarks, "shrinkage": 0.01, "random_state": 0}
+    raw = cls("precomputed", **overconfident)
+    calibrated = cls("precomputed", calibrate=True, **overconfident)
     losses = [
         log_loss(flipped, cross_val_predict(clf, K, flipped, method="predict_proba", cv=5))
         for clf in (raw, calibrated)
     ]
-    assert losses[1] < losses[0] + 0.01
+    assert losses[1] < losses[0] - 0.2
     a, b = raw.fit(K, flipped), calibrated.fit(K, flipped)
-    assert a.kernel_evaluations_ == b.kernel_evaluations_
+    assert a.kernel_evaluations_ == b.kernel_evaluations_ > 0
     assert_array_equal(a.predict(K), b.predict(K))
-    assert b.temperature_ != 1.0
+    assert b.temperature_ < 1.0
 
 
 def test_objects_far_away_have_probabilities_too():
@@ -333,12 +333,6 @@ def test_an_all_zero_matrix_predicts_the_frequencies():
         .predict_proba(np.zeros((2, 4)))
     )
     assert_allclose(P, [[0.75, 0.25]] * 2)
-
-
-def test_public_names():
-    assert set(krein.__all__) <= set(dir(krein))
-    with pytest.raises(AttributeError, match="no attribute 'SVC'"):
-        _ = krein.SVC
 
 
 def test_random_rule_is_exported():
