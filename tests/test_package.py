@@ -15,6 +15,11 @@ def test_importing_krein_stays_light():
     assert not imported_by("import krein") & heavy
 
 
+def test_importing_measures_and_comparisons_stays_light():
+    heavy = {"numba", "rich", "click", "matplotlib", "pyopal", "rapidfuzz", "joblib"}
+    assert not imported_by("import krein.measures, krein.compare") & heavy
+
+
 def test_an_estimator_imports_no_optional_dependency():
     optional = {
         "dask",

@@ -16,11 +16,9 @@ from scipy.io import loadmat, savemat
 from krein import IKFD
 from krein.cli import krein
 from krein.cli.errors import one_line, told
-from krein.compare import open_pairs
 from krein.io import DataError, open_source
 from krein.io.atomic import written_whole
 from krein.io.mat import open_mat
-from krein.measures import get_measure
 
 MIB = 2**20
 
@@ -130,30 +128,6 @@ def test_matlab_files_are_read_as_scipy_reads_them(how, tmp_path):
         else:
             np.testing.assert_array_equal(array, truth[name])
             assert array.dtype.kind == truth[name].dtype.kind
-
-
-@pytest.mark.parametrize("measure", ["elm", "dtw", "levenshtein", "precomputed"])
-def test_masked_arrays_are_refused(measure):
-    X = np.ma.masked_less(np.random.default_rng(0).normal(size=(6, 6)), 0)
-    with pytest.raises(ValueError, match="object 0 is partly masked: fill in missing values"):
-        IKFD(measure).fit(X, [0, 1] * 3)
-    with pytest.raises(ValueError, match="0 is partly masked"):
-        open_pairs(measure, X)
-
-
-def test_masked_parts_are_refused():
-    X = np.random.default_rng(0).normal(size=(6, 4))
-    with pytest.raises(ValueError, match="label 0 is partly masked"):
-        IKFD("elm").fit(X, np.ma.masked_equal([0, 1] * 3, 0))
-    with pytest.raises(ValueError, match="series 1 is partly masked"):
-        IKFD("dtw").fit([X[0], np.ma.masked_less(X[1], 0), *X[2:]], [0, 1] * 3)
-
-
-def test_a_lone_surrogate_is_named():
-    with pytest.raises(
-        ValueError, match=r"text 1 contains '\\udce4' at position 2, a lone surrogate"
-    ):
-        get_measure("compression").check(["abc", "h\udce4us"])
 
 
 def test_messages_are_one_printable_line():

@@ -250,7 +250,6 @@ def test_neighbours_have_no_effect_before_a_second_look_is_learned():
     )
     np.testing.assert_allclose(looks.second_look(found, near), looks.first_look(found))
     assert not looks.evidence(near, 3).any()
-    assert not looked_at(np.exp(looks.first_look(found)).max(axis=1), looks.threshold).any()
 
 
 def test_evidence_is_weighted_by_what_it_explains():

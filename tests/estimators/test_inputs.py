@@ -353,11 +353,21 @@ def test_masked_arrays_are_refused(measure):
     clf = IKFD(measure, landmarks=[0, 1, 2])
     params = {"shape": (4, 6)} if measure == "tangent" else None
     clf.set_params(measure_params=params).fit(whole, LANGUAGES)
-    for call in (lambda: clf.fit(masked, LANGUAGES), lambda: clf.predict(masked)):
+    for call in (
+        lambda: clf.fit(masked, LANGUAGES),
+        lambda: clf.predict(masked),
+        lambda: open_pairs(measure, masked, measure_params=params),
+    ):
         with pytest.raises(
             ValueError, match=f"object {row} is partly masked: fill in missing values"
         ):
             call()
+
+
+def test_a_masked_series_in_a_list_is_named():
+    X = np.random.default_rng(0).normal(size=(24, 4))
+    with pytest.raises(ValueError, match="series 1 is partly masked"):
+        IKFD("dtw").fit([X[0], np.ma.masked_less(X[1], X[1].max()), *X[2:]], LANGUAGES)
 
 
 def test_a_lone_surrogate_names_its_text():

@@ -57,13 +57,3 @@ else:
     raise SystemExit("no error")
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_importing_krein_imports_nothing_heavy():
-    code = """
-import sys
-import krein, krein.measures, krein.compare
-heavy = {"numba", "rich", "click", "matplotlib", "pyopal", "rapidfuzz", "joblib"} & set(sys.modules)
-assert not heavy, heavy
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
