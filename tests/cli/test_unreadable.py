@@ -131,16 +131,18 @@ def test_unusual_letters_do_not_change_the_labels(files, model, run, odd):
     assert {row["status"] for row in table(out)} == {"known"}
 
 
-def test_the_letter_policy_of_the_model_is_the_default(files, run):
+@pytest.mark.parametrize(("rule", "done"), [("X", "U as X: 5"), ("skip", "U left out: 5")])
+def test_the_letter_policy_of_the_model_is_the_default(files, run, rule, done):
     fitted = run(
         "fit", "families.fasta", *PATTERN, "-o", "m.krein", "--measure", "smith-waterman",
-        "--measure-param", "unknown_letters=X",
+        "--measure-param", f"unknown_letters={rule}",
     )  # fmt: skip
     assert fitted[0] == 0
     new = ">a\n" + "MKVUAW" * 5 + "\n"
     code, out, err = run("predict", "m.krein", input=new)
     assert code == 0
     assert err.startswith("krein: warning: 5 letters in 1 of 1 sequences are not scored")
+    assert done in err
     code, out, _ = run("predict", "m.krein", "--unknown-letters", "skip", input=new)
     assert code == 1
     assert table(out)[0]["status"] == "unreadable"

@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 @click.option(
     "--unknown-letters",
     type=click.Choice(POLICIES),
-    help="What to do with letters that the model does not score; see krein predict.",
+    help="What to do with letters that the model does not score: X reads them as X (N in DNA), "
+    "skip leaves out the whole sequence, fail ends the run. Default: see krein predict.",
 )
 @click.option("--title", help="Heading of the page.")
 @options.reading

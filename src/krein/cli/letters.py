@@ -9,7 +9,10 @@ from ..io import Chunk
 from .output import printable
 
 POLICIES = ("X", "skip", "fail")
-"""Replace each letter by X, skip the sequence, or end the run."""
+"""Replace each letter by X, skip the whole sequence, or end the run.
+
+In a measure, `unknown_letters="skip"` leaves out the letters only (`krein.measures.letters`).
+"""
 
 
 class LetterPolicy:

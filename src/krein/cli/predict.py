@@ -62,9 +62,10 @@ from .sorting import sorting
 @click.option(
     "--unknown-letters",
     type=click.Choice(POLICIES),
-    help="What to do with letters that the model does not score: read them as X, skip the "
-    "sequence (its row says so), or fail. By default, U is read as C, O as K and others as X, "
-    "and gaps and a final * are left out.",
+    help="What to do with letters that the model does not score: X reads them as X (N in DNA), "
+    "skip leaves out the whole sequence (its row has the status unreadable), fail ends the run. By "
+    "default, U is read as C, O as K and others as X, and gaps and a final * are left out. To "
+    "leave out the letters only, fit the model with --measure-param unknown_letters=skip.",
 )
 @novelty_options
 @click.option(

@@ -61,7 +61,9 @@ from .predictor import Predictor
 @click.option(
     "--unknown-letters",
     type=click.Choice(POLICIES),
-    help="What to do with letters that the model does not score; see krein predict.",
+    help="What to do with letters that the model does not score: X reads them as X (N in DNA), "
+    "skip answers that the whole sequence is unreadable, fail refuses the request. Default: see "
+    "krein predict.",
 )
 def command(
     model: str,

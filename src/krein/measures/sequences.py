@@ -275,8 +275,9 @@ class SmithWaterman(_Alignment):
     unknown_letters : {"map", "X", "skip", "fail"}, default="map"
         What happens to letters that the matrix does not score. "map" reads them as is customary (U
         as C, O as K, any other letter as X, or N in DNA; a final stop and the gaps - and . are left
-        out), "X" reads all of them as X or N, "skip" leaves them out, and "fail" refuses the
-        sequence. A `LettersWarning` says how many there were.
+        out), "X" reads all of them as X or N, "skip" leaves out these letters, and "fail" refuses
+        the sequence. A `LettersWarning` says how many there were. On the command line, by contrast,
+        `krein predict --unknown-letters skip` leaves out the whole sequence.
     both_strands : bool, default=False
         For DNA and RNA, also align the reverse complement of one sequence, and take the larger
         score. Doubles the cost.
@@ -322,8 +323,9 @@ class NeedlemanWunsch(_Alignment):
     unknown_letters : {"map", "X", "skip", "fail"}, default="map"
         What happens to letters that the matrix does not score. "map" reads them as is customary (U
         as C, O as K, any other letter as X, or N in DNA; a final stop and the gaps - and . are left
-        out), "X" reads all of them as X or N, "skip" leaves them out, and "fail" refuses the
-        sequence. A `LettersWarning` says how many there were.
+        out), "X" reads all of them as X or N, "skip" leaves out these letters, and "fail" refuses
+        the sequence. A `LettersWarning` says how many there were. On the command line, by contrast,
+        `krein predict --unknown-letters skip` leaves out the whole sequence.
     both_strands : bool, default=False
         For DNA and RNA, also align the reverse complement of one sequence, and take the larger
         score. Doubles the cost.
