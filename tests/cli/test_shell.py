@@ -44,6 +44,14 @@ def test_help_of_a_command_imports_no_estimator():
     assert not modules_after("fit --help") & {"sklearn", "numba", "matplotlib", "pyarrow"}
 
 
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect"])
+def test_the_help_shows_how_to_choose_a_range_of_columns(command, run, files):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    example = re.search(r"a range of numbers such as (\S+)\.", " ".join(out.split()))
+    assert example[1] == "3-10"
+
+
 def test_without_a_command_there_is_help(run):
     code, out, err = run()
     assert (code, err) == (0, "")

@@ -67,6 +67,22 @@ def test_columns_are_chosen_by_name_or_number(tmp_path):
         open_source(path)
 
 
+def test_columns_of_vectors_are_chosen_by_a_range(tmp_path):
+    path = written(tmp_path, "label,a,b,c,d\nx,1,2,3,4\ny,5,6,7,8\n", "a.csv")
+    for objects, expected in (
+        ("3-5", [[2, 3, 4], [6, 7, 8]]),
+        ("a,4-5", [[1, 3, 4], [5, 7, 8]]),
+        ("2-2,5", [[1, 4], [5, 8]]),
+    ):
+        chunk = open_source(path, objects=objects).read()
+        np.testing.assert_array_equal(chunk.objects, expected)
+        assert chunk.labels == ["x", "y"]
+    with pytest.raises(DataError, match="no column '6' for the objects"):
+        open_source(path, objects="4-9")
+    with pytest.raises(DataError, match="no column '5-3' for the objects"):
+        open_source(path, objects="5-3")
+
+
 def test_labels_of_a_table_from_another_file(tmp_path):
     path = written(tmp_path, "id,word\na,u\nb,v\n")
     table = written(tmp_path, "b,2\na,1\n", "labels.csv")

@@ -76,9 +76,9 @@ def reading(function: Function) -> Function:
             click.option(
                 "--objects",
                 metavar="COLUMN",
-                help="Column with the objects, by name or by number from 1 (several columns, "
-                "separated by commas, form vectors); for JSON lines, the field; for .npz and "
-                ".mat files, the array.",
+                help="Column with the objects, by name or by number from 1. Several columns form "
+                "vectors: separate them by commas, or give a range of numbers such as 3-10. For "
+                "JSON lines, the field; for .npz and .mat files, the array.",
             ),
             click.option(
                 "--names", metavar="COLUMN", help="Column (or array) with the names of the objects."

@@ -2,7 +2,8 @@
 
 The rules, in order:
 
-1. Columns that the user chooses are used: by name, or by number from 1.
+1. Columns that the user chooses are used: by name, by number from 1, or for objects by a range of
+   numbers, such as "3-10".
 2. The first row is a heading if it has a word above numbers, or if no column is numeric.
 3. Among the other columns, one called `label`, `class`, `family` or `target` contains labels, and
    one called `id`, `name`, `accession` or nothing contains names.
@@ -209,7 +210,8 @@ def _chosen(objects: str, columns: Sequence[str], find: Callable[[str, str], int
     chosen: list[int] = []
     for part in objects.split(","):
         low, dash, high = part.partition("-")
-        if part not in columns and dash and low.isdecimal() and high.isdecimal():
+        numbers = dash and low.isdecimal() and high.isdecimal()
+        if part not in columns and numbers and int(low) <= int(high):
             chosen += [find(str(k), "objects") for k in range(int(low), int(high) + 1)]
         else:
             chosen.append(find(part.strip(), "objects"))

@@ -57,8 +57,9 @@ def open_source(
         Format of the file, if its name does not show it (one of `FORMATS`); or the meaning of its
         numbers: "matrix" (values between objects), "vectors" or "series".
     objects : str, optional
-        Column (by name or by number from 1; several columns, separated by commas, form vectors),
-        field of JSON lines, or array with the objects.
+        Column (by name or by number from 1), field of JSON lines, or array with the objects.
+        Several columns form vectors: separate them by commas, or give a range of numbers, such as
+        "3-10", which includes both ends.
     labels : str, optional
         Column or array with the labels; or a file: a CSV or TSV table of names and labels (also
         "labels.csv:column"), or lines or an `.npy` array of labels in the order of the objects. The
