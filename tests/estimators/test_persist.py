@@ -280,6 +280,14 @@ def test_a_sealed_file_with_wrong_content_is_refused(tmp_path, tree):
         krein.load(tmp_path / "odd.krein")
 
 
+@pytest.mark.parametrize("tree", [{}, [], {"estimator": ["IKFD"]}])
+def test_a_sealed_file_without_an_estimator_is_refused(tmp_path, tree):
+    write_model(tmp_path / "odd.krein", tree, "0")
+    told = r"odd\.krein is not a krein model: it does not name an estimator$"
+    with pytest.raises(ModelFileError, match=told):
+        krein.load(tmp_path / "odd.krein")
+
+
 @pytest.mark.parametrize("estimator", [IKFD(), IKQD(), IKFD(calibrate=True)], ids=str)
 def test_a_file_stores_each_array_once(tmp_path, estimator):
     estimator.set_params(random_state=0).fit(X, y).save(tmp_path / "m.krein")

@@ -102,7 +102,7 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
         except _MALFORMED as error:
             raise _malformed(shown) from error
         if not isinstance(tree, dict):
-            raise ModelFileError(f"{shown} is not a krein model: it names no estimator")
+            raise ModelFileError(f"{shown} is not a krein model: it does not name an estimator")
         return tree
 
 
