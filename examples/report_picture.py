@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from krein import IKFD, PCVM
+from krein import PCVM, KreinClassifier
 from krein.evaluation import evaluate
 from krein.report import write_report
 
@@ -37,7 +37,7 @@ def main() -> None:
         images,
         labels,
         {
-            "IKFD": IKFD(landmarks="auto", calibrate=True, random_state=0),
+            "KreinClassifier": KreinClassifier(random_state=0),
             "PCVM": PCVM(random_state=0),
             "nearest neighbours": "knn",
         },
