@@ -11,6 +11,7 @@ import pytest
 
 import krein as library
 import krein.datasets
+from krein.io.modelfile import FORMAT
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
 
@@ -39,7 +40,7 @@ def test_a_model_says_what_it_is(files, run, name):
     assert (code, err) == (0, "")
     assert f"{len(clf.landmarks_)}, one comparison each per new object, chosen by meb" in out
     assert "matrix=BLOSUM62" in out
-    assert f"krein {library.__version__}, format 1" in out
+    assert f"krein {library.__version__}, format {FORMAT}" in out
 
 
 def test_a_two_look_model_says_what_to_expect(files, run):
