@@ -204,7 +204,7 @@ def test_data_errors_are_one_line_and_exit_with_1(files, run, args, message):
         (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],
          "is not KEY=VALUE"),
         (["predict", "m", "--coverage", "2"], "Invalid value for '--coverage'"),
-        (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "use either --reject-below or --coverage"),
+        (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "not both"),
     ],
 )  # fmt: skip
 def test_usage_errors_exit_with_2(files, run, args, message):
