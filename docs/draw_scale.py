@@ -18,9 +18,9 @@ HERE = Path(__file__).parent
 TARGET = 100_000_000
 WORKERS = (1, 16, 128, 1024)
 MEASURES = {
-    "elm": "ELM kernel, vectors of 10",
+    "elm": "ELM kernel, vectors with 10 entries",
     "levenshtein": "Levenshtein, words of 10 letters",
-    "smith-waterman": "Smith-Waterman, proteins of 300",
+    "smith-waterman": "Smith-Waterman, proteins of 300 residues",
 }
 
 
@@ -56,8 +56,8 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         "|---|---|---|",
         f"| start | {found['start']:.2f} s | choosing landmarks, starting the first tasks, "
         "computing the model |",
-        f"| row | {1e6 * found['row']:.1f} µs | per object, apart from its pairs: creating, "
-        "checking, adding up moments |",
+        f"| row | {1e6 * found['row']:.1f} µs | time per object that is not spent on "
+        "pairs: creating it, checking it, adding it to the moments |",
         *(
             f"| pair, {text} | {1e9 * found['pairs'][name]:,.0f} ns | one thread |"
             for name, text in MEASURES.items()
@@ -66,7 +66,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
     ]
     checked = ["| N | workers | measured | model |", "|---|---|---|---|"]
     for r in found["runs"]:
-        mark = " (not fitted)" if r["objects"] == found["held_out"] else ""
+        mark = " (not used to fit the model)" if r["objects"] == found["held_out"] else ""
         model = expected(found, r["objects"], r["workers"], r["tasks"])
         checked.append(
             f"| {r['objects']:,}{mark} | {r['workers']} | {r['seconds']:.2f} s | {model:.2f} s |"
@@ -85,7 +85,7 @@ def tables(found: dict[str, Any]) -> dict[str, str]:
         f"| {TARGET:,} objects, m = {m} | |",
         "|---|---|",
         f"| pairs compared | {evaluations:.2g} |",
-        f"| bytes of sums sent per branch of tasks, 8 m² | {8 * m * m:,} |",
+        f"| sums that each branch of the tree sends, 8 m² | {8 * m * m:,} bytes |",
         "| memory per worker, IKFD and IKQD | a partition, a few blocks of 2 MB, the sums |",
         *(
             f"| memory per worker with {w:,} workers, PCVM: 8 N m / w | "

@@ -83,14 +83,22 @@ classifiers with low rank indefinite kernels*.
 - (*) marks a low-rank result that differs significantly from the dense method: two-sided paired
   t-test over the folds at the {100 * LEVEL:g} % level. The paper uses such marks too, but does not
   name its test.
-- *Paper's algorithm, here* is the published method in its best form. iKFD works on the columns
-  k(x), with a ridge of 1 on kernels of unit scale and one model per class against the rest
-  (`paper/ikfd.py`). PCVM uses the published M-step, latent variables initialised from the labels,
-  and one model per pair of classes (`solver="paper"`). *krein* is the default of this library: for
-  iKFD, a shrunk covariance and a single model of all classes; for PCVM, the optimum under its sign
-  constraints. Both use the same landmarks.
-- Run times are CPU seconds on one core for choosing landmarks, fitting and predicting one fold.
-  They do not include the comparisons: all values are precomputed.
+- *iKFD* is the paper's name for the indefinite kernel Fisher discriminant, `IKFD` in krein; *PCVM*
+  is the probabilistic classification vector machine. *Ny-* marks their low-rank forms (Nyström),
+  which use landmarks; the dense forms use all objects. *MEB* chooses landmarks on minimum enclosing
+  balls. *SIM1* to *SIM6* are the paper's names for the rules in table 1. *SMSS*, the supervised
+  matrix similarity score, compares how well the approximated and the original matrix separate the
+  classes. *ELM* is the kernel of an infinite extreme learning machine.
+- *Paper's algorithm, here* is the published method; where the paper leaves details open, we follow
+  public implementations. iKFD works on the columns k(x), with a ridge of 1 on kernels of unit
+  scale and one model per class against the rest (`paper/ikfd.py`). PCVM uses the published M-step,
+  latent variables initialised from the labels, and one model per pair of classes
+  (`solver="paper"`). *krein* is the default of this library: for iKFD, a shrunk covariance and a
+  single model of all classes; for PCVM, the optimum under its sign constraints. Both use the same
+  landmarks.
+- Run times are CPU seconds on one core for choosing landmarks, fitting and predicting: per fold,
+  except in table 2, where they are summed over all folds, as in the paper. They do not include the
+  comparisons: all values are precomputed.
 - k-means and entropy choose as many landmarks as MEB did on the same fold. *C landmarks* means as
   many as there are classes.
 """
@@ -116,8 +124,9 @@ def missing_section(found: dict[str, Measured]) -> str:
     if not lines:
         return "Every method was measured on all folds of its table."
     return (
-        "**This page is not complete.** These methods were not measured (–), or on fewer folds "
-        "than their table requires:\n\n" + table(["table", "incomplete", "data sets"], lines)
+        "**This page is not complete.** These methods were either not measured (–) or measured "
+        "on fewer folds than their table requires:\n\n"
+        + table(["table", "incomplete", "data sets"], lines)
     )
 
 
@@ -192,11 +201,11 @@ def missed_section(data: Measured) -> str:
             lines.append([place, name, titled(f"{method}:ours"), figure(target), *cells])
     heads = ["where", "set", "method", "published", *(WHO[who] for who in SOLVERS)]
     told = (
-        f"Of {looked} published figures on data sets that are the paper's own or simulated as it "
-        f"describes, {len(lines)} are more than one published standard deviation above both of our "
-        f"solvers. The balls, the checkerboard and the Gaussians had to be simulated again, "
-        f"because the paper gives neither their positions nor their sizes. The settings that we "
-        f"tried are listed at the end.\n\n"
+        f"Of {looked} published figures for data sets that are the paper's own or simulated as it "
+        f"describes, {len(lines)} exceed the results of both solvers by more than one published "
+        f"standard deviation. The balls, the checkerboard and the Gaussians had to be simulated "
+        f"again, because the paper gives neither their positions nor their sizes. The settings that "
+        f"we tried are listed at the end.\n\n"
     )
     return "## Which published figures are not reproduced?\n\n" + told + table(heads, lines)
 
@@ -271,9 +280,9 @@ def beyond_section(data: Measured) -> str:
     ]
     return (
         "## Beyond the paper: comparison with scikit-learn\n\n"
-        "SVC uses a matrix that was corrected to be psd, and applies the same linear map to new "
-        "rows. Inner cross-validation chooses C for SVC, and k for k-NN. Methods of cubic cost "
-        "are left out if N is in the thousands.\n\n" + table(heads, lines)
+        "SVC is given a matrix that was made positive semi-definite; the same linear correction is "
+        "applied to new rows. Inner cross-validation chooses C for SVC, and k for k-NN. Methods of "
+        "cubic cost are left out if N is in the thousands.\n\n" + table(heads, lines)
     )
 
 
@@ -302,8 +311,8 @@ def tried_section(path: Path) -> str:
     heads = ["not specified in the paper", "set", "setting", "accuracy %", "landmarks", "published"]
     return (
         "## Settings that the paper does not specify\n\n"
-        "`paper/tried.py` measures each of them at several values, with krein's methods unless "
-        "stated otherwise.\n\n" + table(heads, lines)
+        "`paper/tried.py` tries several values of each of these settings, with krein's methods "
+        "unless stated otherwise.\n\n" + table(heads, lines)
     )
 
 
@@ -314,6 +323,6 @@ def figures_section() -> str:
         [f"`paper/{path.name}`", path.read_text().split('"""')[1].splitlines()[0].strip()]
         for path in scripts
     ]
-    return "## Figures\n\n`make paper` saves them in `paper/results/`.\n\n" + table(
+    return "## Figures\n\n`make paper` saves the figures in `paper/results/`.\n\n" + table(
         ["script", "what it shows"], lines
     )
