@@ -204,8 +204,8 @@ def missed_section(data: Measured) -> str:
         f"Of {looked} published figures for data sets that are the paper's own or simulated as it "
         f"describes, {len(lines)} exceed the results of both solvers by more than one published "
         f"standard deviation. The balls, the checkerboard and the Gaussians had to be simulated "
-        f"again, because the paper gives neither their positions nor their sizes. The settings that "
-        f"we tried are listed at the end.\n\n"
+        f"again, because the paper gives neither their positions nor their sizes. The settings "
+        f"that we tried are listed at the end.\n\n"
     )
     return "## Which published figures are not reproduced?\n\n" + told + table(heads, lines)
 

@@ -197,7 +197,7 @@ def table7_section(data: Measured) -> str:
 
 
 def algorithm_section(data: Measured) -> str:
-    """List which published figures the published algorithms reach here, in their best form."""
+    """List which published figures the published algorithms reach here."""
     targets = [
         (f"table 1, {sim}", name, f"ikfd:{rule}:paper", published.TABLE_1[sim][name][0])
         for sim, rule in SIM.items()
