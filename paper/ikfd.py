@@ -1,4 +1,4 @@
-"""iKFD as published, in its best form: on the columns k(x), with a ridge.
+"""iKFD as published and as public implementations solve it: on the columns k(x), with a ridge.
 
 Each class is fitted against the rest. With K the kernel matrix (N, N) of the training objects,
 k_i its columns, and μ₊, μ₋ the mean columns of the n₊ and n₋ objects of the two sides,

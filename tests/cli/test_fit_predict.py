@@ -203,6 +203,7 @@ def test_data_errors_are_one_line_and_exit_with_1(files, run, args, message):
          "--n-landmarks 3 was given, but MEB finds its own number"),
         (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],
          "is not KEY=VALUE"),
+        (["fit", "families.fasta", "-o", "m", "--no-calibrate"], "always calibrated"),
         (["predict", "m", "--coverage", "2"], "Invalid value for '--coverage'"),
         (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "not both"),
     ],
@@ -212,6 +213,12 @@ def test_usage_errors_exit_with_2(files, run, args, message):
     assert code == 2
     assert message in err
     assert err.startswith("krein: error: ")
+
+
+def test_auto_is_always_calibrated(files, run):
+    code, out, err = run("fit", "families.fasta", *PATTERN, "--calibrate", "-o", "m")
+    assert code == 0, err
+    assert "auto, calibrated" in out
 
 
 def test_debug_shows_where(files, run):

@@ -101,6 +101,7 @@ def command(
 
     check_target(output, force=force, reads=(data, labels))
     check_rule(landmarks, n_landmarks)
+    calibrated = calibrates(model, calibrate)
     source = open_data(
         data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
         **reading,
@@ -120,7 +121,7 @@ def command(
         comparison,
         landmarks=landmarks,
         n_landmarks=n_landmarks,
-        calibrate=calibrates(model) if calibrate is None else calibrate,
+        calibrate=calibrated,
         symmetrize=symmetrize,
         n_jobs=jobs,
         cache=cache,
@@ -167,9 +168,14 @@ def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     return made(comparison.measure, measure_params=comparison.params or None, **given)
 
 
-def calibrates(model: str) -> bool:
-    """Whether a model is calibrated by default."""
-    return MODELS[model].calibrate
+def calibrates(model: str, wanted: bool | None) -> bool:
+    """Whether to ask a model for calibration: as the user wants, or by default if None."""
+    always = "calibrate" not in signature(MODELS[model].estimator).parameters
+    if always and wanted is False:
+        raise click.UsageError(
+            f"--no-calibrate cannot be used with --model {model}, which is always calibrated"
+        )
+    return not always and (MODELS[model].calibrate if wanted is None else wanted)
 
 
 def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
