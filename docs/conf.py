@@ -69,8 +69,12 @@ toc_object_entries_show_parents = "hide"  # "fit()" is short enough for the side
 
 # -- gallery ---------------------------------------------------------------------------------
 warnings.filterwarnings("error", category=DeprecationWarning, module="krein")
+GALLERY, PAGES = HERE.parent / "examples" / "gallery", HERE / "auto_examples"
+for page in PAGES.rglob("plot_*.rst"):  # of a script that was renamed since the last build
+    if not (GALLERY / page.relative_to(PAGES)).with_suffix(".py").exists():
+        page.unlink()
 sphinx_gallery_conf = {
-    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "examples_dirs": str(GALLERY),
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
     "subsection_order": ExplicitOrder(["../examples/gallery/theory"]),
