@@ -229,19 +229,19 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
         )
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
     name = "" if kind == "matrix" else f" {measure_options(about)} and"
-    take = f"use{name}{model}"
+    remedy = f"use{name}{model}"
     share = about["negative_mass"]
     if share > NEGATIVE:
         return (
             f"{100 * share:.0f} % of the spectrum is negative: keep it, because krein uses it "
-            f"and clipping would lose it; {take}."
+            f"and clipping would lose it; {remedy}."
         )
     if kind == "vectors":
         return (
             f"The measure is (nearly) a kernel and the objects are vectors: gradient boosting or "
-            f"an SVM may work as well; with krein, {take}."
+            f"an SVM may work as well; with krein, {remedy}."
         )
     return (
         f"Hardly any of the spectrum is negative ({100 * share:.2g} %), so a kernel method works "
-        f"too if there are few objects; to compare fewer pairs, {take}."
+        f"too if there are few objects; to compare fewer pairs, {remedy}."
     )

@@ -137,10 +137,9 @@ def _header(
         header = json.loads(text)
         if not isinstance(header, dict) or header.get("magic") != _MAGIC:
             raise ModelFileError(f"{path} is not a krein model")
-        if type(header["format"]) is not int or header["format"] != FORMAT:
-            remedy = "fit and save the model again"
-            if header["format"] != 1:
-                remedy = "upgrade krein to load it"
+        if header["format"] != FORMAT:
+            old = header["format"] == 1
+            remedy = "fit and save the model again" if old else "upgrade krein to load it"
             raise ModelFileError(
                 f"{path} was written by krein {str(header['version'])[:20]} in format "
                 f"{str(header['format'])[:20]}; this version reads format {FORMAT}: {remedy}"
