@@ -123,8 +123,8 @@ BROKEN = [
     (
         "a.fasta",
         b">a x=1\nMK\n>b\nMK\n",
-        {"label_pattern": "x=(.)"},
-        r"a\.fasta, line 3, sequence 'b': the label pattern 'x=\(\.\)' does not match 'b'",
+        {"label_pattern": r"x=(\S)"},
+        r"a\.fasta, line 3, sequence 'b': the label pattern 'x=\(\\S\)' does not match 'b'",
     ),
     (
         "a.fastq",

@@ -57,11 +57,11 @@ class PatternLabels(Labels):
             self.pattern = re.compile(pattern)
         except re.error as error:
             raise ValueError(
-                f"the label pattern {pattern!r} is not a valid regular expression: {error}"
+                f"the label pattern '{pattern}' is not a valid regular expression: {error}"
             ) from None
         if self.pattern.groups != 1:
             raise ValueError(
-                f"the label pattern {pattern!r} needs exactly one group, in parentheses, for the "
+                f"the label pattern '{pattern}' needs exactly one group, in parentheses, for the "
                 f"label; it has {self.pattern.groups}"
             )
 
@@ -72,7 +72,7 @@ class PatternLabels(Labels):
             match = self.pattern.search(header or name)
             if match is None:
                 raise DataError(
-                    f"{part.where(i)}: the label pattern {self.pattern.pattern!r} does not match "
+                    f"{part.where(i)}: the label pattern '{self.pattern.pattern}' does not match "
                     f"{quoted(header or name)}"
                 )
             found.append(_nonempty(match[1], part.where, i))
