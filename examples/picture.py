@@ -41,7 +41,8 @@ def main() -> None:
         1, 2, figsize=(11, 4.6), width_ratios=[1.15, 1], constrained_layout=True
     )
 
-    nystrom = NystromMap("tangent", random_state=0).fit(images[train], labels[train])
+    default = KreinClassifier("tangent").fit(images[train], labels[train])
+    nystrom = NystromMap("tangent", landmarks=default.landmarks_).fit(images[train], labels[train])
     lda = LinearDiscriminantAnalysis(n_components=2)
     V = lda.fit_transform(nystrom.transform(images[train]), labels[train])
     for digit in range(10):
