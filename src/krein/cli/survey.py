@@ -243,5 +243,5 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
         )
     return (
         f"Hardly any of the spectrum is negative ({100 * share:.2g} %), so a kernel method works "
-        f"too if there are few objects; to compare fewer pairs, {remedy}."
+        f"too, but it compares all pairs; to compare fewer, {remedy}."
     )
