@@ -41,7 +41,10 @@ def main() -> None:
         1, 2, figsize=(11, 4.6), width_ratios=[1.15, 1], constrained_layout=True
     )
 
-    default = KreinClassifier("tangent").fit(images[train], labels[train])
+    def fitted(budget: float | None) -> KreinClassifier:
+        return KreinClassifier("tangent", max_comparisons=budget).fit(images[train], labels[train])
+
+    default = fitted(None)
     nystrom = NystromMap("tangent", landmarks=default.landmarks_).fit(images[train], labels[train])
     lda = LinearDiscriminantAnalysis(n_components=2)
     V = lda.fit_transform(nystrom.transform(images[train]), labels[train])
@@ -70,13 +73,12 @@ def main() -> None:
     left.set(xticks=[], yticks=[], title="Digits under tangent distance, which is not a kernel")
     left.legend(loc="lower left", frameon=False)
 
-    def krein(budget: float | None) -> tuple[float, float]:
-        clf = KreinClassifier("tangent", max_comparisons=budget).fit(images[train], labels[train])
+    def cost_and_accuracy(clf: KreinClassifier) -> tuple[float, float]:
         accuracy = accuracy_score(labels[test], clf.predict(images[test]))
         return clf.last_comparisons_ / len(test), accuracy
 
     sizes = [m for m in (30, 50, 100, 200, 400) if m < len(train)]
-    curve = sorted({krein(budget) for budget in (20, 30, 40, None)})
+    curve = sorted({cost_and_accuracy(clf) for clf in (*map(fitted, (20, 30, 40)), default)})
     D = open_new_pairs("tangent", images[test], images[train])
     D = D.block(np.arange(len(test)), np.arange(len(train)))
     neighbours = []
