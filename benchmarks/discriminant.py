@@ -14,8 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from krein import IKFD, PCVM
-from krein.core.nystrom import landmark_basis
-from krein.core.spectrum import correct
+from krein.core.space import correct, landmark_basis
 from krein.measures.vectors import ELM, TL1
 
 from .timing import best_times, exponent, peak_memory, row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from krein.core.nystrom import NystromMatrix, landmark_basis
+from krein.core.space import NystromMatrix, landmark_basis
 
 from .timing import best_times, exponent, peak_memory, row
 

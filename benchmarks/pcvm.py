@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from krein import PCVM
-from krein.core.pcvm.laplace import choose_scale
+from krein.core.pcvm.fit import prune_pcvm
+from krein.core.pcvm.left_out import choose_scale
 from krein.core.pcvm.mode import PCVMFit, fit_pcvm
-from krein.core.pcvm.prune import prune_pcvm
 from krein.core.pcvm.published import fit_published_nystrom
 from krein.core.pcvm.rows import Rows
 from krein.measures.vectors import ELM

@@ -16,8 +16,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
-from krein.core.convert import LandmarkCentre
-from krein.core.spectrum import correct
+from krein.core.space import LandmarkCentre, correct
 
 from .accuracy import folder
 from .looks import SETS, Set, votes

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from krein.data.planning import count_tasks
+from krein.data.partitioned import count_tasks
 
 HERE = Path(__file__).parent
 TARGET = 100_000_000

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from krein.core.spectrum import correct
+from krein.core.space import correct
 from krein.landmarks import MEB
 from krein.landmarks.base import given_pairs
 

@@ -23,7 +23,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from krein import datasets
 from krein.compare import open_pairs
-from krein.core.convert import double_centre
+from krein.core.space import double_centre
 
 from .style import frame, options, plt, save, scatter, write
 

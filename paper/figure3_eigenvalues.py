@@ -20,8 +20,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from krein import IKFD, NystromMap
 from krein.compare import open_pairs
-from krein.core.convert import double_centre
-from krein.core.spectrum import negative_mass, signature
+from krein.core.space import double_centre, negative_mass, signature
 from krein.datasets import make_balls
 
 from .style import BLUE, VERMILION, options, plt, save, write

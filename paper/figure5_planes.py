@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from krein import IKFD
-from krein.core.spectrum import correct
+from krein.core.space import correct
 from krein.datasets import make_pseudo_euclidean_gaussians
 
 from .style import GREY, REGIONS, options, plt, save, scatter, write

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from krein import datasets
 from krein.compare import open_pairs
-from krein.core.convert import LandmarkCentre
+from krein.core.space import LandmarkCentre
 from krein.measures import get_measure
 
 Array = NDArray[np.float64]

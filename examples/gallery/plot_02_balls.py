@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 from krein import IKFD, PseudoEuclideanEmbedding
 from krein.compare import open_new_pairs
-from krein.core.fisher import fit_fisher
+from krein.core.gaussian import fit_fisher
 from krein.core.moments import ClassMoments
 from krein.datasets import make_balls
 

@@ -36,17 +36,7 @@ def main() -> int:
         import krein.landmarks  # the layers below the readers are not instrumented
 
         with atheris.instrument_imports(include=["krein.io"]):
-            from krein.io import (  # noqa: F401
-                DataError,
-                fasta,
-                lines,
-                matrix,
-                modelfile,
-                open_source,
-                parquet,
-                series,
-                table,
-            )
+            from krein.io import DataError, modelfile, open_source
         import krein.estimators.loading
 
         from .seeds import make_seeds

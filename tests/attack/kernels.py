@@ -5,8 +5,7 @@ With NUMBA_BOUNDSCHECK=1, an index out of bounds is an error instead of an acces
 
 import numpy as np
 
-from krein.measures.elastic import LANES
-from krein.measures.series import DTW, ERP, MSM
+from krein.measures.series import DTW, ERP, LANES, MSM
 
 
 def run() -> None:

@@ -15,10 +15,10 @@ from scipy.io import loadmat, savemat
 
 from krein import IKFD
 from krein.cli import krein
-from krein.cli.errors import one_line, told
+from krein.cli.options import one_line, told
 from krein.io import DataError, open_source
-from krein.io.atomic import written_whole
-from krein.io.mat import open_mat
+from krein.io.arrays import open_mat
+from krein.io.streams import written_whole
 
 MIB = 2**20
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from krein.cli.rows import RowWriter
+from krein.cli.output import RowWriter
 
 WORDS = ("words.csv", "--objects", "word", "--labels", "language")
 

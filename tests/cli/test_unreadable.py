@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from krein.cli import columns as columns_module
 from krein.cli import predictor as predict_module
-from krein.cli.columns import Columns
-from krein.cli.letters import LetterPolicy
+from krein.cli import results as columns_module
+from krein.cli.reading import LetterPolicy
+from krein.cli.results import Columns
 from krein.io import Chunk
 
 PATTERN = ("--label-pattern", r"family=(\w+)")

@@ -9,8 +9,8 @@ import pytest
 
 from krein.compare import open_new_pairs, open_pairs
 from krein.compare.pairs import BLOCK_BYTES
-from krein.measures import square as matrix_module
-from krein.measures.given import GivenColumns
+from krein.measures import precomputed as matrix_module
+from krein.measures.precomputed import GivenColumns
 
 RNG = np.random.default_rng(0)
 S = RNG.normal(size=(50, 50))

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, nnls
 
-from krein.core.pcvm.bounded import Quadratic, minimise_bounded
+from krein.core.pcvm.mode import Quadratic, minimise_bounded
 
 
 @given(

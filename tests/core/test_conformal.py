@@ -7,9 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from krein.core.conformal import conformal_p, groups_of
-from krein.core.labelsets import GROUP_OBJECTS, LabelReference, log_odds
-from krein.core.novelty import NoveltyReference, novelty_scores, status_of
+from krein.core.conformal import LABEL_GROUP as GROUP_OBJECTS
+from krein.core.conformal import (
+    LabelReference,
+    NoveltyReference,
+    conformal_p,
+    groups_of,
+    log_odds,
+    novelty_scores,
+    status_of,
+)
 
 
 @settings(max_examples=50, deadline=None)

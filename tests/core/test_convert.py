@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from krein.core.convert import LandmarkCentre, double_centre, squared_dissimilarities
+from krein.core.space import LandmarkCentre, double_centre, squared_dissimilarities
 
 from ..market import build
 

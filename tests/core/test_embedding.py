@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.decomposition import PCA, KernelPCA
 
 from krein import IndefiniteKernelPCA
-from krein.core.embedding import embed, embed_dense
-from krein.core.nystrom import NystromMatrix, landmark_basis
+from krein.core.space import NystromMatrix, embed, embed_dense, landmark_basis
 
 
 def scale(K):

@@ -13,13 +13,10 @@ from sklearn.discriminant_analysis import (
     QuadraticDiscriminantAnalysis,
 )
 
-from krein.core.covariance import inverse_root, oas, shrinkage_to_identity
-from krein.core.fisher import fit_fisher, fit_fisher_one_against_rest
-from krein.core.gaussian import FisherFamily
+from krein.core.covariance import ChosenCovariance, inverse_root, oas, shrinkage_to_identity
+from krein.core.gaussian import FisherFamily, fit_fisher, fit_fisher_one_against_rest, fit_quadratic
 from krein.core.moments import ClassMoments
-from krein.core.quadratic import fit_quadratic
 from krein.core.space import LandmarkSpace
-from krein.core.within import ChosenCovariance
 
 from ..market import with_eigenvalues
 

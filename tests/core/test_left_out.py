@@ -7,15 +7,26 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from krein.core.calibration import fit_scale_and_offsets, fit_temperature
-from krein.core.choice import choose_linear, oas_amount
-from krein.core.convert import POWERS
-from krein.core.fisher import fit_fisher
-from krein.core.gaussian import FisherFamily, LabelledValues, QuadraticFamily
-from krein.core.left_out import LeftOutObjects, left_out_linear, left_out_quadratic
+from krein.core.covariance import (
+    TARGETS,
+    ChosenCovariance,
+    LeftOutObjects,
+    WithinPath,
+    choose_linear,
+    left_out_linear,
+    left_out_quadratic,
+    oas_amount,
+    target_metric,
+)
+from krein.core.gaussian import (
+    FisherFamily,
+    LabelledValues,
+    QuadraticFamily,
+    fit_fisher,
+    fit_quadratic,
+)
 from krein.core.moments import ClassMoments
-from krein.core.quadratic import fit_quadratic
-from krein.core.space import LandmarkSpace
-from krein.core.within import TARGETS, ChosenCovariance, WithinPath, target_metric
+from krein.core.space import POWERS, LandmarkSpace
 
 from ..market import with_eigenvalues
 

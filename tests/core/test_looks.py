@@ -6,11 +6,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from krein.core.candidates import CandidateSpace, nearest_points
-from krein.core.evidence import LOCAL, PRIOR_MASS, Closeness, class_evidence, squared
-from krein.core.gate import choose_threshold, looked_at
-from krein.core.looks import Neighbours, learn_first_look, learn_second_look
-from krein.core.pooling import RIDGE, bounded, fit_pool, pooled
+from krein.core.looks import (
+    LOCAL,
+    PRIOR_MASS,
+    RIDGE,
+    CandidateSpace,
+    Closeness,
+    Neighbours,
+    bounded,
+    choose_threshold,
+    class_evidence,
+    fit_pool,
+    learn_first_look,
+    learn_second_look,
+    looked_at,
+    nearest_points,
+    pooled,
+    squared,
+)
 
 
 def opinions(seed, n=300, C=3, quality=(2.0, 0.0)):
@@ -55,7 +68,7 @@ def test_a_point_is_not_its_own_neighbour():
 def test_candidates_do_not_depend_on_the_batch(monkeypatch):
     points = np.random.default_rng(1).normal(size=(3000, 20)).astype(np.float32)
     whole = nearest_points(points, points[:200], 30)
-    monkeypatch.setattr("krein.core.candidates.TILE_BYTES", 4 * 3000 * 7)
+    monkeypatch.setattr("krein.core.looks.TILE_BYTES", 4 * 3000 * 7)
     parts = nearest_points(points, points[:200], 30)
     alone = [nearest_points(points, points[i : i + 1], 30) for i in range(200)]
     for i in range(2):

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.kernel_approximation import Nystroem
 
 from krein.core.moments import ClassMoments
-from krein.core.nystrom import NystromMatrix, landmark_basis, signed_eigen
-from krein.core.spectrum import signature
+from krein.core.space import NystromMatrix, landmark_basis, signature, signed_eigen
 
 from ..market import build, with_eigenvalues
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from krein.core.ordered import FAN, OrderedSum, ordered_sum
+from krein.core.moments import FAN, OrderedSum, ordered_sum
 
 
 def branches(terms, size):

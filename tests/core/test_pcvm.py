@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
-from krein.core.pcvm.family import PCVMFamily
-from krein.core.pcvm.laplace import choose_scale
-from krein.core.pcvm.mode import fit_pcvm
-from krein.core.pcvm.posterior import Posterior, signs
-from krein.core.pcvm.prior import GammaPrior
-from krein.core.pcvm.probit import Probit
-from krein.core.pcvm.prune import prune_pcvm
+from krein.core.pcvm.fit import PCVMFamily, prune_pcvm
+from krein.core.pcvm.left_out import choose_scale
+from krein.core.pcvm.mode import GammaPrior, Posterior, Probit, Softmax, fit_pcvm, signs
 from krein.core.pcvm.rows import FeaturesInMemory, Rows, column_statistics
-from krein.core.pcvm.softmax import Softmax
 from krein.core.space import LandmarkSpace
 
 from .fixed import FixedPrecision

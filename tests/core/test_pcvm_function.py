@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm import powers as pcvm_function
-from krein.core.pcvm.basis import basis_values
+from krein.core.pcvm import fit as pcvm_function
+from krein.core.pcvm.fit import POWERS, choose_function, clearly_positive
 from krein.core.pcvm.mode import fit_pcvm
-from krein.core.pcvm.powers import POWERS, choose_function, clearly_positive
-from krein.core.pcvm.rows import FeaturesInMemory, Rows
+from krein.core.pcvm.rows import FeaturesInMemory, Rows, basis_values
 
 SMALLER = POWERS[1:]
 

@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm.covariance import LossCurvature, inverse_root, score_covariance
-from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
-from krein.core.pcvm.mode import fit_pcvm
-from krein.core.pcvm.prior import GammaPrior
-from krein.core.pcvm.probit import curvature
-from krein.core.pcvm.prune import Kept, _order, prune_pcvm
+from krein.core.pcvm.fit import Kept, _order, prune_pcvm
+from krein.core.pcvm.left_out import (
+    Candidate,
+    LossCurvature,
+    choose_scale,
+    compare,
+    inverse_root,
+    leave_one_out,
+    score_covariance,
+)
+from krein.core.pcvm.mode import GammaPrior, curvature, fit_pcvm
 from krein.core.pcvm.rows import Rows
 
 from .fixed import FixedPrecision
@@ -230,7 +235,7 @@ def test_pruning_bisects_the_number_of_basis_functions(n_classes, monkeypatch):
         tried.append(int(allowed.sum()))
         return fit_pcvm(*args, allowed=allowed, **options)
 
-    monkeypatch.setattr("krein.core.pcvm.prune.fit_pcvm", counted)
+    monkeypatch.setattr("krein.core.pcvm.fit.fit_pcvm", counted)
     pruned = prune_pcvm(rows, basis, None, full, prior=prior)
     accepted = {size for size, _, _ in pruned.path}
     assert len(tried) <= 2 * np.log2(len(full.kept)) + 2

@@ -3,15 +3,21 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm import coupled, left_out
-from krein.core.pcvm.cavity import without_row
-from krein.core.pcvm.coupled import coupled_left_out
-from krein.core.pcvm.covariance import LossCurvature, score_covariance
-from krein.core.pcvm.laplace import Candidate, choose_scale, compare, leave_one_out
-from krein.core.pcvm.left_out import left_out_scores
-from krein.core.pcvm.mode import GammaPrior, fit_pcvm
+from krein.core.pcvm import left_out
+from krein.core.pcvm import left_out as coupled
+from krein.core.pcvm.left_out import (
+    Candidate,
+    LossCurvature,
+    choose_scale,
+    compare,
+    coupled_left_out,
+    leave_one_out,
+    left_out_scores,
+    score_covariance,
+    without_row,
+)
+from krein.core.pcvm.mode import GammaPrior, fit_pcvm, softmax, softmax_root
 from krein.core.pcvm.rows import Block, FeaturesInMemory, Rows
-from krein.core.pcvm.softmax import softmax, softmax_root
 
 
 def rings(seed, n_classes, N=200, m=12):

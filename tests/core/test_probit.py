@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from krein.core.pcvm.probit import Probit, curvature, hazard
-from krein.core.pcvm.softmax import Softmax, softmax
+from krein.core.pcvm.mode import Probit, Softmax, curvature, hazard, softmax
 
 scores = st.floats(-1e6, 1e6)
 

@@ -6,9 +6,8 @@ from numpy.testing import assert_allclose
 from scipy.special import log_softmax
 
 from krein.core.calibration import fit_temperature
-from krein.core.fisher import fit_fisher
+from krein.core.gaussian import discriminant_on, fit_fisher, prune_landmarks
 from krein.core.moments import ClassMoments
-from krein.core.prune import discriminant_on, prune_landmarks
 from krein.core.space import LandmarkSpace
 from krein.measures.vectors import ELM
 

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from krein.core.moments import ClassMoments
-from krein.core.nystrom import NystromMatrix, landmark_basis
 from krein.core.smss import margin, margin_low_rank, smss
+from krein.core.space import NystromMatrix, landmark_basis
 
 from ..market import with_eigenvalues
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from krein.core.convert import LandmarkCentre
-from krein.core.space import Conversion
+from krein.core.space import Conversion, LandmarkCentre
 
 
 def test_only_dissimilarities_are_raised_to_a_power():

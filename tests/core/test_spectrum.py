@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from krein.core.spectrum import correct, estimate_spectrum, negative_mass, signature
+from krein.core.space import correct, estimate_spectrum, negative_mass, signature
 
 from ..market import with_eigenvalues
 

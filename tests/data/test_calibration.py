@@ -5,8 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
-from krein.core.gaussian import LabelledValues
-from krein.core.prune import discriminant_on
+from krein.core.gaussian import LabelledValues, discriminant_on
 from krein.estimators.calibration import CalibrationSample, stratified_folds
 
 from .conftest import equal_models, make_words

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from krein import IKFD, IKQD, PCVM
-from krein.core.ordered import FAN
+from krein.core.moments import FAN
 from krein.core.pcvm.rows import rows_per_block
 from krein.core.space import LandmarkSpace
 from krein.estimators.pcvm import FeatureTerm
@@ -28,9 +28,9 @@ with warnings.catch_warnings():
 
 from distributed import Client, LocalCluster
 
-from krein.data.chunk import Chunk, LandmarkColumns, ProvenanceRange
-from krein.data.daskcollections import DaskCollection, spread
-from krein.data.planning import (
+from krein.data.dask import DaskCollection, spread
+from krein.data.dataset import Chunk, LandmarkColumns, ProvenanceRange
+from krein.data.partitioned import (
     FEATURE_BYTES,
     LONGEST_SECONDS,
     SCHEDULING_SECONDS,
@@ -41,7 +41,7 @@ from krein.data.planning import (
 )
 from krein.io import open_source
 from krein.measures import get_measure
-from krein.measures.given import GivenColumns
+from krein.measures.precomputed import GivenColumns
 
 N = 1500
 WORDS, LABELS = make_words(N)

@@ -24,9 +24,8 @@ import dask
 import dask.bag as db
 from distributed import Client, LocalCluster
 
-from krein.data.daskcollections import DaskCollection
-from krein.data.daskengine import connect
-from krein.data.keptfeatures import KeptRows
+from krein.data.dask import DaskCollection, connect
+from krein.data.partitioned import KeptRows
 from krein.measures import get_measure
 
 N = 1200
@@ -254,7 +253,7 @@ class Slow(Alike):
 
 
 def test_losing_the_last_worker_is_reported_and_ends_the_fit(tmp_path, monkeypatch):
-    monkeypatch.setattr("krein.data.daskengine.ALONE_SECONDS", 1.0)
+    monkeypatch.setattr("krein.data.dask.ALONE_SECONDS", 1.0)
     with cluster(1) as local, Client(local), dask.config.set({"krein.wait": 4}):
         leaving = threading.Timer(4, local.scale, (0,))
         leaving.start()

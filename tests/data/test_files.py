@@ -16,13 +16,12 @@ import krein.core.pcvm.rows
 from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.data.dataset import OF_EACH_CLASS, FeatureBlock, uniform_keys
-from krein.data.features import FeatureFile
-from krein.data.files import MappedFile, SourceFile
+from krein.data.files import FeatureFile, MappedFile, SourceFile
 from krein.datasets import make_protein_families
 from krein.io import open_source
 from krein.landmarks import Random
 from krein.measures import get_measure
-from krein.measures.letters import LettersWarning
+from krein.measures.sequences import LettersWarning
 
 from .conftest import equal_models, make_points, make_words
 
@@ -431,7 +430,7 @@ def test_too_little_disk_space_is_reported_in_advance(monkeypatch, tmp_path, sma
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr("krein.data.features.shutil.disk_usage", lambda place: usage)
+    monkeypatch.setattr("krein.data.files.shutil.disk_usage", lambda place: usage)
     with pytest.raises(OSError, match="1,000 × 20 features need"):
         PCVM(landmarks=np.arange(20)).fit(mapped, y)
 

@@ -8,11 +8,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-import krein.data.features
+import krein.data.files
 from krein import IKFD, IKQD, PCVM
 from krein.compare.workers import processors
 from krein.core.moments import ClassMoments
-from krein.data.chunk import Counted, aligned
+from krein.data.dataset import Counted, aligned
 from krein.io import open_source
 
 from .conftest import equal_models, make_words
@@ -128,13 +128,13 @@ def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path
         monkeypatch.delattr(os, name, raising=False)
     monkeypatch.delattr(mmap, "MADV_DONTNEED", raising=False)
     reads = []
-    read = krein.data.features.FeatureFile.read
+    read = krein.data.files.FeatureFile.read
 
     def counted(self, *args):
         reads.append(args[:2])
         return read(self, *args)
 
-    monkeypatch.setattr(krein.data.features.FeatureFile, "read", counted)
+    monkeypatch.setattr(krein.data.files.FeatureFile, "read", counted)
     equal_models(model, PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path), WORDS[:200])
     assert reads
     assert processors() >= 1

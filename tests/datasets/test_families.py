@@ -10,7 +10,7 @@ pytest.importorskip("scoring_matrices", reason="the extra bio is not installed")
 
 from scoring_matrices import ScoringMatrix
 
-from krein.datasets.families import (
+from krein.datasets.simulated import (
     ALPHABET,
     BACKGROUND,
     Population,

@@ -7,8 +7,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from krein import IKFD
 from krein.compare import open_pairs
-from krein.core.convert import double_centre
-from krein.core.spectrum import correct, negative_mass, signature
+from krein.core.space import correct, double_centre, negative_mass, signature
 from krein.datasets import (
     make_balls,
     make_checkerboard,

@@ -17,7 +17,7 @@ from krein.estimators.secondlook import VOTERS, nearest_landmarks
 from krein.estimators.selection import LandmarkSet
 from krein.io import open_source
 from krein.landmarks import Stratified
-from krein.landmarks.stratified import default_number
+from krein.landmarks.random import default_number
 
 
 def islands(n=600, n_islands=40, seed=0, spread=0.04):

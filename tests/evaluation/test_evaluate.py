@@ -12,8 +12,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from krein import IKFD, IKQD, PCVM
 from krein.compare import open_pairs
 from krein.evaluation import AVAILABLE, evaluate
-from krein.evaluation.overview import MAPPED, _shown
-from krein.evaluation.scores import log_losses, reliability
+from krein.evaluation.heldout import log_losses, reliability
+from krein.evaluation.result import MAPPED, _shown
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")  # short words have some
 

@@ -9,8 +9,15 @@ import pytest
 
 from krein.compare import open_pairs
 from krein.evaluation import evaluate
-from krein.evaluation.identity import LANDMARKS, NEARBY, _landmarks, identity_groups, near_copies
-from krein.evaluation.split import find_groups, split_folds
+from krein.evaluation.groups import (
+    LANDMARKS,
+    NEARBY,
+    _landmarks,
+    find_groups,
+    identity_groups,
+    near_copies,
+    split_folds,
+)
 
 RNG = np.random.default_rng(5)
 LETTERS = list("ACDEFGHIKLMNPQRSTVWY")

@@ -8,8 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from krein import KreinClassifier
 from krein.evaluation import evaluate
-from krein.evaluation.scores import log_losses
-from krein.evaluation.unknown import FEWEST, MOST_CLASSES, SAMPLED, sample_for_unknown
+from krein.evaluation.heldout import FEWEST, MOST_CLASSES, SAMPLED, log_losses, sample_for_unknown
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* have a near-duplicate")
 

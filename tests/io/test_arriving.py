@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from krein.io.arriving import AHEAD, Arriving
+from krein.io.streams import AHEAD, Arriving
 
 
 def test_items_come_in_order_whatever_the_requests():

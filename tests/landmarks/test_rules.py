@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from krein import IKFD, NystromMap
 from krein.compare import Pairs
-from krein.core.convert import double_centre
+from krein.core.space import double_centre
 from krein.datasets import make_three_gaussians
 from krein.landmarks import (
     MEB,

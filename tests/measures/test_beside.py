@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 
 from krein.measures import get_measure
-from krein.measures.beside import ALIKE, GAP, OTHER, SAME, Letters, Numbers, Pictures, Words
-from krein.measures.warping import least_path
+from krein.measures.alignments import (
+    ALIKE,
+    GAP,
+    OTHER,
+    SAME,
+    Letters,
+    Numbers,
+    Pictures,
+    Words,
+    least_path,
+)
 
 from .market import dna, gestures, images, proteins, series, unequal, vectors, words
 

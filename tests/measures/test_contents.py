@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from krein.compare import open_pairs
-from krein.compare.digests import object_digests
+from krein.compare.cache import object_digests
 from krein.measures import get_measure
-from krein.measures.contents import fingerprint
+from krein.measures.fingerprint import fingerprint
 
 Pair = namedtuple("Pair", "a b")
 
@@ -121,7 +121,7 @@ def test_cyclic_objects_are_identified_by_their_contents():
 def test_fingerprints_are_the_same_in_any_process():
     code = """
 from types import SimpleNamespace
-from krein.compare.digests import object_digests
+from krein.compare.cache import object_digests
 from krein.measures import get_measure
 
 class Slotted:

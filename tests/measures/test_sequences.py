@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from krein.measures import get_measure
-from krein.measures.letters import LettersWarning
+from krein.measures.sequences import LettersWarning
 
 from .market import proteins
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from krein import IKFD
-from krein.core.convert import double_centre
 from krein.core.smss import margin
+from krein.core.space import double_centre
 from paper.folds import TIMES, Plan, Unit, evaluate, measure, read, splits, write
 from paper.methods import choose, facts
 from paper.sets import SOURCES, Data, available, fewer, prepare

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from krein.core.spectrum import SpectrumEstimate, negative_mass, signature
+from krein.core.space import SpectrumEstimate, negative_mass, signature
 from krein.evaluation import Evaluation, ModelResult
-from krein.evaluation.looking import LookCurve
-from krein.evaluation.overview import Duplicates, ObjectMap
-from krein.evaluation.result import PairCount
-from krein.evaluation.unknown import Strange, Unknown
+from krein.evaluation.heldout import LookCurve, Strange, Unknown
+from krein.evaluation.result import Duplicates, ObjectMap, PairCount
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=http://127.0.0.1:9/x>\"'&"
 

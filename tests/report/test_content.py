@@ -16,6 +16,7 @@ from krein.report import render_report, write_report
 from krein.report.charts import (
     chosen_point,
     growth_chart,
+    look_charts,
     nice_ticks,
     percent,
     reject_chart,
@@ -23,7 +24,6 @@ from krein.report.charts import (
     spectrum_chart,
 )
 from krein.report.content import report_content
-from krein.report.lookcharts import look_charts
 from krein.report.objectmap import (
     COLOURS,
     _overlap,
@@ -150,7 +150,7 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("krein.io.atomic.os.fsync", fail)
+    monkeypatch.setattr("krein.io.streams.os.fsync", fail)
     with pytest.raises(KeyboardInterrupt):
         write_report(made_up(), path, title="second")
     assert path.read_text("utf-8") == before

@@ -13,9 +13,9 @@ import pytest
 from sklearn.datasets import load_digits, load_iris
 
 from krein import KreinClassifier
-from krein.measures.beside import Curves, Letters
+from krein.measures.alignments import Curves, Letters
 from krein.report import write_explanations
-from krein.report.compared import COLUMNS, MOST_COLUMNS, compared, png
+from krein.report.content import COLUMNS, MOST_COLUMNS, compared, png
 from krein.report.why import ExplainedObjects, page_content
 
 from .examples import HOSTILE

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from krein import PCVM
-from krein.core.pcvm.bounded import Quadratic, minimise_bounded
+from krein.core.pcvm.mode import Quadratic, minimise_bounded
 from krein.datasets import make_checkerboard
 
 BLUE, ORANGE = "#0072B2", "#D55E00"

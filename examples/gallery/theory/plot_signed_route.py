@@ -13,7 +13,7 @@ same and loses nothing.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from krein.core.nystrom import NystromMatrix, landmark_basis
+from krein.core.space import NystromMatrix, landmark_basis
 
 BLUE, ORANGE = "#0072B2", "#D55E00"
 

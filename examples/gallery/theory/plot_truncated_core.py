@@ -14,7 +14,7 @@ dimensions.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from krein.core.nystrom import NystromMatrix, landmark_basis
+from krein.core.space import NystromMatrix, landmark_basis
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"
 

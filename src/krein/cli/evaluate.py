@@ -14,7 +14,7 @@ import click
 
 from ..estimators.registry import MODELS as FAMILIES
 from ..io import DataError
-from ..io.compression import STDIN
+from ..io.streams import STDIN
 from . import options
 from .group import command as krein_command
 from .group import typed
@@ -175,7 +175,7 @@ def check_groups(groups: str | None, data: str) -> None:
     if groups is None:
         return
     if groups.startswith("identity:"):
-        from ..evaluation.split import parse_identity
+        from ..evaluation.groups import parse_identity
 
         try:
             parse_identity(groups)

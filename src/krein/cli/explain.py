@@ -12,10 +12,10 @@ from . import options
 from .evaluate import check_report
 from .group import command as krein_command
 from .group import typed
-from .letters import POLICIES
-from .novelty import Asked, too_few
 from .output import say, warnings_told
 from .predictor import Predictor
+from .reading import POLICIES
+from .results import Asked, too_few
 
 if TYPE_CHECKING:
     from ..report.why import ExplainedObjects

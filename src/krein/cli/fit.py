@@ -12,7 +12,6 @@ from ..estimators.registry import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import command as krein_command
-from .novelty import too_few
 from .output import check_target, printable, say
 from .reading import (
     Comparison,
@@ -23,6 +22,7 @@ from .reading import (
     labelled,
     open_data,
 )
+from .results import too_few
 
 
 @krein_command("fit")
@@ -200,9 +200,7 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
     """Distribute the objects to the workers of a cluster, and fit there."""
     import dask
 
-    from ..data.daskcollections import spread
-    from ..data.daskengine import connect
-    from ..data.daskworkers import lost
+    from ..data.dask import connect, lost, spread
 
     if source.kind == "matrix":
         raise click.UsageError(

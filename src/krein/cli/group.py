@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import click
 
 from ..version import __version__
-from .errors import one_line, told
+from .options import one_line, told
 
 _COMMANDS = {
     "inspect": "Describe a file: objects, classes, how indefinite; with advice.",

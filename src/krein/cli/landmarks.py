@@ -10,9 +10,8 @@ from ..io import Chunk, DataError
 from . import options
 from .fit import fit_objects, make_estimator
 from .group import command as krein_command
-from .output import check_target, writing
+from .output import RowWriter, check_target, format_option, row_format, writing
 from .reading import Comparison, check_rule, choose_measure, labelled, open_data
-from .rows import RowWriter, format_option, row_format
 
 _row_format = row_format
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import json
 import lzma
 import os
 import stat
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
 import click
 
-from ..io import DataError
-from ..io.atomic import is_stream, written_whole
-from ..io.compression import STDIN
-from .errors import printable
+from ..io import DataError, Source
+from ..io.streams import STDIN, bare_name, is_stream, written_whole
+from ..io.tables import JsonLines
+from .options import printable
 
 
 def say(what: str, value: str, *, err: bool = False) -> None:
@@ -120,8 +122,8 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 def warnings_told() -> Iterator[None]:
     """Print Python warnings in the style of the command: one line each on standard error."""
     # the command reports these itself
-    from ..measures.given import KindWarning
-    from ..measures.likeness import OtherKindWarning
+    from ..measures.foreign import OtherKindWarning
+    from ..measures.precomputed import KindWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -132,3 +134,79 @@ def warnings_told() -> Iterator[None]:
         str(one.message) for one in caught if issubclass(one.category, UserWarning)
     ):
         click.echo(f"krein: warning: {printable(text, 300)}", err=True)
+
+
+# -------------------------------------------------------------------------------------------------
+# Rows of results as CSV, TSV or JSON lines.
+# -------------------------------------------------------------------------------------------------
+
+FORMATS = ("csv", "tsv", "jsonl")
+
+_SUFFIXES = {
+    (".jsonl", ".ndjson", ".json"): "jsonl",
+    (".tsv", ".tab"): "tsv",
+    (".csv",): "csv",
+}
+
+
+def row_format(path: str | None, asked: str | None, source: Source | None = None) -> str:
+    """Return the format of the rows: as requested, or by the suffix of the file, or like the input.
+
+    JSON lines give JSON lines; any other input gives CSV.
+    """
+    if asked is not None:
+        return asked
+    for suffix, how in _SUFFIXES.items():
+        if path is not None and bare_name(path).endswith(suffix):
+            return how
+    return "jsonl" if isinstance(source, JsonLines) else "csv"
+
+
+def format_option(function: Any) -> Any:
+    """`--format` of the rows."""
+    return click.option(
+        "--format",
+        "row_format",
+        type=click.Choice(FORMATS),
+        help="Format of the rows. Default: by the suffix of -o, else JSON lines if the input is "
+        "JSON lines, else CSV.",
+    )(function)
+
+
+class RowWriter:
+    """Writes rows under their column names; `write` flushes each chunk before it returns.
+
+    The header is written with the first rows: if these fail, nothing is written.
+    """
+
+    def __init__(self, file: IO[str], columns: Sequence[str], how: str) -> None:
+        self.file, self.columns, self.how = file, list(columns), how
+        style: dict[str, Any] = {"lineterminator": "\n"}
+        if how == "tsv":
+            style["delimiter"] = "\t"
+        self._csv = csv.writer(file, **style)
+        self._quoting = csv.writer(file, quoting=csv.QUOTE_ALL, **style)
+        self._named = False
+
+    def write(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Write some rows."""
+        if self.how != "jsonl":
+            if not self._named:
+                self._csv.writerow(self.columns)
+                self._named = True
+            for row in rows:
+                cells = [_cell(value) for value in row]
+                # Python up to 3.12 leaves a bare carriage return unquoted, which ends a row
+                bare = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+                (self._quoting if bare else self._csv).writerow(cells)
+        else:
+            for row in rows:
+                record = dict(zip(self.columns, row, strict=True))
+                self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+        self.file.flush()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:.6f}" if isinstance(value, float) else value

@@ -14,14 +14,20 @@ import click
 
 from ..io import DataError
 from . import options
-from .counts import Counts
 from .group import command as krein_command
-from .letters import POLICIES
-from .novelty import Asked, novelty_options, too_few
-from .output import check_target, printable, say, warnings_told, writing
+from .output import (
+    RowWriter,
+    check_target,
+    format_option,
+    printable,
+    row_format,
+    say,
+    warnings_told,
+    writing,
+)
 from .predictor import CHUNK, Predictor, Row
-from .rows import RowWriter, format_option, row_format
-from .sorting import sorting
+from .reading import POLICIES
+from .results import Asked, Counts, novelty_options, sorting, too_few
 
 
 @krein_command("predict")

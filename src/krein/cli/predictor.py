@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..io import Chunk, DataError, Source, open_source
-from ..io.jsonlines import JsonLines
+from ..io.tables import JsonLines
 from ..measures import take
-from ..measures.likeness import NAMED
-from ..measures.likeness import told as told_others
-from .columns import Batch, columns_of
-from .errors import printable, told
-from .letters import letters_of
-from .novelty import UNREADABLE, Asked
-from .reading import match_columns
-from .sorting import Sorted
+from ..measures.foreign import NAMED
+from ..measures.foreign import told as told_others
+from .options import printable, told
+from .reading import letters_of, match_columns
+from .results import UNREADABLE, Asked, Batch, Sorted, columns_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,10 +8,10 @@ import sys
 import click
 
 from .group import command as krein_command
-from .letters import POLICIES
 from .options import Share
 from .output import say
 from .predictor import Predictor
+from .reading import POLICIES
 
 
 @krein_command("serve")

@@ -10,14 +10,13 @@ import click
 import numpy as np
 
 from ..compare import Pairs, open_pairs
-from ..compare.digests import object_digests
+from ..compare.cache import object_digests
 from ..core.checks import Array
-from ..core.convert import double_centre
-from ..core.spectrum import estimate_spectrum
+from ..core.space import double_centre, estimate_spectrum
 from ..io import Chunk, DataError
 from ..landmarks.base import given_pairs
-from ..measures.kinds import looks_like, mistaken_for, sample_square
-from ..measures.square import as_matrix, check_square
+from ..measures.base import looks_like, mistaken_for, sample_square
+from ..measures.precomputed import as_matrix, check_square
 
 REMEDIES = ("use --distance", "leave --distance out")
 """Advice for distances read as similarities, and for similarities read as distances."""

@@ -1,6 +1,5 @@
 """Compare pairs in blocks of rows, distributed among workers, counted and cached."""
 
-from .opening import open_new_pairs, open_pairs
-from .pairs import Pairs
+from .pairs import Pairs, open_new_pairs, open_pairs
 
 __all__ = ["Pairs", "open_new_pairs", "open_pairs"]

@@ -1,22 +1,14 @@
-"""A folder of finished blocks that survives the process, however it ends.
-
-    manifest.json         format, measure and parameters
-    blocks/<key>.npy      values of one block, followed by a checksum
-
-The key of a block is a hash of the measure and of the contents of its row and column objects:
-sketches, landmark columns, predictions, folds and refits can share a folder, and no block is ever
-mistaken for another. Every file is written under a temporary name, flushed to disk, and renamed:
-after a crash it is either complete or absent. Two processes that write the same file write the same
-contents.
-"""
+"""Fingerprints of many objects."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import io
+import itertools
 import json
 import os
+import socket
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,8 +18,75 @@ from numpy.typing import NDArray
 
 from ..measures import Measure
 from ..measures.base import Array, Objects
-from .digests import Digests, object_digests
-from .temporary import remove_stale, temporary_path
+from ..measures.fingerprint import SIZE, fingerprint
+
+Digests = NDArray[np.uint8]  # (N, SIZE)
+
+
+def object_digests(objects: Objects) -> Digests:
+    """Return one fingerprint per object, (N, SIZE) bytes. O(total size of the objects)."""
+    digests = b"".join(fingerprint(item) for item in objects)
+    return np.frombuffer(digests, dtype=np.uint8).reshape(len(objects), SIZE)
+
+
+# -------------------------------------------------------------------------------------------------
+# Names of temporary files. They contain the process id, so leftovers of dead processes can be
+# removed.
+# -------------------------------------------------------------------------------------------------
+
+_serial = itertools.count()
+
+
+def temporary_path(folder: Path, prefix: str, suffix: str = "") -> Path:
+    """Return a path in `folder` that contains the process id and that no other process uses."""
+    unique = f"{socket.gethostname()}-{os.getpid()}-{next(_serial)}"
+    return folder / f"{prefix}{unique}{suffix}"
+
+
+def remove_stale(folder: Path, prefix: str, suffix: str = "") -> None:
+    """Remove files from `temporary_path` whose process on this machine no longer exists.
+
+    Files from other machines are kept, because their processes cannot be checked.
+    """
+    here = f"{prefix}{socket.gethostname()}-"
+    try:
+        found = [path for path in folder.iterdir() if path.name.startswith(here)]
+    except OSError:
+        return  # a folder that cannot be listed may still be writable
+    for path in found:
+        owner, _, number = path.name.removeprefix(here).removesuffix(suffix).partition("-")
+        ours = path.name.endswith(suffix) and owner.isdecimal() and number.isdecimal()
+        if ours and not _alive(int(owner)):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError:
+                continue  # owned by another user
+
+
+def _alive(process: int) -> bool:
+    if os.name != "posix":
+        return True  # on Windows, os.kill would end the process
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+# -------------------------------------------------------------------------------------------------
+# A folder of finished blocks that survives the process, however it ends.
+#
+#     manifest.json         format, measure and parameters
+#     blocks/<key>.npy      values of one block, followed by a checksum
+#
+# The key of a block is a hash of the measure and of the contents of its row and column objects:
+# sketches, landmark columns, predictions, folds and refits can share a folder, and no block is
+# ever mistaken for another. Every file is written under a temporary name, flushed to disk, and
+# renamed: after a crash it is either complete or absent. Two processes that write the same file
+# write the same contents.
+# -------------------------------------------------------------------------------------------------
 
 FORMAT = 2
 """Incremented whenever older folders would be misread."""

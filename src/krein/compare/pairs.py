@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..measures import Measure, PairError, take
-from ..measures.base import Array, Objects
+from ..measures import Measure, PairError, get_measure, take
+from ..measures.base import Array, Objects, checked_objects
 from .cache import BlockCache, was_made
-from .progress import progress
-from .workers import count_workers, in_order, in_process
+from .workers import count_workers, in_order, in_process, progress
 
 Result = TypeVar("Result")
 Indices = NDArray[np.intp]
@@ -339,3 +338,193 @@ def with_known(
 def compare_block(measure: Measure, A: Objects, B: Objects) -> Array:
     """Return the values of A × B; runs in another process."""
     return measure.block(A, B)
+
+
+# -------------------------------------------------------------------------------------------------
+# Compare every object with its own candidates, for the second look.
+# -------------------------------------------------------------------------------------------------
+
+
+def compare_each(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
+    """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, distributed and counted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.compare import open_pairs
+    >>> from krein.compare.pairs import compare_each
+    >>> pairs = open_pairs("levenshtein", ["house", "mouse", "haus", "maus"])
+    >>> compare_each(pairs, np.array([0, 2]), np.array([[1], [3]]))
+    array([[1.],
+           [1.]])
+    """
+    values = np.empty(cols.shape)
+    size = pairs.block_rows(cols.shape[1])
+    size = max(1, min(size, -(-len(rows) // (4 * pairs.workers))))
+
+    def run(start: int) -> None:
+        part = slice(start, start + size)
+        values[part] = _compared(pairs, rows[part], cols[part])
+
+    with progress(values.size, "looking again", pairs.verbose) as shown:
+        for _ in in_order(run, range(0, len(rows), size), pairs.workers):
+            shown.advance(size * cols.shape[1])
+    return values
+
+
+def _compared(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
+    """Return the values of some rows, in the calling thread or in another process."""
+    found = pairs.stored.load(rows, cols)
+    if found is not None:
+        pairs.counter.add(reused=found.size)
+        return found
+    used, places = np.unique(cols, return_inverse=True)
+    A, B, places = take(pairs.objects, rows), take(pairs.others, used), places.reshape(cols.shape)
+    in_processes = pairs.workers > 1 and not pairs.measure.releases_gil
+
+    def compare(function: Callable[..., Array]) -> Array:
+        if in_processes:
+            return in_process(function, pairs.measure, A, B, places, workers=pairs.workers)
+        return function(pairs.measure, A, B, places)
+
+    try:
+        values = compare(each)
+        if pairs.symmetrize:
+            values = (values + compare(each_swapped)) / 2
+        check_finite(pairs.measure, values)
+    except PairError as error:
+        col = int(cols[error.row, error.col])
+        raise PairError(int(rows[error.row]), col, error.reason) from error
+    pairs.counter.add(compared=values.size * (2 if pairs.symmetrize else 1))
+    pairs.stored.store(values, rows, cols)
+    return values
+
+
+def each(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
+    """Return the values of each of A with some of B; runs in another process."""
+    return measure.each(A, B, places)
+
+
+def each_swapped(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
+    """Return the values in the other direction: some of B, each with one of A."""
+    values = np.empty(places.shape)
+    for i, row in enumerate(places):
+        try:
+            values[i] = measure.block(take(B, row), take(A, np.array([i])))[:, 0]
+        except PairError as error:
+            raise PairError(i, error.row, error.reason) from error
+    return values
+
+
+# -------------------------------------------------------------------------------------------------
+# Open pairs for the user's objects: among themselves, or new ones with landmarks.
+# -------------------------------------------------------------------------------------------------
+
+
+def open_pairs(
+    measure: Any,
+    X: Any,
+    *,
+    measure_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    cache: str | PathLike[str] | None = None,
+    verbose: int = 0,
+    symmetrize: bool = False,
+) -> Pairs:
+    """Return the pairs of the objects X among themselves, checked and ready to be compared.
+
+    A plain function is checked on up to 8 pairs in both directions, which are counted, unless the
+    cache shows that it has been checked before.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable
+        A name from `krein.measures.available()`, a `Measure`, a function of two objects, or
+        "precomputed" / "precomputed-distance".
+    X : sequence of objects
+        For a precomputed measure, the N×N matrix: an array, a memory map, or the path of an `.npy`
+        file, which is read by block.
+    measure_params : dict, optional
+        Parameters of a measure given by name.
+    n_jobs : int or None
+        Workers. None: all processors for measures that release Python's lock, one process for a
+        plain function. -1: all processors.
+    cache : path, optional
+        A folder for the finished blocks of one measure (a folder of another measure is refused); a
+        later run compares only missing blocks. Blocks are identified by the contents of their
+        objects, so one folder serves folds, refits and predictions. A block is reused only as a
+        whole, when the same rows meet the same columns. A function is identified by its code and
+        everything it closes over, but not by what it reads from its module: use another folder if
+        that changes. Not used with a matrix.
+    verbose : int
+        Above 0, show a progress bar if standard error is a terminal.
+    symmetrize : bool
+        Average both directions of a measure or matrix that is not symmetric. For new objects, a
+        matrix contains only one direction: `open_new_pairs` uses its n × N values unchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.compare import open_pairs
+    >>> pairs = open_pairs("levenshtein", ["house", "mouse", "haus"])
+    >>> pairs.block(np.arange(3), np.array([0]))
+    array([[0.],
+           [1.],
+           [2.]])
+    >>> pairs.evaluations
+    3
+    """
+    chosen = get_measure(measure, measure_params).decide(X)
+    objects = checked_objects(chosen, X)
+    everyone = np.arange(len(objects))
+    objects = chosen.among(objects, everyone, everyone, len(objects))
+    objects, spent = try_symmetry(chosen, objects, symmetrize, cache)
+    return Pairs(
+        chosen,
+        objects,
+        n_jobs=n_jobs,
+        cache=open_cache(cache, chosen, symmetrize),
+        verbose=verbose,
+        symmetrize=averages(chosen, symmetrize),
+        counter=Counter(spent),
+    )
+
+
+def open_new_pairs(
+    measure: Any,
+    X: Any,
+    landmarks: Any,
+    *,
+    measure_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    cache: str | PathLike[str] | None = None,
+    verbose: int = 0,
+    symmetrize: bool = False,
+) -> Pairs:
+    """Return the pairs of new objects X (rows) with the landmarks (columns 0 … m − 1).
+
+    `landmarks` are the landmark objects, in the form that the measure stores: `landmark_objects_`
+    of a fitted model, or what `measure.check` returned. The other parameters are the same as in
+    `open_pairs`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.compare import open_new_pairs
+    >>> pairs = open_new_pairs("levenshtein", ["louse"], ["house", "maus"])
+    >>> pairs.block(np.arange(1), np.arange(2))
+    array([[1., 3.]])
+    """
+    chosen = get_measure(measure, measure_params).decide(landmarks)
+    objects = checked_objects(chosen, X)
+    if not chosen.symmetric:
+        chosen.check_symmetry(objects, symmetrize)
+    return Pairs(
+        chosen,
+        objects,
+        chosen.landmarks_for(objects, landmarks),
+        n_jobs=n_jobs,
+        cache=open_cache(cache, chosen, symmetrize),
+        verbose=verbose,
+        symmetrize=averages(chosen, symmetrize),
+    )

@@ -26,9 +26,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from .checks import Array
-from .evidence import squared
 from .heads import Head, LinearHead, PCVMHead, QuadraticHead, log_proba_of
-from .pcvm.basis import basis_values
+from .looks import squared
+from .pcvm.rows import basis_values
 
 
 def head_contributions(

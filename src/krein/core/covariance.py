@@ -1,18 +1,172 @@
-"""Invertible covariances: shrinkage in closed form, computed from traces.
+"""The shared covariance of the classes, shrunk towards a target by any amount.
 
-Source: Chen, Wiesel, Eldar & Hero 2010, *Shrinkage algorithms for MMSE covariance estimation*
-(OAS, eq. 23), and the same argument for a known target.
+With S the within-class scatter of ν degrees of freedom and a target metric diag(t),
+    Σ(ρ) = (1 − ρ) S/ν + ρ γ̄/ν diag(t),   γ̄ = tr(diag(t)⁻¹ S) / r.
+One eigendecomposition of diag(t)^(−½) S diag(t)^(−½) serves every amount ρ. If every object is a
+landmark, even that is not needed: BᵀB is then diagonal, and S is that diagonal minus one rank-one
+term per class.
+
+Targets in the coordinates B, where W = UΛUᵀ contains the similarities between the landmarks:
+- "similarities", t = 1/|Λ|: the identity in the coordinates k(x, L), a ridge on similarities;
+- "identity", t = 1: the identity in B, which is |W| in k(x, L);
+- "landmarks", t = |Λ|: the scatter of the landmarks themselves;
+- "diagonal", t = diag S: variances are kept, correlations shrunk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from .checks import Array
-from .spectrum import RANK_TOLERANCE
-from .within import ChosenCovariance
+from .calibration import ScaleAndOffsets, fit_scale_and_offsets
+from .checks import Array, Indices
+from .family import Codes
+from .moments import ClassMoments
+from .space import RANK_TOLERANCE
+
+Target = Literal["similarities", "identity", "landmarks", "diagonal"]
+TARGETS: tuple[Target, ...] = ("similarities", "identity", "landmarks", "diagonal")
+
+_DIAGONAL = 1e-12
+"""Off-diagonal entries up to this share of the largest entry are rounding."""
+
+
+@dataclass(frozen=True)
+class ChosenCovariance:
+    """A covariance chosen by its left-out loss: Σ(amount) / scale, and class offsets.
+
+    `offsets` (C,) are added to the scores. Only the quadratic discriminant uses `pseudo_objects`:
+    in each class covariance, the shared one counts as this many objects.
+    """
+
+    target: Target
+    metric: Array  # (r,): the diagonal of the target
+    amount: float  # ρ
+    scale: float
+    offsets: Array  # (C,)
+    pseudo_objects: float = np.inf
+
+
+def target_metric(target: Target, lam: Array, moments: ClassMoments) -> Array:
+    """Return the diagonal t (r,) of a target, from the eigenvalues of W and the moments."""
+    if target == "similarities":
+        return 1 / np.abs(lam)
+    if target == "landmarks":
+        return np.abs(lam)
+    if target == "diagonal":
+        diagonal = np.diag(moments.within())
+        return np.maximum(diagonal, RANK_TOLERANCE * max(float(diagonal.max(initial=0)), 0.0))
+    return np.ones(len(lam))
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Σ⁻¹ = diag(inverse) + PᵀP in the coordinates of a path, and the share of S in Σ."""
+
+    inverse: Array  # (s,)
+    P: Array  # (k, s)
+    share: float  # (1 − ρ)/ν: removing a uuᵀ from S removes share · a uuᵀ from Σ
+
+    def apply(self, V: Array) -> Array:
+        """Return V Σ⁻¹ for rows V (n, s). O(n·s·k)."""
+        return V * self.inverse + (V @ self.P.T) @ self.P
+
+    def products(self, V: Array, W: Array) -> Array:
+        """Return vᵢ Σ⁻¹ wᵢᵀ for rows V and W (n, s). O(n·s·k)."""
+        diagonal = np.einsum("is,is,s->i", V, W, self.inverse)
+        return diagonal + ((V @ self.P.T) * (W @ self.P.T)).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class WithinPath:
+    """S in coordinates where the target is the identity: diag(delta) − lowᵀ low.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.moments import ClassMoments
+    >>> from krein.core.covariance import WithinPath
+    >>> B = np.array([[0.0, 1.0], [2.0, 0.0], [9.0, 4.0], [9.0, 8.0]])
+    >>> path = WithinPath.of(ClassMoments.of(B, np.array([0, 0, 1, 1]), 2), np.ones(2))
+    >>> root = path.root(0.5)
+    >>> (np.linalg.inv(root @ root.T)).round(6)  # half S/2, half the mean variance
+    array([[ 1.8125, -0.25  ],
+           [-0.25  ,  3.4375]])
+    """
+
+    scaling: Array  # (r,): t^(−½)
+    rotation: Array | None  # (r, s); None for the identity
+    delta: Array  # (s,)
+    low: Array  # (k, s)
+    freedom: float  # ν
+
+    @classmethod
+    def of(cls, moments: ClassMoments, metric: Array) -> WithinPath:
+        """Return the path of these moments towards diag(metric). O(r³), or O(C·r) if dense."""
+        scaling = 1 / np.sqrt(np.maximum(metric, np.finfo(float).tiny))
+        freedom = max(moments.total - float((moments.weights > 0).sum()), 1.0)
+        G = moments.gram() * scaling[:, None] * scaling
+        diagonal = np.diag(G).copy()
+        np.fill_diagonal(G, 0.0)
+        if np.abs(G).max(initial=0.0) <= _DIAGONAL * diagonal.max(initial=0.0):
+            safe = np.sqrt(np.where(moments.weights > 0, moments.weights, 1.0))
+            low = moments.class_sums() / safe[:, None] * scaling
+            return cls(scaling, None, diagonal, low[moments.weights > 0], freedom)
+        S = moments.within() * scaling[:, None] * scaling
+        gamma, V = np.linalg.eigh((S + S.T) / 2)
+        return cls(scaling, V, np.maximum(gamma, 0.0), np.empty((0, len(gamma))), freedom)
+
+    @property
+    def mean(self) -> float:
+        """γ̄: the mean eigenvalue of S where the target is the identity."""
+        return float(self.delta.sum() - (self.low**2).sum()) / max(len(self.delta), 1)
+
+    def coordinates(self, B: Array) -> Array:
+        """Return rows B (n, r), centred or not, in the coordinates of the path. O(n·r²)."""
+        scaled = B * self.scaling
+        return scaled if self.rotation is None else scaled @ self.rotation
+
+    def back(self, V: Array) -> Array:
+        """Convert coefficients (n, s) of path coordinates to coefficients (n, r) of B."""
+        return (V if self.rotation is None else V @ self.rotation.T) * self.scaling
+
+    def at(self, amount: float) -> Precision:
+        """Return Σ(ρ)⁻¹, or the pseudo-inverse of a singular Σ if ρ = 0. O(s·k²)."""
+        share = (1 - amount) / self.freedom
+        d = share * self.delta + amount * self.mean / self.freedom
+        inverse = np.where(d > RANK_TOLERANCE * d.max(initial=0.0), 1 / np.where(d > 0, d, 1.0), 0)
+        X = np.sqrt(share) * self.low * np.sqrt(inverse)
+        # Woodbury: (D − MᵀM)⁻¹ = D⁻¹ + D⁻¹Mᵀ(I − M D⁻¹ Mᵀ)⁻¹ M D⁻¹
+        theta, R = np.linalg.eigh(X @ X.T)
+        rest = np.maximum(1 - theta, RANK_TOLERANCE)
+        P = (R / np.sqrt(rest)).T @ X * np.sqrt(inverse)
+        return Precision(inverse, P, share)
+
+    def root(self, amount: float) -> Array:
+        """Return A (r, s) with A Aᵀ = Σ(ρ)⁻¹ in the coordinates B. O(r²·s)."""
+        found = self.at(amount)
+        keep = found.inverse > 0
+        # D⁻¹ + PᵀP = D^(−½)(I + YᵀY)D^(−½) with Y = P D^½
+        Y = found.P[:, keep] / np.sqrt(found.inverse[keep])
+        theta, R = np.linalg.eigh(Y @ Y.T)
+        theta = np.maximum(theta, 0.0)
+        grown = np.where(theta > 0, (np.sqrt(1 + theta) - 1) / np.where(theta > 0, theta, 1), 0.5)
+        half = np.eye(int(keep.sum())) + Y.T @ ((R * grown) @ R.T) @ Y
+        half = np.sqrt(found.inverse[keep])[:, None] * half
+        inner = np.zeros((len(keep), half.shape[1]))
+        inner[keep] = half
+        return self.back(inner.T).T
+
+
+# -------------------------------------------------------------------------------------------------
+# Invertible covariances: shrinkage in closed form, computed from traces.
+#
+# Source: Chen, Wiesel, Eldar & Hero 2010, *Shrinkage algorithms for MMSE covariance estimation*
+# (OAS, eq. 23), and the same argument for a known target.
+# -------------------------------------------------------------------------------------------------
 
 Shrinkage = float | Literal["oas"] | ChosenCovariance
 
@@ -77,3 +231,335 @@ def inverse_root(
     lam = (1 - rho) * np.maximum(lam, 0.0) + rho * mean_variance
     keep = lam > RANK_TOLERANCE * lam.max()
     return V[:, keep] / np.sqrt(lam[keep]), rho
+
+
+# -------------------------------------------------------------------------------------------------
+# Left-out scores: the scores of each object from the model fitted without it, in closed form.
+#
+# Leaving out object i, of class y and weight w, moves the mean of y by −w/(n_y − w)·u, u = z −
+# μ_y, and subtracts a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a
+# rank-one term, and the Sherman–Morrison formula gives the new inverse.
+#
+# If i is also a landmark l, that landmark must be removed too, because a new object is never
+# compared with itself. Without l, the remaining similarities have the marginal Gaussian
+# distribution, whose squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T
+# from similarities to coordinates. The result equals a refit without the object and the landmark
+# wherever the target keeps its form without l: always for "similarities", and for the other
+# targets if W is psd or landmarks are few.
+# -------------------------------------------------------------------------------------------------
+
+_LEAST = 1e-12  # floor on the result of a downdate, which rounding could make negative
+
+
+@dataclass(frozen=True)
+class LeftOutObjects:
+    """Objects to leave out one at a time. Other objects of the same class always remain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.covariance import LeftOutObjects
+    >>> from krein.core.moments import ClassMoments
+    >>> B, y = np.array([[0.0], [1.0], [4.0], [6.0], [9.0]]), np.array([0, 0, 1, 1, 2])
+    >>> LeftOutObjects.of(ClassMoments.of(B, y, 3), B, y).codes  # a class of one cannot be left out
+    array([0, 0, 1, 1])
+    """
+
+    B: Array  # (n, r), centred on the mean of all objects
+    codes: Codes  # (n,)
+    weights: Array  # (n,): how many objects each one stands for
+    totals: Array  # (C,): the weight of each class
+    removed: Array  # (k, r): rows of T of the objects that are landmarks
+    places: Indices  # (k,): positions of those objects
+    rows: Indices  # (n,): which of the given objects can be left out
+
+    @classmethod
+    def of(
+        cls,
+        moments: ClassMoments,
+        B: Array,
+        codes: Codes,
+        weights: Array | None = None,
+        T: Array | None = None,
+        landmarks: Indices | None = None,
+    ) -> LeftOutObjects:
+        """Return the objects that can be left out.
+
+        `landmarks` (n,) is the row of T (m, r) of each object that is a landmark; −1 for others.
+        """
+        w = np.ones(len(B)) if weights is None else weights
+        n = moments.weights
+        fair = (w > 0) & (n[codes] - np.minimum(w, 1.0) > 1e-9 * n[codes])
+        centre = moments.origin + moments.sums.sum(axis=0) / moments.total
+        removed, places = np.empty((0, B.shape[1])), np.empty(0, dtype=np.intp)
+        if T is not None and landmarks is not None:
+            places = np.flatnonzero(landmarks[fair] >= 0)
+            removed = T[landmarks[fair][places]]
+        rows = np.flatnonzero(fair)
+        return cls(B[fair] - centre, codes[fair], w[fair], n, removed, places, rows)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def log_priors(self) -> Array:
+        """Return the logarithm of the class weights (n, C) without each object."""
+        with np.errstate(divide="ignore"):
+            found = np.tile(np.log(self.totals), (len(self), 1))
+        own = np.arange(len(self)), self.codes
+        found[own] = np.log(self.totals[self.codes] - self.left_out)
+        return found
+
+    @property
+    def mostly_landmarks(self) -> bool:
+        """Whether the landmarks have more total weight than the other objects."""
+        return bool(2 * self.weights[self.places].sum() > self.weights.sum())
+
+    @property
+    def factors(self) -> tuple[Array, Array]:
+        """a = w·n_y/(n_y − w), and n_y/(n_y − w), for each object."""
+        n = self.totals[self.codes]
+        stretch = n / (n - self.left_out)
+        return self.left_out * stretch, stretch
+
+    @property
+    def left_out(self) -> Array:
+        """The weight that is left out: at most one object, however many copies it has."""
+        return np.minimum(self.weights, 1.0)
+
+
+def left_out_linear(
+    objects: LeftOutObjects, moments: ClassMoments, path: WithinPath, amounts: Iterator[float]
+) -> Iterator[Array]:
+    """Yield the left-out −½d² (n, C) of the objects, for each amount of shrinkage in turn.
+
+    O(n·r²) once, and O(n·r·C) per amount.
+    """
+    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
+    Z = path.coordinates(objects.B)
+    means = path.coordinates(moments.means - centre)
+    T = path.coordinates(objects.removed)
+    for amount in amounts:
+        precision = path.at(amount)
+        distances, _ = _distances(objects, Z, means, T, precision, precision.share)
+        yield -0.5 * distances
+
+
+def left_out_whitened(objects: LeftOutObjects, means: Array, loss: float) -> Array:
+    """Return the left-out −½d² (n, C) of the objects, in coordinates where Σ = I. O(n·s·C)."""
+    s = means.shape[1]
+    precision = Precision(np.ones(s), np.empty((0, s)), loss)
+    distances, _ = _distances(objects, objects.B, means, objects.removed, precision, loss)
+    found: Array = -0.5 * distances
+    return found
+
+
+def _distances(
+    objects: LeftOutObjects,
+    Z: Array,
+    means: Array,
+    T: Array,
+    precision: Precision,
+    loss: Array | float,
+) -> tuple[Array, Array]:
+    """Return squared distances (n, C), and the change in the log-determinant of Σ (n,).
+
+    Leaving an object out subtracts `loss` times a·uuᵀ from Σ.
+    """
+    y, each = objects.codes, np.arange(len(objects))
+    factor, stretch = objects.factors
+    Q = precision.apply(means)
+    E, F = Z @ Q.T, means @ Q.T
+    q = precision.products(Z, Z)
+    h = np.maximum(q - 2 * E[each, y] + F[y, y], 0.0)  # uᵀΣ⁻¹u
+    remaining = np.maximum(1 - loss * factor * h, _LEAST)
+    k = loss * factor / remaining
+    vu = q[:, None] - E - E[each, y][:, None] + F[y]  # vᵀΣ⁻¹u, v = z − μ_c
+    distances = q[:, None] - 2 * E + np.diag(F) + k[:, None] * vu**2
+    distances[each, y] = stretch**2 * h * (1 + k * h)
+    logdet = np.log(remaining)
+    if len(objects.places) and Z.shape[1]:  # a zero matrix leaves no dimensions
+        i = objects.places
+        e, own, k, h = np.arange(len(i)), y[i], k[i], h[i]
+        tz, tM = precision.products(T, Z[i]), T @ Q.T
+        tu = tz - tM[e, own]
+        size = precision.products(T, T) + k * tu**2
+        tv = tz[:, None] - tM + (k * tu)[:, None] * vu[i]
+        tv[e, own] = stretch[i] * tu * (1 + k * h)
+        distances[i] -= tv**2 / size[:, None]
+        logdet[i] += np.log(size)
+    return distances, logdet
+
+
+def left_out_quadratic(
+    objects: LeftOutObjects, moments: ClassMoments, A: Array, share: float, pseudo: list[float]
+) -> list[Array]:
+    """Return the left-out −½(d² + log|Σ_c|) (n, C), for each number of pseudo-objects.
+
+    A (r, s) whitens the shared covariance Σ, to which a unit of scatter contributes `share`.
+    Σ_c = (S_c + κ Σ)/(n_c − 1 + κ): leaving an object out subtracts 1 + κ·share times a·uuᵀ from
+    the numerator of its own class, and κ·share times a·uuᵀ from those of the others. O(n·C·s²), and
+    O(n·C²·s) per number.
+    """
+    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
+    Z, means, T = objects.B @ A, (moments.means - centre) @ A, objects.removed @ A
+    found = [np.full((len(objects), len(moments.weights)), -np.inf) for _ in pseudo]
+    s = Z.shape[1]
+    for c in np.flatnonzero(moments.weights > 0).tolist():
+        own = objects.codes == c
+        freedom = max(moments.weights[c] - 1, 0.0)
+        S = A.T @ moments.within_class(c) @ A
+        lam, V = np.linalg.eigh((S + S.T) / 2)
+        Zc, Mc, Tc = Z @ V, means @ V, T @ V
+        for scores, kappa in zip(found, pseudo, strict=True):
+            if np.isinf(kappa):  # Σ_c = Σ
+                d, units, g = np.ones(s), np.full(len(objects), share), np.ones(len(objects))
+            else:
+                d = np.maximum(lam, 0.0) + kappa
+                units = own + kappa * share
+                g = np.maximum(freedom - own * objects.left_out, 0.0) + kappa
+            precision = Precision(1 / d, np.empty((0, s)), 0.0)
+            distances, logdet = _distances(objects, Zc, Mc, Tc, precision, units)
+            dims = np.full(len(objects), float(s))
+            dims[objects.places] -= 1  # dropping a landmark removes one dimension
+            logdet = logdet + np.log(d).sum() - dims * np.log(g)
+            scores[:, c] = -0.5 * (g * distances[:, c] + logdet)
+    return found
+
+
+# -------------------------------------------------------------------------------------------------
+# Choose the covariance: the target and amount of shrinkage with the least left-out loss.
+#
+# The left-out scores of every candidate have a closed form (`left_out`). A fitted scale and fitted
+# class offsets turn them into probabilities (`calibration`), whose log-loss is compared. Scale and
+# offsets are fitted for each candidate: in many dimensions the best direction comes with distances
+# that are too large, and small classes look farther away than they are.
+#
+# Hoffbeck & Landgrebe 1996, *Covariance matrix estimation and classification with limited
+# training data*, choose by the left-out likelihood of the objects; here it is the likelihood of
+# their labels.
+# -------------------------------------------------------------------------------------------------
+
+FEWEST = 4
+"""With fewer objects that can be left out, nothing is chosen."""
+
+ODDS = 10.0 ** np.arange(-6, 3)
+"""Amounts to try, as ρ/(1 − ρ), besides ρ = 1; the midpoints on either side of the best follow."""
+
+PSEUDO_OBJECTS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Weights of the shared covariance in each class, in objects per dimension; ∞ is tried as well."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The covariance with the least left-out loss."""
+
+    covariance: ChosenCovariance
+    loss: float  # mean, including the penalty on scale and offsets
+
+
+def choose_linear(
+    moments: ClassMoments, lam: Array, objects: LeftOutObjects, *, exact: bool = False
+) -> Choice | None:
+    """Return the shared covariance of the best linear discriminant; None if there are too few data.
+
+    If most objects are landmarks, only the target "similarities" has exact left-out scores. The
+    identity is then tried with the amount given by OAS alone, because among approximate scores, the
+    worst approximation would have the least loss. With `exact`, it is not tried at all.
+    O(n·r² + r³) per target, O(n·r·C) per amount.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.covariance import choose_linear
+    >>> from krein.core.covariance import LeftOutObjects
+    >>> from krein.core.moments import ClassMoments
+    >>> y = np.arange(60) % 2
+    >>> B = np.random.default_rng(0).normal(size=(60, 50))  # nearly as many dimensions as objects
+    >>> B[:, 0] += 2 * y
+    >>> moments = ClassMoments.of(B, y, 2)
+    >>> objects = LeftOutObjects.of(moments, B, y)
+    >>> choose_linear(moments, np.ones(50), objects).covariance.amount > 0.1
+    True
+    """
+    if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2:
+        return None
+    if not _has_scatter(moments):
+        return None
+    dense = objects.mostly_landmarks
+    best: Choice | None = None
+    tried = TARGETS[: 1 if exact else 2] if dense else TARGETS
+    for target in tried:
+        amounts = [oas_amount(moments)] if dense and target == "identity" else None
+        metric = target_metric(target, lam, moments)
+        found = _along_path(target, metric, moments, objects, amounts)
+        if best is None or found.loss < best.loss:
+            best = found
+    return best
+
+
+def _along_path(
+    target: Target,
+    metric: Array,
+    moments: ClassMoments,
+    objects: LeftOutObjects,
+    given: list[float] | None,
+) -> Choice:
+    """Return the best amount of shrinkage towards one target, among those given or among all."""
+    path = WithinPath.of(moments, metric)
+    log_prior = objects.log_priors()
+    tried: dict[float, ScaleAndOffsets] = {}
+
+    def amounts(wanted: list[float]) -> None:
+        scored = left_out_linear(objects, moments, path, iter(wanted))
+        start = None
+        for amount, scores in zip(wanted, scored, strict=True):
+            start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
+            tried[amount] = start
+
+    amounts(given or [1.0, *(odds / (1 + odds) for odds in ODDS[::-1].tolist())])
+    best = min(tried, key=lambda amount: tried[amount].loss)
+    if best < 1 and given is None:
+        odds, half = best / (1 - best), np.sqrt(10)
+        amounts([float(o / (1 + o)) for o in (odds * half, odds / half)])
+        best = min(tried, key=lambda amount: tried[amount].loss)
+    found = tried[best]
+    chosen = ChosenCovariance(target, metric, best, found.scale, found.offsets)
+    return Choice(chosen, found.loss)
+
+
+def choose_quadratic(
+    moments: ClassMoments, shared: ChosenCovariance, objects: LeftOutObjects
+) -> Choice:
+    """Return the best weight of the shared covariance in each class. O(n·C·r² + C·r³)."""
+    path = WithinPath.of(moments, shared.metric)
+    amount = shared.amount
+    A, share = path.root(amount), path.at(amount).share
+    pseudo = [np.inf, *(k * A.shape[1] for k in PSEUDO_OBJECTS[::-1])]
+    log_prior = objects.log_priors()
+    best: Choice | None = None
+    start: ScaleAndOffsets | None = None
+    for kappa, scores in zip(
+        pseudo, left_out_quadratic(objects, moments, A, share, pseudo), strict=True
+    ):
+        start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
+        if best is None or start.loss < best.loss:
+            covariance = replace(
+                shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa
+            )
+            best = Choice(covariance, start.loss)
+    assert best is not None
+    return best
+
+
+def _has_scatter(moments: ClassMoments) -> bool:
+    """Whether any class has within-class scatter."""
+    mean = moments.sums.sum(axis=0) / moments.total
+    total = float(np.trace(moments.pooled)) / moments.total - float(mean @ mean)
+    return float(np.trace(moments.within())) > RANK_TOLERANCE * moments.total * max(total, 0.0)
+
+
+def oas_amount(moments: ClassMoments) -> float:
+    """Return how far OAS shrinks the shared covariance towards the identity. O(r²)."""
+    n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
+    within = moments.within()
+    return oas(within / n, n) if len(within) else 1.0  # a zero matrix leaves no dimensions

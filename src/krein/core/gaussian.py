@@ -1,4 +1,18 @@
-"""Gaussian classes: models that need only the class moments of the data."""
+"""Indefinite kernel Fisher discriminant from class moments (paper, sections 2.3 and 5.2).
+
+The Fisher discriminant in pseudo-Euclidean space equals that in the associated Euclidean space
+(Haasdonk & Pękalska 2008): in the quotient, Σ_b J and Σ_w J replace Σ_b and Σ_w, and with w' = Jw
+the signs cancel. So it is linear discriminant analysis on the coordinates B, and needs only n_c,
+Σb and Σbbᵀ.
+
+Classes are Gaussian with one covariance Σ: with A Aᵀ = Σ⁻¹ and whitened means ν_c = (μ_c − μ̄)A,
+    log p(c | b) = ν_c·(b − μ̄)A − ½‖ν_c‖² + log π_c + const.
+Take two classes with equal priors, no shrinkage, and a scatter of full rank in the coordinates
+(r ≤ n − 2). The difference of the two scores is then n − 2 times the paper's αᵀk(x) + b with
+α = N⁺(m₊ − m₋) and b = −αᵀ(m₊ + m₋)/2, with the within-class *scatter* N and the means m of
+the vectors k(x). If the scatter is singular, as in the dense case, the pseudo-inverse depends on
+the coordinates. We use B and the paper uses k(x), so the two differ.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +21,206 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import null_space, qr, svd
 
 from .checks import Array, Indices
-from .choice import choose_linear, choose_quadratic, oas_amount
-from .convert import POWERS
-from .covariance import Shrinkage
+from .covariance import (
+    ChosenCovariance,
+    LeftOutObjects,
+    Shrinkage,
+    WithinPath,
+    choose_linear,
+    choose_quadratic,
+    inverse_root,
+    left_out_linear,
+    left_out_quadratic,
+    left_out_whitened,
+    oas_amount,
+    shrinkage_to_identity,
+)
 from .family import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
-from .fisher import LinearDiscriminant, fit_fisher, fit_fisher_one_against_rest, log_priors
-from .left_out import LeftOutObjects, left_out_linear, left_out_quadratic
 from .moments import ClassMoments
-from .quadratic import QuadraticDiscriminant, fit_quadratic
-from .space import LandmarkSpace
-from .within import ChosenCovariance, WithinPath
+from .space import POWERS, LandmarkSpace
+
+
+@dataclass(frozen=True)
+class LinearDiscriminant:
+    """Scores (b − centre) coef + intercept, one per class (joint, or each against the rest)."""
+
+    centre: Array  # (r,)
+    coef: Array  # (r, C)
+    intercept: Array  # (C,)
+    shrinkage: Array  # (1,) joint, (C,) one against rest
+
+    def scores(self, B: Array) -> Array:
+        """Return (n, C) scores from coordinates B (n, r). O(n·r·C)."""
+        return (B - self.centre) @ self.coef + self.intercept
+
+
+def log_priors(weights: Array, priors: Array | None) -> Array:
+    """Return log π (C,), from the class weights if no priors are given; −∞ for an absent class."""
+    p = np.where(weights > 0, weights if priors is None else priors, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(p / p.sum())
+
+
+def within_root(moments: ClassMoments, shrinkage: Shrinkage) -> tuple[Array, float]:
+    """Return A with A Aᵀ = Σ⁻¹, Σ the shrunk shared covariance, and the shrinkage used. O(r³).
+
+    If no class has any scatter, Σ is the mean total variance times I: an object is then assigned to
+    the nearest class mean.
+    """
+    if isinstance(shrinkage, ChosenCovariance):
+        A = WithinPath.of(moments, shrinkage.metric).root(shrinkage.amount)
+        return A * np.sqrt(shrinkage.scale), shrinkage.amount
+    n = moments.total
+    mean = moments.sums.sum(axis=0) / n
+    variance = max(float(np.trace(moments.pooled) / n - mean @ mean) / max(len(mean), 1), 0.0)
+    freedom = n - (moments.weights > 0).sum()
+    return inverse_root(moments.within(), freedom, shrinkage, variance)
+
+
+def fit_fisher(
+    moments: ClassMoments, *, shrinkage: Shrinkage = "oas", priors: Array | None = None
+) -> LinearDiscriminant:
+    """Return the joint discriminant of all classes. O(r³ + C·r²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.gaussian import fit_fisher
+    >>> from krein.core.moments import ClassMoments
+    >>> B = np.array([[0.0], [1.0], [4.0], [5.0]])
+    >>> model = fit_fisher(ClassMoments.of(B, np.array([0, 0, 1, 1]), 2))
+    >>> model.scores(np.array([[0.4], [4.4]])).argmax(axis=1)
+    array([0, 1])
+    """
+    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
+    if isinstance(shrinkage, ChosenCovariance):
+        path = WithinPath.of(moments, shrinkage.metric)
+        means = path.coordinates(moments.means - centre)
+        dual = shrinkage.scale * path.at(shrinkage.amount).apply(means)  # (C, s)
+        offsets = log_priors(moments.weights, priors) + shrinkage.offsets
+        return LinearDiscriminant(
+            centre,
+            path.back(dual).T,
+            offsets - 0.5 * (means * dual).sum(axis=1),
+            np.array([shrinkage.amount]),
+        )
+    A, rho = within_root(moments, shrinkage)
+    whitened = (moments.means - centre) @ A  # (C, s)
+    intercept = -0.5 * (whitened**2).sum(axis=1) + log_priors(moments.weights, priors)
+    return LinearDiscriminant(centre, A @ whitened.T, intercept, np.array([rho]))
+
+
+def fit_fisher_one_against_rest(
+    moments: ClassMoments,
+    *,
+    shrinkage: Shrinkage | tuple[Shrinkage, ...] = "oas",
+    priors: Array | None = None,
+) -> LinearDiscriminant:
+    """Return one discriminant for each class against the rest, from the same moments. O(C·r³).
+
+    Scores are log-odds of the class against the rest. `shrinkage` may have one entry per class.
+    """
+    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
+    C = len(moments.weights)
+    coef, intercept, rho = np.zeros((len(centre), C)), np.full(C, -np.inf), np.ones(C)
+    for c in np.flatnonzero(moments.weights > 0).tolist():
+        two = None if priors is None else np.array([1 - priors[c], priors[c]])
+        own = shrinkage[c] if isinstance(shrinkage, tuple) else shrinkage
+        binary = fit_fisher(moments.one_against_rest(c), shrinkage=own, priors=two)
+        shift = (centre - binary.centre) @ binary.coef + binary.intercept
+        coef[:, c] = binary.coef[:, 1] - binary.coef[:, 0]
+        intercept[c] = shift[1] - shift[0]
+        rho[c] = binary.shrinkage[0]
+    return LinearDiscriminant(centre, coef, intercept, rho)
+
+
+# -------------------------------------------------------------------------------------------------
+# Indefinite kernel quadratic discriminant: one covariance per class (paper, section 2.3).
+#
+# Each class covariance is shrunk towards the shared one. In coordinates where the shared
+# covariance is I, the target is I, and the amount has a closed form in the traces, with the
+# observed ‖S − I‖² in place of its expectation, clipped to [0, 1]
+# (`covariance.shrinkage_to_identity`). A class of one or two objects gets the shared covariance.
+# Eigenvalues are floored at 10⁻³ of their mean. If the covariance has been chosen by the left-out
+# loss, the shared one counts as κ objects in each class: Σ_c = (S_c + κ Σ)/(n_c − 1 + κ).
+# -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class QuadraticDiscriminant:
+    """Scores −½‖((b − centre) whiten − mean_c) root_c‖² + intercept_c."""
+
+    centre: Array  # (r,)
+    whiten: Array  # (r, s)
+    means: Array  # (C, s), whitened
+    roots: Array  # (C, s, s)
+    intercept: Array  # (C,)
+    shrinkage: Array  # (C,): towards the shared covariance
+
+    def scores(self, B: Array) -> Array:
+        """Return (n, C) scores from coordinates B (n, r). O(n·C·r²)."""
+        Z = (B - self.centre) @ self.whiten
+        distances = [
+            (((Z - mean) @ root) ** 2).sum(axis=1)
+            for mean, root in zip(self.means, self.roots, strict=True)
+        ]
+        return self.intercept - 0.5 * np.stack(distances, axis=1)
+
+
+def fit_quadratic(
+    moments: ClassMoments, *, shrinkage: Shrinkage = "oas", priors: Array | None = None
+) -> QuadraticDiscriminant:
+    """Return the discriminant from per-class moments. O(C·r³).
+
+    `shrinkage` applies to the shared covariance, as for the Fisher discriminant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.moments import ClassMoments
+    >>> from krein.core.gaussian import fit_quadratic
+    >>> rng = np.random.default_rng(0)
+    >>> B = np.concatenate([rng.normal(size=(50, 1)), 5 * rng.normal(size=(50, 1))])
+    >>> moments = ClassMoments.of(B, np.repeat([0, 1], 50), 2, by_class=True)
+    >>> fit_quadratic(moments).scores(np.array([[0.0], [9.0]])).argmax(axis=1)
+    array([0, 1])
+    """
+    chosen = shrinkage if isinstance(shrinkage, ChosenCovariance) else None
+    if chosen is not None:  # the scale applies to the class covariances, not to the shared one
+        shrinkage = replace(chosen, scale=1.0)
+    scale = 1.0 if chosen is None else chosen.scale
+    A, _ = within_root(moments, shrinkage)
+    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
+    C, s = len(moments.weights), A.shape[1]
+    roots, intercept, rho = np.zeros((C, s, s)), log_priors(moments.weights, priors), np.ones(C)
+    for c in np.flatnonzero(moments.weights > 0).tolist():
+        n = moments.weights[c] - 1
+        S = A.T @ moments.within_class(c) @ A / max(n, 1.0)
+        rho[c] = shrinkage_to_identity(S, n) if chosen is None else _share(chosen, n)
+        lam, V = np.linalg.eigh((1 - rho[c]) * (S + S.T) / 2 + rho[c] * np.eye(s))
+        # a class that fills fewer dimensions than the rest is flat, not infinitely dense
+        if lam.size and chosen is None:  # a zero matrix leaves no dimensions
+            lam = np.maximum(lam, max(1e-3 * float(lam.mean()), 1e-8))
+        roots[c] = V * np.sqrt(scale / lam)
+        intercept[c] -= 0.5 * scale * np.log(lam).sum()
+    if chosen is not None:
+        intercept = intercept + chosen.offsets
+    return QuadraticDiscriminant(centre, A, (moments.means - centre) @ A, roots, intercept, rho)
+
+
+def _share(chosen: ChosenCovariance, n: float) -> float:
+    """Return κ/(n + κ) for a class of n degrees of freedom."""
+    if np.isinf(chosen.pseudo_objects):
+        return 1.0
+    return chosen.pseudo_objects / (max(n, 0.0) + chosen.pseudo_objects)
+
+
+# -------------------------------------------------------------------------------------------------
+# Gaussian classes: models that need only the class moments of the data.
+# -------------------------------------------------------------------------------------------------
 
 FamilyShrinkage = Shrinkage | Literal["auto"] | tuple[Shrinkage, ...]
 """Shrinkage settings of a family: a given shrinkage, "auto", or a choice per class."""
@@ -348,3 +550,189 @@ def _as_chosen(shrinkage: Shrinkage | Literal["auto"], moments: ClassMoments) ->
     amount = oas_amount(moments) if isinstance(shrinkage, str) else float(shrinkage)
     offsets = np.zeros(len(moments.weights))
     return ChosenCovariance("identity", np.ones(len(moments.origin)), amount, 1.0, offsets)
+
+
+# -------------------------------------------------------------------------------------------------
+# Backward elimination, on the moments, of landmarks that a Fisher discriminant does not need.
+#
+# In similarity coordinates c = k(x, L) the classes have means M (C, m) and a shared covariance Σ.
+# The information of a set of landmarks about the classes is Wilks' criterion log|I + Q| with Q =
+# M̂ Σ⁻¹ M̂ᵀ, M̂_c = √π_c (μ_c − μ̄). Leaving out landmark j subtracts v vᵀ from Q, where v = β_j
+# / √P_jj, P = Σ⁻¹ and β = P M̂ᵀ. This is a closed form for all j at once, and a rank-one update
+# gives P and β of the remaining landmarks. If j were useless and Σ not shrunk, −n·log(1 −
+# vᵀ(I+Q)⁻¹v) would be χ² with C − 1 degrees of freedom (Rao's test for additional information). A
+# landmark is kept if this exceeds (C − 1)·log n, the Bayesian information criterion.
+# -------------------------------------------------------------------------------------------------
+
+_FRESH = 20  # landmarks dropped between two inversions from scratch
+
+
+@dataclass(frozen=True)
+class PrunedLandmarks:
+    """The landmarks that stay; `discriminant_on` returns the model that uses them alone."""
+
+    kept: Indices  # (s,): positions among the landmarks, ascending
+    criterion: Array  # log|I + Q| before the first landmark was dropped, and after each
+
+
+def prune_landmarks(
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    discriminant: LinearDiscriminant,
+    shrinkage: Shrinkage,
+    *,
+    penalty: float | None = None,
+) -> PrunedLandmarks:
+    """Drop landmarks from a joint discriminant while the information criterion allows. O(m³).
+
+    `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`. A landmark stays while it adds
+    more than `penalty` to n·log|I + Q|, by default (C − 1)·log n. The scale of a chosen covariance
+    calibrates scores and is not part of Σ here.
+    """
+    plain = replace(shrinkage, scale=1.0) if isinstance(shrinkage, ChosenCovariance) else shrinkage
+    S, means = _in_similarities(space, moments, discriminant, plain)
+    prior = moments.weights / moments.total
+    if not S.any():  # all objects have the same similarities, so one landmark is enough
+        return PrunedLandmarks(np.arange(1), np.zeros(1))
+    contrasts = space.centre is not None
+    M = np.sqrt(prior)[:, None] * means
+    n, n_classes = moments.total, int((prior > 0).sum())
+    limit = ((n_classes - 1) * np.log(n) if penalty is None else penalty) / n
+    kept = _independent(S, contrasts)
+    path: list[float] = []
+    stale = _FRESH
+    while len(kept) > (2 if contrasts else 1):
+        if stale >= _FRESH:  # invert afresh before rounding errors accumulate
+            P = _inverse(S[:, kept], contrasts)
+            beta = P @ M[:, kept].T  # (m, C)
+            Q = M[:, kept] @ beta
+            path = path or [float(np.linalg.slogdet(np.eye(len(Q)) + Q)[1])]
+            stale = 0
+        variance = np.maximum(np.diag(P), np.finfo(float).tiny)
+        v = beta / np.sqrt(variance)[:, None]
+        loss = -np.log1p(-_quadratic(v, np.eye(len(Q)) + Q))
+        j = int(np.argmin(loss))
+        if not loss[j] < limit:
+            break
+        Q = Q - np.outer(v[j], v[j])
+        rest = np.arange(len(kept)) != j
+        beta = beta[rest] - np.outer(P[rest, j], beta[j]) / variance[j]
+        P = P[np.ix_(rest, rest)] - np.outer(P[rest, j], P[j, rest]) / variance[j]
+        kept = kept[rest]
+        path.append(path[-1] - float(loss[j]))
+        # a landmark that costs almost nothing to drop has large entries in P: others lose digits
+        lost = np.finfo(float).eps * variance[j] > 1e-8 * float(np.median(variance))
+        stale = _FRESH if lost else stale + 1
+    return PrunedLandmarks(kept, np.array(path))
+
+
+def discriminant_on(
+    kept: Indices,
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    discriminant: LinearDiscriminant,
+    shrinkage: Shrinkage,
+) -> tuple[Array, Array]:
+    """Return weights (s, C) of the similarities to these landmarks alone, and intercepts. O(m³).
+
+    `discriminant` is `fit_fisher(moments, shrinkage=shrinkage)`, with all landmarks.
+    """
+    S, means = _in_similarities(space, moments, discriminant, shrinkage)
+    if not S.any():
+        return np.zeros((len(kept), len(means))), discriminant.intercept
+    coef = _inverse(S[:, kept], space.centre is not None) @ means[:, kept].T
+    with np.errstate(divide="ignore"):
+        log_prior = discriminant.intercept + 0.5 * np.einsum(
+            "cr,rc->c", moments.means - discriminant.centre, discriminant.coef
+        )
+    intercept = log_prior - 0.5 * np.einsum("cm,mc->c", means[:, kept], coef)
+    centre = discriminant.centre @ space.basis.to_similarities()[:, kept]
+    return coef, intercept - centre @ coef + _recentred(space, kept, coef)
+
+
+def left_out_on(
+    kept: Indices,
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    discriminant: LinearDiscriminant,
+    shrinkage: Shrinkage,
+    objects: LeftOutObjects,
+    landmarks: Indices,
+) -> Array:
+    """Return the left-out −½d² (n, C), from the similarities to these landmarks alone.
+
+    `landmarks` (k,) gives the landmark of each object in `objects.places`. O(n·r·s).
+    """
+    S, means = _in_similarities(space, moments, discriminant, shrinkage)
+    if not S.any():
+        return np.zeros((len(objects), len(means)))
+    root = _inverse_root(S[:, kept], space.centre is not None)  # (s, q)
+    used = np.isin(landmarks, kept)
+    part = replace(
+        objects,
+        B=objects.B @ (space.basis.to_similarities()[:, kept] @ root),
+        removed=root[np.searchsorted(kept, landmarks[used])],
+        places=objects.places[used],
+    )
+    amount, scale = float(discriminant.shrinkage[0]), 1.0
+    if isinstance(shrinkage, ChosenCovariance):
+        scale = shrinkage.scale
+    share = (1 - amount) / max(moments.total - float((moments.weights > 0).sum()), 1.0)
+    return left_out_whitened(part, means[:, kept] @ root, share / scale)
+
+
+def _in_similarities(
+    space: LandmarkSpace,
+    moments: ClassMoments,
+    discriminant: LinearDiscriminant,
+    shrinkage: Shrinkage,
+) -> tuple[Array, Array]:
+    """Return S (s, m) with SᵀS = Σ, and the class means (C, m) relative to the centre."""
+    root = within_root(moments, shrinkage)[0]  # A Aᵀ = Σ⁻¹ in coordinates b
+    T_plus = space.basis.to_similarities()  # (r, m): c = b T⁺
+    return np.linalg.pinv(root) @ T_plus, (moments.means - discriminant.centre) @ T_plus
+
+
+def _inverse(S: Array, contrasts: bool) -> Array:
+    """Return (SᵀS)⁻¹ (m, m), or its restriction to vectors that sum to zero. O(m³).
+
+    Similarities computed from dissimilarities add up to a constant over all landmarks, so only
+    contrasts (Σβ = 0) can be computed from a subset.
+
+    Uses singular values, so that the condition of S is not squared.
+    """
+    root = _inverse_root(S, contrasts)
+    return root @ root.T
+
+
+def _inverse_root(S: Array, contrasts: bool) -> Array:
+    """Return a root (m, s) of the result of `_inverse`."""
+    m = S.shape[1]
+    V = null_space(np.ones((1, m))) if contrasts else np.eye(m)
+    _, sigma, Ut = svd(S @ V, full_matrices=True)
+    sigma = np.append(sigma, np.zeros(V.shape[1] - len(sigma)))
+    found: Array = V @ (Ut.T / np.maximum(sigma, 1e-12 * sigma[0]))
+    return found
+
+
+def _independent(S: Array, contrasts: bool) -> Indices:
+    """Return a subset of landmarks that spans all of them, without redundant ones. O(m³)."""
+    scale = float(np.abs(S).max())
+    full = np.vstack([S, np.full(S.shape[1], scale)]) if contrasts else S
+    R, order = qr(full, mode="r", pivoting=True)
+    size = np.abs(np.diag(R))
+    return np.sort(order[: int((size > 1e-10 * size[0]).sum())])
+
+
+def _quadratic(v: Array, Q: Array) -> Array:
+    """Return vᵀ Q⁻¹ v for each row v, kept below 1 despite rounding."""
+    return np.minimum(np.einsum("ic,ic->i", v, np.linalg.solve(Q, v.T).T), 1 - 1e-12)
+
+
+def _recentred(space: LandmarkSpace, kept: Indices, coef: Array) -> Array:
+    """Return the change in the intercept if similarities are centred on the kept landmarks."""
+    if space.centre is None:
+        return np.zeros(coef.shape[1])
+    restricted = space.restricted(kept).centre
+    assert restricted is not None
+    return 0.5 * (space.centre.column_means[kept] - restricted.column_means) @ coef

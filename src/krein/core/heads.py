@@ -14,11 +14,9 @@ import numpy as np
 from .calibration import fit_temperature
 from .checks import Array, Indices
 from .family import Codes, log_proba_joint
-from .fisher import LinearDiscriminant
-from .pcvm.basis import BasisFunction, basis_values
-from .pcvm.family import PCVMFamily, both_scores
-from .pcvm.model import PCVMModel
-from .quadratic import QuadraticDiscriminant
+from .gaussian import LinearDiscriminant, QuadraticDiscriminant
+from .pcvm.fit import PCVMFamily, PCVMModel, both_scores
+from .pcvm.rows import BasisFunction, basis_values
 from .space import Conversion, LandmarkSpace
 
 

@@ -1,16 +1,450 @@
-"""From values of a measure to pseudo-Euclidean coordinates, using only the landmarks."""
+"""Eigenvalues of an indefinite matrix: signature, negative mass and corrections.
+
+Sources: sections 2.2 and 2.3 of the paper; Chen et al. 2009, *Similarity-based
+classification*, for the corrections and their maps.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from .checks import Array, Indices
-from .convert import LandmarkCentre, powered
-from .nystrom import LandmarkBasis, landmark_basis
-from .spectrum import RANK_TOLERANCE
+from .moments import gram
+
+RANK_TOLERANCE = 1e-10
+"""|λ| up to this share of the largest |λ| counts as zero."""
+
+
+class Signature(NamedTuple):
+    """Number of positive, negative and vanishing eigenvalues."""
+
+    positive: int
+    negative: int
+    zero: int
+
+
+def signature(lam: Array, tol: float = RANK_TOLERANCE) -> Signature:
+    """Return (p, q, z) of eigenvalues `lam`; |λ| ≤ tol·max|λ| counts as zero. O(n).
+
+    >>> signature(np.array([2.0, -1.0, 0.0, 1e-14]))
+    Signature(positive=1, negative=1, zero=2)
+    """
+    limit = tol * np.abs(lam).max(initial=0.0)
+    p, q = int((lam > limit).sum()), int((lam < -limit).sum())
+    return Signature(p, q, len(lam) - p - q)
+
+
+def negative_mass(lam: Array) -> float:
+    """Return the share of Σ|λ| that lies below zero: 0 for psd, ½ for ± pairs. O(n).
+
+    >>> negative_mass(np.array([3.0, -1.0]))
+    0.25
+    """
+    total = np.abs(lam).sum()
+    return float(abs(lam[lam < 0].sum()) / total) if total > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class SpectrumEstimate:
+    """Eigenvalues, signature and negative mass of a principal submatrix, or of the whole matrix."""
+
+    signature: Signature
+    negative_mass: float
+    n_sampled: int
+    n: int
+    eigenvalues: Array  # (n_sampled,), ascending
+
+    @property
+    def exact(self) -> bool:
+        """Whether the submatrix was the whole matrix."""
+        return self.n_sampled == self.n
+
+
+def estimate_spectrum(
+    block: Callable[[Indices, Indices], Array],
+    n: int,
+    *,
+    size: int = 500,
+    rng: np.random.Generator,
+    tol: float = RANK_TOLERANCE,
+) -> SpectrumEstimate:
+    """Estimate signature and negative mass of an n×n matrix from a random submatrix.
+
+    `block(rows, cols)` returns entries. Costs size² entries and O(size³). The eigenvalues of
+    a principal submatrix interlace those of the matrix (Cauchy), so the p and q returned are
+    lower bounds: one negative eigenvalue in the sample proves that the matrix is not psd. The
+    negative mass is an estimate without a bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import estimate_spectrum
+    >>> rng = np.random.default_rng(0)
+    >>> K = np.diag([3.0, -1.0])
+    >>> found = estimate_spectrum(lambda rows, cols: K[np.ix_(rows, cols)], 2, rng=rng)
+    >>> found.signature, found.negative_mass
+    (Signature(positive=1, negative=1, zero=0), 0.25)
+    """
+    chosen = np.sort(rng.choice(n, size=min(size, n), replace=False))
+    S = block(chosen, chosen)
+    lam: Array = np.linalg.eigvalsh((S + S.T) / 2)  # type: ignore[assignment]
+    return SpectrumEstimate(signature(lam, tol), negative_mass(lam), len(chosen), n, lam)
+
+
+Correction = Literal["clip", "flip", "shift", "square"]
+
+
+@dataclass(frozen=True)
+class CorrectedMatrix:
+    """A psd correction of an indefinite matrix, and the map that corrects new objects.
+
+    `matrix` is the corrected training matrix; `map_new(k)` corrects the similarities k
+    (n, N) of new objects to the training objects: k @ P with one P for all.
+    """
+
+    matrix: Array  # (N, N)
+    P: Array  # (N, N)
+
+    def map_new(self, k: Array) -> Array:
+        """Return the corrected similarities of new objects. O(n·N²)."""
+        return k @ self.P
+
+
+def correct(K: Array, how: Correction, tol: float = RANK_TOLERANCE) -> CorrectedMatrix:
+    """Make a symmetric matrix psd: K' = U f(Λ) Uᵀ. O(N³) time, O(N²) memory.
+
+    clip f = max(λ, 0), flip f = |λ|, square f = λ², shift f = λ − min(λ_min, 0).
+    The map for new objects is the linear one that takes the training rows to their corrected
+    rows, P = U (f(Λ)/Λ) Uᵀ over the non-zero eigenvalues; k @ P extends it to any object.
+    A shift also lifts the zero eigenvalues, along which no training row has a component. Only there
+    do K @ P and K' differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import correct
+    >>> correct(np.diag([3.0, -1.0]), "clip").matrix
+    array([[3., 0.],
+           [0., 0.]])
+    """
+    lam, U = np.linalg.eigh(K)
+    nonzero = np.abs(lam) > tol * np.abs(lam).max(initial=0.0)
+    corrected = {
+        "clip": lambda: np.maximum(lam, 0.0),
+        "flip": lambda: np.abs(lam),
+        "square": lambda: lam**2,
+        "shift": lambda: lam - min(lam[0], 0.0),
+    }
+    if how not in corrected:
+        raise ValueError(f"unknown correction {how!r}; choose one of {', '.join(corrected)}")
+    f = corrected[how]()
+    ratio = np.divide(f, lam, out=np.zeros_like(lam), where=nonzero)
+    return CorrectedMatrix(matrix=(U * f) @ U.T, P=(U * ratio) @ U.T)
+
+
+# -------------------------------------------------------------------------------------------------
+# From similarities to dissimilarities and back.
+#
+# Sources: the footnotes of section 2.2 of the paper; the landmark form comes from
+# landmark multidimensional scaling.
+# -------------------------------------------------------------------------------------------------
+
+
+def squared_dissimilarities(K: Array) -> Array:
+    """Return d²_ij = k_ii + k_jj − 2 k_ij, which may be negative. O(N²).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import squared_dissimilarities
+    >>> squared_dissimilarities(np.eye(2))
+    array([[0., 2.],
+           [2., 0.]])
+    """
+    diagonal = np.diag(K)
+    return diagonal[:, None] + diagonal[None, :] - 2 * K
+
+
+def double_centre(D2: Array) -> Array:
+    """Return S = −½ H D² H with H = I − 11ᵀ/N, from *squared* dissimilarities. O(N²).
+
+    `squared_dissimilarities(double_centre(D2))` is D2 if its diagonal is zero, and
+    `double_centre(squared_dissimilarities(K))` is H K H.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import double_centre
+    >>> double_centre(np.array([[0.0, 4.0], [4.0, 0.0]]))
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    rows = D2.mean(axis=1)
+    return -0.5 * (D2 - rows[:, None] - D2.mean(axis=0)[None, :] + rows.mean())
+
+
+POWERS = (1.0, 0.5, 0.25)
+"""Powers of a dissimilarity d: similarities are computed from −½d², −½d or −½√d."""
+
+
+def powered(D: Array, power: float) -> Array:
+    """Return |d|^power, D itself for power 1. O(n·m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import powered
+    >>> powered(np.array([16.0]), 0.5), powered(np.array([16.0]), 0.25)
+    (array([4.]), array([2.]))
+    """
+    if power == 1:
+        return D
+    roots = np.sqrt(np.abs(D))
+    if power == 0.5:
+        return roots
+    if power != 0.25:
+        raise ValueError(f"power must be one of {POWERS}; got {power}")
+    return np.sqrt(roots)
+
+
+@dataclass(frozen=True)
+class LandmarkCentre:
+    """The centre of the landmarks, as the origin of similarities computed from dissimilarities.
+
+    s(x, l) = −½ (d²(x, l) − mean_l' d²(x, l') − mean_l' d²(l', l) + mean d²(L, L))
+
+    It needs only the m dissimilarities of an object to the landmarks, so the same map serves
+    training objects and new ones. If every object is a landmark, it equals `double_centre`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import LandmarkCentre
+    >>> centre = LandmarkCentre.of(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    >>> centre.similarities(np.array([[1.0, 3.0]]))
+    array([[ 2., -2.]])
+    """
+
+    column_means: Array  # (m,): mean_l' d²(l', l)
+    grand_mean: float
+
+    @classmethod
+    def of(cls, D: Array) -> LandmarkCentre:
+        """Return the centre from the dissimilarities D (m, m) of the landmarks. O(m²)."""
+        column_means = (D**2).mean(axis=0)
+        return cls(column_means, float(column_means.mean()))
+
+    def similarities(self, D: Array) -> Array:
+        """Return similarities (n, m) from dissimilarities D (n, m) to the landmarks. O(n·m)."""
+        S = np.square(D)
+        S -= S.mean(axis=1, keepdims=True)
+        S -= self.column_means
+        S += self.grand_mean
+        S *= -0.5
+        return S
+
+
+# -------------------------------------------------------------------------------------------------
+# Nyström approximation of an indefinite matrix: K̃ = C W⁺ Cᵀ = B J Bᵀ.
+#
+# Notation: C = K[:, L] (N, m), W = K[L, L] = U Λ Uᵀ, T = U|Λ|^(−½), J = sign Λ, B = C T.
+#
+# Sources: section 3 of the paper. The paper decomposes the *squared* matrix, which cannot tell λ
+# from −λ and mixes their eigenvectors. Here the m×m matrix R J Rᵀ is decomposed, which preserves
+# signs. Truncation of the core: Nakatsukasa & Park 2023, *Randomized low-rank approximation for
+# symmetric indefinite matrices*.
+# -------------------------------------------------------------------------------------------------
+
+_CHUNK = 4096  # rows of C turned into coordinates together
+
+
+@dataclass(frozen=True)
+class LandmarkBasis:
+    """Pseudo-Euclidean coordinates spanned by the landmarks: b(x) = k(x, L) T, signs J."""
+
+    T: Array  # (m, r)
+    signs: Array  # (r,): the diagonal of J, ±1
+    lam: Array  # (r,): eigenvalues of W that were kept
+
+    def coordinates(self, C: Array) -> Array:
+        """Return B (n, r) from similarities C (n, m) to the landmarks. O(n·m·r)."""
+        return C @ self.T
+
+    def to_similarities(self) -> Array:
+        """Return T⁺ (r, m) = |Λ|^½ Uᵀ: B T⁺ = C if W has full rank. O(m·r)."""
+        return (self.T * np.abs(self.lam)).T
+
+
+def landmark_basis(
+    W: Array, *, tol: float = RANK_TOLERANCE, rank: int | None = None
+) -> LandmarkBasis:
+    """Return the basis of landmark similarities W (m, m), symmetric. O(m³).
+
+    Keeps the eigenvalues with |λ| > tol·max|λ|, or the `rank` largest of them in |λ|. Truncation
+    avoids the division by eigenvalues of W that are near zero although K has none there: use 1.5 to
+    2 times as many landmarks as `rank`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import landmark_basis
+    >>> basis = landmark_basis(np.array([[0.0, 2.0], [2.0, 0.0]]))
+    >>> basis.signs, basis.lam
+    (array([-1.,  1.]), array([-2.,  2.]))
+    """
+    if rank is not None and (rank != int(rank) or rank < 1):
+        raise ValueError(f"rank must be a positive integer or None; got {rank!r}")
+    lam, U = np.linalg.eigh((W + W.T) / 2)  # exact: W is symmetric up to rounding
+    order = np.argsort(-np.abs(lam), kind="stable")
+    keep = order[np.abs(lam[order]) > tol * np.abs(lam).max()][:rank]
+    lam, U = lam[keep], U[:, keep]
+    return LandmarkBasis(T=U / np.sqrt(np.abs(lam)), signs=np.sign(lam), lam=lam)
+
+
+@dataclass(frozen=True)
+class SignedEigen:
+    """Eigenvalues A of B J Bᵀ, largest |A| first, and P with eigenvectors B P."""
+
+    values: Array  # (s,)
+    P: Array  # (r, s)
+
+
+def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> SignedEigen:
+    """Decompose K̃ = B J Bᵀ from G = BᵀB and J alone. O(r³).
+
+    G = RᵀR; R J Rᵀ = V A Vᵀ is symmetric and has the non-zero eigenvalues of K̃; B R⁺ V are
+    orthonormal eigenvectors. R comes from the eigendecomposition of G scaled to unit diagonal: the
+    columns of B differ in size by up to √(λ_max/λ_min) of the core, and without the scaling the
+    small ones would be lost in rounding. Eigenvalues |A| ≤ tol·max|A| are dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import signed_eigen
+    >>> signed_eigen(np.diag([4.0, 9.0]), np.array([1.0, -1.0])).values
+    array([-9.,  4.])
+    """
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if _is_diagonal(G):  # every object is a landmark: G = |Λ|
+        A = d**2 * signs
+        order = np.argsort(-np.abs(A), kind="stable")
+        order = order[np.abs(A[order]) > tol * np.abs(A).max(initial=0.0)]
+        P = np.zeros((len(G), len(order)))
+        P[order, np.arange(len(order))] = 1 / d[order]
+        return SignedEigen(A[order], P)
+    inverse_d = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+    E, Q = np.linalg.eigh(inverse_d[:, None] * G * inverse_d)
+    keep = len(G) * np.finfo(float).eps * E.max(initial=0.0) < E
+    E, Q = E[keep], Q[:, keep]
+    R = np.sqrt(E)[:, None] * Q.T * d  # (s, r), G = RᵀR
+    A, V = np.linalg.eigh((R * signs) @ R.T)
+    order = np.argsort(-np.abs(A), kind="stable")
+    order = order[np.abs(A[order]) > tol * np.abs(A).max(initial=0.0)]
+    P = inverse_d[:, None] * (Q / np.sqrt(E)) @ V[:, order]
+    return SignedEigen(A[order], P)
+
+
+def _is_diagonal(G: Array) -> bool:
+    """Whether all off-diagonal entries are rounding errors, in every row and column.
+
+    They grow with the condition number of the core; their effect on eigenvalues is quadratic.
+    """
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    off = np.abs(G) <= 1e-9 * np.outer(d, d)
+    np.fill_diagonal(off, True)
+    return bool(off.all())
+
+
+@dataclass(frozen=True)
+class NystromMatrix:
+    """K̃ = B J Bᵀ stored as C and the landmark basis, without forming an N×N matrix or all of B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import NystromMatrix, landmark_basis
+    >>> K = np.diag([3.0, -2.0, 0.0])
+    >>> nystrom = NystromMatrix(K[:, :2], landmark_basis(K[:2, :2]))
+    >>> nystrom.eigenvalues, nystrom.signature
+    (array([ 3., -2.]), Signature(positive=1, negative=1, zero=1))
+    """
+
+    C: Array  # (N, m)
+    basis: LandmarkBasis
+
+    @cached_property
+    def gram(self) -> Array:
+        """G = BᵀB (r, r), in one pass over chunks of C. O(N·m·r)."""
+        G = np.zeros((len(self.basis.signs),) * 2)
+        for start in range(0, len(self.C), _CHUNK):
+            G += gram(self.basis.coordinates(self.C[start : start + _CHUNK]))
+        return G
+
+    @cached_property
+    def eigen(self) -> SignedEigen:
+        """Signed eigenvalues and the map to eigenvectors. O(N·m·r + r³)."""
+        return signed_eigen(self.gram, self.basis.signs)
+
+    @property
+    def eigenvalues(self) -> Array:
+        """Non-zero eigenvalues of K̃ with their signs, largest |λ| first."""
+        return self.eigen.values
+
+    @property
+    def signature(self) -> Signature:
+        """(p, q, z) of K̃."""
+        A = self.eigenvalues
+        p = int((A > 0).sum())
+        return Signature(p, len(A) - p, len(self.C) - len(A))
+
+    def eigenvectors(self) -> Array:
+        """Return orthonormal eigenvectors (N, s), in the order of `eigenvalues`. O(N·m·s)."""
+        return self.C @ (self.basis.T @ self.eigen.P)
+
+    def svd(self) -> tuple[Array, Array, Array]:
+        """Return U (N, s), singular values |A| (s,) and Vᵀ (s, N): K̃ = U |A| Vᵀ."""
+        U = self.eigenvectors()
+        return U, np.abs(self.eigenvalues), (U * np.sign(self.eigenvalues)).T
+
+    def apply(self, v: Array) -> Array:
+        """Return K̃ v for v (N,) or (N, k). O(N·m·k)."""
+        return self._expand(self._contract(v))
+
+    def apply_square(self, v: Array) -> Array:
+        """Return K̃² v = B (J G J) Bᵀ v. O(N·m·k)."""
+        return self._expand((self.basis.signs * (self.gram @ self._contract(v)).T).T)
+
+    def apply_pinv(self, v: Array) -> Array:
+        """Return K̃⁺ v = Q A⁻¹ Qᵀ v with eigenvectors Q = C S. O(N·m·k)."""
+        S = self.basis.T @ self.eigen.P
+        return self.C @ (S @ (((self.C @ S).T @ v).T / self.eigenvalues).T)
+
+    def row_sums(self) -> Array:
+        """Return K̃ 1. O(N·m)."""
+        return self.apply(np.ones(len(self.C)))
+
+    def dense(self) -> Array:
+        """Return K̃ as an (N, N) matrix. O(N²·m): for small N."""
+        B = self.basis.coordinates(self.C)
+        return (B * self.basis.signs) @ B.T
+
+    def _contract(self, v: Array) -> Array:
+        """J Bᵀ v, in the r coordinates."""
+        return (self.basis.signs * (self.basis.T.T @ (self.C.T @ v)).T).T
+
+    def _expand(self, u: Array) -> Array:
+        """B u for u in the r coordinates."""
+        return self.C @ (self.basis.T @ u)
+
+
+# -------------------------------------------------------------------------------------------------
+# From values of a measure to pseudo-Euclidean coordinates, using only the landmarks.
+# -------------------------------------------------------------------------------------------------
 
 SAFE = (1e-50, 1e50)
 """If the largest value is outside this range, values are divided by a power of two, so that their
@@ -174,3 +608,75 @@ def check_level(values: Array) -> None:
             f"the similarities have a common level of {largest:.3g}, and their differences are "
             "lost in rounding: remove the level first, e.g. subtract the column means from X"
         )
+
+
+# -------------------------------------------------------------------------------------------------
+# Pseudo-Euclidean embedding V = U|Λ|^½ of objects given by similarities (paper, eq. 1).
+#
+# K = V J Vᵀ with J = diag(±1). Indefinite kernel PCA is the same after centring, which in
+# coordinates is a shift of the origin: B − 1b̄ᵀ.
+# -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """Principal pseudo-Euclidean axes: v(x) = (b(x) − b̄) A, largest |λ| first."""
+
+    eigenvalues: Array  # (s,), signed
+    mean: Array  # (r,): b̄, zero if not centred
+    A: Array  # (r, s)
+
+    @property
+    def signs(self) -> Array:
+        """The diagonal of J: +1 or −1 for each axis."""
+        return np.sign(self.eigenvalues)
+
+    def coordinates(self, B: Array) -> Array:
+        """Return V (n, s) from landmark coordinates B (n, r). O(n·r·s)."""
+        return (B - self.mean) @ self.A
+
+
+def embed(
+    G: Array,
+    signs: Array,
+    *,
+    mean: Array | None = None,
+    n_components: int | None = None,
+) -> Embedding:
+    """Return the embedding of K̃ = B J Bᵀ from G = BᵀB and J. O(r³).
+
+    For the axes of the centred matrix (indefinite kernel PCA), pass the `mean` b̄, and as G the
+    scatter about it: `ClassMoments.within`, since the difference G − N b̄b̄ᵀ would lose digits.
+    `n_components` keeps the largest |λ|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import embed
+    >>> embed(np.diag([4.0, 9.0]), np.array([1.0, -1.0]), n_components=1).eigenvalues
+    array([-9.])
+    """
+    eigen = signed_eigen(G, signs)
+    values, P = eigen.values[:n_components], eigen.P[:, :n_components]
+    # eigenvectors are B P; V = B P |Λ|^½
+    return Embedding(
+        values, np.zeros(len(G)) if mean is None else mean, P * np.sqrt(np.abs(values))
+    )
+
+
+def embed_dense(K: Array, *, tol: float = RANK_TOLERANCE) -> tuple[Array, Array]:
+    """Return V = U|Λ|^½ (N, r) and the signs of a symmetric matrix K. O(N³).
+
+    This is the landmark basis if every object is a landmark: K T = U Λ |Λ|^(−½) = V J.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import embed_dense
+    >>> V, signs = embed_dense(np.diag([4.0, -9.0]))
+    >>> (V * signs) @ V.T
+    array([[ 4.,  0.],
+           [ 0., -9.]])
+    """
+    basis: LandmarkBasis = landmark_basis(K, tol=tol)
+    return basis.coordinates(K) * basis.signs, basis.signs

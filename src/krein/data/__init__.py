@@ -1,10 +1,9 @@
 """Data sets in memory, in files, or on a cluster, behind one protocol."""
 
-from .chunk import ObjectError
-from .daskengine import connect
-from .dataset import Dataset, Survey
-from .engines import Engine, Threads
+from .dask import connect
+from .dataset import Dataset, ObjectError, Survey
 from .opening import in_memory, open_data
+from .partitioned import Engine, Threads
 
 __all__ = [
     "Dataset",

@@ -1,26 +1,308 @@
-"""Objects in files: read in chunks, as often as needed, while threads compare earlier ones."""
+"""Features stored outside memory, in a file or on a cluster, for the passes of one fit.
+
+`keptfeatures` contains the part for a cluster.
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
+import shutil
+import tempfile
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass
 from operator import add as plus
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Indices
-from ..core.moments import ClassMoments
-from ..core.ordered import OrderedSum
-from ..core.pcvm.rows import Features
+from ..compare.workers import Progress, in_order, progress
+from ..core.moments import ClassMoments, OrderedSum, ordered_sum
+from ..core.pcvm.rows import (
+    BasisFunction,
+    Block,
+    Features,
+    Labels,
+    Rows,
+    Term,
+    add_sums,
+    basis_values,
+    mean_features,
+    rows_per_block,
+    sums,
+)
 from ..measures import Measure
-from .chunk import Chunk, Counted, CountedSum, ProvenanceRange
-from .dataset import FeatureBlock, Sample
-from .features import FeatureFile
+from .dataset import Chunk, Counted, CountedSum, FeatureBlock, ProvenanceRange, Sample
 from .memory import Local
+
+
+class StoredFeatures(ABC):
+    """Features (N, r), the mean subtracted from the rows, class codes and weights.
+
+    The stored numbers are either values of the measure, whose basis function is applied on reading,
+    or the features themselves, which is faster for a hundred passes.
+    """
+
+    shape: tuple[int, int]
+    mean: Array
+    function: BasisFunction = "similarity"
+    state: Literal["values", "features", "gone"] = "values"
+    """What is stored: values, features, or nothing once the features have replaced the values."""
+    codes: NDArray[Any]
+    """Class code of each object."""
+    weights: Array | None
+    """Weight of each object."""
+    _bar: ExitStack = ExitStack()
+    shown: Progress = Progress()
+    """The progress bar that counts passes over the rows."""
+
+    @abstractmethod
+    def rows(self, recode: Labels, n_classes: int) -> Rows:
+        """Return the rows of one problem, in which class c is class recode[c]."""
+
+    def under(self, function: BasisFunction, *, keep: bool = True) -> Self:
+        """Return a centred function of these features. One pass; nothing is copied.
+
+        Unless `keep`, a second pass overwrites the values with it, which makes later passes faster.
+        """
+        found = copy(self)
+        found.function = function
+        every_class_alike = np.zeros(2**16, dtype=np.intp)
+        found.mean = mean_features(found.rows(every_class_alike, 1))
+        if not keep:
+            found.put(BlockMaker(function, found.mean, every_class_alike))
+            found.state, self.state = "features", "gone"
+        return found
+
+    @abstractmethod
+    def put(self, made: BlockMaker) -> None:
+        """Replace the values by their features."""
+
+    def watch(self, verbose: int) -> None:
+        """Show the number of passes on a progress bar until `close`."""
+        self._bar = ExitStack()
+        self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
+
+    def close(self) -> None:
+        """Release the storage."""
+        self._bar.close()
+
+
+@dataclass(frozen=True)
+class BlockMaker:
+    """How features and codes become a block of the rows of one problem."""
+
+    function: BasisFunction
+    mean: Array | None  # None if there is nothing to subtract
+    recode: Labels
+
+    def features(self, values: Array, out: Array | None = None) -> Array:
+        """Return the features of these values, in `out` if it is given, which may be `values`."""
+        F = basis_values(self.function, values, out)
+        if self.mean is None:
+            return F
+        return np.subtract(F, self.mean, out=out if F is values else F)
+
+    def __call__(
+        self,
+        values: Array,
+        codes: NDArray[Any],
+        weights: Array | None,
+        out: Array | None = None,
+    ) -> Block:
+        """Return the block of these values, class codes and weights."""
+        s = 1.0 if weights is None else weights
+        return Block(self.features(values, out), self.recode[codes], s)
+
+
+class StoredRows(Rows, ABC):
+    """Rows of stored features. Classes and weights are computed when needed."""
+
+    def __init__(self, kept: StoredFeatures, recode: Labels, n_classes: int) -> None:
+        self.kept = kept
+        self.recode = recode
+        self.n_classes = n_classes
+        self.shape = kept.shape
+        self.block_rows = rows_per_block(kept.shape[1])
+
+    @property
+    def y(self) -> Labels:  # type: ignore[override]
+        """Class of each row: 8 bytes each."""
+        return self.recode[self.kept.codes]
+
+    @property
+    def weight(self) -> Array | None:  # type: ignore[override]
+        """Weight of each row."""
+        return self.kept.weights
+
+    def total(self, term: Term) -> tuple[Array, ...]:
+        """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
+        found = self.sum(term)
+        self.kept.shown.advance(1)
+        return tuple(found)
+
+    @abstractmethod
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block) over all blocks, in the fixed order."""
+
+    @property
+    def blocks(self) -> BlockMaker:
+        """The recipe for the blocks of these rows."""
+        kept = self.kept
+        if kept.state == "gone":
+            raise RuntimeError("these values have been replaced by their features")
+        if kept.state == "features":
+            return BlockMaker("similarity", None, self.recode)
+        return BlockMaker(kept.function, kept.mean, self.recode)
+
+
+class FeatureFile(StoredFeatures):
+    """Features (N, r) as doubles on disk, class codes (N,) in memory, one or two bytes each.
+
+    The file has no name, so its space is freed however the process ends.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        workers: int,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.shape = shape
+        self.workers = workers
+        place = os.fspath(folder) if folder is not None else tempfile.gettempdir()
+        os.makedirs(place, exist_ok=True)
+        needed, free = 8 * shape[0] * shape[1], shutil.disk_usage(place).free
+        if needed > free:
+            raise OSError(
+                f"{place}: {shape[0]:,} × {shape[1]} features need {needed / 1e9:.1f} GB during "
+                f"the fit, but only {free / 1e9:.1f} GB are free; choose a larger disk with cache= "
+                f"or TMPDIR, or use fewer landmarks"
+            )
+        self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
+        self._parts: list[tuple[NDArray[Any], Array | None]] = []
+        self.codes: NDArray[Any] = np.empty(0, dtype=np.uint8)
+        self.weights = None
+        self.mean = np.zeros(shape[1])
+        self._lock = threading.Lock()
+
+    def append(self, block: FeatureBlock) -> None:
+        """Write the next rows."""
+        self._file.write(np.ascontiguousarray(block.F, dtype=np.float64).data)
+        self._parts.append((block.codes, block.weights))
+
+    def finish(self) -> None:
+        """Mark the file as complete."""
+        self._file.flush()
+        self.codes = np.concatenate([codes for codes, _ in self._parts])
+        if self._parts[0][1] is not None:
+            self.weights = np.concatenate([weights for _, weights in self._parts])
+        self._parts = []
+        if len(self.codes) != self.shape[0]:
+            raise ValueError(
+                f"{len(self.codes)} objects were read, but there were {self.shape[0]} before: "
+                f"the file has changed in the meantime"
+            )
+
+    def rows(self, recode: Labels, n_classes: int) -> FileRows:
+        """Return the rows of one problem."""
+        return FileRows(self, recode, n_classes)
+
+    def read(self, start: int, stop: int, out: Array | None = None) -> Array:
+        """Return the features of some rows, in `out` if it is given, which must be large enough.
+
+        Thread-safe.
+        """
+        r = self.shape[1]
+        F = np.empty((stop - start, r)) if out is None else out[: stop - start]
+        if self._pread(F.reshape(-1).data, 8 * start * r) != F.nbytes:
+            raise OSError("the file of features ends too early")
+        return F
+
+    def put(self, made: BlockMaker) -> None:
+        """Overwrite the values with their features, from several threads."""
+        N, r = self.shape
+        size = rows_per_block(r)
+
+        def one(start: int) -> None:
+            F = self.read(start, min(start + size, N))
+            F = made.features(F, out=F)
+            if self._pwrite(F.reshape(-1).data, 8 * start * r) != F.nbytes:
+                raise OSError("the file of features could not be written")
+
+        for _ in in_order(one, range(0, N, size), self.workers):
+            pass
+
+    def close(self) -> None:
+        """Free the disk space."""
+        self._file.close()
+        super().close()
+
+    def _pread(self, data: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file.fileno(), [data], offset)
+        with self._lock:  # on Windows, all threads share one file position
+            self._file.seek(offset)
+            return int(self._file.readinto(data))
+
+    def _pwrite(self, data: memoryview, offset: int) -> int:
+        if hasattr(os, "pwritev"):
+            return os.pwritev(self._file.fileno(), [data], offset)
+        with self._lock:
+            self._file.seek(offset)
+            return int(self._file.write(data))
+
+
+class FileRows(StoredRows):
+    """Rows whose features are read block by block, once per pass, from several threads."""
+
+    kept: FeatureFile
+
+    def __iter__(self) -> Iterator[Block]:
+        return map(self._block, range(0, self.shape[0], self.block_rows))
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows."""
+        found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
+        return self.blocks.features(found)
+
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block), read from several threads."""
+
+        # allocating fresh memory for every block would take longer than the pass
+        room: SimpleQueue[Array] = SimpleQueue()
+        for _ in range(self.kept.workers):
+            room.put(np.empty((self.block_rows, self.shape[1])))
+
+        def one(start: int) -> list[Array]:
+            buffer = room.get()
+            try:
+                return sums(term(self._block(start, buffer)))
+            finally:
+                room.put(buffer)
+
+        parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return total
+
+    def _block(self, start: int, buffer: Array | None = None) -> Block:
+        stop = min(start + self.block_rows, self.shape[0])
+        values = self.kept.read(start, stop, buffer)
+        kept = self.kept
+        weights = None if kept.weights is None else kept.weights[start:stop]
+        return self.blocks(values, kept.codes[start:stop], weights, out=values)
+
+
+# -------------------------------------------------------------------------------------------------
+# Objects in files: read in chunks, as often as needed, while threads compare earlier ones.
+# -------------------------------------------------------------------------------------------------
 
 CHUNK = 4096
 """Default number of objects read at a time."""

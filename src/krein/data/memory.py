@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Indices
-from ..compare.progress import progress
-from ..compare.workers import count_workers, in_order
-from ..core.moments import ClassMoments
-from ..core.ordered import OrderedSum
+from ..compare.workers import count_workers, in_order, progress
+from ..core.moments import ClassMoments, OrderedSum
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..measures import Measure
-from .chunk import Chunk, Counted, CountedSum, ProvenanceRange
-from .dataset import Dataset, FeatureBlock, Sample
+from .dataset import Chunk, Counted, CountedSum, Dataset, FeatureBlock, ProvenanceRange, Sample
 
 Result = TypeVar("Result")
 

@@ -17,15 +17,12 @@ from ..compare.pairs import Array, try_symmetry
 from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
-from ..measures.base import checked_objects
-from ..measures.errors import excerpt
-from ..measures.likeness import Likeness
-from .chunk import Chunk, ProvenanceRange, is_dask, joined
-from .daskcollections import DaskCollection, map_lazily
-from .dataset import IN_MEMORY_OBJECTS, Dataset
+from ..measures.base import checked_objects, excerpt
+from ..measures.foreign import Likeness
+from .dask import DaskCollection, map_lazily
+from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, OtherKinds, ProvenanceRange, is_dask, joined
 from .files import CHUNK, MappedFile, SourceFile, release_pages
 from .memory import Memory
-from .otherkind import OtherKinds
 
 Answered = tuple[NDArray[Any], Chunk, dict[str, list[int]]]
 """The results of a chunk, the chunk, and its objects of another kind by reason."""

@@ -1,49 +1,637 @@
-"""Objects in partitions that an engine stores: functions are sent to the partitions, sums come
-back.
-
-Blocks are the same as in an in-memory fit, counted from the first object. A task handles a run of
-blocks that is a whole branch of the tree of sums, about one partition or less. If a partition ends
-inside the run, the remaining objects are sent to it. Results therefore do not depend on partitions,
-workers, or the loss of a worker.
-"""
+"""Engines that run tasks: their protocol, and the engine that uses threads of this process."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import add as plus
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Indices, Pairs
-from ..compare.progress import progress
-from ..core.moments import ClassMoments
-from ..core.ordered import OrderedSum
-from ..core.pcvm.rows import Features
-from .chunk import Chunk, Counted, CountedSum, ObjectError
-from .dataset import Dataset, FeatureBlock
-from .engines import Call, Engine, Task, TaskKilledError
-from .keptfeatures import KeptFeatures
-from .planning import Work, rows_per_task, rows_to_keep
-from .suspects import find_fatal
-from .tasks import (
-    Cut,
-    JoinBlocks,
-    SumBlocks,
-    Timed,
-    block_moments,
-    branches,
-    compare_chunk,
-    compare_objects,
-    count_objects,
-    cut_partition,
-    gather_chunk,
-    tree_sum,
+from ..compare.workers import limit_blas_threads, progress
+from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
+from ..core.pcvm.rows import Block, Features, Labels, Rows, Term, add_sums, rows_per_block, sums
+from ..measures import Measure, take
+from ..measures.base import Objects
+from .dataset import (
+    Chunk,
+    Counted,
+    CountedSum,
+    Dataset,
+    FeatureBlock,
+    ObjectError,
+    ProvenanceRange,
+    aligned,
+    joined,
 )
+from .files import BlockMaker, StoredFeatures, StoredRows
+
+Task = Any
+"""A present or future result that an engine stores and accepts as an argument of other tasks."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function call as an argument of a task: it runs before the task, and belongs to it.
+
+    Unlike a separate task, it does not start early and occupy memory that others need.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+class TaskKilledError(RuntimeError):
+    """Several workers died running the same task; `number` is its position among the tasks."""
+
+    def __init__(self, message: str, number: int | None = None) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+class Engine(Protocol):
+    """Runs functions somewhere and keeps their results there until they are needed.
+
+    Another engine is one class with these methods; the code that divides data into tasks uses
+    nothing else.
+
+    Examples
+    --------
+    >>> from krein.data import Engine, Threads
+    >>> engine: Engine = Threads(2)
+    >>> shared = engine.broadcast(10)
+    >>> engine.gather(engine.submit(pow, [(2, 3), (shared, 2)]))
+    [8, 100]
+    """
+
+    threads: int
+    """Number of tasks that run at a time."""
+
+    def broadcast(self, item: Any) -> Task:
+        """Send `item` to every worker once, when it is first needed."""
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        beside: Sequence[Task] | None = None,
+    ) -> list[Task]:
+        """Start `function(*call)` for every call; arguments may be tasks, a `Call`, or lists.
+
+        With `beside`, each preferably runs where that task's result is stored.
+        """
+
+    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
+        """Yield the tasks with their numbers as they finish, and release them; empties the list."""
+
+    def gather(self, tasks: Sequence[Task]) -> list[Any]:
+        """Return the results in the order of the tasks; errors are raised here."""
+
+
+class Threads:
+    """The engine of this process.
+
+    Parameters
+    ----------
+    threads : int
+        Number of threads that run tasks at the same time.
+
+    Examples
+    --------
+    >>> from krein.data.partitioned import Threads
+    >>> engine = Threads(2)
+    >>> engine.gather(engine.submit(pow, [(2, 3), (3, 2)]))
+    [8, 9]
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="krein")
+
+    def broadcast(self, item: Any) -> Task:
+        """Return the item: it is here already."""
+        return item
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        beside: Sequence[Task] | None = None,
+    ) -> list[Task]:
+        """Start the calls. One that depends on another starts after it, which avoids deadlocks."""
+        return [self._pool.submit(_run, function, call) for call in calls]
+
+    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
+        """Yield the tasks with their numbers as they end."""
+        number = {task: i for i, task in enumerate(tasks)}
+        tasks.clear()
+        for task in as_completed(number):
+            task.result()
+            yield number[task], task
+
+    def gather(self, tasks: Sequence[Task]) -> list[Any]:
+        """Return the results."""
+        return [task.result() for task in tasks]
+
+
+def _run(function: Callable[..., Any], call: tuple[Any, ...]) -> Any:
+    with limit_blas_threads():
+        return function(*(_resolved(argument) for argument in call))
+
+
+def _resolved(argument: Any) -> Any:
+    if isinstance(argument, Future):
+        return argument.result()
+    if isinstance(argument, Call):
+        return argument.function(*(_resolved(item) for item in argument.arguments))
+    if isinstance(argument, list):
+        return [_resolved(item) for item in argument]
+    return argument
+
+
+# -------------------------------------------------------------------------------------------------
+# Divide work on a cluster into tasks: few enough to schedule, enough to keep all workers busy.
+# -------------------------------------------------------------------------------------------------
+
+TASK_SECONDS = 2.0
+"""Target duration of a task: a scheduler spends a few milliseconds on each."""
+
+SCHEDULING_SECONDS = 0.02
+"""Time that the scheduler needs for the five tasks of a chunk, in sequence."""
+
+TASKS_PER_THREAD = 8
+"""Minimum number of tasks per thread, so that few workers wait for the last task."""
+
+FEATURE_BYTES = 2**28
+"""Maximum size of the features of one block that stays on the cluster."""
+
+LONGEST_SECONDS = 120.0
+"""Maximum duration of a task that compares such a block: until it ends, nothing is saved."""
+
+PASSES = 100
+"""Approximate number of passes that a fit makes over the stored features."""
+
+BYTES_PER_SECOND = 1e9
+"""Approximate number of bytes of features per second that a thread processes in a pass."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of one pass: number of objects, and pairs and seconds per object (0 if unknown)."""
+
+    n_objects: int
+    pairs: int
+    seconds: float = 0.0
+
+
+def count_tasks(work: float, threads: int) -> float:
+    """Return the best number of tasks for some seconds of work.
+
+    Tasks take about `TASK_SECONDS`, with several per thread, but there are no more than the
+    scheduler can hand out while the threads work. If even one task per thread is too many for that,
+    their number n minimises work/n + `SCHEDULING_SECONDS`·n.
+
+    Examples
+    --------
+    >>> from krein.data.partitioned import count_tasks
+    >>> [round(count_tasks(1000.0, threads)) for threads in (2, 16, 128, 1024)]
+    [500, 500, 391, 224]
+    """
+    wanted = max(TASKS_PER_THREAD * threads, work / TASK_SECONDS)
+    if work <= 0:  # unknown
+        return wanted
+    limit = max(work / (threads * SCHEDULING_SECONDS), np.sqrt(work / SCHEDULING_SECONDS), 1.0)
+    return float(min(wanted, limit))
+
+
+def rows_per_task(
+    n_objects: int, seconds: float, block_rows: int, n_partitions: int, threads: int
+) -> int:
+    """Return the number of objects per task: a whole branch of blocks that takes a few seconds.
+
+    Examples
+    --------
+    >>> from krein.data.partitioned import rows_per_task
+    >>> rows_per_task(10**7, 1e-5, 2621, 100, threads=2) // 2621
+    64
+    """
+    wanted = n_objects / max(count_tasks(n_objects * seconds, threads), n_partitions, 1)
+    step = block_rows
+    while step * np.sqrt(FAN) < wanted:
+        step *= FAN
+    return step
+
+
+def rows_to_keep(work: Work, width: int, threads: int) -> int:
+    """Return the number of rows of features per block that stays on the cluster.
+
+    A block is a whole branch of the blocks of a pass. Among these sizes, this one minimises the
+    time for comparing the rows once and passing over them `PASSES` times, with one task per block.
+    Many small blocks keep the scheduler busy; few large ones leave some threads with one block more
+    than others. Blocks stay within `FEATURE_BYTES`, and within `LONGEST_SECONDS` of comparing,
+    unless even the smallest does not.
+
+    Examples
+    --------
+    >>> from krein.data.partitioned import rows_to_keep
+    >>> from krein.data.partitioned import Work
+    >>> [rows_to_keep(Work(100_000, 500, 1e-5), 500, threads) for threads in (2, 4, 8)]
+    [33536, 33536, 4192]
+    """
+    seconds = work.seconds + PASSES * 8 * width / BYTES_PER_SECOND
+
+    def cost(step: int) -> float:
+        blocks = -(-work.n_objects // step)
+        rounds = -(-blocks // threads)
+        scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each instead of five
+        return rounds * step * seconds + PASSES * scheduling
+
+    most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))
+    steps = [rows_per_block(width)]
+    while FAN * steps[-1] <= min(most, FAN * work.n_objects):
+        steps.append(FAN * steps[-1])
+    return min(steps, key=cost)
+
+
+# -------------------------------------------------------------------------------------------------
+# Functions that an engine runs: assemble chunks from partitions, compare them, merge their sums.
+#
+# Dask's dashboard shows them by name.
+# -------------------------------------------------------------------------------------------------
 
 Result = TypeVar("Result")
+Add = Callable[[Any, Any], Any]
+Cut = list[tuple[int, int, int]]
+"""Runs of objects: number of the partition, first object, end (exclusive)."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One partition of a collection, by its number."""
+
+    number: int
+
+    def where(self, i: int) -> str:
+        """Return the partition and the number of the object in it."""
+        return f"partition {self.number}, object {i}"
+
+
+def compare_chunk(
+    function: Callable[[Chunk], Result],
+    start: int,
+    cut: Cut,
+    objects: list[Any] | None,
+    labels: list[Any],
+    weights: list[Any] | None,
+) -> Result:
+    """Assemble the chunk and run the function on it."""
+    return function(gather_chunk(start, cut, objects, labels, weights))
+
+
+def gather_chunk(
+    start: int,
+    cut: Cut,
+    objects: list[Any] | None,
+    labels: list[Any],
+    weights: list[Any] | None,
+) -> Chunk:
+    """Assemble a chunk from parts of partitions."""
+    given = None if objects is None else [as_objects(part) for part in objects]
+    told = [np.asarray(as_objects(part)) for part in labels]
+    heavy = None
+    if weights is not None and weights[0] is not None:
+        heavy = [np.asarray(as_objects(part), dtype=np.float64) for part in weights]
+    for i, (p, a, b) in enumerate(cut):
+        for what, found in (("objects", given), ("labels", told), ("weights", heavy)):
+            if found is not None and len(found[i]) != b - a:
+                raise ValueError(
+                    f"partition {p}: {b - a} {what} were expected, but {len(found[i])} were "
+                    f"found; X and y must match, and must not change while they are read"
+                )
+    return Chunk(
+        start,
+        None if given is None else joined(given),
+        joined(told),
+        None if heavy is None else joined(heavy),
+        tuple(ProvenanceRange(Partition(p), a, b - a) for p, a, b in cut),
+        size=sum(b - a for _, a, b in cut),
+    )
+
+
+def cut_partition(part: Any, a: int, b: int) -> Any:
+    """Return some objects of a partition."""
+    return as_objects(part)[a:b]
+
+
+def as_objects(part: Any) -> Any:
+    """Return a partition as an array or a list."""
+    if isinstance(part, np.ndarray):
+        return aligned(part)
+    return aligned(part.to_numpy()) if hasattr(part, "to_numpy") else list(part)
+
+
+def count_objects(part: Any) -> int:
+    """Return the number of objects in a partition."""
+    return len(as_objects(part))
+
+
+def block_moments(block: Counted[FeatureBlock]) -> Counted[ClassMoments]:
+    """Return the moments of one kept part."""
+    return block.holding(block.value.moments)
+
+
+def compare_objects(
+    everything: tuple[Measure, Objects], rows: Indices, cols: Indices, swapped: bool
+) -> Array:
+    """Return the values of some objects with others."""
+    measure, objects = everything
+    A, B = take(objects, rows), take(objects, cols)
+    with limit_blas_threads():
+        return measure.block(B, A) if swapped else measure.block(A, B)
+
+
+@dataclass(frozen=True)
+class SumBlocks:
+    """The sum of a function over the blocks of a chunk."""
+
+    function: Callable[[Chunk], Any]
+    block_rows: int
+    add: Callable[[Any, Any], Any]
+
+    def __call__(self, chunk: Chunk) -> Any:
+        """Return the sum for a chunk."""
+        with limit_blas_threads():
+            return ordered_sum(map(self.function, chunk.blocks(self.block_rows)), self.add)
+
+
+@dataclass(frozen=True)
+class JoinBlocks:
+    """The values of a chunk, compared block by block."""
+
+    function: Callable[[Chunk], Counted[FeatureBlock]]
+    block_rows: int
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        """Return the values of a chunk, with their moments."""
+        with limit_blas_threads():
+            found = [self.function(block) for block in chunk.blocks(self.block_rows)]
+        blocks = [part.value for part in found]
+        total = ordered_sum((part.holding(0) for part in found), CountedSum(plus))
+        weights = None
+        if blocks[0].weights is not None:
+            weights = np.concatenate([block.weights for block in blocks])
+        return total.holding(
+            FeatureBlock(
+                np.concatenate([block.F for block in blocks]),
+                np.concatenate([block.codes for block in blocks]),
+                weights,
+                ordered_sum((block.moments for block in blocks), plus),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The number of seconds that a function takes per object of a chunk."""
+
+    function: Callable[[Chunk], Counted[Any]]
+
+    def __call__(self, chunk: Chunk) -> Counted[float]:
+        """Run the function on a chunk, and return the seconds."""
+        start = time.perf_counter()
+        with limit_blas_threads():
+            found = self.function(chunk)
+        return found.holding((time.perf_counter() - start) / len(chunk))
+
+
+def branches(engine: Engine, tasks: Sequence[Task], add: Add) -> list[Task]:
+    """Return the sums of `FAN` results each, merged where they are stored."""
+    parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
+    return engine.submit(merge_branch, [(add, part) for part in parts])
+
+
+def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add) -> Any:
+    """Return the sum of the results in the fixed order, merged on the engine `FAN` at a time."""
+    while len(tasks) > FAN:
+        tasks = branches(engine, tasks, add)
+    return ordered_sum(engine.gather(tasks), add)
+
+
+def merge_branch(add: Add, parts: list[Any]) -> Any:
+    """Return the sum of a branch of tasks."""
+    return ordered_sum(parts, add)
+
+
+# -------------------------------------------------------------------------------------------------
+# Features that stay with an engine: a pass sends vectors of basis length and gets sums back.
+# -------------------------------------------------------------------------------------------------
+
+Kept = Counted[FeatureBlock]
+
+
+class KeptFeatures(StoredFeatures):
+    """Blocks of `step` rows each, kept on the workers that computed them."""
+
+    def __init__(
+        self, engine: Engine, blocks: list[Task], step: int, shape: tuple[int, int]
+    ) -> None:
+        self.engine, self.blocks, self.step, self.shape = engine, blocks, step, shape
+        self._about: tuple[NDArray[Any], Array | None] | None = None
+        self.mean = np.zeros(shape[1])
+
+    def rows(self, recode: Labels, n_classes: int) -> KeptRows:
+        """Return the rows of one problem."""
+        return KeptRows(self, recode, n_classes)
+
+    @property
+    def codes(self) -> NDArray[Any]:  # type: ignore[override]
+        """Class codes of all rows, fetched on first use."""
+        return self._fetched()[0]
+
+    @property
+    def weights(self) -> Array | None:  # type: ignore[override]
+        """Weights of all rows, fetched on first use."""
+        return self._fetched()[1]
+
+    def _fetched(self) -> tuple[NDArray[Any], Array | None]:
+        if self._about is None:
+            tasks = self.engine.submit(block_labels, [(block,) for block in self.blocks])
+            found = self.engine.gather(tasks)
+            weights = None
+            if found[0][1] is not None:
+                weights = np.concatenate([part for _, part in found])
+            self._about = np.concatenate([codes for codes, _ in found]), weights
+        return self._about
+
+    def put(self, made: BlockMaker) -> None:
+        """Have workers compute the features of each block and drop its values.
+
+        At most one block per thread exists twice.
+        """
+        shared = self.engine.broadcast(made)
+        # change the list in place: `under` shares it, so closing the values closes the features
+        self.blocks[:] = self.engine.submit(
+            make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
+        )
+
+    def close(self) -> None:
+        """Release the blocks on the workers, including those shared through `under`."""
+        self.blocks.clear()
+        super().close()
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """A term on the rows of one problem, over the blocks of one kept part."""
+
+    term: Term
+    blocks: BlockMaker
+    block_rows: int
+
+    def __call__(self, kept: FeatureBlock) -> list[Array]:
+        values, weights = aligned(kept.F), kept.weights
+        # allocating fresh memory for every block would take longer than the pass
+        room = np.empty((min(self.block_rows, len(values)), values.shape[1]))
+
+        def one(start: int) -> list[Array]:
+            part = slice(start, start + self.block_rows)
+            F = values[part]
+            heavy = None if weights is None else aligned(weights)[part]
+            return sums(self.term(self.blocks(F, kept.codes[part], heavy, out=room[: len(F)])))
+
+        with limit_blas_threads():
+            starts = range(0, len(values), self.block_rows)
+            total: list[Array] = ordered_sum(map(one, starts), add_sums)
+        return total
+
+
+class KeptRows(StoredRows):
+    """Rows whose features stay on the engine, except for the few that `thinned` fetches."""
+
+    kept: KeptFeatures
+
+    def __iter__(self) -> Iterator[Block]:
+        raise TypeError("rows on a cluster are summed there: use total")
+
+    def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
+        """Return about `n_rows` of the rows, in memory, or all if there are fewer."""
+        if n_rows < self.shape[0] or without is not None:
+            return super().thinned(n_rows, without)
+        everyone = np.arange(self.shape[0])
+        return Rows(self.features(everyone), self.y, self.weight, n_classes=self.n_classes)
+
+    def features(self, rows: Labels) -> Array:
+        """Return the features of these rows, given in ascending order."""
+        step, blocks, engine = self.kept.step, self.kept.blocks, self.kept.engine
+        edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
+        wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
+        found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
+        return self.blocks.features(np.concatenate(engine.gather(found)))
+
+    def sum(self, term: Term) -> list[Array]:
+        """Return Σ term(block), computed where each block is stored and merged as a tree."""
+        engine = self.kept.engine
+        shared = engine.broadcast(_Pass(term, self.blocks, self.block_rows))
+        leaves = engine.submit(sum_block, [(block, shared) for block in self.kept.blocks])
+        total: list[Array] = tree_sum(engine, leaves, add_sums)
+        return total
+
+
+# Dask's dashboard shows these functions by name
+
+
+def sum_block(kept: Kept, run: _Pass) -> list[Array]:
+    """Return the sum of a pass over one kept part."""
+    return run(kept.value)
+
+
+def make_features(kept: Kept, made: BlockMaker) -> Kept:
+    """Return the features of one kept part, computed from its values."""
+    return kept.holding(replace(kept.value, F=made.features(aligned(kept.value.F))))
+
+
+def block_labels(kept: Kept) -> tuple[NDArray[Any], Array | None]:
+    """Return the class codes and the weights of one kept part."""
+    return kept.value.codes, kept.value.weights
+
+
+def block_rows_at(kept: Kept, places: Labels) -> Array:
+    """Return some rows of one kept part."""
+    return kept.value.F[places]
+
+
+# -------------------------------------------------------------------------------------------------
+# Find the object that crashes the process that compares it, by trying them one by one.
+#
+# After several workers have died with the same task, the cluster abandons the task and reports
+# only its name. Its objects are compared again in a separate process, which announces each one
+# first; the last one announced before the process died is the culprit.
+# -------------------------------------------------------------------------------------------------
+
+SECONDS = 60.0
+"""Maximum number of seconds for the search."""
+MEMORY = 4 * 2**30
+"""Memory limit of the process in bytes: an object may be fatal because of its size."""
+
+_PROGRAM = "from krein.data.partitioned import announce; announce()"
+
+
+def find_fatal(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
+    """Return the object of a chunk that crashes `function`; None if no crash can be reproduced."""
+    import cloudpickle
+
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _PROGRAM],
+            input=cloudpickle.dumps((function, chunk)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError):
+        return None
+    announced = child.stdout.split()
+    if child.returncode == 0 or not announced or not announced[-1].isdigit():
+        return None
+    return int(announced[-1])
+
+
+def announce() -> None:
+    """Compare the objects of a chunk read from standard input, announcing each one first."""
+    import pickle
+
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    except (ImportError, ValueError, OSError):
+        pass  # a system without such limits
+    # trusted: the parent process has just written it
+    function, chunk = pickle.loads(sys.stdin.buffer.read())
+    for i in range(len(chunk)):
+        print(i, flush=True)
+        function(chunk.cut(i, i + 1))
+
+
+# -------------------------------------------------------------------------------------------------
+# Objects in partitions that an engine stores: functions are sent to the partitions, sums come
+# back.
+#
+# Blocks are the same as in an in-memory fit, counted from the first object. A task handles a run
+# of blocks that is a whole branch of the tree of sums, about one partition or less. If a
+# partition ends inside the run, the remaining objects are sent to it. Results therefore do not
+# depend on partitions, workers, or the loss of a worker.
+# -------------------------------------------------------------------------------------------------
 
 PILOT = 32
 """Number of objects compared to estimate the time per object."""

@@ -5,12 +5,11 @@ functions read data from installed packages, or from the folder that the environ
 `KREIN_DATA` names. Nothing is downloaded.
 """
 
-from .balls import make_balls
-from .families import make_protein_families
-from .images import load_digits_images, load_mnist_images
-from .peptides import load_antimicrobial_peptides
+from .real import load_antimicrobial_peptides, load_digits_images, load_mnist_images
 from .simulated import (
+    make_balls,
     make_checkerboard,
+    make_protein_families,
     make_pseudo_euclidean_gaussians,
     make_three_gaussians,
     make_two_gaussians,

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import Array, Indices
+from ..core.conformal import LabelReference, NoveltyReference, log_odds, novelty_scores, status_of
 from ..core.contributions import head_contributions
 from ..core.family import Codes
-from ..core.labelsets import LabelReference, log_odds
 from ..core.looks import Neighbours, TwoLooks
-from ..core.novelty import NoveltyReference, novelty_scores, status_of
 from .secondlook import Answer, nearest_landmarks
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from ..compare.workers import limit_blas_threads
 from ..core.checks import Array
-from ..core.spectrum import Signature
+from ..core.space import Signature
 from ..data.opening import in_memory
 from ..measures import Measure, get_measure
 from ..measures.base import refuse_masked

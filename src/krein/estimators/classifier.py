@@ -18,8 +18,16 @@ from ..core.checks import Array, refuse_missing
 from ..core.family import ClassWeights, Codes, Family
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace
-from ..data.chunk import Chunk, Counted, LandmarkColumns, is_dask
-from ..data.dataset import Dataset, FeatureBlock, Survey, encode
+from ..data.dataset import (
+    Chunk,
+    Counted,
+    Dataset,
+    FeatureBlock,
+    LandmarkColumns,
+    Survey,
+    encode,
+    is_dask,
+)
 from ..data.opening import in_memory, open_data
 from ..landmarks import Rule, get_rule
 from ..measures import Measure, get_measure

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.spectrum import Signature
-from ..measures.given import GivenColumns
+from ..core.space import Signature
+from ..measures.precomputed import GivenColumns
 from .schema import Context, Kind, Schema, Whole, indices
 
 

@@ -6,18 +6,13 @@ from typing import get_args
 
 import numpy as np
 
-from ..core.candidates import CandidateSpace
-from ..core.convert import POWERS, LandmarkCentre
-from ..core.evidence import Closeness
+from ..core.conformal import LabelReference, NoveltyReference
 from ..core.heads import LinearHead, PCVMHead, QuadraticHead
-from ..core.labelsets import LabelReference
-from ..core.looks import TwoLooks
+from ..core.looks import CandidateSpace, Closeness, TwoLooks
 from ..core.meb import Ball
 from ..core.moments import ClassMoments
-from ..core.novelty import NoveltyReference
-from ..core.nystrom import LandmarkBasis
-from ..core.pcvm.basis import BasisFunction
-from ..core.space import Conversion, LandmarkSpace
+from ..core.pcvm.rows import BasisFunction
+from ..core.space import POWERS, Conversion, LandmarkBasis, LandmarkCentre, LandmarkSpace
 from ..landmarks import Selection
 from .calibration import PassResult
 from .compound import Details, Either, ListOf, Objects, OneOf, Optional, Value

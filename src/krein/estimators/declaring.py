@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from ..measures.given import GivenColumns
+from ..measures.precomputed import GivenColumns
 from .compound import Details, Either, IfThere, ListOf, Objects, OneOf, Optional, Value
 from .schema import Context, Kind, Schema
 

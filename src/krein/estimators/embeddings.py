@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 from ..core.checks import Array
-from ..core.embedding import Embedding, embed
+from ..core.space import Embedding, embed
 from .base import all_or_nothing
 from .compound import Value
 from .maps import LandmarkTransformer

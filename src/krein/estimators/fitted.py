@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from ..compare.pairs import block_rows
 from ..compare.workers import limit_blas_threads
 from ..core.checks import Array, Indices
-from ..core.space import LandmarkSpace
-from ..core.spectrum import Signature
-from ..data.chunk import Chunk, LandmarkColumns
+from ..core.space import LandmarkSpace, Signature
+from ..data.dataset import Chunk, LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..landmarks import Selection
 from ..measures import Measure

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 from ..core.checks import Array, Indices
+from ..core.covariance import TARGETS
 from ..core.family import log_proba_joint
-from ..core.gaussian import FisherFamily
+from ..core.gaussian import FisherFamily, QuadraticDiscriminant
 from ..core.moments import ClassMoments
-from ..core.pcvm.basis import BasisFunction, basis_values
-from ..core.pcvm.family import PCVMFamily, both_scores
+from ..core.pcvm.fit import PCVMFamily, both_scores
 from ..core.pcvm.published import pair_log_shares
-from ..core.quadratic import QuadraticDiscriminant
-from ..core.within import TARGETS
+from ..core.pcvm.rows import BasisFunction, basis_values
 from .calibration import PassResult
 from .compound import Either, ListOf, Optional, Value
 from .declared import CLASS_MOMENTS, LANDMARK_SET, PASS_RESULT, POWER

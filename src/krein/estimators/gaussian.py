@@ -14,14 +14,11 @@ from sklearn.utils.metaestimators import available_if
 
 from ..core.calibration import fit_temperature
 from ..core.checks import Array
-from ..core.convert import POWERS
+from ..core.covariance import ChosenCovariance, LeftOutObjects
 from ..core.family import Codes, Priors
 from ..core.gaussian import GaussianFamily, LabelledValues, choose_power
-from ..core.left_out import LeftOutObjects
-from ..core.space import LandmarkSpace, check_level
-from ..core.within import ChosenCovariance
-from ..data.chunk import Chunk, Counted, LandmarkColumns
-from ..data.dataset import Dataset
+from ..core.space import POWERS, LandmarkSpace, check_level
+from ..data.dataset import Chunk, Counted, Dataset, LandmarkColumns
 from .base import all_or_nothing
 from .calibration import CalibrationSample, PassResult
 from .classifier import LandmarkClassifier, codes_of

@@ -12,9 +12,8 @@ from ..core.family import Codes, Family, Priors
 from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily
 from ..core.heads import Head, LinearHead, PCVMHead, QuadraticHead, calibrated, log_proba_of
 from ..core.moments import ClassMoments
-from ..core.pcvm.family import PCVMFamily, both_scores
+from ..core.pcvm.fit import PCVMFamily, both_scores, fit_landmarks
 from ..core.pcvm.left_out import left_out_scores
-from ..core.pcvm.model import fit_landmarks
 from ..core.pcvm.rows import Features
 from ..data.dataset import uniform_keys
 from .calibration import stratified_folds

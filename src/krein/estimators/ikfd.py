@@ -9,12 +9,17 @@ import numpy as np
 
 from ..core.calibration import fit_scale_and_offsets
 from ..core.checks import Array, Indices
-from ..core.fisher import LinearDiscriminant
-from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues
-from ..core.left_out import LeftOutObjects
-from ..core.nystrom import signed_eigen
-from ..core.prune import discriminant_on, left_out_on, prune_landmarks
-from ..core.within import ChosenCovariance
+from ..core.covariance import ChosenCovariance, LeftOutObjects
+from ..core.gaussian import (
+    FisherFamily,
+    GaussianFamily,
+    LabelledValues,
+    LinearDiscriminant,
+    discriminant_on,
+    left_out_on,
+    prune_landmarks,
+)
+from ..core.space import signed_eigen
 from .fittedmodels import FittedIKFD
 from .gaussian import GaussianClassifier, target_of
 

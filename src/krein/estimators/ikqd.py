@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ..core.gaussian import GaussianFamily, LabelledValues, QuadraticFamily
-from ..core.nystrom import signed_eigen
+from ..core.space import signed_eigen
 from .fittedmodels import FittedIKQD
 from .gaussian import GaussianClassifier, target_of
 

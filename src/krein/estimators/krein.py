@@ -9,7 +9,7 @@ from ..core.family import Priors
 from ..core.gaussian import FisherFamily
 from ..data.dataset import Dataset
 from ..landmarks import Rule, Stratified
-from ..landmarks.stratified import default_number
+from ..landmarks.random import default_number
 from .base import all_or_nothing
 from .classifier import FeatureTerm, LandmarkClassifier
 from .learning import KeptValues, Settings, learn

@@ -10,12 +10,11 @@ import numpy as np
 from ..compare.pairs import Counter
 from ..core.checks import Array
 from ..core.family import Priors
-from ..core.gate import looked_at
 from ..core.gaussian import QuadraticFamily
-from ..core.looks import TwoLooks, learn_first_look, learn_second_look
+from ..core.looks import TwoLooks, learn_first_look, learn_second_look, looked_at
 from ..core.moments import ClassMoments
-from ..core.nystrom import signed_eigen
 from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.space import signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..measures import take
 from .heads import draw_held_out, fit_heads

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import landmarks
-from ..core.spectrum import Signature
+from ..core.space import Signature
 from ..io.modelfile import ModelFileError, read_model
 from ..measures import get_measure
 from .declaring import check_fitted, classes_within

@@ -15,9 +15,8 @@ from sklearn.utils.validation import column_or_1d
 from ..compare.pairs import block_rows
 from ..core.checks import Array, check_labels
 from ..core.moments import ClassMoments
-from ..core.nystrom import signed_eigen
-from ..core.space import LandmarkSpace
-from ..data.chunk import Chunk, Counted, LandmarkColumns
+from ..core.space import LandmarkSpace, signed_eigen
+from ..data.dataset import Chunk, Counted, LandmarkColumns
 from ..data.memory import Memory
 from ..data.opening import open_data
 from ..landmarks import get_rule

@@ -9,12 +9,19 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..core.nystrom import signed_eigen
-from ..core.pcvm.family import PCVMFamily, left_out_temperature
+from ..core.pcvm.fit import (
+    POWERS,
+    PCVMFamily,
+    PCVMModel,
+    basis_rows,
+    fit_as_published,
+    fit_basis,
+    fit_landmarks,
+    left_out_temperature,
+)
 from ..core.pcvm.left_out import rows_to_ask
-from ..core.pcvm.model import PCVMModel, basis_rows, fit_as_published, fit_basis, fit_landmarks
-from ..core.pcvm.powers import POWERS
 from ..core.pcvm.rows import Features
+from ..core.space import signed_eigen
 from ..data.dataset import Dataset
 from ..landmarks.all import Given
 from .base import all_or_nothing

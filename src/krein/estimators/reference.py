@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import Array
+from ..core.conformal import LabelReference, NoveltyReference, log_odds, novelty_scores
 from ..core.family import Codes
-from ..core.labelsets import LabelReference, log_odds
 from ..core.looks import Neighbours, TwoLooks
-from ..core.novelty import NoveltyReference, novelty_scores
 from .heads import HeldOut
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.spectrum import Signature
+from ..core.space import Signature
 from ..io.modelfile import write_model
 from ..landmarks import Rule
 from ..measures import Measure, available, get_measure

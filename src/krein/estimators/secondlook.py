@@ -10,19 +10,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.each import compare_each
-from ..compare.pairs import Counter, Pairs
+from ..compare.pairs import Counter, Pairs, compare_each
 from ..compare.workers import limit_blas_threads
-from ..core.candidates import CandidateSpace, nearest_points, squared_norms
 from ..core.checks import Array, Indices
-from ..core.evidence import squared
 from ..core.family import Codes
-from ..core.gate import looked_at
-from ..core.looks import Neighbours, TwoLooks
+from ..core.looks import (
+    CandidateSpace,
+    Neighbours,
+    TwoLooks,
+    looked_at,
+    nearest_points,
+    squared,
+    squared_norms,
+)
 from ..core.pcvm.rows import Features
-from ..data.chunk import Chunk, LandmarkColumns
-from ..data.dataset import uniform_keys
-from ..measures.likeness import Likeness
+from ..data.dataset import Chunk, LandmarkColumns, uniform_keys
+from ..measures.foreign import Likeness
 from .heads import HeldOut
 
 FAR_SHARE = 0.1

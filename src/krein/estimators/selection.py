@@ -12,8 +12,7 @@ from ..compare.pairs import Counter, Pairs, averages, open_cache, try_symmetry
 from ..core.checks import Array, Indices, check_landmarks
 from ..core.family import Codes, Family
 from ..core.space import LandmarkSpace, unit_of
-from ..data.chunk import LandmarkColumns
-from ..data.dataset import Dataset, encode
+from ..data.dataset import Dataset, LandmarkColumns, encode
 from ..landmarks import Selection
 from ..measures import Measure, take
 

@@ -18,9 +18,8 @@ import numpy as np
 from ..compare.pairs import Pairs
 from ..core.checks import Array, Indices
 from ..core.family import Priors
-from ..core.gate import looked_at
 from ..core.gaussian import QuadraticFamily
-from ..core.looks import learn_first_look, learn_second_look
+from ..core.looks import learn_first_look, learn_second_look, looked_at
 from ..core.pcvm.rows import FeaturesInMemory
 from .heads import HeldOut, draw_held_out, fit_heads
 from .secondlook import look_at_held_out, remember

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ..compare.pairs import Counter, block_rows
 from ..core.checks import Array, Indices
 from ..core.looks import TwoLooks
-from ..data.chunk import LandmarkColumns
+from ..data.dataset import LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from ..measures.likeness import Likeness
+from ..measures.foreign import Likeness
 from .answers import Assess, Explained, Novelty, OfLogProba, Sets
 from .compound import IfThere, Objects, Optional
 from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..core.checks import Array, Indices
-from ..core.convert import LandmarkCentre
-from ..core.spectrum import correct
+from ..core.space import LandmarkCentre, correct
 from ..landmarks import get_rule, select_landmarks
 from ..measures import Measure
-from .scores import log_losses
+from .heldout import log_losses
 
 
 class Baseline(ABC):

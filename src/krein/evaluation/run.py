@@ -19,12 +19,10 @@ from ..core.ranks import Ranks
 from ..estimators.twolooks import FittedTwoLooks
 from ..measures import get_measure
 from ..version import __version__
+from .groups import NearCopies, find_groups, near_copies, split_folds
 from .heldout import HeldOutLooks
-from .identity import NearCopies, near_copies
 from .models import Model, fresh, get_models, needs_all, title
-from .overview import duplicates, object_map, spectrum
-from .result import Evaluation, ModelResult, PairCount
-from .split import find_groups, split_folds
+from .result import Evaluation, ModelResult, PairCount, duplicates, object_map, spectrum
 from .store import PairStore, Shared
 
 WARNED = 0.01

@@ -1,7 +1,7 @@
 """Files: readers of objects and labels, and the model file."""
 
-from .errors import DataError
 from .opening import open_source
 from .source import Chunk, Source
+from .streams import DataError
 
 __all__ = ["Chunk", "DataError", "Source", "open_source"]

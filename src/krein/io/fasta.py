@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .compression import read_lines, shown
-from .errors import DataError, quoted
 from .labels import Labels
-from .limits import record_limit, too_large
 from .source import Record, RecordSource
+from .streams import DataError, quoted, read_lines, record_limit, shown, too_large
 
 
 class Fasta(RecordSource):

@@ -1,4 +1,8 @@
-"""Labels from a separate file, or from a pattern that finds them in names."""
+"""The different names of a sequence: whole identifier, accession, entry name, number.
+
+FASTA headers of the public databases join several in one word (`sp|Q00000|PTPS_RAT`,
+`gi|129295|ref|NP_990483.1|`); tables contain one of them.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,69 @@ from typing import Any
 
 import numpy as np
 
-from .compression import bare_name
-from .errors import DataError, quoted
-from .identifiers import FORMS
 from .npy import check_characters
+from .streams import DataError, bare_name, quoted
+
+_JOINED = re.compile(
+    r"(?:^|\|)(?:sp|tr|ref|gb|emb|dbj|tpg|tpe|tpd|pir|prf|lcl)\|([^|]*)(?:\|([^|]*))?",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"gi\|(\d+)", re.IGNORECASE)
+_VERSIONED = re.compile(r"([A-Za-z]\w*\d)\.\d+")
+
+
+def whole(name: str) -> str:
+    """Return the identifier unchanged."""
+    return name
+
+
+def accession(name: str) -> str:
+    """Return the accession in an identifier; one without `|` is returned unchanged.
+
+    >>> accession("sp|Q00000|PTPS_RAT"), accession("gi|129295|ref|NP_990483.1|")
+    ('Q00000', 'NP_990483.1')
+    """
+    found = _JOINED.search(name)
+    return found[1] if found and found[1] else name
+
+
+def unversioned(name: str) -> str:
+    """Return the accession without its version.
+
+    >>> unversioned("ref|NP_990483.1|"), unversioned("Q00000")
+    ('NP_990483', 'Q00000')
+    """
+    found = _VERSIONED.fullmatch(accession(name))
+    return found[1] if found else accession(name)
+
+
+def entry_name(name: str) -> str:
+    """Return the entry name in an identifier; one without `|` is returned unchanged.
+
+    >>> entry_name("tr|A0A000|A0A000_RAT")
+    'A0A000_RAT'
+    """
+    found = _JOINED.search(name)
+    return found[2] if found and found[2] else name
+
+
+def gi_number(name: str) -> str:
+    """Return the GI number of an identifier that begins with one.
+
+    >>> gi_number("gi|129295|ref|NP_990483.1|")
+    '129295'
+    """
+    found = _NUMBER.match(name)
+    return found[1] if found else name
+
+
+FORMS: tuple[Callable[[str], str], ...] = (whole, accession, unversioned, entry_name, gi_number)
+"""Ways to shorten an identifier, the most exact first."""
+
+
+# -------------------------------------------------------------------------------------------------
+# Labels from a separate file, or from a pattern that finds them in names.
+# -------------------------------------------------------------------------------------------------
 
 TableRow = tuple[int, list[str]]  # its line in the file, its cells
 
@@ -228,13 +291,13 @@ def read_labels(path: str, max_size: int | None = None) -> Labels:
             f"one line per object)"
         )
     if bare_name(path).endswith(".npy"):
-        from .matrix import load_npy
+        from .arrays import load_npy
 
         found = as_labels(load_npy(path, max_size), path)
         for i, label in enumerate(found):
             _nonempty(label, lambda i: f"{path}, object {i}", i)
         return OrderedLabels(path, found)
-    from .table import read_rows
+    from .tables import read_rows
 
     rows = list(read_rows(path, None, empty=True, max_size=max_size))
     while rows and not "".join(rows[-1][1]).strip():

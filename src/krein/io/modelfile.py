@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .atomic import written_whole
-from .errors import DataError
-from .limits import MIB, array_limit, size_of
 from .npy import ArrayFormatError, check_characters, read_header, read_values
+from .streams import MIB, DataError, array_limit, size_of, written_whole
 
 FORMAT = 2
 """Number of the format that is written and read. Format 1, of krein 0.1.0, stored other parts."""

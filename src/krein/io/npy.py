@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import DataError
+from .streams import DataError
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST = 10_000

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from .compression import STDIN, bare_name, beginning, shown
-from .errors import DataError
 from .labels import find_labels
 from .source import Source
+from .streams import STDIN, DataError, bare_name, beginning, shown
 
 _SUFFIXES: dict[str, tuple[str, ...]] = {
     "fasta": (".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas", ".frn", ".mpfa"),
@@ -108,13 +107,13 @@ def open_source(
         if meant is not None and (written, meant) != ("ts", "series"):
             raise ValueError(f"{shown(path)} does not contain {meant}")
     if written in ("csv", "tsv"):
-        from .table import open_table
+        from .tables import open_table
 
         return open_table(
             path, written, meant, objects, labels, names, label_pattern, header, max_size
         )
     if written == "jsonl":
-        from .jsonlines import open_json_lines
+        from .tables import open_json_lines
 
         return open_json_lines(path, meant, objects, labels, names, label_pattern, max_size)
     if written == "parquet":
@@ -122,16 +121,16 @@ def open_source(
 
         return open_parquet(path, meant, objects, labels, names, label_pattern, max_size)
     if written in ("npy", "npz", "mat"):
-        from .matrix import open_arrays
+        from .arrays import open_arrays
 
         return open_arrays(path, written, meant, objects, labels, names, label_pattern, max_size)
     found = find_labels(labels, label_pattern, max_size)
     if written == "ts":
-        from .series import SeriesFile
+        from .arrays import SeriesFile
 
         return SeriesFile(path, found, max_size)
     if written == "lines":
-        from .lines import LineFile
+        from .source import LineFile
 
         return LineFile(path, found, max_size)
     from .fasta import Fasta, Fastq

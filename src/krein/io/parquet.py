@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .compression import bare_name
-from .errors import DataError
 from .labels import Labels, find_labels, is_label_file
-from .layout import Layout, decide
-from .limits import array_limit, too_large
 from .source import Kind, Record, RecordSource
+from .streams import DataError, array_limit, bare_name, too_large
+from .tables import Layout, decide
 
 BATCH = 4096
 """Number of rows decoded at a time."""

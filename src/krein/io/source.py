@@ -16,10 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..compare.cache import CacheError
-from .arriving import WAIT, Arriving
-from .compression import STDIN, shown
-from .errors import DataError, quoted
 from .labels import Labels, Unlabelled
+from .streams import STDIN, WAIT, Arriving, DataError, quoted, read_lines, shown
 
 Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
 
@@ -273,3 +271,28 @@ def whole(chunks: Iterable[Chunk]) -> Chunk:
             )
         seen[name] = i
     return chunk
+
+
+# -------------------------------------------------------------------------------------------------
+# Lines of text, each an object.
+# -------------------------------------------------------------------------------------------------
+
+
+class LineFile(RecordSource):
+    """Strings, one per line; empty lines are refused, since they are probably a mistake."""
+
+    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
+        super().__init__(path, "strings", labels, max_size)
+
+    @property
+    def understood(self) -> str:
+        """How the file was interpreted."""
+        return "strings, one per line"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the lines, without their ends."""
+        for number, text in enumerate(read_lines(self.path, self.max_size), 1):
+            string = text.rstrip("\r\n")
+            if not string.strip():
+                raise DataError(f"{self.shown}, line {number}: is empty")
+            yield Record(None, string, None, number)

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .all import All, Given
     from .auto import Auto
-    from .base import Rule, select_landmarks
+    from .base import Rule, Selection, select_landmarks
     from .entropy import Entropy
     from .kmeans import KMeans
     from .leverage import Leverage
     from .meb import MEB
-    from .random import Random
+    from .random import Random, Stratified
     from .registry import get_rule
-    from .selection import Selection
-    from .stratified import Stratified
 
 _HOME = {
     "All": "all",
@@ -31,8 +29,8 @@ _HOME = {
     "MEB": "meb",
     "Random": "random",
     "Rule": "base",
-    "Selection": "selection",
-    "Stratified": "stratified",
+    "Selection": "base",
+    "Stratified": "random",
     "get_rule": "registry",
     "select_landmarks": "base",
 }

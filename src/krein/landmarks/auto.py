@@ -24,7 +24,7 @@ from ..core.family import Family
 from ..core.gaussian import FisherFamily
 from ..core.space import LandmarkSpace, unit_of
 from .base import Codes, Rule, Selection
-from .stratified import draw_order
+from .random import draw_order
 
 PRICE = 5e-5
 """The amount, in nats, by which another landmark must lower the log-loss."""

@@ -1,20 +1,35 @@
-"""The protocol of a selection rule: takes pairs and labels, returns indices of landmarks."""
+"""The result of a selection rule."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..compare import Pairs
 from ..core.checks import Array, Indices
-from ..core.convert import LandmarkCentre
 from ..core.family import Codes, Family
+from ..core.space import LandmarkCentre
 from ..measures.base import Kind
-from ..measures.given import GivenRows, GivenValues
-from .selection import Selection
+from ..measures.precomputed import GivenRows, GivenValues
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The landmarks that a rule chose, and what else it found."""
+
+    indices: Indices  # ascending, without repetition
+    details: dict[str, Any] = field(default_factory=dict)
+    values: Array | None = None  # (N, m) of all objects to the landmarks, if known
+    family: Family | None = None  # the family that the rule fitted, with the settings it chose
+
+
+# -------------------------------------------------------------------------------------------------
+# The protocol of a selection rule: takes pairs and labels, returns indices of landmarks.
+# -------------------------------------------------------------------------------------------------
 
 
 class Rule(BaseEstimator, ABC):

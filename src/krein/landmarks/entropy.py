@@ -14,7 +14,7 @@ from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..core.family import Family
 from .base import Codes, Rule, Selection, n_sketched, sketch
-from .number import number_of_landmarks
+from .meb import number_of_landmarks
 
 
 class Entropy(Rule):

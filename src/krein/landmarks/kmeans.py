@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from ..compare import Pairs
 from ..core.family import Family
 from .base import Codes, Rule, Selection, n_sketched, sketch
-from .number import number_of_landmarks
+from .meb import number_of_landmarks
 
 _MINI_BATCH = 10_000  # above this number, mini-batches are worth their less accurate centres
 

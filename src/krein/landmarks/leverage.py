@@ -8,9 +8,9 @@ from scipy.optimize import brentq
 from ..compare import Pairs
 from ..core.checks import Array
 from ..core.family import Family
-from ..core.nystrom import landmark_basis
+from ..core.space import landmark_basis
 from .base import Codes, Rule, Selection, n_sketched, similarities
-from .number import number_of_landmarks
+from .meb import number_of_landmarks
 
 
 class Leverage(Rule):

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..compare import Pairs
 from ..core.checks import Array, Indices
-from ..core.convert import LandmarkCentre, double_centre
 from ..core.family import Family
 from ..core.meb import Ball, minimum_enclosing_ball
+from ..core.space import LandmarkCentre, double_centre
 from .base import Codes, Rule, Selection, given_pairs, n_sketched
 
 PSD_TOLERANCE = 1e-8
@@ -156,3 +156,23 @@ def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
     if len(support) == 1 and not psd:  # identical within the class: any other will do
         return np.array([support[0], rows[rows != support[0]][0]])
     return support
+
+
+# -------------------------------------------------------------------------------------------------
+# The number of landmarks, if the rule needs one and none is given.
+# -------------------------------------------------------------------------------------------------
+
+
+def number_of_landmarks(
+    asked: int | None, pairs: Pairs, codes: Codes | None, rng: np.random.Generator
+) -> int:
+    """Return `asked` after checking it, or the number that MEB would choose (as in the paper)."""
+    if asked is None:
+        return len(MEB().select(pairs, codes, rng).indices)
+    if asked != int(asked) or asked < 1:
+        raise ValueError(f"n_landmarks must be a whole number, at least 1; got {asked}")
+    if asked > len(pairs):
+        raise ValueError(
+            f"n_landmarks={asked} landmarks cannot be chosen among {len(pairs)} objects"
+        )
+    return int(asked)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..compare import Pairs
+from ..core.checks import Indices
 from ..core.family import Family
 from .base import Codes, Rule, Selection
-from .number import number_of_landmarks
+from .meb import number_of_landmarks
 
 
 class Random(Rule):
@@ -61,3 +62,109 @@ class Random(Rule):
             rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
         shuffled = order[np.argsort(rank[order], kind="stable")]
         return Selection(np.sort(shuffled[:m]))
+
+
+# -------------------------------------------------------------------------------------------------
+# A random sample in proportion to the classes: landmarks that favour no object.
+# -------------------------------------------------------------------------------------------------
+
+DENSE = 200
+"""Up to this many objects, every object is a landmark."""
+
+PER_ROOT, SHARE, MOST = 2.0, 1 / 40, 500
+"""Number of landmarks for more objects: 2 √N or N/40, whichever is larger, but at most 500."""
+
+
+class Stratified(Rule):
+    """Landmarks drawn at random from each class, in proportion to its size.
+
+    Landmarks on the surface of a class, as `MEB` chooses them, are the hard objects. The remaining
+    objects are then easier than new ones, and a model calibrated on them is overconfident. With a
+    random sample, the remaining objects are like new ones.
+
+    The choice depends on the contents of the objects and `random_state`, not on the order of the
+    rows. Of several identical objects, at most one is a landmark.
+
+    Parameters
+    ----------
+    n_landmarks : int or None, default=None
+        Number of landmarks. None uses all objects if there are at most 200, and otherwise 2 √N or
+        N/40, whichever is larger, but at most 500, and at least two per class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKFD
+    >>> from krein.datasets import make_checkerboard
+    >>> X, y = make_checkerboard(400, random_state=0)
+    >>> clf = IKFD(landmarks="stratified", random_state=0).fit(X, y)
+    >>> np.bincount(y[clf.landmarks_])
+    array([22, 18])
+    """
+
+    supervised = True
+
+    def __init__(self, n_landmarks: int | None = None) -> None:
+        self.n_landmarks = n_landmarks
+
+    def compares(self) -> bool:
+        """Return False: only contents and labels matter."""
+        return False
+
+    def select(
+        self,
+        pairs: Pairs,
+        codes: Codes | None,
+        rng: np.random.Generator,
+        family: Family | None = None,
+    ) -> Selection:
+        """Choose landmarks; the details contain the `order` in which they were drawn.
+
+        The first n in that order are what a draw of n would return.
+        """
+        codes = self._codes(pairs, codes)
+        m = self.n_landmarks
+        if m is None:
+            m = default_number(len(pairs), len(np.unique(codes)))
+        if not 1 <= m <= len(pairs):
+            raise ValueError(f"{m} landmarks cannot be chosen among {len(pairs)} objects")
+        chosen = draw_order(pairs, codes, rng)[:m]
+        return Selection(np.sort(chosen), {"order": np.argsort(np.argsort(chosen))})
+
+
+def draw_order(pairs: Pairs, codes: Codes, rng: np.random.Generator) -> Indices:
+    """Return all objects in a random order in which every prefix has the classes in proportion.
+
+    It depends on the contents of the objects, not on the order of the rows. Repeats of
+    an object come after all distinct objects.
+    """
+    counts = np.bincount(codes)
+    keys = _mixed(pairs.measure.content_keys(pairs.objects), int(rng.integers(2**62)))
+    order = np.argsort(keys, kind="stable")
+    first = np.zeros(len(pairs), dtype=bool)
+    first[order[np.append(True, np.diff(keys[order]) > 0)]] = True  # one of each content
+    rank = np.empty(len(pairs))
+    for c in np.flatnonzero(counts):
+        rows = order[codes[order] == c]
+        rows = np.concatenate([rows[first[rows]], rows[~first[rows]]])
+        rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
+    rank[~first] += 1.0
+    found: Indices = order[np.argsort(rank[order], kind="stable")]
+    return found
+
+
+def default_number(n_objects: int, n_classes: int) -> int:
+    """Return the default number of landmarks for these numbers of objects and classes."""
+    if n_objects <= DENSE:
+        return n_objects
+    wanted = int(np.ceil(max(PER_ROOT * np.sqrt(n_objects), SHARE * n_objects)))
+    return min(max(min(wanted, MOST), 2 * n_classes), n_objects)
+
+
+def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
+    """Return the keys of one draw: SplitMix64 of each, so that another seed gives another order."""
+    with np.errstate(over="ignore"):
+        x = keys + np.uint64((seed * 0x9E3779B97F4A7C15) & (2**64 - 1))
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -14,8 +14,7 @@ from .entropy import Entropy
 from .kmeans import KMeans
 from .leverage import Leverage
 from .meb import MEB
-from .random import Random
-from .stratified import Stratified
+from .random import Random, Stratified
 
 RULES: dict[str, type[Rule]] = {
     "all": All,

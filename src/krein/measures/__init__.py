@@ -1,7 +1,6 @@
 """Measures that compare two objects, one family per file, behind one small protocol."""
 
-from .base import Measure, take
-from .errors import PairError, Readable, RefusedObject
+from .base import Measure, PairError, Readable, RefusedObject, take
 from .registry import available, get_measure
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The protocol of a measure: compare one block of objects with another."""
+"""Errors about objects that a measure cannot compare."""
 
 from __future__ import annotations
 
@@ -6,14 +6,199 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .beside import Beside, in_words
-from .errors import PairError, Readable, RefusedObject, RefusedType
-from .frames import frame_contents
+from .alignments import Beside, in_words
+
+
+class PairError(ValueError):
+    """A pair that could not be compared: `row` and `col` say which, `reason` says why.
+
+    A measure raises it with positions inside its block; the caller that took the block from a
+    larger collection raises it again with the positions there.
+
+    Examples
+    --------
+    >>> from krein.measures import PairError, get_measure
+    >>> ratio = get_measure(lambda a, b: a / b)
+    >>> try:
+    ...     ratio.block([1.0], [2.0, 0.0])
+    ... except PairError as error:
+    ...     print(error.row, error.col)
+    ...
+    0 1
+    """
+
+    def __init__(self, row: int, col: int, reason: str) -> None:
+        super().__init__(row, col, reason)
+        self.row, self.col, self.reason = row, col, reason
+
+    def __str__(self) -> str:
+        return f"row object {self.row} and column object {self.col}: {self.reason}"
+
+
+class RefusedObject(ValueError):
+    """An object that a measure cannot compare, with its `kind`, its `row` and the `reason`.
+
+    `Measure.check` raises it with the position among the objects that it received. Code that reads
+    from a file or a partition replaces the position by the origin of the object.
+
+    Examples
+    --------
+    >>> from krein.measures import RefusedObject, get_measure
+    >>> try:
+    ...     get_measure("compression").check(["abc", ""])
+    ... except RefusedObject as error:
+    ...     print(error, error.row, error.reason, sep=" | ")
+    ...
+    text 1 is empty | 1 | is empty
+    """
+
+    def __init__(self, kind: str, row: int, reason: str) -> None:
+        super().__init__(kind, row, reason)
+        self.kind, self.row, self.reason = kind, int(row), reason
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.row} {self.reason}"
+
+
+class RefusedType(RefusedObject, TypeError):
+    """An object of a type that the measure cannot compare."""
+
+
+class Readable(NamedTuple):
+    """Which objects a measure can read, and the reasons for the others, by position.
+
+    Examples
+    --------
+    >>> from krein.measures import get_measure
+    >>> mask, reasons = get_measure("levenshtein").readable(["house", None])
+    >>> mask.tolist(), reasons
+    ([True, False], {1: 'string is None, a NoneType, not a str'})
+    """
+
+    mask: NDArray[np.bool_]
+    reasons: dict[int, str]
+
+
+def excerpt(text: str, length: int = 12) -> str:
+    """Return the beginning of `text`, in quotes, for an error message."""
+    return repr(text if len(text) <= length else text[:length] + "…")
+
+
+# -------------------------------------------------------------------------------------------------
+# Objects from data frames, columns and tables, recognised by duck typing.
+#
+# Neither pandas, Polars nor Arrow is imported. A frame has columns, and a column can be converted
+# to an array of its cells. A cell may itself be a series ("nested" frames): a single column of
+# such cells contains the objects; with several columns, each is a channel.
+# -------------------------------------------------------------------------------------------------
+
+
+class TimesFirst(np.ndarray):
+    """A series whose first axis is known to be time, because its channels came separately.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.base import TimesFirst
+    >>> np.zeros((5, 4)).view(TimesFirst).shape
+    (5, 4)
+    """
+
+
+def frame_contents(objects: Any) -> Any:
+    """Return the contents of a data frame, a column or a table; anything else unchanged.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from krein.measures.base import frame_contents
+    >>> frame_contents(pd.DataFrame({"x": [1, 2], "y": [3, 4]}))
+    array([[1, 3],
+           [2, 4]])
+    """
+    columns = _columns(objects)
+    if columns is None:
+        return _cells(objects) if _is_column(objects) else objects
+    cells = [_cells(column) for column in columns]
+    nested = [_is_nested(column) for column in cells]
+    if any(nested):
+        return cells[0] if len(cells) == 1 else _channels(cells, nested)
+    if hasattr(objects, "to_numpy"):
+        return objects.to_numpy()
+    return np.column_stack(cells) if cells else np.empty((len(objects), 0))
+
+
+def as_numbers(item: Any, what: str, row: int, part: str = "") -> NDArray[np.float64]:
+    """Return an object as an array of numbers, or raise an error that names it and the `part`."""
+    if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
+        reason = f"{part}is partly masked: fill in missing values, or leave it out"
+        raise RefusedObject(what, row, reason)
+    try:
+        return np.ascontiguousarray(item, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise RefusedType(what, row, f"{part}does not consist of numbers: {error}") from None
+
+
+def _columns(objects: Any) -> list[Any] | None:
+    """Return the columns of a frame or a table; None if it is neither."""
+    if hasattr(objects, "get_columns"):  # Polars
+        return list(objects.get_columns())
+    if hasattr(objects, "column_names") and hasattr(objects, "columns"):  # Arrow
+        return list(objects.columns)
+    if hasattr(objects, "iloc") and hasattr(objects, "columns"):  # pandas
+        return [objects.iloc[:, j] for j in range(objects.shape[1])]
+    return None
+
+
+def _is_column(objects: Any) -> bool:
+    return hasattr(objects, "to_numpy")
+
+
+def _cells(column: Any) -> NDArray[Any]:
+    """Return the cells of a column as an array, of dtype object if they are not numbers."""
+    if hasattr(column, "to_pylist"):  # Arrow, which would rather fail than copy
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return np.asarray(column.to_numpy())
+
+
+def _is_nested(cells: NDArray[Any]) -> bool:
+    """Whether the cells are series, not single values."""
+    if cells.dtype != object or cells.ndim > 1:
+        return cells.ndim > 1
+    known: Any = next((cell for cell in cells if cell is not None), None)
+    return not isinstance(known, str | bytes) and np.ndim(known) > 0
+
+
+def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[NDArray[Any]]:
+    """Return each row's series, (times, columns)."""
+    if not all(nested):
+        raise ValueError(
+            f"column {nested.index(False)} contains single values, but column {nested.index(True)} "
+            "contains series; leave one kind out"
+        )
+    rows: list[NDArray[Any]] = []
+    for row, parts in enumerate(zip(*cells, strict=True)):
+        named = [as_numbers(part, "series", row, f"(channel {c}) ") for c, part in enumerate(parts)]
+        lengths = [part.size for part in named]
+        if len(set(lengths)) > 1:
+            raise RefusedObject(
+                "series",
+                row,
+                f"has channels of {min(lengths)} and of {max(lengths)} values; all channels of a "
+                f"series must have the same length",
+            )
+        rows.append(np.stack([part.ravel() for part in named], axis=1).view(TimesFirst))
+    return rows
+
+
+# -------------------------------------------------------------------------------------------------
+# The protocol of a measure: compare one block of objects with another.
+# -------------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 Objects = Any  # an array, a list, or a type of the measure's own with len() and [indices]
@@ -300,7 +485,7 @@ class Measure(ABC):
 
         If the contents cannot be hashed (for example, an open file), the position is used.
         """
-        from .contents import fingerprint
+        from .fingerprint import fingerprint
 
         try:
             found = b"".join(fingerprint(item)[:8] for item in objects)
@@ -340,3 +525,78 @@ def _count(X: Any) -> int | None:
         return len(X)
     except TypeError:
         return None
+
+
+# -------------------------------------------------------------------------------------------------
+# Check whether values look like distances or similarities.
+# -------------------------------------------------------------------------------------------------
+
+LOOKED_AT = 200
+"""Number of objects of a matrix that are sampled to see whether its values are distances."""
+
+REMEDIES = ("set measure='precomputed-distance'", "set measure='precomputed'")
+
+
+class KindWarning(UserWarning):
+    """Values declared as similarities look like distances, or the other way round.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from krein.compare import open_pairs
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = open_pairs("precomputed", [[0, 1, 2], [1, 0, 2], [2, 2, 0]])
+    >>> print(caught[0].message)
+    This looks like a matrix of distances (its diagonal is 0 and nothing is negative): set \
+measure='precomputed-distance'.
+    """
+
+
+def looks_like(values: Array) -> str | None:
+    """Return what a square matrix looks like: "distance", "similarity" or None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.base import looks_like
+    >>> looks_like(1 - np.eye(3)), looks_like(np.eye(3)), looks_like(-np.eye(3))
+    ('distance', 'similarity', None)
+    """
+    if len(values) < 3:
+        return None
+    diagonal = np.diag(values)
+    others = values[~np.eye(len(values), dtype=bool)]
+    scale = np.abs(values).max()
+    if scale > 0 and np.abs(diagonal).max() <= 1e-9 * scale and others.min() >= 0:
+        return "distance"
+    if (diagonal >= values.max(axis=1)).mean() > 0.9 and diagonal.min() > 0:
+        return "similarity"
+    return None
+
+
+def mistaken_for(
+    found: str | None, distance: bool, remedies: tuple[str, str] = REMEDIES
+) -> str | None:
+    """Return a warning if a matrix looks like the other kind.
+
+    `found` is what the values look like; `remedies` are the advice for distances and similarities.
+    """
+    if found == "distance" and not distance:
+        return (
+            "This looks like a matrix of distances (its diagonal is 0 and nothing is negative): "
+            f"{remedies[0]}."
+        )
+    if found == "similarity" and distance:
+        return (
+            "This looks like a matrix of similarities (every object is most similar to itself): "
+            f"{remedies[1]}."
+        )
+    return None
+
+
+def sample_square(matrix: NDArray[Any]) -> Array:
+    """Return the values between up to `LOOKED_AT` objects of a square matrix."""
+    n = len(matrix)
+    some = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(int))
+    return np.asarray(matrix[np.ix_(some, some)], dtype=np.float64)

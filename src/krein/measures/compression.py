@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Measure, Objects, unframed
-from .errors import RefusedObject, RefusedType
+from .base import Array, Measure, Objects, RefusedObject, RefusedType, unframed
 
 
 def _lzma(text: bytes) -> bytes:

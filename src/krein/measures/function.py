@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import Array, Kind, Measure, Objects, take, unframed
-from .contents import fingerprint
-from .errors import PairError
-from .kinds import KindWarning, looks_like
+from .base import Array, Kind, KindWarning, Measure, Objects, PairError, looks_like, take, unframed
+from .fingerprint import fingerprint
 
 
 @dataclass(frozen=True)

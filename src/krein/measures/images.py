@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .base import Array, Measure, Objects, unframed
-from .beside import Beside, Pictures
-from .errors import RefusedObject
-from .frames import as_numbers
+from .alignments import Beside, Pictures
+from .base import Array, Measure, Objects, RefusedObject, as_numbers, unframed
 
 DEFORMATIONS = (
     "shift-x",

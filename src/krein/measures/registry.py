@@ -9,7 +9,7 @@ from typing import Any
 from .base import Measure
 
 _REGISTRY = {
-    "balls": "balls:Balls",
+    "balls": "vectors:Balls",
     "compression": "compression:Compression",
     "damerau": "strings:Damerau",
     "dtw": "series:DTW",
@@ -17,7 +17,7 @@ _REGISTRY = {
     "erp": "series:ERP",
     "hausdorff": "sets:Hausdorff",
     "jaro-winkler": "strings:JaroWinkler",
-    "jensen-shannon": "histograms:JensenShannon",
+    "jensen-shannon": "vectors:JensenShannon",
     "lcs": "strings:LCS",
     "levenshtein": "strings:Levenshtein",
     "linear": "vectors:Linear",
@@ -25,12 +25,12 @@ _REGISTRY = {
     "modified-hausdorff": "sets:ModifiedHausdorff",
     "msm": "series:MSM",
     "needleman-wunsch": "sequences:NeedlemanWunsch",
-    "precomputed": "given:GivenValues",
-    "precomputed-distance": "given:GivenValues",
+    "precomputed": "precomputed:GivenValues",
+    "precomputed-distance": "precomputed:GivenValues",
     "rbf": "vectors:RBF",
     "sigmoid": "vectors:Sigmoid",
     "smith-waterman": "sequences:SmithWaterman",
-    "symmetric-kl": "histograms:SymmetricKL",
+    "symmetric-kl": "vectors:SymmetricKL",
     "tangent": "images:Tangent",
     "tl1": "vectors:TL1",
 }

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, unframed
-from .errors import RefusedObject
-from .frames import as_numbers
+from .base import Array, Measure, Objects, RefusedObject, as_numbers, unframed
 
 _DISTANCES = 2**20
 """Number of distances between points kept at a time: 8 MB."""

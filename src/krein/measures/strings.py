@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz import distance, process
 
+from .alignments import Beside, edited, in_words
 from .base import Array, Measure, Objects, as_list
-from .beside import Beside, edited, in_words
 
 MOST_CELLS = 25_000_000
 """Maximum number of letter pairs of two strings whose edits are shown."""

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, unframed
-from .errors import RefusedObject
+from .base import Array, Measure, Objects, RefusedObject, unframed
 
 _ROWS = 2**14  # checked together, so that checking a memory map needs little memory
 
@@ -330,3 +329,181 @@ class TL1(Vectors):
 
     def _rho(self, A: Objects) -> float:
         return 0.7 * np.shape(A)[1] if self.rho is None else self.rho
+
+
+# -------------------------------------------------------------------------------------------------
+# Balls in space, compared by the gap between their surfaces.
+# -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Balls(Vectors):
+    """Gap between the surfaces of two balls, max(0, ‖c − c′‖ − r − r′) (Pękalska & Duin 2005).
+
+    A ball is a row: its centre, then its radius. Far from Euclidean: the triangle inequality fails
+    for any ball that lies between two others. O(d) per pair.
+
+    See Also
+    --------
+    krein.datasets.make_balls : Generate balls whose classes differ only in size.
+
+    Examples
+    --------
+    >>> from krein.measures.vectors import Balls
+    >>> balls = [[0.0, 0.0, 1.0], [5.0, 0.0, 2.0]]  # centre, then radius
+    >>> Balls().block(balls, balls)
+    array([[0., 2.],
+           [2., 0.]])
+    """
+
+    name = "balls"
+    kind = "dissimilarity"
+    psd = False
+
+    def check(self, objects: Any) -> Objects:
+        """Return a finite float matrix with non-negative radii in the last column."""
+        X = as_matrix(objects, "ball")
+        if X.shape[1] < 2:
+            raise ValueError(f"a ball consists of a centre and a radius; got {X.shape[1]} numbers")
+        if (X[:, -1] < 0).any():
+            row = int(np.argmax(X[:, -1] < 0))
+            raise RefusedObject("ball", row, f"has the negative radius {X[row, -1]:g}")
+        return X
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        A, B = np.asarray(A), np.asarray(B)
+        D = cdist(A[:, :-1], B[:, :-1])
+        D -= A[:, -1:]
+        D -= B[:, -1]
+        return np.maximum(D, 0, out=D)
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros: a ball touches itself."""
+        return np.zeros(len(A))
+
+
+# -------------------------------------------------------------------------------------------------
+# Symmetric divergences of histograms, as distances.
+# -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Histograms(Vectors):
+    """Rows of counts or shares, normalised to sum 1 after adding `pseudocount` to each entry."""
+
+    pseudocount: float = 0.0
+
+    kind = "dissimilarity"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.pseudocount >= 0:
+            raise ValueError(f"pseudocount must be at least 0; got {self.pseudocount}")
+
+    def check(self, objects: Any) -> Objects:
+        """Return the rows; negative entries and rows of zeros are refused."""
+        X = as_matrix(objects, "histogram")
+        if (X < 0).any():
+            row, column = np.argwhere(X < 0)[0]
+            raise RefusedObject("histogram", row, f"contains {X[row, column]:g} in column {column}")
+        sums = X.sum(axis=1) + self.pseudocount
+        if (sums == 0).any():
+            raise RefusedObject("histogram", int(np.argmin(sums)), "contains only zeros")
+        return X
+
+    def diagonal(self, A: Objects) -> Array:
+        """Return zeros."""
+        return np.zeros(len(A))
+
+    def _shares(self, A: Objects) -> Array:
+        P = np.asarray(A) + self.pseudocount
+        return P / P.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class SymmetricKL(_Histograms):
+    """Square root of Jeffreys' divergence Σ (p − q)(log p − log q), which is KL(p‖q) + KL(q‖p).
+
+    Rows of counts or shares are normalised to sum 1. The root is used because the divergence itself
+    behaves like a squared distance, and dissimilarities are squared later. Uses BLAS, O(d) per
+    pair.
+
+    Parameters
+    ----------
+    pseudocount : float, default=0.0
+        Added to each entry before rows are normalised, in the unit of the entries; at least 0.
+        Every share must be positive, so data with zeros need one: 0.5 is common for counts.
+
+    See Also
+    --------
+    JensenShannon : A bounded metric that also takes zeros.
+
+    Examples
+    --------
+    >>> from krein.measures.vectors import SymmetricKL
+    >>> measure = SymmetricKL()
+    >>> counts = measure.check([[1, 1, 8], [8, 1, 1]])
+    >>> measure.block(counts[:1], counts).round(3)
+    array([[0.   , 1.706]])
+    """
+
+    name = "symmetric-kl"
+
+    def check(self, objects: Any) -> Objects:
+        """Return the rows; zeros are refused unless there is a pseudocount."""
+        X = np.asarray(super().check(objects))
+        if self.pseudocount == 0 and (X == 0).any():
+            row, column = np.argwhere(X == 0)[0]
+            raise RefusedObject(
+                "histogram",
+                row,
+                f"contains 0 in column {column}, which makes it infinitely far from histograms "
+                f"without that 0; a pseudocount, e.g. 0.5 for counts, avoids this",
+            )
+        return X
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        P, Q = self._shares(A), self._shares(B)
+        p, q = np.log(P), np.log(Q)
+        # Σ (p − q)(log p − log q) = p·log p + q·log q − p·log q − q·log p: one product
+        D = np.hstack([P, p]) @ -np.hstack([q, Q]).T
+        D += np.einsum("ij,ij->i", P, p)[:, None]
+        D += np.einsum("ij,ij->i", Q, q)
+        np.maximum(D, 0, out=D)
+        return np.sqrt(D, out=D)
+
+
+@dataclass(frozen=True)
+class JensenShannon(_Histograms):
+    """Square root of the Jensen–Shannon divergence H((p + q)/2) − (H(p) + H(q))/2, in nats.
+
+    Rows of counts or shares are normalised to sum 1. A metric (Endres & Schindelin 2003), and
+    Euclidean. O(d) per pair.
+
+    Parameters
+    ----------
+    pseudocount : float, default=0.0
+        Added to each entry before rows are normalised, in the unit of the entries; at least 0.
+        Zeros need none. It pulls rows with few counts towards the uniform distribution.
+
+    See Also
+    --------
+    SymmetricKL : Unbounded, and more sensitive to rare entries.
+
+    Examples
+    --------
+    >>> from krein.measures.vectors import JensenShannon
+    >>> measure = JensenShannon()
+    >>> counts = measure.check([[1, 1, 0], [2, 2, 0], [0, 0, 5]])
+    >>> measure.block(counts[:1], counts[1:]).round(3)
+    array([[0.   , 0.833]])
+    """
+
+    name = "jensen-shannon"
+    psd = True
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        return cdist(self._shares(A), self._shares(B), "jensenshannon")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core.checks import Array, Indices
-from ..evaluation.overview import ObjectMap
+from ..evaluation.result import ObjectMap
 
 WIDTH, MARGIN = 1000, 24
 COLOURS = 8

@@ -50,7 +50,7 @@ def write_report(
     ...                  measure="levenshtein", folds=4)
     >>> write_report(found, "report.html", title="Words")  # doctest: +SKIP
     """
-    from ..io.atomic import written_whole
+    from ..io.streams import written_whole
 
     text = render_report(evaluation, title=title, command=command, threshold=threshold)
     with written_whole(path) as file:

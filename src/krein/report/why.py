@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..measures import take
 from ..version import __version__
 from .charts import percent
-from .compared import compared
+from .content import compared
 from .templates import part, template
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def write_page(
     command: str | None = None,
 ) -> None:
     """Write the page about objects that have been assessed."""
-    from ..io.atomic import written_whole
+    from ..io.streams import written_whole
 
     page = template("why.html")
     text = page.render(

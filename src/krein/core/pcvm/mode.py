@@ -1,25 +1,572 @@
-"""The fit of PCVM: the mode of its posterior under the sign constraints.
-
-The log posterior is defined in `posterior`. An EM step sets α ← (2a + 1)/(u² + 2b) and solves a
-convex problem under bounds. Newton's method takes longer steps to the same mode; for large problems
-a limited-memory gradient method (L-BFGS) is faster.
-"""
+"""Priors of PCVM's weights, for basis functions scaled to unit deviation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 import numpy as np
 import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigh
+from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from .posterior import Posterior, signs
-from .prior import GammaPrior, Prior
-from .probit import Probit
-from .rows import Array, Labels, Link, Rows
-from .softmax import Softmax
+from ..checks import Array
+from .rows import Labels, Link, Rows, column_statistics, hessian, loss_gradient
+
+
+class Prior(Protocol):
+    """A prior of each weight, up to a constant: −log p, its derivatives, its EM precision."""
+
+    def value(self, u: Array) -> float:
+        """Return −log p(u), 0 at u = 0."""
+
+    def gradient(self, u: Array) -> Array:
+        """Return the derivative of −log p(u) with respect to each weight."""
+
+    def curvature(self, u: Array) -> Array:
+        """Return the second derivative, which may be negative."""
+
+    def precision(self, u: Array) -> Array:
+        """Return α of the Gaussian that touches the prior from below at u: the E-step."""
+
+
+@dataclass(frozen=True)
+class GammaPrior:
+    """u ~ N(0, 1/α), α ~ Gamma(a, b): −log p(u) = (a + ½) log(1 + u²/2b).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm.mode import GammaPrior
+    >>> GammaPrior().precision(np.array([0.0, 1.0, 10.0]))
+    array([2.        , 1.        , 0.01980198])
+    """
+
+    a: float = 0.5
+    b: float = 0.5
+
+    def value(self, u: Array) -> float:
+        """Return −log p(u), 0 at u = 0."""
+        return (self.a + 0.5) * float(np.log1p(u**2 / (2 * self.b)).sum())
+
+    def gradient(self, u: Array) -> Array:
+        """Return (2a + 1) u / (u² + 2b)."""
+        return self.precision(u) * u
+
+    def curvature(self, u: Array) -> Array:
+        """Return (2a + 1)(2b − u²)/(u² + 2b)²."""
+        return self.precision(u) * (2 * self.b - u**2) / (u**2 + 2 * self.b)
+
+    def precision(self, u: Array) -> Array:
+        """Return α = (2a + 1)/(u² + 2b)."""
+        return (2 * self.a + 1) / (u**2 + 2 * self.b)
+
+
+# -------------------------------------------------------------------------------------------------
+# The probit link of PCVM: p(y = 1 | z) = Ψ(z), Ψ the distribution function of N(0, 1).
+# -------------------------------------------------------------------------------------------------
+
+_FAR = -1e4
+"""Below this λ(λ + z) = 1 − O(1/z²) is 1 to eight digits, and the difference λ + z loses more."""
+
+
+def hazard(z: Array) -> Array:
+    """Return λ(z) = φ(z)/Ψ(z), finite for every finite z.
+
+    φ(z)/Ψ(z) = √(2/π) / erfcx(−z/√2): numerator and denominator share the factor exp(−z²/2), which
+    underflows at z = −38; erfcx omits it. For large z the quotient is φ(z) itself.
+    """
+    z = np.asarray(z, dtype=np.float64)
+    # erfcx(−z/√2) overflows to infinity near z = 38, where λ is 0 to machine precision
+    with np.errstate(over="ignore"):
+        return np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2))
+
+
+def curvature(z: Array) -> Array:
+    """Return −d²/dz² log Ψ(z) = λ(z)(λ(z) + z), which lies between 0 and 1."""
+    z = np.asarray(z, dtype=np.float64)
+    lam = hazard(z)
+    near = np.where(z < _FAR, 0.0, z)
+    return np.clip(np.where(z < _FAR, 1.0, lam * (lam + near)), 0.0, 1.0)
+
+
+class Probit:
+    """Two classes, one score per row: log p(y | z) = log Ψ(t z), t = +1 for class 1, −1 for 0.
+
+    Scores are (n, 1) so that two classes and more share one shape.
+    """
+
+    name = "probit"
+
+    def n_scores(self, n_classes: int) -> int:
+        """Return the number of scores per row: one, for two classes only."""
+        if n_classes != 2:
+            raise ValueError(f"the probit link is for two classes; got {n_classes}")
+        return 1
+
+    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
+        """Return −Σ s log Ψ(t z) and its gradient in the scores, −s t λ(t z). O(n)."""
+        t = 2.0 * y - 1.0
+        tz = t * Z[:, 0]
+        loss = -float(np.sum(s * log_ndtr(tz)))
+        return loss, (-s * t * hazard(tz))[:, None]
+
+    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return Σ s λ(λ + tz) (f, 1)(f, 1)ᵀ, (r+1) × (r+1): one product of n r² additions."""
+        t = 2.0 * y - 1.0
+        root = np.sqrt(s * curvature(t * Z[:, 0]))
+        A = np.empty((F.shape[0], F.shape[1] + 1))
+        np.multiply(F, root[:, None], out=A[:, :-1])
+        A[:, -1] = root
+        return A.T @ A
+
+    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+        """Return the Hessian of the only score."""
+        return self.hessian(F, Z, y, s)
+
+    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return R (n, 1, 1), the square root of the second derivative of each row's loss."""
+        return np.sqrt(self.curvatures(Z, y, s))[:, :, None]
+
+    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the second derivative of each row's loss with respect to its score (n, 1)."""
+        t = 2.0 * y - 1.0
+        return (s * curvature(t * Z[:, 0]))[:, None]
+
+    def losses(self, Z: Array, y: Labels) -> Array:
+        """Return −log p(y | z) of each row."""
+        return -log_ndtr((2.0 * y - 1.0) * Z[:, 0])
+
+    def start(self, shares: Array) -> Array:
+        """Return the bias of a model without weights: Ψ⁻¹ of the share of class 1."""
+        return ndtri(shares[1:2])
+
+    def probabilities(self, Z: Array) -> Array:
+        """Return (n, 2) class probabilities."""
+        # both from ndtr: 1 − Ψ(z) would round a small probability to zero
+        return np.column_stack([ndtr(-Z[:, 0]), ndtr(Z[:, 0])])
+
+
+# -------------------------------------------------------------------------------------------------
+# The softmax link of the joint PCVM: p(y = c | z) = exp(z_c) / Σ_d exp(z_d).
+# -------------------------------------------------------------------------------------------------
+
+
+def softmax(Z: Array) -> Array:
+    """Return exp(z_c) / Σ_d exp(z_d) for every row, without overflow."""
+    P = Z - Z.max(axis=1, keepdims=True)
+    np.exp(P, out=P)
+    P /= P.sum(axis=1, keepdims=True)
+    return P
+
+
+def softmax_root(P: Array, s: Array | float) -> Array:
+    """Return R (n, C, C) with R Rᵀ = s (diag p − p pᵀ), for p ≥ 0 whose sum τ is at most 1.
+
+    R = √s diag(√p) (I − a √p √pᵀ), where (1 − aτ)² = 1 − τ.
+    """
+    tau = P.sum(axis=1)
+    a = np.divide(
+        1 - np.sqrt(np.maximum(1 - tau, 0.0)), tau, out=np.full_like(tau, 0.5), where=tau > 0
+    )
+    v = np.sqrt(P)
+    inner = np.eye(P.shape[1]) - a[:, None, None] * v[:, :, None] * v[:, None, :]
+    root = np.sqrt(s) * np.ones(len(P))
+    found: Array = (root[:, None] * v)[:, :, None] * inner
+    return found
+
+
+class Softmax:
+    """C classes, C scores per row: log p(y | z) = z_y − log Σ_d exp(z_d)."""
+
+    name = "softmax"
+
+    def n_scores(self, n_classes: int) -> int:
+        """Return the number of scores per row: one per class."""
+        return n_classes
+
+    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
+        """Return −Σ s log p(y | z) and its gradient in the scores, s (p − e_y). O(n C)."""
+        rows = np.arange(len(Z))
+        G = Z - Z.max(axis=1, keepdims=True)
+        own = G[rows, y]
+        np.exp(G, out=G)
+        total = G.sum(axis=1)
+        loss = float(np.sum(s * (np.log(total) - own)))
+        G /= total[:, None]
+        G[rows, y] -= 1.0
+        if np.ndim(s):
+            G *= np.asarray(s)[:, None]
+        else:
+            G *= s
+        return loss, G
+
+    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return Σ s (diag p − p pᵀ) ⊗ (f, 1)(f, 1)ᵀ, classes outermost. O(n (r C)²)."""
+        n, C = Z.shape
+        width = F.shape[1] + 1
+        P = softmax(Z)
+        F1 = np.column_stack([F, np.ones(n)])
+        root = np.sqrt(s) * np.ones(n)
+        A = (P * root[:, None])[:, :, None] * F1[:, None, :]
+        A = A.reshape(n, C * width)
+        H = -(A.T @ A)
+        for c in range(C):
+            part = slice(c * width, (c + 1) * width)
+            D = F1 * (root * np.sqrt(P[:, c]))[:, None]
+            H[part, part] += D.T @ D
+        return H
+
+    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
+        """Return a diagonal block of the Hessian, Σ s p_c (1 − p_c) (f, 1)(f, 1)ᵀ, O(n r²)."""
+        p = softmax(Z)[:, c]
+        root = np.sqrt(p * (1 - p) * s)
+        A = np.column_stack([F, np.ones(len(F))]) * root[:, None]
+        return A.T @ A
+
+    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return R (n, C, C) with R Rᵀ = s (diag p − p pᵀ). O(n C²)."""
+        P = softmax(Z)
+        return softmax_root(P, s)
+
+    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
+        """Return the diagonal of each row's Hessian, s p_c (1 − p_c)."""
+        P = softmax(Z)
+        found: Array = (s * np.ones(len(Z)))[:, None] * P * (1 - P)
+        return found
+
+    def losses(self, Z: Array, y: Labels) -> Array:
+        """Return −log p(y | z) of each row."""
+        Z = Z - Z.max(axis=1, keepdims=True)
+        own = Z[np.arange(len(Z)), y]
+        return np.log(np.exp(Z).sum(axis=1)) - own
+
+    def start(self, shares: Array) -> Array:
+        """Return the biases of a model without weights: the logarithms of the shares, centred."""
+        logs = np.log(shares)
+        return logs - logs.mean()
+
+    def probabilities(self, Z: Array) -> Array:
+        """Return (n, C) class probabilities."""
+        return softmax(Z)
+
+
+# -------------------------------------------------------------------------------------------------
+# Convex quadratic problems with bounds at zero: the M-step of PCVM with its truncated prior.
+# -------------------------------------------------------------------------------------------------
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class BoundedSolution:
+    """The minimiser, whether it is optimal, and the number of linear systems solved."""
+
+    x: Array
+    optimal: bool
+    n_solves: int
+
+
+class Quadratic:
+    """½ xᵀHx + cᵀx with H = S + diag(a), a > 0 and S ≥ 0 given as a square matrix or as RᵀR.
+
+    A system in f free variables costs O(f³) by Cholesky, or, if R has k < f rows, O(f k²) by
+    Woodbury: (A + RᵀR)⁻¹ = A⁻¹ − A⁻¹Rᵀ(I + RA⁻¹Rᵀ)⁻¹RA⁻¹. The identity, which the paper's
+    second Nyström step loses, stays exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm.mode import Quadratic
+    >>> problem = Quadratic(np.ones(2), root=np.array([[1.0, 1.0]]))
+    >>> problem.product(np.array([1.0, 0.0]))
+    array([2., 1.])
+    """
+
+    def __init__(self, a: Array, *, square: Array | None = None, root: Array | None = None) -> None:
+        if (square is None) == (root is None):
+            raise ValueError("pass either the square matrix or its root")
+        self.a = a
+        self.square, self.root = square, root
+        self.c = np.zeros_like(a)
+
+    def product(self, x: Array) -> Array:
+        """Return Hx."""
+        if self.square is not None:
+            return self.square @ x + self.a * x
+        assert self.root is not None
+        return self.root.T @ (self.root @ x) + self.a * x
+
+    def minimise(self, free: Mask) -> Array:
+        """Return the minimiser with all variables at zero except the free ones."""
+        x = np.zeros(len(self.c))
+        if not free.any():
+            return x
+        v, a = -self.c[free], self.a[free]
+        if self.square is not None:
+            x[free] = _solve(self.square[np.ix_(free, free)], a, v)
+            return x
+        assert self.root is not None
+        R = self.root[:, free]
+        if R.shape[0] >= R.shape[1]:
+            x[free] = _solve(R.T @ R, a, v)
+            return x
+        roots = np.sqrt(a)
+        S = R / roots  # R A^(−½)
+        core = S @ S.T
+        core[np.diag_indices_from(core)] += 1.0
+        factor = cho_factor(core, overwrite_a=True, check_finite=False)
+
+        def inverse(v: Array) -> Array:
+            u = v / roots
+            return (u - S.T @ cho_solve(factor, S @ u)) / roots
+
+        u = inverse(v)
+        # refine once: the difference above loses digits if RA⁻¹Rᵀ is large
+        x[free] = u + inverse(v - R.T @ (R @ u) - a * u)
+        return x
+
+
+def _solve(S: Array, a: Array, v: Array) -> Array:
+    """Return (S + diag a)⁻¹ v; S is overwritten."""
+    S[np.diag_indices_from(S)] += a
+    try:
+        return cho_solve(cho_factor(S, check_finite=False), v)
+    except np.linalg.LinAlgError:
+        # a is smaller than the rounding errors of S; a step from here is still downhill
+        S[np.diag_indices_from(S)] += 1e-10 * np.diag(S).max()
+        return cho_solve(cho_factor(S, check_finite=False), v)
+
+
+def minimise_bounded(
+    problem: Quadratic, bounded: Mask, free: Mask | None = None, max_solves: int = 500
+) -> BoundedSolution:
+    """Minimise the quadratic with x ≥ 0 where `bounded`, by block principal pivoting.
+
+    The solution is optimal when x ≥ 0, y = Hx + c ≥ 0 on the bounded variables and x y = 0. All
+    variables that violate these conditions change sides at once. When that no longer reduces the
+    number of violations, they change one at a time, largest index first, which cannot cycle. Júdice
+    & Pires (1994).
+
+    `free` is a guess of the variables off their bound. In a sequence of problems, pass the free
+    variables of the last solution: most problems then need only two or three systems.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm.mode import Quadratic, minimise_bounded
+    >>> problem = Quadratic(np.ones(2), square=np.zeros((2, 2)))
+    >>> problem.c = np.array([-3.0, 1.0])  # without bounds the minimum is at (3, −1)
+    >>> minimise_bounded(problem, np.array([True, True])).x
+    array([3., 0.])
+    """
+    n = len(problem.c)
+    free = (~bounded if free is None else free | ~bounded).copy()
+    fewest, patience = n + 1, 3
+    for n_solves in range(1, max_solves + 1):
+        x = problem.minimise(free)
+        y = problem.product(x) + problem.c
+        # rounding must not count as a violation: compare each side with its own scale
+        small_x = 1e-13 * np.abs(x).max(initial=0.0)
+        small_y = 1e-11 * np.abs(problem.c).max(initial=0.0)
+        wrong = bounded & np.where(free, x < -small_x, y < -small_y)
+        count = int(wrong.sum())
+        if count == 0:
+            np.maximum(x, 0.0, out=x, where=bounded)
+            return BoundedSolution(x, True, n_solves)
+        if count < fewest:
+            fewest, patience = count, 3
+        else:
+            patience -= 1
+        if patience < 0:
+            last = np.flatnonzero(wrong)[-1]
+            wrong[:] = False
+            wrong[last] = True
+        free ^= wrong
+    np.maximum(x, 0.0, out=x, where=bounded)
+    return BoundedSolution(x, False, max_solves)
+
+
+# -------------------------------------------------------------------------------------------------
+# The posterior of PCVM: its value, its gradient, and a Newton step under the bounds.
+#
+# N rows with features F (N, r); basis functions Φ = FQ with Q (r, M), or Φ = F. Scores
+# Z = ΦW + 1bᵀ with one score (two classes, probit) or one per class (softmax). The log posterior is
+#
+#     log p(y | Z) − Σ_jc (a + ½) log(1 + u_jc² / 2b),    u_jc = W_jc · deviation of Φ_j,
+#
+# with u_jc ≥ 0 (≤ 0) if W_jc has a sign constraint. The second term is the truncated Gaussian prior
+# of PCVM, u ~ N_t(0, 1/α), with α ~ Gamma(a, b) integrated out: a half-Cauchy distribution for
+# a = b = ½.
+#
+# Source: paper, section 2.4. The published choice is a = b → 0, whose log posterior is unbounded:
+# it goes to +∞ as u → 0.
+# -------------------------------------------------------------------------------------------------
+
+BIAS_PRECISION = 1e-6
+"""Prior precision of the bias of centred features. It determines the constant that can be added to
+all softmax scores without changing the likelihood."""
+
+
+def signs(basis_classes: Labels, link: Link, n_classes: int) -> Array:
+    """Return the sign of each weight (M, C): +1, −1, or 0 where it is free.
+
+    With one score, it is the sign of the label. With one score per class, the weight for the basis
+    object's own class is non-negative, and the weights for the others are free.
+    """
+    basis_classes = np.asarray(basis_classes, dtype=np.intp)
+    if link.n_scores(n_classes) == 1:
+        return np.where(basis_classes == 1, 1.0, -1.0)[:, None]
+    S = np.zeros((len(basis_classes), n_classes))
+    S[np.arange(len(basis_classes)), basis_classes] = 1.0
+    return S
+
+
+@dataclass
+class Posterior:
+    """−log posterior as a function of x and of the bias of centred basis functions.
+
+    Here u = flip ∘ x, which turns every bound into x ≥ 0.
+    """
+
+    rows: Rows
+    link: Link
+    Q: Array | None
+    sign: Array
+    prior: Prior
+    allowed: NDArray[np.bool_] | None = None  # which weights may be non-zero
+    mean: Array = field(init=False)  # of Φ
+    deviation: Array = field(init=False)  # of Φ, infinite for a constant basis function
+    total: float = field(init=False)
+    shares: Array = field(init=False)
+    n_passes: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        known = column_statistics(self.rows, full=self.Q is not None)
+        self.total = known.total
+        self.shares = known.class_weight / known.total
+        self.feature_mean = known.mean
+        if self.Q is None:
+            self.mean, variance = known.mean, known.scatter
+        else:
+            self.mean = known.mean @ self.Q
+            variance = np.einsum("im,im->m", self.Q, known.scatter @ self.Q)
+        # a constant basis function is a second bias, but rounding gives it a small deviation
+        largest = max(float(variance.max(initial=0.0)), np.finfo(float).tiny)
+        constant = variance <= 1e-20 * np.maximum(self.mean**2, largest)
+        with np.errstate(invalid="ignore"):
+            self.deviation = np.where(constant, np.inf, np.sqrt(variance))
+        if self.allowed is not None:
+            # an infinite deviation makes the gradient zero, so the weight stays zero
+            self.deviation[~self.allowed] = np.inf
+        self.flip = np.where(self.sign < 0, -1.0, 1.0)
+        self.bounded = self.sign != 0
+        self.n_passes += 2
+
+    def weights(self, x: Array, beta: Array) -> tuple[Array, Array]:
+        """Return weights in the unit of Φ and the bias for uncentred Φ."""
+        W = self.flip * x / self.deviation[:, None]
+        return W, beta - self.mean @ W
+
+    def value_gradient(self, x: Array, beta: Array) -> tuple[float, Array, Array]:
+        """Return −log posterior and its gradients in x and beta. One pass, O(N r C + r M C)."""
+        W, b = self.weights(x, beta)
+        V = W if self.Q is None else self.Q @ W
+        loss, gV, gb = loss_gradient(self.rows, self.link, V, b)
+        self.n_passes += 1
+        u = self.flip * x
+        gW = gV if self.Q is None else self.Q.T @ gV
+        gW -= np.outer(self.mean, gb)
+        gx = self.flip * (gW / self.deviation[:, None] + self.prior.gradient(u))
+        value = loss + self.prior.value(u) + 0.5 * BIAS_PRECISION * float(beta @ beta)
+        return value, gx, gb + BIAS_PRECISION * beta
+
+    def log_likelihood(self, value: float, x: Array, beta: Array) -> float:
+        """Return the log-likelihood, i.e. −value without the prior."""
+        prior = self.prior.value(self.flip * x) + 0.5 * BIAS_PRECISION * float(beta @ beta)
+        return prior - value
+
+    def violation(self, x: Array, gx: Array, gb: Array) -> float:
+        """Return the largest violation of the optimality conditions: g = 0, or g ≥ 0 if x = 0."""
+        breach = np.where(self.bounded & (x <= 0), np.maximum(-gx, 0.0), np.abs(gx))
+        return max(float(breach.max(initial=0.0)), float(np.abs(gb).max()))
+
+    def newton_step(
+        self, x: Array, beta: Array, gx: Array, gb: Array, off_bound: NDArray[np.bool_]
+    ) -> tuple[Array, Array]:
+        """Return the minimiser of the quadratic model under the bounds.
+
+        The model is the M-step of PCVM, ridge regression under bounds, with the bias eliminated:
+        S = H_VV − H_Vb H_bb⁻¹ H_bV. Needs a single pass over the data, of O(N (r C)²).
+        """
+        W, b = self.weights(x, beta)
+        V = W if self.Q is None else self.Q @ W
+        H = hessian(self.rows, self.link, V, b)
+        self.n_passes += 1
+        M, C = x.shape
+        r = self.rows.shape[1]
+        H4 = H.reshape(C, r + 1, C, r + 1)
+        # bias of centred features: b = beta − mean · V, so column V_i loses mean_i times column b
+        mean = self.feature_mean
+        Hbb = H4[:, r, :, r] + BIAS_PRECISION * np.eye(C)
+        HbV = H4[:, r, :, :r] - H4[:, r, :, r][:, :, None] * mean  # (C, C, r)
+        HVV = (
+            H4[:, :r, :, :r]
+            - mean[None, :, None, None] * H4[:, r, :, :r][:, None]
+            - HbV.transpose(1, 2, 0)[:, :, :, None] * mean
+        ).reshape(C * r, C * r)
+        HbV = HbV.reshape(C, C * r)
+        bias = cho_factor(Hbb)
+        S = HVV - HbV.T @ cho_solve(bias, HbV)
+        # weights of basis functions, classes outermost: V_c = Q (flip_c ∘ x_c / deviation)
+        scale = (self.flip / self.deviation[:, None]).T  # (C, M)
+        if self.Q is None:
+            by_x = scale.ravel()
+            square, root = S * by_x * by_x[:, None], None
+            HbX = HbV * by_x
+        else:
+            HbX = ((HbV.reshape(C, C, r) @ self.Q) * scale).reshape(C, C * M)
+            if r >= M:
+                SQ = (S.reshape(C * r, C, r) @ self.Q).reshape(C, r, C * M)
+                square = (self.Q.T @ SQ).reshape(C * M, C * M) * scale.ravel()
+                square, root = square * scale.ravel()[:, None], None
+            else:
+                root = ((_root(S).reshape(-1, C, r) @ self.Q) * scale).reshape(-1, C * M)
+                square = None
+        u = self.flip * x
+        # beyond the inflexion point the prior is concave; a share of the EM precision keeps the
+        # model convex there, with longer steps than EM's
+        a = np.maximum(self.prior.curvature(u), 0.1 * self.prior.precision(u)).T.ravel()
+        model = Quadratic(a, square=square, root=root)
+        start = x.T.ravel()
+        reduced = gx.T.ravel() - HbX.T @ cho_solve(bias, gb)
+        model.c = reduced - model.product(start)
+        solution = minimise_bounded(model, self.bounded.T.ravel(), off_bound.T.ravel())
+        step = solution.x - start
+        return (
+            solution.x.reshape(C, M).T,
+            beta - cho_solve(bias, gb + HbX @ step),
+        )
+
+
+def _root(S: Array) -> Array:
+    """Return R with RᵀR = S for a positive semi-definite S."""
+    try:
+        return cholesky(S)
+    except np.linalg.LinAlgError:
+        lam, U = eigh(S)
+        return np.sqrt(np.maximum(lam, 0.0))[:, None] * U.T
+
+
+# -------------------------------------------------------------------------------------------------
+# The fit of PCVM: the mode of its posterior under the sign constraints.
+#
+# The log posterior is defined in `posterior`. An EM step sets α ← (2a + 1)/(u² + 2b) and solves a
+# convex problem under bounds. Newton's method takes longer steps to the same mode; for large
+# problems a limited-memory gradient method (L-BFGS) is faster.
+# -------------------------------------------------------------------------------------------------
 
 Solver = Literal["newton", "lbfgs"]
 

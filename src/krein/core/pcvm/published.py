@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh, pinvh, qr
 from scipy.special import log_ndtr
 
-from .probit import hazard
+from ..checks import Array
+from .mode import hazard
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 MAX_CYCLES = 500

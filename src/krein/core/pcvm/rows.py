@@ -1,24 +1,65 @@
-"""Passes over the rows of a model, each of which sums a function over blocks of rows.
+"""The basis functions of PCVM: the similarity itself, or a power of a dissimilarity.
 
-A pass accesses the data only through `total`, so rows in memory, on disk or on other machines
-differ only in that method. Its inputs are vectors of basis length, and its outputs are sums. Blocks
-begin at multiples of `block_rows` and are summed in the fixed order of `ordered`, so that results
-are bit-identical wherever the rows are stored.
+−½ d² is the uncentred similarity that corresponds to a squared dissimilarity. For vectors, a
+weighted sum of such functions is a quadratic whose second-degree term is a multiple of ‖x‖². −d has
+a kink at every basis object, and −√d a sharper one: the smaller the power, the more the near
+objects count. None of them has a unit or a width to choose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ordered import ordered_sum
-from .basis import BasisFunction, basis_values
+from ..checks import Array
+from ..moments import ordered_sum
 
-Array = NDArray[np.float64]
+BasisFunction = Literal["similarity", "-d²/2", "-d", "-√d"]
+
+
+def basis_values(function: BasisFunction, values: Array, out: Array | None = None) -> Array:
+    """Return the basis functions of values of the measure, in `out` if it is given.
+
+    A similarity is not copied. PCVM places no conditions on its basis functions, so dissimilarities
+    need not be centred, and predictions do not need landmarks with zero weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.pcvm.rows import basis_values
+    >>> basis_values("-d²/2", np.array([[0.0, 2.0]]))
+    array([[-0., -2.]])
+    """
+    if function == "similarity":
+        return values
+    if function == "-d":
+        return np.negative(values, out=out)
+    if function == "-d²/2":
+        squares = np.square(values, out=out)
+        squares *= -0.5
+        return squares
+    below = values < 0  # possible with a user's own measure, e.g. for overlapping objects
+    roots = np.abs(values, out=out)
+    np.sqrt(roots, out=roots)
+    np.negative(roots, out=roots)
+    if below.any():
+        roots[below] *= -1.0
+    return roots
+
+
+# -------------------------------------------------------------------------------------------------
+# Passes over the rows of a model, each of which sums a function over blocks of rows.
+#
+# A pass accesses the data only through `total`, so rows in memory, on disk or on other machines
+# differ only in that method. Its inputs are vectors of basis length, and its outputs are sums.
+# Blocks begin at multiples of `block_rows` and are summed in the fixed order of `ordered`, so
+# that results are bit-identical wherever the rows are stored.
+# -------------------------------------------------------------------------------------------------
+
 Labels = NDArray[np.intp]
 
 FEATURE_SIZES = (1e-145, 1e145)

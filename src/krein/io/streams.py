@@ -1,0 +1,455 @@
+"""Errors about files, in one line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import stat
+import sys
+import threading
+import time
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Generic, TypeVar
+
+from ..compare.cache import remove_stale, temporary_path
+
+
+def quoted(text: str, longest: int = 40) -> str:
+    """Return the beginning of text from a file, in quotes, for a message.
+
+    >>> quoted("a" * 100, 10)
+    "'aaaaaaaaaa…'"
+    """
+    return repr(text if len(text) <= longest else text[:longest] + "…")
+
+
+class DataError(ValueError):
+    """Data that cannot be used: the message names the file, the line and the object.
+
+    Examples
+    --------
+    >>> from krein.io import DataError, open_source
+    >>> try:
+    ...     open_source("no-such-file.fasta").read()
+    ... except DataError as error:
+    ...     print(error)
+    ...
+    no-such-file.fasta: there is no such file
+    """
+
+
+# -------------------------------------------------------------------------------------------------
+# Limits on the size of a file's contents, checked before memory is allocated.
+#
+# A few bytes of a compressed file can expand to gigabytes, and a line need never end. The sizes
+# that a file claims are checked against these limits first; `max_size` raises them for larger
+# objects.
+# -------------------------------------------------------------------------------------------------
+
+MIB = 2**20
+RECORD = 32 * MIB
+"""Maximum number of bytes of one line, one record or one cell."""
+CELL = 128
+"""Bytes that a cell counts as, which limits the number of cells: each becomes a Python object."""
+ARRAY = 256 * MIB
+"""Total size in bytes up to which the arrays of a compressed file are always accepted."""
+ARRAY_RATIO = 20
+"""The arrays may also expand to this multiple of the size of the compressed file."""
+TEXT_RATIO = 100
+"""The same multiple for compressed text, which is read in pieces."""
+
+
+def parse_size(text: str) -> int:
+    """Return a size in bytes: a number, with K, M or G for multiples of 1024.
+
+    >>> parse_size("2G") == 2 * 1024**3
+    True
+    """
+    found = re.fullmatch(r"(\d{1,18})([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE | re.ASCII)
+    if found is None or int(found[1]) == 0:
+        raise ValueError(f"a size must be a number of bytes, such as 500M or 2G; got {text!r}")
+    return int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ")
+
+
+def size_of(n: int) -> str:
+    """Return a number of bytes as readable text.
+
+    >>> size_of(3 * 2**30), size_of(64 * 2**20), size_of(1000)
+    ('3 GiB', '64 MiB', '1,000 bytes')
+    """
+    for unit, name in ((2**30, "GiB"), (MIB, "MiB")):
+        if n >= unit:
+            return f"{n / unit:,.3g} {name}" if n < 1000 * unit else f"{n // unit:,} {name}"
+    return f"{n:,} bytes"
+
+
+def record_limit(max_size: int | None) -> int:
+    """Return the maximum number of bytes of a line, a record or a cell."""
+    return RECORD if max_size is None else max_size
+
+
+def cell_limit(max_size: int | None) -> int:
+    """Return the maximum number of cells of a record."""
+    return max(record_limit(max_size) // CELL, 1)
+
+
+def array_limit(path: str, max_size: int | None) -> int:
+    """Return the maximum number of bytes of the arrays of a compressed file."""
+    return _packed_limit(path, max_size, ARRAY_RATIO)
+
+
+def text_limit(path: str, max_size: int | None) -> int:
+    """Return the maximum number of bytes of text in a compressed file."""
+    return _packed_limit(path, max_size, TEXT_RATIO)
+
+
+def _packed_limit(path: str, max_size: int | None, ratio: int) -> int:
+    return max(ARRAY if max_size is None else max_size, ratio * os.path.getsize(path))
+
+
+def too_many(where: str, cells: int, limit: int) -> DataError:
+    """Return the error for a record with too many cells."""
+    return DataError(
+        f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if this is "
+        f"intended, raise max_size="
+    )
+
+
+def too_large(where: str, size: int | None, limit: int) -> DataError:
+    """Return the error for something beyond its limit; `size` is None if it is unknown."""
+    what = "is longer than" if size is None else f"would take {size_of(size)}, more than"
+    return DataError(f"{where}: {what} {size_of(limit)}; if this is intended, raise max_size=")
+
+
+# -------------------------------------------------------------------------------------------------
+# Bytes and lines from a file or standard input, plain or compressed.
+#
+# Compression is recognised by the first bytes, not by the name: gzip, xz and bzip2 are supported.
+# Text is UTF-8, with or without a byte order mark.
+# -------------------------------------------------------------------------------------------------
+
+STDIN = "-"
+BOM = b"\xef\xbb\xbf"
+LONGEST = 65_536
+"""Maximum number of bytes needed to recognise a format."""
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+_SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
+
+
+def bare_name(path: str) -> str:
+    """Return the path in lower case, without the suffix of a compressed file.
+
+    >>> bare_name("Families.FASTA.gz")
+    'families.fasta'
+    """
+    name = path.lower()
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def shown(path: str) -> str:
+    """Return the name of the file for messages."""
+    return "standard input" if path == STDIN else path
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[IO[bytes]]:
+    """Open a file or standard input, and decompress it."""
+    try:
+        if path == STDIN:
+            yield _standard_input()
+        else:
+            with open(path, "rb") as raw:
+                yield _unpacked(raw, path)
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # an error of the operating system
+        raise damaged(path, error) from error
+
+
+_stdin: tuple[Any, IO[bytes]] | None = None
+
+
+def _standard_input() -> IO[bytes]:
+    """Return standard input, decompressed; the same stream each time, so that bytes read ahead are
+    not lost.
+    """
+    global _stdin
+    if sys.stdin is None or sys.stdin.buffer.closed:
+        raise DataError("standard input is closed; pass a file instead")
+    stream: Any = sys.stdin.buffer
+    if _stdin is None or _stdin[0] is not stream:
+        # unbuffered: a thread that waits for input must not hold a lock that Python needs to exit
+        raw = getattr(stream, "raw", stream)
+        _stdin = (stream, _unpacked(_put_back(_magic_bytes(raw), raw), STDIN))
+    return _stdin[1]
+
+
+def _magic_bytes(raw: Any) -> bytes:
+    """Return the first bytes of a pipe, as many as are needed to recognise a compression.
+
+    Bytes may arrive one by one. Reading stops as soon as they cannot be the start of a compressed
+    file, because further ones may take long to arrive.
+    """
+    start = b""
+    while any(magic.startswith(start) and magic != start for magic in _MAGIC):
+        if not (part := raw.read(1)):
+            break
+        start += part
+    return start
+
+
+def beginning(path: str) -> bytes:
+    """Return a file up to the end of its first line that is not blank, without consuming it.
+
+    This waits for a pipe, because what has arrived so far may be half a line.
+    """
+    global _stdin
+    start = b""
+    with open_bytes(path) as file:
+        while len(start) < LONGEST and (part := file.readline(LONGEST - len(start))):
+            start += part
+            if part.endswith(b"\n") and start.removeprefix(BOM).strip():
+                break
+        if path == STDIN:
+            assert _stdin is not None
+            _stdin = (_stdin[0], _put_back(start, file))
+    return start.removeprefix(BOM)
+
+
+def _put_back(start: bytes, rest: Any) -> IO[bytes]:
+    return io.BufferedReader(_PutBack(start, rest))
+
+
+class _PutBack(io.RawIOBase):
+    """A stream of bytes that were read ahead, followed by the rest."""
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self.start, self.rest = start, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self.start[: len(buffer)] or self._more(len(buffer))
+        self.start = self.start[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def _more(self, size: int) -> bytes:
+        read = getattr(self.rest, "read1", None) or self.rest.read  # a raw file reads once anyway
+        part: bytes = read(size)
+        return part
+
+
+def damaged(path: str, error: Exception, line: int | None = None) -> DataError:
+    """Return the error for a compressed file that cannot be decompressed."""
+    after = "" if line is None else f", after line {line}"
+    if isinstance(error, EOFError):
+        return DataError(
+            f"{shown(path)}{after}: the compressed file ends too early; it may have been "
+            f"truncated while it was copied"
+        )
+    return DataError(f"{shown(path)}{after}: the compressed file is damaged ({error})")
+
+
+def _unpacked(raw: Any, path: str) -> Any:
+    start = raw.peek(6)[:6]
+    kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+    if kind == "gzip":
+        return gzip.open(raw)
+    if kind == "xz":
+        return lzma.open(raw)
+    if kind == "bzip2":
+        return bz2.open(raw)
+    if kind == "zstd":
+        raise DataError(
+            f"{shown(path)}: is compressed with zstd, which is not supported; use gzip, xz or bzip2"
+        )
+    return raw
+
+
+def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
+    """Yield the lines of a text with their line ends, decoded one by one; line numbers start at 1.
+
+    A line is refused before more than `max_size` bytes of it are in memory, and a compressed file
+    if it expands to implausibly more than its size.
+    """
+    line, limit = 0, record_limit(max_size)
+    try:
+        with open_bytes(path) as file:
+            packed = isinstance(file, gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File)
+            left = text_limit(path, max_size) if packed and path != STDIN else None
+            while text := file.readline(limit + 1):
+                line += 1
+                if len(text) > limit:
+                    raise too_large(f"{shown(path)}, line {line}", None, limit)
+                if left is not None:
+                    left -= len(text)
+                    if left < 0:
+                        raise too_large(
+                            f"{shown(path)}, unpacked", None, text_limit(path, max_size)
+                        )
+                if line == 1:
+                    text = _without_mark(text, path)
+                try:
+                    yield text.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    byte = text[error.start]
+                    raise DataError(
+                        f"{shown(path)}, line {line}: byte 0x{byte:02x} is not UTF-8; is the file "
+                        f"in another encoding? iconv -f latin1 -t utf-8 converts the most common "
+                        f"one"
+                    ) from None
+    except DataError as error:
+        if isinstance(error.__cause__, EOFError | zlib.error | lzma.LZMAError | OSError) and line:
+            raise damaged(path, error.__cause__, line) from error.__cause__
+        raise
+
+
+def _without_mark(text: bytes, path: str) -> bytes:
+    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise DataError(f"{shown(path)}: is in UTF-16; save it as UTF-8")
+    return text.removeprefix(BOM)
+
+
+# -------------------------------------------------------------------------------------------------
+# Items of a pipe as they arrive, without waiting for more.
+# -------------------------------------------------------------------------------------------------
+
+Item = TypeVar("Item")
+
+WAIT = 0.2
+"""Maximum seconds to wait for more items."""
+
+AHEAD = 4096
+"""Number of items read ahead."""
+
+
+class Arriving(Iterator[Item], Generic[Item]):
+    """An iterator read by a separate thread, so that waiting for its items can be limited.
+
+    An error of the iterator is raised once all items before it have been taken.
+
+    Examples
+    --------
+    >>> from krein.io.streams import Arriving
+    >>> items = Arriving("abcde")
+    >>> items.take(3, wait=1.0), list(items)
+    (['a', 'b', 'c'], ['d', 'e'])
+    """
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = items
+        self._read: deque[Item] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._ended = self._closed = False
+        self._error: BaseException | None = None
+
+    def __next__(self) -> Item:
+        found = self.take(1)
+        if not found:
+            raise StopIteration
+        return found[0]
+
+    def take(self, most: int, *, wait: float = 0.0, least: int = 1) -> list[Item]:
+        """Return the next items: at most `most`, or fewer if they take longer than `wait` seconds.
+
+        There is no time limit for the first `least` items. An empty list means that no items are
+        left.
+        """
+        if self._thread is None:
+            # ending must not wait for a read that blocks
+            self._thread = threading.Thread(target=self._run, daemon=True)
+            self._thread.start()
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._read) >= min(least, most) or self._ended)
+            until = time.monotonic() + wait
+            while len(self._read) < most and not self._ended:
+                left = until - time.monotonic()
+                if left <= 0 or len(self._read) >= AHEAD:
+                    break
+                self._changed.wait(left)
+            found = [self._read.popleft() for _ in range(min(most, len(self._read)))]
+            self._changed.notify_all()
+            if not found and self._error is not None:
+                raise self._error
+            return found
+
+    def close(self) -> None:
+        """Stop reading."""
+        with self._changed:
+            self._closed = self._ended = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            for item in self._items:
+                with self._changed:
+                    self._changed.wait_for(lambda: len(self._read) < AHEAD or self._closed)
+                    if self._closed:
+                        return
+                    self._read.append(item)
+                    self._changed.notify_all()
+        except BaseException as error:
+            self._error = error
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+
+# -------------------------------------------------------------------------------------------------
+# Atomic writing of files.
+# -------------------------------------------------------------------------------------------------
+
+PREFIX, SUFFIX = ".krein-", ".part"
+"""Prefix and suffix of the temporary name of a file while it is written."""
+
+
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a file under a temporary name next to `path`, which is synced and renamed at the end.
+
+    If the body fails or the process is killed, an existing file is unchanged. Leftovers of an
+    earlier, killed process are removed first. For a link, its target is written. Pipes and devices
+    cannot be replaced, and are written to directly.
+    """
+    if is_stream(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    remove_stale(target.parent, PREFIX, SUFFIX)
+    # do not include the name itself, which may have the maximum length already
+    temporary = temporary_path(target.parent, PREFIX, SUFFIX)
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether the path is a pipe, a device or an open descriptor, not a file on disk."""
+    if os.fspath(path).startswith(("/dev/", "/proc/")):
+        return os.path.exists(path)
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False

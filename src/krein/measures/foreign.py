@@ -1,0 +1,151 @@
+"""Objects of another kind than those a model was fitted to: other letters, another length scale.
+
+They can be compared and get a label, but the label is unreliable, which may go unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+NUCLEOTIDES = frozenset("ACGTUN")
+SILENT = "-.*X"
+"""Gaps, stops and unknown letters; U becomes X if unknown letters are replaced."""
+FEWEST_LETTERS, FEWEST_KINDS = 20, 3
+"""A protein that is shorter, or has fewer different letters, may look like DNA by chance."""
+
+LEAST_SHARE = 0.95
+"""At least this share of the letters of DNA are nucleotides; codes such as R or Y stand for several
+of them. For proteins, the share is about a quarter."""
+
+MORE_LETTERS = 6
+"""If training objects have this many letters other than nucleotides, they are not DNA."""
+
+TIMES = 10
+"""Objects this many times longer than the longest training object, or shorter than the shortest,
+are of another kind."""
+
+LOOKED_AT = 1_000
+"""Number of training objects that are examined."""
+
+NAMED = 5
+"""Number of objects that are named in a warning."""
+
+
+class OtherKindWarning(UserWarning):
+    """New objects look unlike those that the model was fitted to.
+
+    `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
+    up to 10,000 are listed per reason, and the warning comes after the last chunk. For a Dask
+    collection, there is one warning per partition, and rows are counted within it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from krein import KreinClassifier
+    >>> from krein.datasets import make_protein_families
+    >>> from krein.measures.foreign import OtherKindWarning
+    >>> X, y = make_protein_families(40, random_state=0)
+    >>> clf = KreinClassifier("smith-waterman").fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = clf.predict([X[0], "ACGTTGCAACGTTGCAACGTTGCA"])
+    >>> isinstance(caught[0].message, OtherKindWarning), caught[0].message.rows
+    (True, {'letters of DNA or RNA': [1]})
+    """
+
+    def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
+        self.rows, self.named = rows, named
+        super().__init__(rows, named)  # so that it can be sent to other processes
+
+    def __str__(self) -> str:
+        return told(self.named)
+
+
+def told(named: dict[str, tuple[list[str], int]]) -> str:
+    """Return a message about objects of another kind: some names and the number, by reason.
+
+    >>> print(told({"letters of DNA or RNA": (["a", "b"], 7)}))
+    labels are unreliable for objects of another kind: a, b and 5 more (letters of DNA or RNA)
+    """
+    parts = []
+    for why, (names, n) in named.items():
+        more = f" and {n - len(names):,} more" if n > len(names) else ""
+        parts.append(f"{', '.join(names)}{more} ({why})")
+    return f"labels are unreliable for objects of another kind: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Letters and lengths of training objects; objects unlike them are of another kind."""
+
+    letters: frozenset[str]  # empty if they are not strings
+    shortest: int
+    longest: int
+
+    @classmethod
+    def of(cls, parts: Sequence[Any]) -> Likeness | None:
+        """Return the likeness of training objects in several lists; None if they have no length."""
+        some = [
+            one for part in parts for one in part[:: max(1, len(part) * len(parts) // LOOKED_AT)]
+        ]
+        lengths = [n for one in some if (n := _length(one)) is not None]
+        if not some or len(lengths) < len(some):
+            return None
+        letters = frozenset().union(*(one.upper() for one in some if isinstance(one, str)))
+        return cls(letters, min(lengths), max(lengths))
+
+    def others(self, objects: Any) -> dict[str, list[int]]:
+        """Return the positions of objects of another kind, by reason.
+
+        Examples
+        --------
+        >>> from krein.measures.foreign import Likeness
+        >>> Likeness.of([["house", "mouse"]]).others(["haus", "m" * 51])
+        {'far longer than the training objects, up to 5 letters': [1]}
+        """
+        found: dict[str, list[int]] = {}
+        if isinstance(objects, np.ndarray) and objects.ndim > 1:  # all of one length
+            why = self._why(objects[0]) if len(objects) else None
+            return {} if why is None else {why: list(range(len(objects)))}
+        for row, one in enumerate(objects):
+            why = self._why(one)
+            if why is not None:
+                found.setdefault(why, []).append(row)
+        return found
+
+    def _why(self, one: Any) -> str | None:
+        length = _length(one)
+        if length is None:
+            return None
+        if isinstance(one, str) and len(self.letters - NUCLEOTIDES) >= MORE_LETTERS:
+            counts = [one.upper().count(letter) for letter in NUCLEOTIDES]
+            said = length - sum(one.upper().count(letter) for letter in SILENT)
+            kinds = sum(count > 0 for count in counts)
+            mostly = sum(counts) >= LEAST_SHARE * said
+            if said >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
+                return "letters of DNA or RNA"
+        unit = "letters" if self.letters else "numbers"
+        if length > TIMES * self.longest:
+            return f"far longer than the training objects, up to {self.longest:,} {unit}"
+        if length * TIMES < self.shortest:
+            return f"far shorter than the training objects, from {self.shortest:,} {unit}"
+        return None
+
+
+def _length(one: Any) -> int | None:
+    """Return the number of letters or numbers of an object; None if it has no length.
+
+    Numbers are counted over all axes: images and series may come in several shapes.
+    """
+    if isinstance(one, str):
+        return len(one)
+    if isinstance(one, np.ndarray | list | tuple):
+        try:
+            return int(np.size(one))
+        except ValueError:  # ragged
+            return None
+    return None
