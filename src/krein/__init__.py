@@ -15,8 +15,8 @@ _HOME = {
     "KreinClassifier": "estimators",
     "NystromMap": "estimators",
     "PseudoEuclideanEmbedding": "estimators",
-    "load": "estimators",
-    "load_model": "estimators",
+    "load": "model.file",
+    "load_model": "model.file",
 }
 
 _PARTS = {
@@ -26,6 +26,7 @@ _PARTS = {
     "io",
     "landmarks",
     "measures",
+    "model",
     "reject",
     "report",
     "data",
@@ -40,9 +41,8 @@ if TYPE_CHECKING:
         KreinClassifier,
         NystromMap,
         PseudoEuclideanEmbedding,
-        load,
-        load_model,
     )
+    from .model.file import load, load_model
 
 __all__ = [
     "IKFD",

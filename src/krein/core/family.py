@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 
-from .checks import Array, Indices
+from .checks import Array, Codes, Indices
 from .space import LandmarkSpace
 
-Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
 Scorer = Callable[[Array], Array]
 """Values of objects to the landmarks (n, m) → scores (n, C)."""
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.linalg import null_space, qr, svd
 
-from .checks import Array, Indices
+from .checks import LOG, SHARE, Array, Indices
 from .covariance import (
     ChosenCovariance,
     LeftOutObjects,
@@ -153,18 +153,21 @@ def fit_fisher_one_against_rest(
 class QuadraticDiscriminant:
     """Scores −½‖((b − centre) whiten − mean_c) root_c‖² + intercept_c."""
 
-    centre: Array  # (r,)
-    whiten: Array  # (r, s)
-    means: Array  # (C, s), whitened
-    roots: Array  # (C, s, s)
-    intercept: Array  # (C,)
-    shrinkage: Array  # (C,): towards the shared covariance
+    centre: Annotated[Array, "r"]
+    whiten: Annotated[Array, "r s"]
+    means: Annotated[Array, "C s"]  # whitened
+    roots: Annotated[Array, "C s s"]
+    intercept: Annotated[Array, "C", LOG]
+    shrinkage: Annotated[Array, "C", SHARE]  # towards the shared covariance
 
     def scores(self, B: Array) -> Array:
         """Return (n, C) scores from coordinates B (n, r). O(n·C·r²)."""
-        Z = (B - self.centre) @ self.whiten
+        return self.scores_of_whitened((B - self.centre) @ self.whiten)
+
+    def scores_of_whitened(self, Z: Array) -> Array:
+        """Return (n, C) scores from whitened coordinates Z (n, s). O(n·C·s²)."""
         distances = [
-            (((Z - mean) @ root) ** 2).sum(axis=1)
+            np.square((Z - mean) @ root).sum(axis=1)
             for mean, root in zip(self.means, self.roots, strict=True)
         ]
         return self.intercept - 0.5 * np.stack(distances, axis=1)

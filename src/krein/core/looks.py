@@ -1,88 +1,30 @@
-"""Which objects get a second look: those for which the first look is not certain enough.
+"""Two looks at an object: first the pooled heads, then, if worthwhile, the nearest known objects.
 
-An object gets a second look if its largest first-look probability is below a threshold. The
-threshold is the lowest, and so the cheapest, whose held-out loss is within `TOLERANCE` of the loss
-with a second look at every object. The extra loss is a mean of paired differences, to which its
-standard error is added: a hundred objects cannot show that a second look is useless.
+The first look pools the probabilities of several models, the heads. The second adds the evidence of
+exact comparisons with a few candidates to the same pool, with weights of its own:
+
+    p(c | x) ∝ exp(Σ_h a_h log p_h(c | x) + (b + b′ q(x)) e_c(x)),   a, b, b′ ≥ 0,
+
+where the closeness q of the nearest object shows how far the evidence e can be trusted. All
+weights, and which objects get a second look, are learned from held-out objects. The problem is
+convex. A useless model gets weight 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from .checks import Array, Indices
-from .family import Codes
-from .heads import Head, log_proba_of
+from .checks import CODE, NON_NEGATIVE, POSITIVE, ROW, SHARE, Array, Codes, Indices, Kind, Within
 
-TOLERANCE = 0.01
-"""Share of the held-out loss that skipping the second look may cost."""
-
-STEPS = 100
-
-
-def looked_at(confidence: Array, threshold: float) -> np.ndarray:
-    """Return which objects get a second look, given their largest first-look probability."""
-    return confidence < threshold
-
-
-def choose_threshold(
-    confidence: Array,
-    first: Array,
-    second: Array,
-    weights: Array | None = None,
-    *,
-    tolerance: float = TOLERANCE,
-    max_share: float = 1.0,
-) -> float:
-    """Return the threshold for held-out objects with these losses after the first and second look.
-
-    `max_share` is the largest share of objects that may get a second look; it takes precedence over
-    the tolerance. With a threshold above 1, every object gets a second look.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.core.looks import choose_threshold
-    >>> confidence = np.linspace(0.5, 1.0, 1000)
-    >>> first, second = np.where(confidence < 0.6, 1.0, 0.1), np.full(1000, 0.1)
-    >>> 0.59 < choose_threshold(confidence, first, second) < 0.61
-    True
-    """
-    w = np.ones(len(first)) if weights is None else weights
-    w = w / w.sum()
-    thresholds = np.append(np.quantile(confidence, np.linspace(0, 1, STEPS + 1)), np.inf)
-    allowed = tolerance * float(w @ second)
-    chosen = np.inf
-    for threshold in thresholds:
-        extra = np.where(looked_at(confidence, threshold), 0.0, first - second)
-        mean = float(w @ extra)
-        error = float(np.sqrt(np.square(w) @ np.square(extra - mean)))
-        if mean + error <= allowed:
-            chosen = float(threshold)
-            break
-    if max_share < 1.0:
-        order = np.argsort(confidence, kind="stable")
-        within = np.cumsum(w[order]) <= max_share
-        most = confidence[order][within.sum()] if within.sum() < len(order) else np.inf
-        chosen = min(chosen, float(most))
-    return chosen
-
-
-# -------------------------------------------------------------------------------------------------
-# Log-linear pooling of the probabilities of several models, with non-negative weights.
-#
-#     p(c | x) ∝ exp(Σ_h a_h log p_h(c | x)),   a_h ≥ 0.
-#
-# The weights minimise the log-loss on objects that the pooled models have not seen, plus a ridge
-# that pulls them towards equal shares. The problem is convex. A useless model gets weight 0.
-# -------------------------------------------------------------------------------------------------
+# -- the first look: a log-linear pool -------------------------------------------------------------
 
 RIDGE = 20.0
 """Precision of the prior on each weight, in objects; chosen on the protein and aural-sonar data."""
@@ -151,18 +93,31 @@ def fit_pool(
     return np.asarray(result.x, dtype=np.float64)
 
 
-def bounded(log_proba: Array, n_seen: float, n_classes: int) -> Array:
-    """Return log-probabilities no more extreme than `n_seen` held-out objects can support.
+@dataclass(frozen=True)
+class Pool:
+    """The first look: the weights of the heads, and how many held-out objects they come from."""
 
-    Mixes in the uniform distribution with a share of 1/(n + 1): even n objects without an error do
-    not show that the error rate is below 1/n.
-    """
-    share = 1.0 / (n_seen + 1.0)
-    return np.log((1 - share) * np.exp(log_proba) + share / n_classes)
+    weights: Annotated[Array, "H", NON_NEGATIVE]
+    n_seen: Annotated[float, Within(0.0, infinite=(np.inf,))]
+
+    def __call__(self, opinions: Sequence[Array]) -> Array:
+        """Return the pooled log-probabilities (n, C) of the heads, before they are bounded."""
+        return pooled(self.weights, opinions)
+
+    def bounded(self, log_proba: Array) -> Array:
+        """Return log-probabilities no more extreme than the held-out objects can support.
+
+        Mixes in the uniform distribution with a share of 1/(n + 1): even n objects without an error
+        do not show that the error rate is below 1/n. The most certain results round to the same
+        number.
+        """
+        if np.isinf(self.n_seen):
+            return log_proba
+        share = 1.0 / (self.n_seen + 1.0)
+        return np.log((1 - share) * np.exp(log_proba) + share / log_proba.shape[1])
 
 
-# -------------------------------------------------------------------------------------------------
-# Evidence for each label from the nearest known objects, after a few exact comparisons.
+# -- the second look: evidence from the nearest known objects --------------------------------------
 #
 # Let d₁² ≤ d₂² ≤ … be the squared dissimilarities of an object to its candidates, from exact
 # comparisons. For similarities they are −2s, because the object's own term cancels below. With
@@ -172,12 +127,9 @@ def bounded(log_proba: Array, n_seen: float, n_classes: int) -> Array:
 #
 # The bandwidth adapts to the object: h² = f (d_K² − d₁²), where K is the `LOCAL`-th neighbour. So
 # the evidence is unitless, and works equally well where objects are dense and where they are
-# sparse.
-#
-# The evidence does not depend on how near the nearest object is, yet the label of a near copy
-# deserves more trust than that of a remote relative. `Closeness` therefore ranks d₁² among those of
-# held-out objects, which is unitless too.
-# -------------------------------------------------------------------------------------------------
+# sparse. It does not depend on how near the nearest object is, yet the label of a near copy
+# deserves more trust than that of a remote relative: `Closeness` ranks d₁² among those of held-out
+# objects, which is unitless too.
 
 BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Values of f to try: from the nearest neighbour alone to a vote of all candidates."""
@@ -192,7 +144,7 @@ PRIOR_MASS = 0.5
 """Weight of a pseudo-neighbour spread over all classes, which bounds the evidence."""
 
 
-def squared(values: Array, kind: Literal["similarity", "dissimilarity"]) -> Array:
+def squared(values: Array, kind: Kind) -> Array:
     """Return squared dissimilarities, up to a constant per row, from values of the measure."""
     return np.square(values) if kind == "dissimilarity" else -2.0 * values
 
@@ -237,8 +189,8 @@ class Closeness:
     array([1.  , 1.  , 0.75, 0.5 , 0.25])
     """
 
-    apart: Array  # (k,): squared dissimilarities, ascending
-    share: Array  # (k,): the closeness there
+    apart: Annotated[Array, "ranks"]  # squared dissimilarities, ascending
+    share: Annotated[Array, "ranks", SHARE]  # the closeness there
 
     @classmethod
     def of(cls, nearest: Array, tail: float, weights: Array | None = None) -> Closeness:
@@ -256,14 +208,67 @@ class Closeness:
         return found
 
 
-# -------------------------------------------------------------------------------------------------
-# Candidates for a second look: training objects whose landmark values resemble a new object's.
+@dataclass(frozen=True)
+class Neighbours:
+    """Exact comparisons with known objects: squared dissimilarities and class codes (n, k)."""
+
+    apart: Array
+    codes: Codes
+    columns: Indices | None = None  # (n, k): positions among the compared objects of all groups
+
+    @classmethod
+    def nearest(cls, parts: Sequence[tuple[Array, Codes]], k: int) -> Neighbours:
+        """Return the k nearest of several groups of compared objects, nearest first."""
+        apart = np.concatenate([part for part, _ in parts], axis=1)
+        codes = np.concatenate([part for _, part in parts], axis=1)
+        order = np.argsort(apart, axis=1, kind="stable")[:, :k]
+        return cls(
+            np.take_along_axis(apart, order, axis=1),
+            np.take_along_axis(codes, order, axis=1),
+            order,
+        )
+
+    @property
+    def least(self) -> Array:
+        """The squared dissimilarity to the nearest object (n,); 0 if there is none."""
+        found = self.apart.min(axis=1, initial=np.inf)
+        return np.where(np.isfinite(found), found, 0.0)
+
+    def at(self, rows: NDArray[Any]) -> Neighbours:
+        """Return the neighbours of some of the objects."""
+        columns = None if self.columns is None else self.columns[rows]
+        return Neighbours(self.apart[rows], self.codes[rows], columns)
+
+
+@dataclass(frozen=True)
+class EvidencePool:
+    """The second look: weights of the heads, of the evidence, and of evidence times closeness."""
+
+    weights: Annotated[Array, "H+2", NON_NEGATIVE]
+    bandwidth: Annotated[float, POSITIVE]
+    closeness: Closeness
+
+    def __call__(self, opinions: Sequence[Array], near: Neighbours) -> Array:
+        """Return the pooled log-probabilities (n, C) of heads and evidence, before bounding."""
+        return pooled(self.weights, [*opinions, *self._terms(near, opinions[0].shape[1])])
+
+    def evidence(self, near: Neighbours, n_classes: int) -> Array:
+        """Return the contribution of the neighbours to the pool (n, C): evidence times weight."""
+        plain, close = self._terms(near, n_classes)
+        return self.weights[-2] * plain + self.weights[-1] * close
+
+    def _terms(self, near: Neighbours, n_classes: int) -> tuple[Array, Array]:
+        """Return the evidence (n, C), and the evidence times the closeness."""
+        evidence = class_evidence(near.apart, near.codes, n_classes, self.bandwidth)
+        return evidence, evidence * self.closeness(near.least)[:, None]
+
+
+# -- candidates: training objects whose landmark values resemble a new object's --------------------
 #
 # Similar objects have similar values to every landmark. The first look has computed these values
 # anyway, so they serve as coordinates in which neighbours can be searched without comparing any
 # further pair. Values are replaced by their signed square roots, which spreads the small ones. Each
 # column is then standardised, and the rows are projected onto their leading principal directions.
-# -------------------------------------------------------------------------------------------------
 
 DIMENSIONS = 128
 """Dimensions of the search: 512 bytes per object, and 26 MFLOP per query among 10⁵ objects."""
@@ -291,8 +296,8 @@ class CandidateSpace:
     array([[2, 3]])
     """
 
-    centre: Array  # (m,)
-    directions: Array  # (m, r), divided by the standard deviation of each column
+    centre: Annotated[Array, "m"]
+    directions: Annotated[Array, "m directions"]  # divided by the deviation of each column
 
     @classmethod
     def of(cls, values: Array) -> CandidateSpace:
@@ -373,17 +378,72 @@ def squared_norms(points: NDArray[np.float32]) -> NDArray[np.float32]:
     return found
 
 
-# -------------------------------------------------------------------------------------------------
-# Two looks at an object: first the pooled heads, then, if worthwhile, the nearest known objects.
-#
-# The first look pools the heads (`pooling`). The second adds the evidence of exact comparisons with
-# a few candidates (`evidence`) to the same pool, with weights of its own:
-#
-#     p(c | x) ∝ exp(Σ_h a_h log p_h(c | x) + (b + b′ q(x)) e_c(x)),   a, b, b′ ≥ 0,
-#
-# where the closeness q of the nearest object shows how far the evidence e can be trusted. The
-# weights of the second look, and which objects get one (`gate`), are learned from held-out objects.
-# -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class KnownObjects:
+    """Training objects that may be candidates, without the landmarks that are compared anyway."""
+
+    indices: Annotated[Indices, "n_known", ROW]  # among all training objects, ascending
+    codes: Annotated[Codes, "n_known", CODE]
+    space: CandidateSpace
+    points: Annotated[NDArray[np.float32], "n_known directions"]
+    n_candidates: Annotated[int, Within(0)]  # compared in a second look
+    k: Annotated[int, Within(1)]  # neighbours that provide evidence, including landmarks
+
+    def candidates(self, values: Array, without: Indices | None = None) -> tuple[Indices, Array]:
+        """Return the candidates (n, k) of objects with these values, and their distances."""
+        points = self.space.points(values)
+        return nearest_points(
+            self.points, points, self.n_candidates, without=without, norms=self._norms
+        )
+
+    @cached_property
+    def _norms(self) -> NDArray[np.float32]:
+        """Squared norms of the points, for every search."""
+        return squared_norms(self.points)
+
+    def neighbours(
+        self, apart: Array, landmark_codes: Codes, found: Array, candidates: Indices
+    ) -> Neighbours:
+        """Return the nearest objects among landmarks and candidates.
+
+        `apart` (n, m) and `found` (n, k) are squared dissimilarities to the landmarks and to the
+        candidates, or −2s for similarities.
+        """
+        codes = np.broadcast_to(landmark_codes, apart.shape)
+        return Neighbours.nearest([(apart, codes), (found, self.codes[candidates])], self.k)
+
+    def without_class(self, c: int) -> tuple[KnownObjects, Indices]:
+        """Return the objects of the other classes, and their positions here."""
+        kept = np.flatnonzero(self.codes != c)
+        part = replace(
+            self, indices=self.indices[kept], codes=self.codes[kept], points=self.points[kept]
+        )
+        return part, kept
+
+
+VOTERS = 30
+"""Number of nearest objects that provide evidence, among all that an object was compared with."""
+
+
+def nearest_landmarks(apart: Array, landmark_codes: Codes) -> Neighbours:
+    """Return the nearest landmarks, from squared dissimilarities (n, m) to all of them."""
+    k = max(1, min(apart.shape[1] - 1, VOTERS))
+    return Neighbours.nearest([(apart, np.broadcast_to(landmark_codes, apart.shape))], k)
+
+
+def apart_from(values: Array, kind: Kind, own_place: Indices | None = None) -> Array:
+    """Return squared dissimilarities (n, m) to the landmarks; ∞ between a landmark and itself.
+
+    `own_place` (n,) is an object's own position among the landmarks, −1 if it is not one.
+    """
+    apart = squared(values, kind)
+    if own_place is not None and (own_place >= 0).any():
+        rows = np.flatnonzero(own_place >= 0)
+        apart[rows, own_place[rows]] = np.inf
+    return apart
+
+
+# -- learning both looks from held-out objects -----------------------------------------------------
 
 EVIDENCE_WEIGHT = 0.5
 """Prior weight of the evidence in the pool, at a closeness of 1."""
@@ -391,153 +451,47 @@ EVIDENCE_WEIGHT = 0.5
 FIRST_TAIL = 0.1
 """The tail used while comparing bandwidths; the other tails are then tried with the best one."""
 
+TOLERANCE = 0.01
+"""Share of the held-out loss that skipping the second look may cost."""
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Exact comparisons with known objects: squared dissimilarities and class codes (n, k)."""
-
-    apart: Array
-    codes: Codes
-    columns: Indices | None = None  # (n, k): positions among the compared objects of all groups
-
-    @classmethod
-    def nearest(cls, parts: Sequence[tuple[Array, Codes]], k: int) -> Neighbours:
-        """Return the k nearest of several groups of compared objects, nearest first."""
-        apart = np.concatenate([part for part, _ in parts], axis=1)
-        codes = np.concatenate([part for _, part in parts], axis=1)
-        order = np.argsort(apart, axis=1, kind="stable")[:, :k]
-        return cls(
-            np.take_along_axis(apart, order, axis=1),
-            np.take_along_axis(codes, order, axis=1),
-            order,
-        )
-
-    @property
-    def least(self) -> Array:
-        """The squared dissimilarity to the nearest object (n,); 0 if there is none."""
-        found = self.apart.min(axis=1, initial=np.inf)
-        return np.where(np.isfinite(found), found, 0.0)
-
-    def at(self, rows: NDArray[Any]) -> Neighbours:
-        """Return the neighbours of some of the objects."""
-        columns = None if self.columns is None else self.columns[rows]
-        return Neighbours(self.apart[rows], self.codes[rows], columns)
+STEPS = 100
 
 
-@dataclass(frozen=True)
-class TwoLooks:
-    """How heads and evidence become one probability.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.core.looks import Neighbours, TwoLooks
-    >>> from krein.core.looks import Closeness
-    >>> closeness = Closeness.of(np.arange(10.0), tail=0.5)
-    >>> looks = TwoLooks([], np.ones(1), np.array([1.0, 0.5, 0.5]), 1.0, closeness, 0.9, 1000.0)
-    >>> unsure = [np.log([[0.5, 0.5]])]
-    >>> near = Neighbours(np.array([[0.1, 0.2, 3.0]]), np.array([[1, 1, 0]]))
-    >>> np.exp(looks.first_look(unsure)).round(2), np.exp(looks.second_look(unsure, near)).round(2)
-    (array([[0.5, 0.5]]), array([[0.28, 0.72]]))
-    """
-
-    heads: list[Head]
-    first: Array  # (H,): weights of the heads in the first look
-    second: Array  # (H + 2,): weights in the second: heads, evidence, evidence times closeness
-    bandwidth: float
-    closeness: Closeness
-    threshold: float  # a largest first-look probability below this leads to a second look
-    n_seen: float  # held-out objects that the weights were learned from
-
-    def opinions(self, values: Array) -> list[Array]:
-        """Return the log-probabilities (n, C) of each head."""
-        return [log_proba_of(head, head.scores(values)) for head in self.heads]
-
-    def first_look(self, opinions: Sequence[Array]) -> Array:
-        """Return the pooled log-probabilities (n, C) of the heads."""
-        return self.bounded(pooled(self.first, opinions))
-
-    def second_look(self, opinions: Sequence[Array], neighbours: Neighbours) -> Array:
-        """Return the log-probabilities (n, C) of heads and evidence."""
-        return self.bounded(self._second(opinions, neighbours))
-
-    def unbounded(
-        self,
-        opinions: Sequence[Array],
-        neighbours: Neighbours | None,
-        looked: NDArray[np.bool_],
-    ) -> Array:
-        """Return the pooled log-probabilities (n, C), after the second look where `looked`.
-
-        Unlike those from `bounded`, the most certain of them do not round to the same number.
-        """
-        found = pooled(self.first, opinions)
-        if neighbours is not None and looked.any():
-            some = [opinion[looked] for opinion in opinions]
-            found[looked] = self._second(some, neighbours.at(looked))
-        return found
-
-    def _second(self, opinions: Sequence[Array], neighbours: Neighbours) -> Array:
-        both = _both(neighbours, opinions[0].shape[1], self.bandwidth, self.closeness)
-        return pooled(self.second, [*opinions, *both])
-
-    def bounded(self, log_proba: Array) -> Array:
-        """Return log-probabilities that the held-out objects can support."""
-        return bounded(log_proba, self.n_seen, log_proba.shape[1])
-
-    def evidence(self, neighbours: Neighbours, n_classes: int) -> Array:
-        """Return the contribution of the neighbours to the pool (n, C): evidence times weight."""
-        plain, close = _both(neighbours, n_classes, self.bandwidth, self.closeness)
-        return self.second[-2] * plain + self.second[-1] * close
-
-
-def _both(
-    near: Neighbours, n_classes: int, bandwidth: float, closeness: Closeness
-) -> tuple[Array, Array]:
-    """Return the evidence (n, C), and the evidence times the closeness."""
-    evidence = class_evidence(near.apart, near.codes, n_classes, bandwidth)
-    return evidence, evidence * closeness(near.least)[:, None]
-
-
-def learn_first_look(
-    heads: list[Head], held_out: Sequence[Array], codes: Codes, weights: Array | None
-) -> TwoLooks:
-    """Return the first look alone, from held-out log-probabilities of the heads."""
-    H = len(held_out)
-    first = fit_pool(held_out, codes, np.full(H, 1 / H), weights)
+def learn_first_look(opinions: Sequence[Array], codes: Codes, weights: Array | None) -> Pool:
+    """Return the pool of the heads, from their log-probabilities (n, C) of held-out objects."""
+    H = len(opinions)
     n = float(len(codes) if weights is None else np.count_nonzero(weights))
-    always = Closeness(np.zeros(1), np.ones(1))
-    return TwoLooks(heads, first, np.append(first, [0.0, 0.0]), 1.0, always, -np.inf, n)
+    return Pool(fit_pool(opinions, codes, np.full(H, 1 / H), weights), n)
 
 
 def learn_second_look(
-    looks: TwoLooks,
-    held_out: Sequence[Array],
+    pool: Pool,
+    opinions: Sequence[Array],
     codes: Codes,
     weights: Array | None,
-    neighbours: Neighbours,
+    near: Neighbours,
     max_share: float = 1.0,
-) -> TwoLooks:
-    """Return both looks. `neighbours` of the held-out objects exclude the objects themselves.
+) -> tuple[EvidencePool, float]:
+    """Return the pool of heads and evidence, and the confidence below which it pays to look again.
 
-    `max_share` is the largest share of objects that may get a second look.
+    The neighbours `near` of the held-out objects exclude the objects themselves. `max_share` is the
+    largest share of objects that may get a second look.
     """
-    H, C = len(held_out), held_out[0].shape[1]
+    H, C = len(opinions), opinions[0].shape[1]
     rows = np.arange(len(codes))
     w = np.ones(len(codes)) if weights is None else weights
     prior = np.append(np.full(H, 1 / H), np.full(2, EVIDENCE_WEIGHT / 2))
-    best: tuple[float, TwoLooks, Array] | None = None
+    best: tuple[float, EvidencePool, Array] | None = None
 
     def attempt(bandwidth: float, tail: float) -> None:
         nonlocal best
-        closeness = Closeness.of(neighbours.least, tail, weights)
-        opinions = [*held_out, *_both(neighbours, C, bandwidth, closeness)]
-        pool = fit_pool(opinions, codes, prior, weights)
-        losses = -looks.bounded(pooled(pool, opinions))[rows, codes]
+        trial = EvidencePool(prior, bandwidth, Closeness.of(near.least, tail, weights))
+        terms = [*opinions, *trial._terms(near, C)]
+        trial = replace(trial, weights=fit_pool(terms, codes, prior, weights))
+        losses = -pool.bounded(pooled(trial.weights, terms))[rows, codes]
         loss = float(w @ losses)
         if best is None or loss < best[0]:
-            found = replace(looks, second=pool, bandwidth=bandwidth, closeness=closeness)
-            best = loss, found, losses
+            best = loss, trial, losses
 
     for bandwidth in BANDWIDTHS:
         attempt(bandwidth, FIRST_TAIL)
@@ -547,8 +501,57 @@ def learn_second_look(
         if tail != FIRST_TAIL:
             attempt(bandwidth, tail)
     _, chosen, second = best
-    first = looks.first_look(held_out)
+    first = pool.bounded(pool(opinions))
     threshold = choose_threshold(
         np.exp(first.max(axis=1)), -first[rows, codes], second, weights, max_share=max_share
     )
-    return replace(chosen, threshold=threshold)
+    return chosen, threshold
+
+
+def choose_threshold(
+    confidence: Array,
+    first: Array,
+    second: Array,
+    weights: Array | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    max_share: float = 1.0,
+) -> float:
+    """Return the confidence below which an object gets a second look.
+
+    `confidence` is the largest first-look probability of held-out objects, and `first` and `second`
+    are their losses after each look. The threshold is the lowest, and so the cheapest, whose loss
+    is within `tolerance` of the loss with a second look at every object. The extra loss is a mean
+    of paired differences, to which its standard error is added: a hundred objects cannot show that
+    a second look is useless.
+
+    `max_share` is the largest share of objects that may get a second look; it takes precedence over
+    the tolerance. With a threshold above 1, every object gets a second look.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.looks import choose_threshold
+    >>> confidence = np.linspace(0.5, 1.0, 1000)
+    >>> first, second = np.where(confidence < 0.6, 1.0, 0.1), np.full(1000, 0.1)
+    >>> 0.59 < choose_threshold(confidence, first, second) < 0.61
+    True
+    """
+    w = np.ones(len(first)) if weights is None else weights
+    w = w / w.sum()
+    thresholds = np.append(np.quantile(confidence, np.linspace(0, 1, STEPS + 1)), np.inf)
+    allowed = tolerance * float(w @ second)
+    chosen = np.inf
+    for threshold in thresholds:
+        extra = np.where(confidence < threshold, 0.0, first - second)
+        mean = float(w @ extra)
+        error = float(np.sqrt(np.square(w) @ np.square(extra - mean)))
+        if mean + error <= allowed:
+            chosen = float(threshold)
+            break
+    if max_share < 1.0:
+        order = np.argsort(confidence, kind="stable")
+        within = np.cumsum(w[order]) <= max_share
+        most = confidence[order][within.sum()] if within.sum() < len(order) else np.inf
+        chosen = min(chosen, float(most))
+    return chosen

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,10 +44,11 @@ class ClassMoments:
     (array([ 1., 10.]), array([[2.]]))
     """
 
-    origin: Array  # (r,)
-    weights: Array  # (C,): Σw per class
-    sums: Array  # (C, r), about the origin
-    products: Array  # (r, r) over all classes, or (C, r, r) per class; about the origin
+    origin: Annotated[Array, "r"]
+    weights: Annotated[Array, "C"]  # Σw per class
+    sums: Annotated[Array, "C r"]  # about the origin
+    products: Annotated[Array, "r r"] | Annotated[Array, "C r r"]
+    """Over all classes, or per class; about the origin."""
 
     @classmethod
     def of(

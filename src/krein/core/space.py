@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from .checks import Array, Indices
+from .checks import POSITIVE, Array, Indices, Within
 from .moments import gram
 
 RANK_TOLERANCE = 1e-10
@@ -190,6 +190,7 @@ def double_centre(D2: Array) -> Array:
 
 POWERS = (1.0, 0.5, 0.25)
 """Powers of a dissimilarity d: similarities are computed from −½d², −½d or −½√d."""
+Power = Annotated[float, Within(0.25, 1.0)]
 
 
 def powered(D: Array, power: float) -> Array:
@@ -230,7 +231,7 @@ class LandmarkCentre:
     array([[ 2., -2.]])
     """
 
-    column_means: Array  # (m,): mean_l' d²(l', l)
+    column_means: Annotated[Array, "m"]  # mean_l' d²(l', l)
     grand_mean: float
 
     @classmethod
@@ -267,9 +268,9 @@ _CHUNK = 4096  # rows of C turned into coordinates together
 class LandmarkBasis:
     """Pseudo-Euclidean coordinates spanned by the landmarks: b(x) = k(x, L) T, signs J."""
 
-    T: Array  # (m, r)
-    signs: Array  # (r,): the diagonal of J, ±1
-    lam: Array  # (r,): eigenvalues of W that were kept
+    T: Annotated[Array, "m r"]
+    signs: Annotated[Array, "r", Within(-1.0, 1.0)]  # the diagonal of J, ±1
+    lam: Annotated[Array, "r"]  # eigenvalues of W that were kept
 
     def coordinates(self, C: Array) -> Array:
         """Return B (n, r) from similarities C (n, m) to the landmarks. O(n·m·r)."""
@@ -465,8 +466,8 @@ class Conversion:
     """
 
     centre: LandmarkCentre | None  # None for a similarity
-    power: float = 1.0
-    unit: float = 1.0
+    power: Power = 1.0
+    unit: Annotated[float, POSITIVE] = 1.0
 
     def similarities(self, values: Array) -> Array:
         """Return similarities (n, m) from values of the measure (n, m). O(n·m)."""
@@ -498,12 +499,12 @@ class LandmarkSpace:
            [1.]])
     """
 
-    landmark_values: Array  # (m, m): values of the measure between the landmarks, unscaled
+    landmark_values: Annotated[Array, "m m"]  # of the measure between the landmarks, unscaled
     basis: LandmarkBasis
     centre: LandmarkCentre | None  # None for a similarity
-    rank: int | None = None  # the largest number of coordinates
-    power: float = 1.0  # of a dissimilarity: 1, 1/2 or 1/4
-    unit: float = 1.0
+    rank: Annotated[int, Within(1)] | None = None  # the largest number of coordinates
+    power: Power = 1.0  # of a dissimilarity: 1, 1/2 or 1/4
+    unit: Annotated[float, POSITIVE] = 1.0
 
     @classmethod
     def of(
@@ -622,9 +623,9 @@ def check_level(values: Array) -> None:
 class Embedding:
     """Principal pseudo-Euclidean axes: v(x) = (b(x) − b̄) A, largest |λ| first."""
 
-    eigenvalues: Array  # (s,), signed
-    mean: Array  # (r,): b̄, zero if not centred
-    A: Array  # (r, s)
+    eigenvalues: Annotated[Array, "s"]  # signed
+    mean: Annotated[Array, "r"]  # b̄, zero if not centred
+    A: Annotated[Array, "r s"]
 
     @property
     def signs(self) -> Array:

@@ -1,11 +1,11 @@
-"""Transformers from objects to vectors, and the simplest of them: the Nyström map."""
+"""Transformers from objects to vectors: Nyström map, pseudo-Euclidean embedding, kernel PCA."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
+from numbers import Integral
 from operator import add
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -15,15 +15,14 @@ from sklearn.utils.validation import column_or_1d
 from ..compare.pairs import block_rows
 from ..core.checks import Array, check_labels
 from ..core.moments import ClassMoments
-from ..core.space import LandmarkSpace, signed_eigen
+from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen
 from ..data.dataset import Chunk, Counted, LandmarkColumns
 from ..data.memory import Memory
 from ..data.opening import open_data
 from ..landmarks import get_rule
 from ..measures import get_measure
-from .base import LandmarkEstimator, all_or_nothing
-from .schema import Schema, floats
-from .selection import Comparing, choose_landmarks
+from ..model.model import Comparisons, LandmarkMap
+from .fitting import LandmarkChoice, LandmarkEstimator, all_or_nothing, choose_landmarks
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,25 @@ class GramTerm:
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
     """A transformer that needs only one Gram matrix of the data."""
 
-    signs_: Array
+    model_: LandmarkMap
 
-    _fitted: ClassVar[Schema] = {**LandmarkEstimator._fitted, "signs_": floats("r")}
+    @property
+    def signs_(self) -> Array:
+        """+1 or −1 for each coordinate."""
+        return self._fitted().signs
 
-    def _gram(self, X: Any, y: Any) -> ClassMoments:
+    def transform(self, X: Any) -> Array:
+        """Return the vectors (n, r) of objects: m comparisons each."""
+        model = self._fitted()
+        X = self._validated(X, model.measure, reset=False)
+        found: Array = model.transform(X, self._comparisons(model.measure))
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.signs_)
+
+    def _gram(self, X: Any, y: Any) -> tuple[ClassMoments, LandmarkChoice, Comparisons]:
         """Choose landmarks and return the moments of all objects, as one class."""
         measure = get_measure(self.measure, self.measure_params)
         X = self._validated(X, measure, reset=True)
@@ -63,7 +76,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         )
         if not isinstance(data, Memory):
             raise TypeError(f"{type(self).__name__} needs objects in memory")
-        self.measure_ = measure = data.measure
+        run = self._comparisons(data.measure)
         classes = None
         data.labels = np.zeros(len(data), dtype=np.intp)
         # a target that does not consist of classes is ignored
@@ -72,34 +85,26 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
                 check_labels(column_or_1d(y), len(data)), return_inverse=True
             )
             classes = np.arange(len(classes))
-        chosen = choose_landmarks(
-            data,
-            get_rule(self.landmarks, self.n_landmarks),
-            Comparing(measure, self.symmetrize, self.cache, self.n_jobs, self.verbose),
-            self._rng(),
-            classes=classes,
-            rank=self.rank,
+        rule = get_rule(self.landmarks, self.n_landmarks)
+        choice = choose_landmarks(data, rule, run, self._rng(), classes=classes, rank=self.rank)
+        self.n_samples_seen_ = len(data)
+        space, m = choice.space, len(choice.landmarks.indices)
+        term = GramTerm(choice.columns, space, space.origin())
+        found = data.reduce(term, add, block_rows(data.measure, m), m)
+        run.counter.add(found.compared, found.reused)
+        return found.value, choice, run
+
+    def _set_map(
+        self,
+        choice: LandmarkChoice,
+        run: Comparisons,
+        eigenvalues: Array,
+        embedding: Embedding | None,
+    ) -> None:
+        self.model_ = LandmarkMap(
+            run.measure, self.symmetrize, choice.space, embedding, choice.landmarks
         )
-        self.n_objects_ = self.n_samples_seen_ = len(data)
-        self.selection_ = chosen.selection
-        self._use_landmarks(chosen.landmarks)
-        space, m = self.space_, len(self.landmarks_)
-        term = GramTerm(chosen.columns, space, space.origin())
-        found = data.reduce(term, add, block_rows(measure, m), m)
-        self.kernel_evaluations_ = chosen.counter.compared + found.compared
-        self.kernel_reused_ = chosen.counter.reused + found.reused
-        return found.value
-
-    def _try(self) -> None:
-        self._coordinates(self.space_.landmark_values[:1])
-
-    @abstractmethod
-    def _coordinates(self, values: Array) -> Array:
-        """Return the vectors of objects from their values to the landmarks."""
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.signs_)
+        self._set_fit(choice, choice.space, eigenvalues, run.counter)
 
 
 class NystromMap(LandmarkTransformer):
@@ -196,16 +201,185 @@ class NystromMap(LandmarkTransformer):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks among the objects X; labels y are used by rules that need them."""
         with all_or_nothing(self):
-            moments = self._gram(X, y)
-            self.signs_ = self.space_.signs
-            self._set_spectrum(signed_eigen(moments.gram(), self.signs_).values)
+            moments, choice, run = self._gram(X, y)
+            eigenvalues = signed_eigen(moments.gram(), choice.space.signs).values
+            self._set_map(choice, run, eigenvalues, None)
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Return the coordinates (n, r) of objects: m comparisons each."""
-        self._check_fitted()
-        found: Array = self._map_new(X, self._coordinates, (len(self.signs_),))
-        return found
 
-    def _coordinates(self, values: Array) -> Array:
-        return self.space_.coordinates(values)
+class PseudoEuclideanEmbedding(LandmarkTransformer):
+    """Vectors V with V J Vᵀ ≈ K along the principal axes of K, largest |λ| first (paper, eq. 1).
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of axes; None keeps all with a non-zero eigenvalue.
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
+        `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
+        all objects are one class.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `transform` are used unchanged.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for the choice of landmarks.
+
+    Attributes
+    ----------
+    signs_ : array (r,)
+        +1 or −1 for each axis.
+    eigenvalues_ : array (r,)
+        Eigenvalues of the axes with their signs, largest magnitude first.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues.
+    landmarks_ : array (m,)
+        Rows of the training objects that became landmarks.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+
+    See Also
+    --------
+    IndefiniteKernelPCA : The same after centring on the mean of the objects.
+    NystromMap : Coordinates that reproduce the approximated kernel, without principal axes.
+
+    Examples
+    --------
+    >>> from krein import PseudoEuclideanEmbedding
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> embedding = PseudoEuclideanEmbedding(2, measure="levenshtein", landmarks="all")
+    >>> embedding.fit_transform(words).shape
+    (6, 2)
+    """
+
+    _centred = False
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        measure: Any = "elm",
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "meb",
+        n_landmarks: int | None = None,
+        rank: int | None = None,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the axes from objects X; labels y are used by rules that need them."""
+        n = self.n_components
+        if n is not None and not (isinstance(n, Integral) and n >= 1):
+            raise ValueError(
+                f"n_components must be a whole number, at least 1, or None; got {n!r} (pass "
+                "the measure by keyword: measure=...)"
+            )
+        with all_or_nothing(self):
+            moments, choice, run = self._gram(X, y)
+            embedding = embed(
+                moments.within() if self._centred else moments.gram(),
+                choice.space.signs,
+                mean=moments.means[0] if self._centred else None,
+                n_components=self.n_components,
+            )
+            self._set_map(choice, run, embedding.eigenvalues, embedding)
+        return self
+
+
+class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
+    """Principal axes about the mean of the objects: kernel PCA for kernels that are not psd.
+
+    The same as `PseudoEuclideanEmbedding` after centring. Along an axis of negative sign, squared
+    distances are negative.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of axes; None keeps all with a non-zero eigenvalue.
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
+        `krein.landmarks`, or row indices. Rules that use labels take them from `y`; without `y`,
+        all objects are one class.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `transform` are used unchanged.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for the choice of landmarks.
+
+    Attributes
+    ----------
+    signs_ : array (r,)
+        +1 or −1 for each axis.
+    eigenvalues_ : array (r,)
+        Eigenvalues of the axes with their signs, largest magnitude first.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues.
+    landmarks_ : array (m,)
+        Rows of the training objects that became landmarks.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+
+    See Also
+    --------
+    PseudoEuclideanEmbedding : The same without centring.
+
+    Examples
+    --------
+    >>> from krein import IndefiniteKernelPCA
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> pca = IndefiniteKernelPCA(2, measure="levenshtein", landmarks="all").fit(words)
+    >>> pca.transform(["laus"]).shape
+    (1, 2)
+    """
+
+    _centred = True

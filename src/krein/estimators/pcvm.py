@@ -4,34 +4,51 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from ..compare.pairs import block_rows
+from ..core.calibration import fit_temperature
+from ..core.checks import POSITIVE, ROW, Array, Indices, Within
+from ..core.looks import Pool
 from ..core.pcvm.fit import (
     POWERS,
     PCVMFamily,
     PCVMModel,
     basis_rows,
+    both_scores,
     fit_as_published,
     fit_basis,
     fit_landmarks,
-    left_out_temperature,
 )
-from ..core.pcvm.left_out import rows_to_ask
-from ..core.pcvm.rows import Features
-from ..core.space import signed_eigen
-from ..data.dataset import Dataset
+from ..core.pcvm.left_out import left_out_scores, rows_to_ask
+from ..core.pcvm.rows import BasisFunction, Features
+from ..core.space import Conversion, signed_eigen
+from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
+from ..landmarks import get_rule
 from ..landmarks.all import Given
-from .base import all_or_nothing
-from .calibration import CalibrationSample, cross_fit
-from .classifier import FeatureTerm, LandmarkClassifier
-from .fittedmodels import FittedPCVM
-from .selection import LandmarkChoice, LandmarkSet, choose_landmarks
+from ..model.heads import LinearHead, Link
+from ..model.model import Comparisons, Model
+from .fitting import (
+    CalibrationSample,
+    Classifier,
+    FeatureTerm,
+    HeldOutScores,
+    LandmarkChoice,
+    all_or_nothing,
+    check_multiclass,
+    choose_landmarks,
+    cross_fit,
+    mean_values,
+    own_places,
+    reference_of,
+)
 
 
-class PCVM(FittedPCVM, LandmarkClassifier):
+class PCVM(Classifier):
     """Probabilistic classification vector machine: probabilistic, stable, optionally sparse.
 
     Scores are weighted sums of similarities to basis objects. Each weight is constrained to the
@@ -150,6 +167,14 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     True
     """
 
+    relevance_: Annotated[Indices, "relevant", ROW]
+    objective_path_: Annotated[Array, "steps"]
+    basis_function_: BasisFunction
+    prior_scale_: Annotated[float, POSITIVE]
+    n_iter_: Annotated[int, Within(0)]
+    converged_: bool
+    stop_reason_: str
+
     def __init__(
         self,
         measure: Any = "elm",
@@ -210,16 +235,17 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
             found = self._survey(data)
             if (found.weights <= 0).any():
-                label = self.classes_.tolist()[int(np.argmin(found.weights > 0))]
+                label = found.classes.tolist()[int(np.argmin(found.weights > 0))]
                 raise ValueError(
                     f"no object of class {label!r} has a sample_weight above 0; leave the class out"
                 )
-            chosen = self._choose(data)
-            self.kernel_evaluations_ = chosen.counter.compared
-            self.kernel_reused_ = chosen.counter.reused
-            kept = self._keep_values(data, chosen)
+            run = self._comparisons(data.measure)
+            family = self._family(len(found.classes))
+            rule = get_rule(self.landmarks, self.n_landmarks)
+            chosen = self._choose(data, run, found.classes, family, rule)
+            kept, eigenvalues = self._keep_values(data, run, chosen, found.classes)
             try:
-                self._learn(data, chosen, kept)
+                self._learn(data, run, chosen, kept, eigenvalues, found.classes)
             finally:
                 kept.close()
         return self
@@ -227,6 +253,7 @@ class PCVM(FittedPCVM, LandmarkClassifier):
     def _check(self, sample_weight: Any) -> None:
         if self.solver not in ("em", "paper"):
             raise ValueError(f"solver must be 'em' or 'paper'; got {self.solver!r}")
+        check_multiclass(self.multiclass)
         if self.rank is not None and self.n_basis is None:
             raise ValueError("rank= needs n_basis=: without it, the features are similarities")
         if self.solver == "paper":
@@ -237,102 +264,139 @@ class PCVM(FittedPCVM, LandmarkClassifier):
                 what = "sample_weight" if sample_weight is not None else "calibrate=True"
                 raise ValueError(f"solver='paper' does not support {what}; solver='em' does")
 
-    def _family(self) -> PCVMFamily:
+    def _family(self, n_classes: int) -> PCVMFamily:
         return PCVMFamily(
-            len(self.classes_),
+            n_classes,
             one_against_rest=self.multiclass == "ovr" and self.solver != "paper",
             sparse=self.sparse,
             function=None if self.n_basis is None else POWERS[0],
             rank=self.rank,
         )
 
-    def _keep_values(self, data: Dataset, chosen: LandmarkChoice) -> Features:
-        """Compare all objects with the landmarks, and keep the values for later passes."""
-        space, m = chosen.landmarks.space, len(chosen.landmarks.indices)
-        each = self._class_weights().of_objects(data.survey().weights)
-        term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, each)
-        kept, total = data.keep(term, m, self._block_rows(m))
-        self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
-        self.kernel_evaluations_ += total.compared
-        self.kernel_reused_ += total.reused
-        return kept
+    def _keep_values(
+        self, data: Dataset, run: Comparisons, chosen: LandmarkChoice, classes: NDArray[Any]
+    ) -> tuple[Features, Array]:
+        """Compare all objects with the landmarks, and keep the values for later passes.
 
-    def _learn(self, data: Dataset, chosen: LandmarkChoice, kept: Features) -> None:
+        Also returns the eigenvalues of the approximated kernel.
+        """
+        space, m = chosen.space, len(chosen.landmarks.indices)
+        each = self._class_weights(classes).of_objects(data.survey().weights)
+        term = FeatureTerm(chosen.columns, space, space.origin(), classes, each)
+        kept, total = data.keep(term, m, block_rows(run.measure, m))
+        run.counter.add(total.compared, total.reused)
+        return kept, signed_eigen(total.value.gram(), space.signs).values
+
+    def _learn(
+        self,
+        data: Dataset,
+        run: Comparisons,
+        chosen: LandmarkChoice,
+        kept: Features,
+        eigenvalues: Array,
+        classes: NDArray[Any],
+    ) -> None:
         """Fit to the values of all objects to the landmarks, and calibrate if requested."""
-        landmarks, family = chosen.landmarks, self._family()
+        N, landmarks = self.n_samples_seen_, chosen.landmarks.indices
+        family = self._family(len(classes))
         if isinstance(chosen.family, PCVMFamily):  # the rule used its basis function
             family = replace(family, otherwise=chosen.family.otherwise)
-        self.temperature_ = 1.0
         if self.solver == "paper":
-            model = fit_as_published(landmarks.space, kept, family.n_classes, self._rng())
-            self._set_model(model, landmarks)
+            model = fit_as_published(chosen.space, kept, family.n_classes, self._rng())
+            self._set_model(model, chosen.space.conversion, chosen, run, eigenvalues, classes)
         elif self.n_basis is not None:
-            self._learn_basis(data, chosen, family, kept)
-        elif self.calibrate:
-            m = len(landmarks.indices)
-            sample = CalibrationSample.of(self.n_objects_, landmarks.indices, rows_to_ask(m))
-            model, features = self._learn_landmarks(chosen, family, kept, keep=sample.covers_all)
-            settled = replace(family, function=model.function, scales=model.scales)
-            if sample.covers_all:
-                self.temperature_ = self._cross_fit(settled, landmarks, kept)
-            else:
-                some = sample.among(np.arange(self.n_objects_))
-                self.temperature_ = left_out_temperature(
-                    settled, chosen.landmark_classes, model.fits, features, some
-                )
+            self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes)
         else:
-            self._learn_landmarks(chosen, family, kept, keep=False)
-
-    def _learn_landmarks(
-        self, chosen: LandmarkChoice, family: PCVMFamily, kept: Features, *, keep: bool
-    ) -> tuple[PCVMModel, Features]:
-        """Fit with the landmarks as basis objects; predictions need those with non-zero weight."""
-        landmarks = chosen.landmarks
-        model, features = fit_landmarks(
-            landmarks.space, landmarks.indices, kept, chosen.landmark_classes, family, keep=keep
-        )
-        self._set_model(model, landmarks.restricted(model.places))
-        return model, features
+            wanted = rows_to_ask(len(landmarks))
+            sample = CalibrationSample.of(N, landmarks, IN_MEMORY_OBJECTS, wanted)
+            model, features = fit_landmarks(
+                chosen.space,
+                landmarks,
+                kept,
+                chosen.landmarks.codes,
+                family,
+                keep=self.calibrate and sample.covers_all,
+            )
+            used = chosen.restricted(model.places)
+            self._set_model(model, model.function, used, run, eigenvalues, classes)
+            settled = replace(family, function=model.function, scales=model.scales)
+            if self.calibrate and sample.covers_all:
+                self._calibrate(settled, chosen, kept, None)
+            elif self.calibrate:
+                some = _left_out(settled, chosen, model, features, sample.among(np.arange(N)))
+                self._calibrate(settled, chosen, kept, some)
 
     def _learn_basis(
-        self, data: Dataset, chosen: LandmarkChoice, family: PCVMFamily, kept: Features
+        self,
+        data: Dataset,
+        run: Comparisons,
+        chosen: LandmarkChoice,
+        family: PCVMFamily,
+        kept: Features,
+        eigenvalues: Array,
+        classes: NDArray[Any],
     ) -> None:
         """Fit with basis objects beyond the landmarks."""
-        landmarks = chosen.landmarks
-        m = len(landmarks.indices)
-        basis = basis_rows(self.n_basis, self.n_objects_, landmarks.indices, self._rng())
-        model = fit_basis(landmarks.space, basis, kept, family)
-        if len(model.relevance) >= m or landmarks.space.centre is not None:
-            self._set_model(model, landmarks)
+        m = len(chosen.landmarks.indices)
+        basis = basis_rows(
+            self.n_basis, self.n_samples_seen_, chosen.landmarks.indices, self._rng()
+        )
+        model = fit_basis(chosen.space, basis, kept, family)
+        if len(model.relevance) >= m or chosen.space.centre is not None:
+            features = chosen.space.conversion
+            self._set_model(model, features, chosen, run, eigenvalues, classes)
         else:
             # fewer basis objects than landmarks: compare with the basis objects instead, and refit
             # the weights because K(x, x_i) now replaces its approximation
-            fewer = choose_landmarks(
-                data,
-                Given(np.sort(model.relevance)),
-                self._comparing(self.measure_),
-                self._rng(),
-                classes=self.classes_,
-            )
-            self.kernel_evaluations_ += fewer.counter.compared
-            self.kernel_reused_ += fewer.counter.reused
-            values = self._keep_values(data, fewer)
-            plain = replace(family, function=None, sparse=False)
+            rule = Given(np.sort(model.relevance))
+            fewer = choose_landmarks(data, rule, run, self._rng(), classes=classes)
+            values, eigenvalues = self._keep_values(data, run, fewer, classes)
+            plain, landmarks = replace(family, function=None, sparse=False), fewer.landmarks
             try:
-                model, _ = self._learn_landmarks(fewer, plain, values, keep=True)
+                model, _ = fit_landmarks(
+                    fewer.space, landmarks.indices, values, landmarks.codes, plain, keep=True
+                )
             finally:
                 values.close()
+            used = fewer.restricted(model.places)
+            self._set_model(model, model.function, used, run, eigenvalues, classes)
         if self.calibrate:
             power = POWERS[0] if model.function == "similarity" else model.function
-            settled = replace(family, function=power, scales=model.scales)
-            self.temperature_ = self._cross_fit(settled, landmarks, kept)
+            self._calibrate(
+                replace(family, function=power, scales=model.scales), chosen, kept, None
+            )
 
-    def _set_model(self, model: PCVMModel, landmarks: LandmarkSet) -> None:
-        """Set the fitted attributes, and warn if the search stopped too early."""
-        self._use_landmarks(landmarks)
+    def _set_model(
+        self,
+        model: PCVMModel,
+        features: Conversion | BasisFunction,
+        used: LandmarkChoice,
+        run: Comparisons,
+        eigenvalues: Array,
+        classes: NDArray[Any],
+    ) -> None:
+        """Set the fitted attributes, and warn if the search stopped too early.
+
+        Predictions need only the landmarks that are `used`, those with weights other than zero.
+        """
+        link: Link = "probits" if self.multiclass == "ovr" else "softmax"
+        if len(classes) == 2 or self.solver == "paper":
+            link = "probit" if len(classes) == 2 else "pairs"
+        places = np.arange(len(used.landmarks.indices))
+        self.model_ = Model(
+            run.measure,
+            self.symmetrize,
+            classes,
+            (LinearHead(features, places, model.dual_coef, model.intercept, link),),
+            Pool(np.ones(1), np.inf),
+            mean_values(used.space.landmark_values, run.measure.kind),
+            used.landmarks,
+            comparisons=float(len(places)),
+            n_objects=self.n_samples_seen_,
+        )
+        self._set_fit(used, used.space, eigenvalues, run.counter)
         self.relevance_ = model.relevance
         self.basis_function_ = model.function
-        self.dual_coef_, self.intercept_ = model.dual_coef, model.intercept
         self.n_iter_, self.converged_ = model.end.n_iter, model.end.converged
         self.stop_reason_ = model.end.reason
         self.objective_path_ = model.end.objective_path
@@ -345,12 +409,72 @@ class PCVM(FittedPCVM, LandmarkClassifier):
                 stacklevel=2,
             )
 
-    def _cross_fit(self, family: PCVMFamily, landmarks: LandmarkSet, kept: Features) -> float:
-        """Return the temperature from ten folds over the values of all objects."""
+    def _calibrate(
+        self,
+        family: PCVMFamily,
+        chosen: LandmarkChoice,
+        kept: Features,
+        held_out: HeldOutScores | None,
+    ) -> None:
+        """Fit the temperature to held-out scores, by default those of ten folds."""
         C = family.n_classes
-        raw = kept.rows(np.arange(C), C)
-        used = np.flatnonzero(np.isin(landmarks.indices, self.landmarks_))
-        # if predictions use objects other than the landmarks, use the landmarks here instead
-        used = used if len(used) == len(self.landmarks_) else np.arange(raw.shape[1])
-        values = raw.features(np.arange(raw.shape[0]))[:, used]
-        return cross_fit(family, landmarks.restricted(used), values, raw.y, raw.weight)
+        raw, final = kept.rows(np.arange(C), C), self.model_.landmarks.indices
+        used = np.flatnonzero(np.isin(chosen.landmarks.indices, final))
+        same = len(used) == len(final)
+        if not same:  # predictions use objects other than the landmarks: use all landmarks here
+            used = np.arange(len(chosen.landmarks.indices))
+        chosen = chosen.restricted(used)
+        if held_out is None:
+            values = raw.features(np.arange(raw.shape[0]))[:, used]
+            held_out = cross_fit(family, chosen, values, raw.y, raw.weight)
+        rows, weights = held_out.rows, None if raw.weight is None else raw.weight[held_out.rows]
+        if len(rows) == 0:
+            return
+        temperature = fit_temperature(held_out.scores, raw.y[rows], family.log_proba, weights)
+        reference = None
+        if same:
+            reference = reference_of(
+                family.log_proba(temperature * held_out.scores),
+                raw.features(rows)[:, used],
+                raw.y[rows],
+                weights,
+                chosen,
+                own_places(raw.shape[0], chosen.landmarks.indices)[rows],
+            )
+        (head,) = self.model_.heads
+        self.model_ = replace(
+            self.model_, heads=(replace(head, temperature=temperature),), reference=reference
+        )
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Weights (m, 1 or C) of the basis functions of the landmarks."""
+        return self._fitted().heads[0].weights
+
+    @property
+    def intercept_(self) -> Array:
+        """Intercepts (1 or C,)."""
+        return self._fitted().heads[0].bias
+
+    @property
+    def temperature_(self) -> float:
+        """The factor on the scores before they become probabilities."""
+        return float(self._fitted().heads[0].temperature)
+
+
+def _left_out(
+    family: PCVMFamily,
+    chosen: LandmarkChoice,
+    model: PCVMModel,
+    features: Features,
+    some: Indices,
+) -> HeldOutScores:
+    """Return the leave-one-out scores of some rows, to first order."""
+    C = family.n_classes
+    weight = features.rows(np.arange(C), C).weight
+    if weight is not None:
+        some = some[weight[some] > 0]
+    if len(some) == 0:
+        return HeldOutScores(some, np.empty((0, C)))
+    problems = family.problems(chosen.landmarks.codes)
+    return HeldOutScores(some, both_scores(left_out_scores(features, problems, model.fits, some)))

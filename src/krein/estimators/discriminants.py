@@ -1,0 +1,670 @@
+"""IKFD and IKQD: Gaussian classes, fitted to moments from one pass over the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from operator import add
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+
+from ..compare.pairs import block_rows
+from ..core.calibration import fit_temperature
+from ..core.checks import CODE, NON_NEGATIVE, ROW, SHARE, Array, Codes, Indices
+from ..core.covariance import ChosenCovariance, Target
+from ..core.family import Priors
+from ..core.gaussian import (
+    FisherFamily,
+    GaussianFamily,
+    LabelledValues,
+    LinearDiscriminant,
+    QuadraticDiscriminant,
+    QuadraticFamily,
+    choose_power,
+)
+from ..core.looks import Pool
+from ..core.moments import ClassMoments
+from ..core.space import POWERS, LandmarkSpace, check_level, signed_eigen
+from ..data.dataset import Chunk, Counted, Dataset, LandmarkColumns, encode
+from ..landmarks import get_rule
+from ..model.heads import LinearHead, Link, QuadraticHead
+from ..model.model import Comparisons, Model
+from ..model.schema import LOCAL
+from .fitting import (
+    SAMPLE_SIZE,
+    CalibrationSample,
+    Classifier,
+    LandmarkChoice,
+    all_or_nothing,
+    check_multiclass,
+    mean_values,
+    reference_of,
+)
+
+CHOICE_LANDMARKS = 1_000
+"""With more landmarks than this, the power of a dissimilarity is chosen on a subset of them."""
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """The result of a pass: moments of all objects, and the calibration sample."""
+
+    moments: Annotated[tuple[ClassMoments, ...], "powers"]  # in each space that is compared
+    indices: Annotated[Indices, "n_sample", ROW]  # of the sample among all objects, ascending
+    values: Annotated[Array, "n_sample m"]
+    codes: Annotated[Codes, "n_sample", CODE]
+    weights: Annotated[Array, "n_sample", NON_NEGATIVE] | None
+
+    def within(self, sample: CalibrationSample) -> PassResult:
+        """Return the same, restricted to the objects that belong to `sample`."""
+        some = sample.among(self.indices)
+        weights = None if self.weights is None else self.weights[some]
+        return PassResult(
+            self.moments, self.indices[some], self.values[some], self.codes[some], weights
+        )
+
+    def __add__(self, other: PassResult) -> PassResult:
+        weights = None
+        if self.weights is not None and other.weights is not None:
+            weights = np.concatenate([self.weights, other.weights])
+        return PassResult(
+            tuple(map(add, self.moments, other.moments)),
+            np.concatenate([self.indices, other.indices]),
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.codes, other.codes]),
+            weights,
+        )
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The state of `partial_fit`: the sums so far."""
+
+    moments: Annotated[ClassMoments, LOCAL]  # in the space of the chosen power
+    powers: Annotated[tuple[float, ...], "powers"]  # to choose from
+    passed: PassResult | None
+    """Moments per power, and the sample for the choice. None for a calibrated model in a file,
+    which does not accept further chunks."""
+
+
+@dataclass(frozen=True)
+class MomentTerm:
+    """Class moments of a chunk in each space, and its part of the calibration sample."""
+
+    columns: LandmarkColumns
+    spaces: list[LandmarkSpace]
+    origins: list[Array]
+    classes: NDArray[Any]
+    family: GaussianFamily
+    sample: CalibrationSample
+    seen: int  # objects of earlier chunks
+
+    def __call__(self, chunk: Chunk) -> Counted[PassResult]:
+        """Compare the chunk with the landmarks."""
+        found = self.columns.values(chunk)
+        values, codes = found.value, encode(np.asarray(chunk.labels), self.classes)
+        moments = tuple(
+            self.family.moments(space, origin, values, codes, chunk.weights)
+            for space, origin in zip(self.spaces, self.origins, strict=True)
+        )
+        indices = self.seen + chunk.start + np.arange(len(codes))
+        some = self.sample.among(indices)
+        weights = None if chunk.weights is None else chunk.weights[some]
+        return found.holding(PassResult(moments, indices[some], values[some], codes[some], weights))
+
+
+def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    """Fit to objects X with labels y, in one pass over blocks of similarities.
+
+    Parameters
+    ----------
+    X : sequence of N objects, or an N×N matrix of values
+        The objects to compare; for a precomputed measure, the values, which may also be N×m
+        with `landmarks` set to the m rows that the columns stand for. Objects need not be in
+        memory: X may be the path of a file, a source from `krein.io` (with its labels), a
+        memory map, or a Dask collection. Landmarks are then chosen among about 20,000 objects.
+    y : array of N labels, or None if X contains them
+    sample_weight : array of N numbers, optional
+        Number of objects that each one counts for. Landmarks are chosen among objects of
+        positive weight, regardless of its size.
+
+    Returns
+    -------
+    self
+    """
+    with all_or_nothing(self), self._open(X, y, sample_weight) as data:
+        known = self._survey(data)
+        family = self._family(known.classes)
+        run = self._comparisons(data.measure)
+        rule = get_rule(self.landmarks, self.n_landmarks)
+        choice = self._choose(data, run, known.classes, family, rule)
+        return _add(self, data, run, family, known.classes, choice, None)
+
+
+def _streams(estimator: Any) -> bool:
+    if estimator.calibrate:
+        raise AttributeError(
+            "calibrate=True needs all objects at once: use fit, or partial_fit without it"
+        )
+    return True
+
+
+def _partial_fit(
+    self: IKFD | IKQD, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+) -> Any:
+    """Add a chunk of objects, in constant memory.
+
+    The landmarks are chosen from the first chunk. Up to rounding, the result is the same as
+    `fit` on all chunks with the same landmarks. A call that fails leaves the model unchanged.
+
+    Parameters
+    ----------
+    X : sequence of n objects, or anything else that `fit` accepts
+        For a precomputed measure, the first chunk is n×n values; later chunks contain the
+        values to each object of the first chunk, or to each landmark.
+    y : array of n labels
+    classes : array of labels
+        All classes that will occur; required in the first call.
+    sample_weight : array of n numbers, optional
+
+    Returns
+    -------
+    self
+    """
+    before: Stream | None = getattr(self, "stream_", None)
+    if before is None and classes is None:
+        raise ValueError(
+            "the first call of partial_fit needs classes=, with all classes that will occur"
+        )
+    known = self.classes_ if classes is None else np.unique(classes)
+    if before is not None and not np.array_equal(known, self.classes_):
+        raise ValueError(
+            f"classes={known.tolist()} differ from those of the first call, "
+            f"{self.classes_.tolist()}"
+        )
+    if before is not None and before.passed is None:
+        raise ValueError(
+            "this model was calibrated and then loaded from a file, which does not store the "
+            "state that further chunks need: use fit, or start again with partial_fit"
+        )
+    measure = None if before is None else self.measure_
+    with all_or_nothing(self), self._open(X, y, sample_weight, measure) as data:
+        n_objects = self._survey(data, known).n_objects
+        family = self._family(known)
+        run = self._comparisons(data.measure)
+        if before is None:
+            rule = get_rule(self.landmarks, self.n_landmarks)
+            choice = self._choose(data, run, known, family, rule)
+        else:
+            landmarks = self.model_.landmarks
+            columns = replace(run, n_jobs=data.n_jobs).columns(landmarks.objects, landmarks.indices)
+            choice = LandmarkChoice(landmarks, self.space_, columns, self.selection_)
+            self.n_samples_seen_ += n_objects
+            run.counter.add(self.comparisons_to_fit_, self.comparisons_reused_)
+        return _add(self, data, run, family, known, choice, before)
+
+
+def _add(
+    self: IKFD | IKQD,
+    data: Dataset,
+    run: Comparisons,
+    family: GaussianFamily,
+    classes: NDArray[Any],
+    choice: LandmarkChoice,
+    before: Stream | None,
+) -> Any:
+    """Add the objects of a data set to the moments so far, if there are any; fit the model."""
+    landmarks, m = choice.landmarks, len(choice.landmarks.indices)
+    powers = _powers(self, choice, family) if before is None else before.powers
+    sample = CalibrationSample.empty()
+    if self.calibrate or self.shrinkage == "auto":
+        sample = CalibrationSample.of(self.n_samples_seen_, landmarks.indices, SAMPLE_SIZE)
+    spaces = [choice.space.with_power(power) for power in powers]
+    earlier = None if before is None else before.passed
+    if earlier is None:
+        origins = [space.origin() for space in spaces]
+    else:
+        origins = [moments.origin for moments in earlier.moments]
+    seen = self.n_samples_seen_ - data.survey().n_objects
+    term = MomentTerm(choice.columns, spaces, origins, classes, family, sample, seen)
+    found = data.reduce(term, add, block_rows(run.measure, m), m)
+    run.counter.add(found.compared, found.reused)
+    passed = found.value if earlier is None else earlier.within(sample) + found.value
+    some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
+    best = 0
+    if self.shrinkage == "auto":
+        choices = [
+            family.chosen(space, moments, some)
+            for space, moments in zip(spaces, passed.moments, strict=True)
+        ]
+        losses = [np.inf if np.isnan(choice.loss) else choice.loss for choice in choices]
+        best = int(np.argmin(losses))
+        family = choices[best].family
+    space, moments = spaces[best], passed.moments[best]
+    self.stream_ = Stream(moments, powers, passed)
+    head, temperature, reference = self._head(family, space, moments), 1.0, None
+    if self.calibrate:
+        scores, objects = family.left_out_scores(space, moments, some)
+        if len(objects):
+            temperature = fit_temperature(scores, objects.codes, family.log_proba, objects.weights)
+            rows = objects.rows
+            reference = reference_of(
+                family.log_proba(temperature * scores),
+                some.values[rows],
+                objects.codes,
+                None if some.weights is None else objects.weights,
+                choice,
+                some.landmarks[rows],
+            )
+    self.target_ = _target_of(family)
+    self.model_ = Model(
+        run.measure,
+        self.symmetrize,
+        classes,
+        (replace(head, temperature=temperature),),
+        Pool(np.ones(1), np.inf),
+        mean_values(space.landmark_values, run.measure.kind),
+        landmarks,
+        reference=reference,
+        comparisons=float(m),
+        n_objects=self.model_.n_objects if before is not None else self.n_samples_seen_,
+    )
+    eigenvalues = signed_eigen(moments.gram(), space.signs).values
+    self._set_fit(choice, space, eigenvalues, run.counter)
+    return self
+
+
+def _target_of(family: GaussianFamily) -> Any:
+    """Return the shrinkage target, as a list if each class has its own."""
+    each = family.shrinkage if isinstance(family.shrinkage, tuple) else (family.shrinkage,)
+    names = [x.target if isinstance(x, ChosenCovariance) else "identity" for x in each]
+    return names if isinstance(family.shrinkage, tuple) else names[0]
+
+
+def _powers(self: IKFD | IKQD, choice: LandmarkChoice, family: GaussianFamily) -> tuple[float, ...]:
+    """Return the powers of a dissimilarity to try: only one if it is known beforehand."""
+    space = choice.space
+    if space.kind == "similarity":
+        check_level(space.landmark_values)
+        return (1.0,)
+    if self.shrinkage != "auto":
+        return (1.0,)
+    if len(space.landmark_values) <= CHOICE_LANDMARKS:
+        return POWERS
+    # decompose the values of all landmarks only once
+    return (choose_power(family, space, choice.landmarks.codes, CHOICE_LANDMARKS // 2),)
+
+
+def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:
+    """Return the prior probability of each class, from the parameter."""
+    rho = self.shrinkage
+    named = isinstance(rho, str) and rho in ("auto", "oas")
+    if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
+        raise ValueError(f"shrinkage must be 'auto', 'oas' or a number from 0 to 1; got {rho!r}")
+    names, weights = classes.tolist(), self._class_weights(classes)
+    if self.priors is None:
+        return Priors(None, weights)
+    if isinstance(self.priors, str):
+        if self.priors != "uniform":
+            raise ValueError(f"priors must be None, 'uniform' or numbers; got {self.priors!r}")
+        return Priors(np.ones(len(names)), weights)
+    numbers = self.priors
+    if isinstance(numbers, dict):
+        missing = [name for name in names if name not in numbers]
+        if missing:
+            raise ValueError(f"priors contain no probability for class {missing[0]!r}")
+        numbers = [numbers[name] for name in names]
+    given = np.asarray(numbers, dtype=float)
+    usable = (given > 0) & np.isfinite(given)
+    if given.shape != (len(names),) or not usable.all():
+        raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
+    return Priors(given, weights)
+
+
+def _stored(self: IKFD | IKQD, attribute: str) -> Any:
+    """Return a fitted attribute as it is stored in a model file."""
+    if attribute == "stream_" and self.calibrate:  # no further chunks: the values can be dropped
+        return replace(self.stream_, passed=None)
+    return getattr(self, attribute)
+
+
+def _power(self: IKFD | IKQD) -> float | None:
+    """The power of a dissimilarity that was chosen; None for a similarity."""
+    return self.space_.power if self.space_.kind == "dissimilarity" else None
+
+
+def _temperature(self: IKFD | IKQD) -> float:
+    """The factor on the scores before they become probabilities."""
+    return float(self._fitted().heads[0].temperature)
+
+
+class IKFD(Classifier):
+    """Indefinite kernel Fisher discriminant: probabilistic, linear in N, nothing to tune.
+
+    With `landmarks="all"`, this is the dense method; otherwise its Nyström version, which makes one
+    pass over blocks of similarities and keeps only class counts, sums and one Gram matrix.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
+        `krein.landmarks`, or row indices.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    shrinkage : "auto", "oas" or float, default="auto"
+        How the shared covariance is shrunk. "auto" chooses the target, amount, scale and class
+        offsets by the left-out log-loss, which is known in closed form. For a dissimilarity d, it
+        also chooses whether similarities are computed from d², d or √d. "oas", or a fraction from 0
+        to 1, shrinks towards a multiple of the identity in the landmark coordinates, with d². At 0,
+        the pseudo-inverse of a singular covariance is used, as in the paper.
+    multiclass : {"joint", "ovr"}, default="joint"
+        One model of all classes with a shared covariance, or one class against the rest.
+    priors : "uniform", dict, array or None, default=None
+        Prior probability of each class. None uses the class frequencies.
+    class_weight : dict, "balanced" or None, default=None
+        Cost of an error on each class, as in scikit-learn: a factor on the prior.
+    calibrate : bool, default=False
+        Fit a temperature to left-out scores, known in closed form, without comparing any pair
+        again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
+        It changes little if `shrinkage="auto"` has chosen the scale.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `predict` are used unchanged.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume. A block is
+        reused if the same objects meet the same landmarks again.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for the choice of landmarks.
+
+    Attributes
+    ----------
+    classes_ : array (C,)
+        Class labels, sorted.
+    landmarks_ : array (m,)
+        Rows of the training objects that a new object is compared with.
+    dual_coef_, intercept_ : arrays (m, C) and (C,)
+        Scores are similarities to the landmarks times `dual_coef_`, plus `intercept_`.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues of the approximated kernel.
+    eigenvalues_ : array
+        Its non-zero eigenvalues with their signs, largest magnitude first.
+    shrinkage_ : float or array (C,)
+        The amount of shrinkage used; one per class with `multiclass="ovr"`.
+    target_ : str or list of str
+        What the covariance was shrunk towards: "similarities" (the identity in similarities to
+        the landmarks), "identity" (the identity in landmark coordinates), "landmarks" (the
+        landmarks' own scatter) or "diagonal".
+    power_ : float or None
+        1, 1/2 or 1/4: similarities are computed from d², d or √d. None if the measure is a
+        similarity.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+    kernel_reused_ : int
+        Number of values read from the cache instead.
+    temperature_ : float
+        Factor on the scores before they become probabilities (an inverse temperature); 1 unless
+        `calibrate=True`.
+
+    See Also
+    --------
+    IKQD : One covariance per class: curved boundaries.
+    KreinClassifier : Combines IKFD with IKQD and PCVM; the recommended default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKFD
+    >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
+    >>> languages = ["en", "en", "en", "de", "de", "de"]
+    >>> clf = IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
+    >>> clf.predict(["louse", "laus"])
+    array(['en', 'de'], dtype='<U2')
+    """
+
+    stream_: Annotated[Stream, LOCAL]
+    target_: Target | Annotated[list[Target], "C"]
+    shrinkage_: Annotated[float, SHARE] | Annotated[Array, "C", SHARE]
+
+    def __init__(
+        self,
+        measure: Any = "elm",
+        *,
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "meb",
+        n_landmarks: int | None = None,
+        rank: int | None = None,
+        shrinkage: float | Literal["auto", "oas"] = "auto",
+        multiclass: str = "joint",
+        priors: Any = None,
+        class_weight: Any = None,
+        calibrate: bool = False,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.shrinkage = shrinkage
+        self.multiclass = multiclass
+        self.priors = priors
+        self.class_weight = class_weight
+        self.calibrate = calibrate
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    fit = _fit
+    partial_fit = available_if(_streams)(_partial_fit)
+    stored = _stored
+    power_ = property(_power)
+    temperature_ = property(_temperature)
+
+    @property
+    def dual_coef_(self) -> Array:
+        """Weights (m, C) of the similarities to the landmarks."""
+        return self._fitted().heads[0].weights
+
+    @property
+    def intercept_(self) -> Array:
+        """Intercepts (C,)."""
+        return self._fitted().heads[0].bias
+
+    def _family(self, classes: NDArray[Any]) -> FisherFamily:
+        check_multiclass(self.multiclass)
+        return FisherFamily(
+            len(classes),
+            self.shrinkage,
+            _priors(self, classes),
+            one_against_rest=self.multiclass == "ovr",
+            rank=self.rank,
+        )
+
+    def _head(
+        self, family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments
+    ) -> LinearHead:
+        model = family.discriminant(moments)
+        assert isinstance(model, LinearDiscriminant)
+        rho = model.shrinkage
+        self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
+        alone = family.one_against_rest and family.n_classes > 2
+        return linear_head(space, model, "sigmoid" if alone else "softmax")
+
+
+class IKQD(Classifier):
+    """Indefinite kernel quadratic discriminant: one covariance per class.
+
+    It works like `IKFD`, but with curved boundaries between the classes. Each class covariance is
+    shrunk towards the shared one, more strongly for smaller classes.
+
+    Parameters
+    ----------
+    measure : str, Measure or callable, default="elm"
+        How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
+        function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    measure_params : dict or None, default=None
+        Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
+        larger values mean less similar.
+    landmarks : str, Rule or array of int, default="meb"
+        Which objects represent the others: "all", "meb", "kmeans", "entropy", "random", "leverage",
+        "stratified", "auto" (as many as lower the loss by more than their price), a rule from
+        `krein.landmarks`, or row indices.
+    n_landmarks : int or None, default=None
+        Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
+    rank : int or None, default=None
+        Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
+    shrinkage : "auto", "oas" or float, default="auto"
+        How far the shared covariance is shrunk. "auto" chooses target and amount, and how many
+        objects the shared covariance counts for in each class, by the left-out log-loss; "oas" is
+        the OAS formula towards the identity; a number is a fraction from 0 to 1.
+    priors : "uniform", dict, array or None, default=None
+        Prior probability of each class. None uses the class frequencies.
+    class_weight : dict, "balanced" or None, default=None
+        Cost of an error on each class, as in scikit-learn: a factor on the prior.
+    calibrate : bool, default=False
+        Fit a temperature to left-out scores, known in closed form, without comparing any pair
+        again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
+    symmetrize : bool, default=False
+        Average both directions of a measure or matrix that is not symmetric. Values passed to
+        `predict` are used unchanged.
+    n_jobs : int or None, default=None
+        Number of workers that compare pairs. None uses all processors for measures that release
+        Python's lock, and one process for a plain function.
+    cache : path or None, default=None
+        Folder for finished blocks of comparisons, so that an interrupted run can resume.
+    verbose : int, default=0
+        Above 0, show a progress bar if standard error is a terminal.
+    random_state : int, RandomState or None, default=None
+        Seed for the choice of landmarks.
+
+    Attributes
+    ----------
+    classes_ : array (C,)
+        Class labels, sorted.
+    landmarks_ : array (m,)
+        Rows of the training objects that a new object is compared with.
+    discriminant_ : QuadraticDiscriminant
+        Means, covariances and how far each was shrunk towards the shared one.
+    signature_ : Signature
+        Number of positive, negative and zero eigenvalues of the approximated kernel.
+    eigenvalues_ : array
+        Its non-zero eigenvalues with their signs, largest magnitude first.
+    kernel_evaluations_ : int
+        Number of pairs compared during fit.
+    kernel_reused_ : int
+        Number of values read from the cache instead.
+    temperature_ : float
+        Factor on the scores before they become probabilities (an inverse temperature); 1 unless
+        `calibrate=True`.
+    target_ : str or list of str
+        What the covariance was shrunk towards.
+    power_ : float or None
+        Power of a dissimilarity that was chosen; None for similarities.
+
+    See Also
+    --------
+    IKFD : One covariance shared by all classes: straight boundaries, fewer parameters.
+    KreinClassifier : Combines IKQD with IKFD and PCVM; the recommended default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein import IKQD
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(size=(80, 2)), 4 * rng.normal(size=(80, 2))])
+    >>> y = np.repeat(["narrow", "wide"], 80)
+    >>> IKQD(random_state=0).fit(X, y).predict([[0.1, 0.2], [6.0, -5.0]])
+    array(['narrow', 'wide'], dtype='<U6')
+    """
+
+    stream_: Annotated[Stream, LOCAL]
+    target_: Target | Annotated[list[Target], "C"]
+
+    def __init__(
+        self,
+        measure: Any = "elm",
+        *,
+        measure_params: dict[str, Any] | None = None,
+        landmarks: Any = "meb",
+        n_landmarks: int | None = None,
+        rank: int | None = None,
+        shrinkage: float | Literal["auto", "oas"] = "auto",
+        priors: Any = None,
+        class_weight: Any = None,
+        calibrate: bool = False,
+        symmetrize: bool = False,
+        n_jobs: int | None = None,
+        cache: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.measure = measure
+        self.measure_params = measure_params
+        self.landmarks = landmarks
+        self.n_landmarks = n_landmarks
+        self.rank = rank
+        self.shrinkage = shrinkage
+        self.priors = priors
+        self.class_weight = class_weight
+        self.calibrate = calibrate
+        self.symmetrize = symmetrize
+        self.n_jobs = n_jobs
+        self.cache = cache
+        self.verbose = verbose
+        self.random_state = random_state
+
+    fit = _fit
+    partial_fit = available_if(_streams)(_partial_fit)
+    stored = _stored
+    power_ = property(_power)
+    temperature_ = property(_temperature)
+
+    @property
+    def discriminant_(self) -> QuadraticDiscriminant:
+        """Means, covariances and how far each was shrunk towards the shared one."""
+        return self._fitted().heads[0].discriminant
+
+    def _family(self, classes: NDArray[Any]) -> QuadraticFamily:
+        return QuadraticFamily(len(classes), self.shrinkage, _priors(self, classes), rank=self.rank)
+
+    def _head(
+        self, family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments
+    ) -> QuadraticHead:
+        model = family.discriminant(moments)
+        assert isinstance(model, QuadraticDiscriminant)
+        return quadratic_head(space, model)
+
+
+def linear_head(space: LandmarkSpace, model: LinearDiscriminant, link: Link) -> LinearHead:
+    """Return the head of a linear discriminant of coordinates in `space`."""
+    dual = space.basis.T @ model.coef
+    bias = model.intercept - model.centre @ model.coef
+    return LinearHead(space.conversion, np.arange(len(dual)), dual, bias, link)
+
+
+def quadratic_head(space: LandmarkSpace, model: QuadraticDiscriminant) -> QuadraticHead:
+    """Return the head of a quadratic discriminant of coordinates in `space`."""
+    return QuadraticHead(space.conversion, space.basis.T, model)

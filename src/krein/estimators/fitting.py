@@ -1,0 +1,885 @@
+"""Code that estimators share: parameters, validation, opening data, landmarks, held-out scores.
+
+An estimator is a thin façade. Its `fit` opens a data set, chooses landmarks, makes one pass or
+several, and builds a model; everything that concerns new objects is a method of the model.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, assert_all_finite, check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    column_or_1d,
+    validate_data,
+)
+
+from ..compare.pairs import Counter, Pairs, try_symmetry
+from ..compare.workers import limit_blas_threads
+from ..core.checks import Array, Codes, Indices, Within, check_landmarks, refuse_missing
+from ..core.conformal import Reference, novelty_scores
+from ..core.family import ClassWeights, Family, Scorer
+from ..core.looks import apart_from, nearest_landmarks
+from ..core.moments import ClassMoments
+from ..core.space import LandmarkSpace, Signature, unit_of
+from ..data.dataset import (
+    Chunk,
+    Counted,
+    Dataset,
+    FeatureBlock,
+    LandmarkColumns,
+    Survey,
+    encode,
+    is_dask,
+    uniform_keys,
+)
+from ..data.opening import in_memory, open_data
+from ..landmarks import Rule, Selection, select_landmarks
+from ..landmarks.all import All, Given
+from ..measures import Measure, get_measure, take
+from ..measures.base import refuse_masked, unframed
+from ..model.file import save
+from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
+from ..model.schema import OPTIONAL
+
+MOST_OBJECTS = 1e15
+"""In a larger sum of weights, single objects would be lost in rounding."""
+
+
+@contextmanager
+def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Restore the estimator if the body fails; BLAS runs in one thread.
+
+    Results then do not depend on the number of BLAS threads, and small eigenproblems are faster: on
+    a busy machine, BLAS threads wait for each other at every column.
+    """
+    before = dict(vars(estimator))
+    try:
+        with limit_blas_threads():
+            yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class LandmarkEstimator(BaseEstimator):
+    """An estimator that compares objects with landmarks, and holds a model of the result.
+
+    A subclass declares these parameters, and its own, in `__init__`. The annotations of fitted
+    attributes are the schema of its model files.
+    """
+
+    measure: Any
+    measure_params: dict[str, Any] | None
+    landmarks: Any
+    n_landmarks: int | None
+    rank: int | None = None
+    symmetrize: bool
+    n_jobs: int | None
+    cache: str | os.PathLike[str] | None
+    verbose: int
+    random_state: Any
+
+    model_: Model | LandmarkMap
+    space_: LandmarkSpace
+    eigenvalues_: Annotated[Array, "eigenvalues"]
+    signature_: Signature
+    comparisons_to_fit_: Annotated[int, Within(0)]
+    comparisons_reused_: Annotated[int, Within(0)]
+    """Number of values read from the cache instead of being compared."""
+    n_samples_seen_: Annotated[int, Within(1)]
+    """Number of training objects in all chunks."""
+    n_features_in_: Annotated[int, "d", Within(1), OPTIONAL]
+    feature_names_in_: Annotated[NDArray[np.str_], "d", OPTIONAL]
+
+    @property
+    def measure_(self) -> Measure:
+        """The measure, with the settings derived from the training objects."""
+        return self._fitted().measure
+
+    @property
+    def landmarks_(self) -> Indices:
+        """Rows of the training objects that a new object is compared with."""
+        return self._fitted().landmarks.indices
+
+    @property
+    def landmark_objects_(self) -> Any:
+        """These objects, in the measure's form."""
+        return self._fitted().landmarks.objects
+
+    @property
+    def kernel_evaluations_(self) -> int:
+        """Deprecated name of `comparisons_to_fit_`."""
+        return self._renamed("kernel_evaluations_", "comparisons_to_fit_")
+
+    @property
+    def kernel_reused_(self) -> int:
+        """Deprecated name of `comparisons_reused_`."""
+        return self._renamed("kernel_reused_", "comparisons_reused_")
+
+    def _renamed(self, old: str, new: str) -> Any:
+        found = getattr(self, new)
+        warnings.warn(
+            f"{old} is now called {new}; the old name will be removed in 0.3",
+            FutureWarning,
+            stacklevel=3,
+        )
+        return found
+
+    # -- parameters, as in scikit-learn -----------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` also those of the measure, `measure_params__name`."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            if isinstance(self.measure_params, dict):
+                for name, value in self.measure_params.items():
+                    params[f"measure_params__{name}"] = value
+            if isinstance(self.measure, Measure):
+                for item in fields(self.measure):
+                    params[f"measure__{item.name}"] = getattr(self.measure, item.name)
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, including those of the measure, by the names used in a grid.
+
+        `measure_params__normalize=True` sets one entry of `measure_params`. If `measure` is a
+        `Measure`, `measure__normalize=True` replaces it by one with that parameter.
+        """
+        own = {name: value for name, value in params.items() if not name.startswith("measure_")}
+        own |= {name: params[name] for name in ("measure", "measure_params") if name in params}
+        super().set_params(**own)
+        for name, value in params.items():
+            owner, _, parameter = name.partition("__")
+            if name in own:
+                continue
+            if owner == "measure_params":
+                self.measure_params = {**(self.measure_params or {}), parameter: value}
+            elif owner == "measure" and isinstance(self.measure, Measure):
+                self.measure = replace(self.measure, **{parameter: value})
+            else:
+                super().set_params(**{name: value})  # its error lists the parameters
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = (
+            get_measure(self.measure, self.measure_params).accepts == "values"
+        )
+        return tags
+
+    # -- what fits and predictions share -----------------------------------------------------------
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit to objects X."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file, atomically; `krein.load` reads it."""
+        self._fitted()
+        save(self, path)
+
+    def stored(self, attribute: str) -> Any:
+        """Return a fitted attribute as it is stored in a model file."""
+        return getattr(self, attribute)
+
+    def _fitted(self) -> Any:
+        """Return the model, or raise an error if there is none."""
+        # scikit-learn's check would look the measure up at every prediction, for its tags
+        if "model_" not in vars(self):
+            name = type(self).__name__
+            raise NotFittedError(f"this {name} is not fitted yet; call fit before you use it")
+        return self.model_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in vars(self)
+
+    def _comparisons(self, measure: Measure) -> Comparisons:
+        return Comparisons(measure, self.symmetrize, self.n_jobs, self.cache, self.verbose)
+
+    def _rng(self) -> np.random.Generator:
+        if isinstance(self.random_state, np.random.RandomState):
+            return np.random.default_rng(self.random_state.randint(2**31))
+        return np.random.default_rng(self.random_state)
+
+    def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
+        """Return X; check it as scikit-learn does if its rows are vectors or precomputed values."""
+        refuse_masked(X)
+        if not in_memory(X, measure) or measure.accepts == "objects":
+            return X
+        if measure.accepts == "values":
+            if isinstance(X, str | os.PathLike | np.memmap):
+                return X  # read by block, and checked there
+            if not reset:
+                return check_array(X, dtype=None, estimator=self)  # n × N or n × m
+            # entries are checked when they are read, with an error that names them
+            return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
+        try:
+            return validate_data(self, X, reset=reset, dtype=np.float64)
+        except ValueError as error:
+            try:
+                np.asarray(X, dtype=np.float64)
+            except (TypeError, ValueError):
+                pass
+            else:  # they are numbers, so another measure would not help
+                raise error from None
+            raise ValueError(
+                f"{error}: the measure {self.measure!r} compares vectors of numbers; choose one "
+                f"for these objects, e.g. measure='levenshtein' (krein.measures.available() "
+                f"lists them)"
+            ) from error
+
+    def _set_fit(
+        self, choice: LandmarkChoice, space: LandmarkSpace, eigenvalues: Array, counter: Counter
+    ) -> None:
+        """Set the attributes that every fit has: the spectrum of the kernel, and the cost."""
+        p = int((eigenvalues > 0).sum())
+        q = len(eigenvalues) - p
+        self.space_, self.selection_, self.eigenvalues_ = space, choice.selection, eigenvalues
+        self.signature_ = Signature(p, q, max(self.n_samples_seen_ - p - q, 0))
+        self.comparisons_to_fit_, self.comparisons_reused_ = counter.compared, counter.reused
+
+
+class Classifier(ClassifierMixin, LandmarkEstimator):
+    """A classifier: checks labels and weights, opens data, and passes new objects to its model."""
+
+    class_weight: Any
+    model_: Model
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class labels, sorted."""
+        found: NDArray[Any] = self._fitted().classes
+        return found
+
+    @property
+    def n_objects_(self) -> int:
+        """Number of objects that the landmarks were chosen from."""
+        return int(self._fitted().n_objects)
+
+    @property
+    def last_comparisons_(self) -> int:
+        """Number of comparisons in the last call on objects in memory."""
+        self._fitted()
+        return self._last_call.compared if "_last_call" in vars(self) else 0
+
+    # -- new objects -------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable class of each object.
+
+        For a path or a source, return an iterator with one array per chunk; for a Dask collection,
+        a `dask.array`.
+        """
+        return self._fitted().predict(*self._new(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability (n, C) of each class, in the order of `classes_`.
+
+        For a path or a source, return an iterator with one array per chunk; for a Dask collection,
+        a `dask.array`.
+        """
+        return self._fitted().predict_proba(*self._new(X))
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithm of the probabilities (n, C)."""
+        return self._fitted().predict_log_proba(*self._new(X))
+
+    def decision_function(self, X: Any) -> Any:
+        """Return scores: (n,) for two classes, positive for the second; (n, C) for more.
+
+        For a path or a source, return an iterator with one array per chunk; for a Dask collection,
+        a `dask.array`.
+        """
+        return self._fitted().decision_function(*self._new(X))
+
+    def rank_labels(self, X: Any) -> Any:
+        """Return all labels for each object (n, C), most probable first."""
+        return self._fitted().rank_labels(*self._new(X))
+
+    def novelty(self, X: Any) -> Any:
+        """Return the novelty p-value of each object: small if it resembles none of the classes.
+
+        The score of an object is its mean distance to the three nearest of all objects that it is
+        compared with, ranked among the scores of held-out training objects with the same predicted
+        label. Among objects from the same source as the training objects, at most a share t has a
+        p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
+        0 (`OtherKindWarning`). `KreinClassifier` gives every object a second look, which costs up
+        to `neighbours` additional comparisons; other classifiers need `calibrate=True`.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, divergence=0.3, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X[:-1], y[:-1])
+        >>> p = clf.novelty([X[-1], "GSGSGSGSGSGSGSGSGSGSGSGS"])
+        >>> bool(p[0] > 0.05), bool(p[1] < 0.01)
+        (True, True)
+        """
+        return self._fitted().novelty(*self._new(X))
+
+    def assess(self, X: Any, *, coverage: float | None = None, evidence: int | None = None) -> Any:
+        """Return the label, probabilities, novelty and status of each object, in one pass.
+
+        The status is "novel" if the novelty p-value is at most `novel_below`, otherwise "ambiguous"
+        if no class has a probability of at least `ambiguous_below`, otherwise "known".
+
+        Parameters
+        ----------
+        X : objects
+        coverage : float or None, default=None
+            Add the field `set`, the result of `predict_set` for this coverage.
+        evidence : int or None, default=None
+            Add the field `why`, the result of `explain` with this many known objects.
+
+        Returns
+        -------
+        structured array (n,) with fields `label`, `probabilities`, `novelty` and `status`
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, divergence=0.3, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X, y)
+        >>> clf.assess(["GSGSGSGSGSGSGSGSGSGSGSGS"])["status"]
+        array(['novel'], dtype='<U9')
+        """
+        model = self._fitted()
+        named = ("novel_below", "ambiguous_below")
+        model = replace(
+            model, **{name: getattr(self, name, getattr(model, name)) for name in named}
+        )
+        X, run = self._new(X)
+        return model.assess(X, coverage=coverage, evidence=evidence, run=run)
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = True) -> Any:
+        """Return which labels cannot be ruled out: a Boolean array (n, C), in the order of
+        `classes_`.
+
+        The set contains the true label for about a share `coverage` of objects from the same source
+        as the training objects. A set may contain several labels, or none if no label fits.
+        Classifiers other than `KreinClassifier` need `calibrate=True`.
+
+        Parameters
+        ----------
+        X : objects
+        coverage : float, default=0.9
+            Between 0 and 1.
+        by_class : bool, default=True
+            Reach the coverage within each class that has at least 30 held-out objects, and jointly
+            over the smaller classes. Otherwise reach it over all objects, with smaller sets.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X[:-1], y[:-1])
+        >>> sets = clf.predict_set(X[-1:], coverage=0.99)
+        >>> y[-1] in clf.classes_[sets[0]]
+        True
+        """
+        model = self._fitted()
+        X, run = self._new(X)
+        return model.predict_set(X, coverage, by_class=by_class, run=run)
+
+    def explain(self, X: Any, n: int = 3) -> Any:
+        """Explain the label of each object; return an array of `Explanation`.
+
+        Each contains the `n` nearest known objects with their values of the measure, and the
+        contribution of each landmark to the log-odds of the label against the runner-up.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(150, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X[:-1], y[:-1])
+        >>> why = clf.explain(X[-1:])[0]
+        >>> bool(all(near.label == why.label for near in why.nearest))
+        True
+        >>> total = why.baseline + why.contributions.sum() + why.evidence
+        >>> bool(abs(total - why.score) < 1e-9)
+        True
+        """
+        model = self._fitted()
+        X, run = self._new(X)
+        return model.explain(X, n, run)
+
+    def name_objects(self, names: Any) -> Self:
+        """Store the names of the training objects, one per object in order, for use by `explain`.
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> words, labels = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+        >>> clf = KreinClassifier("levenshtein").fit(words, labels).name_objects(words)
+        >>> clf.explain(["louse"], n=2)[0].nearest[1].name
+        'mouse'
+        """
+        self.model_ = self._fitted().with_names(names)
+        return self
+
+    def _new(self, X: Any) -> tuple[Any, Comparisons]:
+        """Return new objects, checked as scikit-learn does, and how to compare them."""
+        measure = self._fitted().measure
+        run = self._comparisons(measure)
+        self._last_call = run.counter
+        return self._validated(X, measure, reset=False), run
+
+    # -- training objects --------------------------------------------------------------------------
+
+    def _open(self, X: Any, y: Any, sample_weight: Any, measure: Measure | None = None) -> Dataset:
+        """Return X as a data set of labelled objects; `measure` is that of an earlier chunk."""
+        reset = measure is None
+        measure = get_measure(self.measure, self.measure_params) if measure is None else measure
+        if in_memory(X, measure):
+            if y is None:
+                name = type(self).__name__
+                raise ValueError(f"{name} requires y to be passed, but the target y is None")
+            X = self._validated(X, measure, reset=reset)
+            refuse_masked(y, "label")
+            y = unframed(y)
+            refuse_missing(y)
+            y = column_or_1d(y, warn=True)
+            if not hasattr(X, "__fspath__") and not isinstance(X, str) and _num_samples(X) == 0:
+                raise ValueError(f"there are no objects for {type(self).__name__} to learn from")
+        if sample_weight is not None and not is_dask(sample_weight):
+            refuse_masked(sample_weight, "sample_weight")
+            n = len(np.asarray(sample_weight)) if y is None else len(y)
+            sample_weight = _check_sample_weight(
+                sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+            )
+        return open_data(
+            X,
+            y,
+            sample_weight,
+            measure=measure,
+            n_jobs=self.n_jobs,
+            cache=self.cache,
+            verbose=self.verbose,
+            symmetrize=self.symmetrize,
+        )
+
+    def _survey(self, data: Dataset, classes: Any = None) -> Survey:
+        """Survey the labels, and refuse them if no classes can be learned."""
+        name, found = type(self).__name__, data.survey()
+        if found.n_objects == 0:
+            raise ValueError(f"there are no objects for {name} to learn from")
+        if found.classes.dtype.kind not in "biuUS":  # whole numbers and strings are classes
+            assert_all_finite(found.classes, input_name="y")
+            check_classification_targets(found.classes)
+        known = found if classes is None else found.among(np.unique(classes))
+        if len(known.classes) < 2:
+            raise ValueError(
+                f"{name} needs at least two classes; y contains one class: "
+                f"{known.classes.tolist()[0]!r}"
+            )
+        total = float(found.weights.sum())
+        scaled = "weights count objects, so scale them to sum to about that number"
+        if not total <= MOST_OBJECTS:
+            raise ValueError(
+                f"sample_weight sums to {total:.3g} for {found.n_objects} objects: {scaled}"
+            )
+        if classes is None:
+            present = int(np.count_nonzero(found.weights > 0))
+            if present < 2:
+                raise ValueError(f"{name} needs at least two classes with sample_weight above 0")
+            if total - present < 1 and found.weighted > present:
+                raise ValueError(
+                    f"sample_weight sums to {total:.3g} for {found.n_objects} objects: {scaled}"
+                )
+        return known
+
+    def _choose(
+        self, data: Dataset, run: Comparisons, classes: NDArray[Any], family: Family, rule: Rule
+    ) -> LandmarkChoice:
+        """Choose landmarks for this classifier, among objects of positive weight."""
+        chosen = choose_landmarks(
+            data, rule, run, self._rng(), classes=classes, family=family, rank=self.rank
+        )
+        self.n_samples_seen_ = data.survey().n_objects
+        if run.measure.accepts == "vectors":
+            self.n_features_in_ = np.shape(chosen.landmarks.objects)[1]
+        return chosen
+
+    def _class_weights(self, classes: NDArray[Any]) -> ClassWeights:
+        """Return the cost of errors on each class, from the parameter."""
+        if self.class_weight is None:
+            return ClassWeights()
+        if isinstance(self.class_weight, str):
+            if self.class_weight != "balanced":
+                raise ValueError(
+                    f"class_weight must be 'balanced' or a dict; got {self.class_weight!r}"
+                )
+            return ClassWeights("balanced")
+        names = classes.tolist()
+        unknown = [name for name in self.class_weight if name not in names]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown[0]!r}, which is not among {names}")
+        given = np.array([self.class_weight.get(name, 1.0) for name in names], dtype=float)
+        if not ((given > 0) & np.isfinite(given)).all():
+            raise ValueError(f"class_weight must be positive numbers; got {self.class_weight!r}")
+        return ClassWeights(given)
+
+
+def check_multiclass(multiclass: str) -> None:
+    """Refuse an unknown way to treat several classes."""
+    if multiclass not in ("joint", "ovr"):
+        raise ValueError(f"multiclass must be 'joint' or 'ovr'; got {multiclass!r}")
+
+
+# -- landmarks -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LandmarkChoice:
+    """Landmarks of a data set, their space, and the columns that objects are compared with."""
+
+    landmarks: Landmarks
+    space: LandmarkSpace
+    columns: LandmarkColumns
+    selection: Selection
+    family: Family | None = None  # with the settings that the rule has chosen
+
+    def restricted(self, kept: Indices) -> LandmarkChoice:
+        """Return the choice with only the landmarks at these positions."""
+        return replace(
+            self,
+            landmarks=replace(
+                self.landmarks,
+                indices=self.landmarks.indices[kept],
+                codes=self.landmarks.codes[kept],
+                objects=take(self.landmarks.objects, kept),
+            ),
+            space=self.space.restricted(kept),
+            selection=replace(self.selection, indices=self.selection.indices[kept]),
+        )
+
+    def at(self, rows: Indices) -> LandmarkChoice:
+        """Return the choice with the landmarks at other rows, e.g. among a subset of objects."""
+        return replace(self, landmarks=replace(self.landmarks, indices=rows))
+
+
+def choose_landmarks(
+    data: Dataset,
+    rule: Rule,
+    run: Comparisons,
+    rng: np.random.Generator,
+    *,
+    classes: Any = None,
+    family: Family | None = None,
+    rank: int | None = None,
+) -> LandmarkChoice:
+    """Choose landmarks of a data set by `rule`, from a sample, and span their space.
+
+    `classes` are the sorted labels, or None if there are none. `family` is fitted by rules that
+    depend on errors. The columns keep the values that the rule has compared, so that no pair is
+    compared again.
+    """
+    N = data.survey().n_objects
+    measure = run.measure
+    if isinstance(rule, Given):
+        return _given_landmarks(data, rule, run, classes, N, rank)
+    most = data.n_sampled(measure)
+    if isinstance(rule, All) and most < N:
+        raise ValueError(
+            f"landmarks='all' compares all pairs of {N:,} objects; choose a rule, e.g. 'meb', or "
+            f"use at most {most:,} objects"
+        )
+    sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
+    pairs = data.run_pairs(_checked_pairs(data, sample.objects, None, run))
+    codes = None if classes is None else encode(sample.labels, classes)
+    found = select_landmarks(rule, pairs, codes, rng, family)
+    indices = sample.indices[found.indices]
+    if found.values is None:
+        between = pairs.block(found.indices, found.indices)
+        known_rows, known = indices, between
+    else:
+        between, known_rows, known = found.values[found.indices], sample.indices, found.values
+    objects = take(sample.objects, found.indices)
+    return _choice(
+        run,
+        data,
+        objects,
+        measure.keep(objects, indices, N),
+        replace(found, indices=indices, values=None, family=None),
+        np.zeros(len(indices), dtype=np.intp) if codes is None else codes[found.indices],
+        between,
+        (known_rows, known),
+        labelled=classes is not None,
+        rank=rank,
+        family=found.family,
+    )
+
+
+def _given_landmarks(
+    data: Dataset, rule: Given, run: Comparisons, classes: Any, N: int, rank: int | None
+) -> LandmarkChoice:
+    """Return the landmarks that the user gave, in the same order."""
+    measure = run.measure
+    indices = check_landmarks(rule.indices, N)
+    order = np.argsort(indices)
+    back = np.argsort(order)
+    sample = data.take(indices[order], measure)
+    objects = take(sample.objects, back)
+    kept = measure.keep(objects, indices, N)
+    pairs = data.run_pairs(
+        _checked_pairs(data, objects, measure.with_each_other(objects, kept), run)
+    )
+    places = np.arange(len(indices))
+    between = pairs.block(places, places)
+    codes = np.zeros(len(indices), dtype=np.intp)
+    if classes is not None:
+        codes = encode(sample.labels[back], classes)
+    return _choice(
+        run,
+        data,
+        objects,
+        kept,
+        Selection(indices),
+        codes,
+        between,
+        (indices, between),
+        labelled=classes is not None,
+        rank=rank,
+    )
+
+
+def _choice(
+    run: Comparisons,
+    data: Dataset,
+    objects: Any,
+    kept: Any,
+    selection: Selection,
+    codes: Codes,
+    between: Array,
+    known: tuple[Indices, Array],
+    *,
+    labelled: bool,
+    rank: int | None,
+    family: Family | None = None,
+) -> LandmarkChoice:
+    """Return the choice of landmarks with these values between them."""
+    _refuse_underflow(run.measure, objects, between)
+    unit = unit_of(between) if labelled else 1.0  # coordinates keep the user's unit
+    space = LandmarkSpace.of(between, run.measure.kind, rank=rank, unit=unit)
+    columns = replace(run, n_jobs=data.n_jobs).columns(kept, selection.indices, *known)
+    landmarks = Landmarks(selection.indices, codes, None, kept)
+    return LandmarkChoice(landmarks, space, columns, selection, family)
+
+
+def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:
+    """Refuse landmarks that differ although all values between them are 0."""
+    if measure.accepts != "vectors" or between.any():
+        return
+    X = np.asarray(landmarks)
+    if (X[:1] != X).any():
+        raise ValueError(
+            f"all values of the measure {measure.name!r} between the landmarks are 0, though the "
+            f"landmarks differ: entries of up to {np.abs(X).max():.3g} may be too small for it. "
+            "Multiply the objects by a constant, e.g. divide X by its standard deviation"
+        )
+
+
+def _checked_pairs(data: Dataset, objects: Any, others: Any, run: Comparisons) -> Pairs:
+    """Return the pairs of a sample; check the measure on it unless all objects were checked."""
+    spent = data.spent
+    if spent is None:
+        objects, spent = try_symmetry(run.measure, objects, run.symmetrize, run.cache)
+    run.counter.add(spent)
+    return run.pairs(objects, others)
+
+
+# -- passes over the data --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FeatureTerm:
+    """Values of a chunk, to be kept for several passes, and the moments of its coordinates."""
+
+    columns: LandmarkColumns
+    space: LandmarkSpace
+    origin: Array
+    classes: NDArray[Any]
+    class_weights: Array | None
+    by_class: bool = False  # whether moments are weighted and separate for each class
+
+    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
+        """Compare the chunk with the landmarks."""
+        found = self.columns.values(chunk)
+        codes = encode(np.asarray(chunk.labels), self.classes)
+        weights = chunk.weights
+        if self.class_weights is not None:
+            each = self.class_weights[codes]
+            weights = each if weights is None else weights * each
+        moments = ClassMoments.of(
+            self.space.coordinates(found.value),
+            codes,
+            len(self.classes),
+            origin=self.origin,
+            sample_weight=chunk.weights if self.by_class else None,
+            by_class=self.by_class,
+        )
+        return found.holding(FeatureBlock(found.value, codes, weights, moments))
+
+
+# -- held-out scores -------------------------------------------------------------------------------
+#
+# If left-out scores have a closed form, as for Gaussian classes, or a first-order approximation, a
+# sample of a few thousand objects is enough. PCVM uses ten-fold cross-fitting for smaller data
+# sets.
+
+SAMPLE_SIZE = 5_000
+"""Sample size for large data sets, enough for a single number such as the temperature."""
+
+N_FOLDS = 10
+
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class CalibrationSample:
+    """Defines the calibration sample: a share of all objects, except excluded ones."""
+
+    share: float
+    without: Indices
+
+    @classmethod
+    def of(
+        cls, n_objects: int, landmarks: Indices, all_up_to: int, wanted: int = SAMPLE_SIZE
+    ) -> CalibrationSample:
+        """Return all objects up to a number, or if most are landmarks; otherwise a few thousand.
+
+        Landmarks are then excluded.
+        """
+        m = len(landmarks)
+        if n_objects <= all_up_to or 2 * m > n_objects:
+            return cls(1.0, np.empty(0, dtype=np.intp))
+        return cls(wanted / (n_objects - m), np.sort(landmarks))
+
+    @classmethod
+    def empty(cls) -> CalibrationSample:
+        """Return an empty sample: nothing is calibrated."""
+        return cls(0.0, np.empty(0, dtype=np.intp))
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether all objects are in the sample."""
+        return self.share >= 1 and len(self.without) == 0
+
+    def among(self, indices: Indices) -> NDArray[np.intp]:
+        """Return the positions of the sample among these objects, independent of the others."""
+        if self.covers_all or self.share == 0:
+            return np.arange(len(indices) if self.covers_all else 0)
+        drawn = uniform_keys(_SEED, indices) < self.share
+        return np.flatnonzero(drawn & ~np.isin(indices, self.without))
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Scores (n, C) of objects from models that were fitted without them."""
+
+    rows: Indices  # (n,): the scored objects; the others cannot be held out
+    scores: Array
+
+
+def cross_fit(
+    family: Family, choice: LandmarkChoice, values: Array, codes: Codes, weights: Array | None
+) -> HeldOutScores:
+    """Return the scores of all objects that can be held out, from ten folds.
+
+    Uses the values (N, m) of all objects, so no pair is compared again. A landmark in the held-out
+    fold is also left out as a landmark, because a new object is never its own landmark.
+    """
+    space, places = choice.space, choice.landmarks.indices
+
+    def learn(held: NDArray[np.bool_]) -> Scorer:
+        kept = np.flatnonzero(~held[places])
+        if len(kept) == 0:
+            kept = np.arange(len(places))
+        w = None if weights is None else weights[~held]
+        part, classes = space.restricted(kept), codes[places[kept]]
+        scorer = family.learn(part, classes, values[np.ix_(~held, kept)], codes[~held], w)
+        return lambda V: scorer(V[:, kept])
+
+    folds = stratified_folds(values, codes, weights)
+    scores: Array | None = None
+    for fold in range(folds.max(initial=-1) + 1):
+        held = folds == fold
+        found = learn(held)(values[held])
+        if scores is None:
+            scores = np.full((len(codes), found.shape[1]), np.nan)
+        scores[held] = found
+    rows = np.flatnonzero(folds >= 0)
+    return HeldOutScores(rows, np.empty((0, 2)) if scores is None else scores[rows])
+
+
+def stratified_folds(
+    values: Array, codes: Codes, weights: Array | None, totals: Array | None = None
+) -> Codes:
+    """Assign the objects of each class to the folds in turn, in the order of their values.
+
+    They are ordered by sums over their sorted values (n, m), so the result depends neither on the
+    order of the objects nor on that of the landmarks. Fold −1 is never held out. It contains the
+    only object of a class, which would otherwise be missing from the training data, unless `totals`
+    (C,), the weight of each class, show that the class has further objects.
+    """
+    counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
+    counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
+    with_others = counts[codes] > 1
+    if totals is not None:  # others of the class may be outside the sample
+        each = 1.0 if weights is None else weights
+        with_others |= totals[codes] - each > 1e-9 * totals[codes]
+    dealt = np.flatnonzero(counted & with_others)
+    ascending = np.sort(values[dealt], axis=1)  # so that sums do not depend on the column order
+    middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
+    heavy = np.ones(len(dealt)) if weights is None else weights[dealt]
+    order = dealt[np.lexsort([heavy, middle, ascending.sum(axis=1), codes[dealt]])]
+    folds = np.full(len(codes), -1, dtype=np.intp)
+    folds[order] = np.arange(len(order)) % min(N_FOLDS, max(len(order), 1))
+    return folds
+
+
+def reference_of(
+    log_proba: Array,
+    values: Array,
+    codes: Codes,
+    weights: Array | None,
+    choice: LandmarkChoice,
+    own_place: Indices,
+) -> Reference:
+    """Return the reference of held-out objects that were compared with the landmarks alone."""
+    kind = choice.columns.measure.kind
+    near = nearest_landmarks(apart_from(values, kind, own_place), choice.landmarks.codes)
+    return Reference.of(novelty_scores(near.apart, kind), log_proba, codes, weights)
+
+
+def mean_values(values: Array, kind: str, weights: Array | None = None) -> Array:
+    """Return the mean of values (n, m) over the objects; for dissimilarities, root mean squares."""
+    power = 2 if kind == "dissimilarity" else 1
+    mean: Array = np.average(values**power, axis=0, weights=weights) ** (1 / power)
+    return mean
+
+
+def own_places(n_objects: int, landmarks: Indices) -> Indices:
+    """Return each object's position among the landmarks; −1 if it is not one."""
+    place = np.full(n_objects, -1, dtype=np.intp)
+    place[landmarks] = np.arange(len(landmarks))
+    return place

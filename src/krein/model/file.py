@@ -1,0 +1,245 @@
+"""Save fitted estimators to model files, and load them. Nothing in a file is executed.
+
+A file contains the parameters of the estimator and its fitted attributes; `model_` is the `Model`.
+Classes come from a fixed list, and their annotations are the schema (`schema`). `load` returns the
+estimator, which can be fitted again. `load_model` returns the model alone, without importing
+scikit-learn, which takes longer than a prediction.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ..io.modelfile import ModelFileError, read_model, write_model
+from ..measures import Measure, get_measure
+from ..version import __version__
+from . import ESTIMATORS, find_estimator
+from .model import LandmarkMap, Model
+from .schema import Context, decode, decode_attributes, encode, hints_of
+
+NOT_SAVED = {"cache", "verbose", "n_jobs"}
+"""Parameters of a run or a machine, not of a model. A file that sets one is refused."""
+
+# -- saving ----------------------------------------------------------------------------------------
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator: its parameters and what its class declares."""
+    name = type(estimator).__name__
+    if name not in ESTIMATORS or type(estimator) is not find_estimator(name):
+        raise TypeError(f"a {name} is not part of krein and cannot be saved")
+    fitted = {}
+    for attribute in hints_of(type(estimator)):
+        if attribute in vars(estimator):
+            fitted[attribute] = encode(estimator.stored(attribute))
+    tree = {"estimator": name, "params": _params(estimator), "fitted": fitted}
+    write_model(path, tree, __version__)
+
+
+def _params(estimator: Any) -> dict[str, Any]:
+    """Return the parameters as plain values."""
+    from ..landmarks import Rule
+
+    params = {
+        name: value
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in NOT_SAVED
+    }
+    params |= _decided(estimator)
+    if not isinstance(params["random_state"], int | np.integer):
+        params["random_state"] = None  # landmarks are already chosen: nothing random remains
+    if isinstance(params["landmarks"], Rule):
+        rule = params["landmarks"]
+        known = type(rule) is known_rules().get(type(rule).__name__)
+        plain = {"rule": type(rule).__name__, "params": rule.get_params(deep=False)}
+        # the choice of the user's own rule
+        params["landmarks"] = plain if known else estimator.landmarks_
+    elif not isinstance(params["landmarks"], str):
+        params["landmarks"] = np.asarray(params["landmarks"])
+    if params.get("priors") is not None and not isinstance(params["priors"], str | dict):
+        params["priors"] = np.asarray(params["priors"], dtype=float)
+    for name, value in params.items():
+        if isinstance(value, Measure):
+            params[name] = encode(value)
+        elif callable(value):
+            function = getattr(value, "__qualname__", None) or type(value).__qualname__
+            params[name] = {"function": function}
+        elif isinstance(value, dict) and "rule" not in value:
+            params[name] = {"mapping": [list(item) for item in value.items()]}
+    return params
+
+
+def _decided(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of the measure, with the settings derived from the training objects."""
+    named, decided = get_measure(estimator.measure, estimator.measure_params), estimator.measure_
+    if not named.undecided():
+        return {}
+    if isinstance(estimator.measure, Measure):
+        return {"measure": decided}
+    before, after = named.params(), decided.params()
+    chosen = {name: value for name, value in after.items() if value != before[name]}
+    return {"measure_params": {**(estimator.measure_params or {}), **chosen}}
+
+
+def known_rules() -> dict[str, Any]:
+    """Return the landmark rules that a model file may name."""
+    from .. import landmarks
+
+    named = (getattr(landmarks, name) for name in landmarks.__all__)
+    return {r.__name__: r for r in named if isinstance(r, type) and issubclass(r, landmarks.Rule)}
+
+
+# -- loading ---------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None) -> Any:
+    """Return the estimator of a model file.
+
+    Nothing in the file is executed, and it sets only what `save` writes. Every array is checked
+    against the others, and the measure checks the landmarks, before this function returns.
+
+    Parameters
+    ----------
+    path : str or path
+        File that `save` wrote.
+    measure : callable, Measure or None, default=None
+        Your own measure, if the model was fitted with a function or with a `Measure` that krein
+        does not know by name. The file contains its name but not its code.
+    max_size : int or None, default=None
+        Maximum size of the arrays in bytes. None stands for 256 MiB, or 20 times the size of the
+        file if that is more.
+
+    See Also
+    --------
+    load_model : Return a model that only predicts, without importing scikit-learn.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import krein
+    >>> words, languages = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+    >>> clf = krein.IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     clf.save(os.path.join(folder, "m.krein"))
+    ...     krein.load(os.path.join(folder, "m.krein")).predict(["louse"])
+    array(['en'], dtype='<U2')
+    """
+    tree = _read(path, measure, max_size)
+    try:
+        return _estimator(tree)
+    except (ImportError, MemoryError):
+        raise
+    # a sealed file may contain any tree, and each part of krein raises its own kind of error
+    except Exception as error:
+        raise _refused(path, error) from error
+
+
+def load_model(
+    path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None
+) -> Any:
+    """Return the `Model` of a model file, with results bit-identical to those of the estimator.
+
+    This function does not import scikit-learn, so a program that labels a few objects starts in a
+    third of the time. The model has all methods of the classifier that take new objects, but no
+    `fit`. For the file of a transformer, it has `transform`.
+
+    Parameters
+    ----------
+    path : str or path
+        File that `save` wrote.
+    measure : callable, Measure or None, default=None
+        Your own measure, if the model was fitted with a function or with a `Measure` that krein
+        does not know by name. The file contains its name but not its code.
+    max_size : int or None, default=None
+        Maximum size of the arrays in bytes. None stands for 256 MiB, or 20 times the size of the
+        file if that is more.
+
+    See Also
+    --------
+    load : Return the estimator, which can be fitted again.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import krein
+    >>> words, languages = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+    >>> clf = krein.IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     clf.save(os.path.join(folder, "m.krein"))
+    ...     krein.load_model(os.path.join(folder, "m.krein")).predict(["louse"])
+    array(['en'], dtype='<U2')
+    """
+    tree = _read(path, measure, max_size)
+    try:
+        context = Context()
+        model = decode(tree["fitted"]["model_"], Model | LandmarkMap, "model_", context)
+        context.settle()
+        model.check()
+        return model
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise _refused(path, error) from error
+
+
+def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> dict[str, Any]:
+    """Return the tree of a model file, with the user's own measure filled in."""
+    tree = read_model(path, max_size)
+    if not isinstance(tree.get("estimator"), str):
+        raise ModelFileError(f"{path} is not a krein model: it does not name an estimator")
+    if tree["estimator"] not in ESTIMATORS:
+        raise ModelFileError(
+            f"{path} contains a {tree['estimator'][:60]!r}, unknown to this version of krein"
+        )
+    params, fitted = tree.get("params"), tree.get("fitted")
+    if not isinstance(params, dict) or not isinstance(fitted, dict) or "measure" not in params:
+        raise ModelFileError(f"{path} is not a krein model: a part of it is missing")
+    named = params["measure"]
+    if isinstance(named, dict) and "function" in named:
+        if measure is None:
+            raise ValueError(
+                f"{path} was fitted with the measure {str(named['function'])[:60]!r}, which is "
+                f"not part of krein: pass it with load(path, measure=...)"
+            )
+        params["measure"] = measure
+        own = get_measure(measure, params.get("measure_params"))
+        fitted["model_"]["fields"]["measure"] = own
+    elif measure is not None:
+        raise ValueError(f"{path} contains its measure; omit measure=")
+    return tree
+
+
+def _refused(path: str | os.PathLike[str], error: Exception) -> ModelFileError:
+    reason = " ".join(str(error).split())[:160]
+    return ModelFileError(f"{path} is not a krein model, or not of this version: {reason}")
+
+
+def _estimator(tree: dict[str, Any]) -> Any:
+    """Return the estimator, with its parameters and its fitted attributes."""
+    cls = find_estimator(tree["estimator"])
+    known = set(cls._get_param_names()) - NOT_SAVED
+    for name in tree["params"]:
+        if name not in known:
+            raise ValueError(f"a model file does not set {name[:60]!r}")
+    estimator = cls(**{name: _parameter(value) for name, value in tree["params"].items()})
+    found = decode_attributes(tree["fitted"], cls, Context())
+    for name, value in found.items():
+        setattr(estimator, name, value)
+    estimator.model_.check()
+    return estimator
+
+
+def _parameter(value: Any) -> Any:
+    """Return a parameter from its plain form."""
+    if not isinstance(value, dict):
+        return value
+    if "rule" in value:
+        return known_rules()[value["rule"]](**value["params"])
+    if "mapping" in value:
+        return dict(value["mapping"])
+    if "measure" in value and "params" in value:
+        return get_measure(value["measure"], value["params"])
+    return value

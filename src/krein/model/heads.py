@@ -1,0 +1,215 @@
+"""Heads: fitted models that turn an object's values to the landmarks into log-probabilities.
+
+A head contains only what predictions need. All heads of a model share the same values, so another
+head costs no comparison. A head receives the objects too: one that looks at the objects themselves
+fits the same protocol.
+
+A head also says what each landmark contributed to a label. Its score of label c against label r is
+f(u) = log p(c) − log p(r), a function of the values u. Relative to a baseline ū, an object with
+mean values, landmark l contributes along the straight line from the baseline to the object
+
+    φ_l = (u_l − ū_l) ∫₀¹ ∂f/∂u_l (ū + t (u − ū)) dt,      f(u) = f(ū) + Σ_l φ_l
+
+(Aumann & Shapley 1974; "integrated gradients"). The integral has a closed form for every head. A
+linear head is a sum of functions of scores that are linear in its features, and each part is
+multiplied by the slope of the chord. A quadratic head has its gradient at the midpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Annotated, Any, Literal, Protocol
+
+import numpy as np
+from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
+
+from ..core.checks import LOG, POSITIVE, Array, Indices, Within
+from ..core.gaussian import QuadraticDiscriminant
+from ..core.pcvm.rows import BasisFunction, basis_values
+from ..core.space import Conversion
+
+
+class Head(Protocol):
+    """A fitted model, the only one or one of several that are pooled."""
+
+    @property
+    def temperature(self) -> float:
+        """The factor on the scores before they become probabilities."""
+
+    def scores(self, values: Array, objects: Any) -> Array:
+        """Return scores (n, C) of objects with values (n, m) to the landmarks."""
+
+    def to_log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities (n, C) from scores, with the temperature applied."""
+
+    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
+        """Return the contribution (m,) of each landmark to one label against another."""
+
+
+Link = Literal["softmax", "sigmoid", "probit", "probits", "pairs"]
+"""How scores become probabilities: softmax of joint scores; sigmoids or probits of one class
+against the rest, normalised; a probit for two classes; published PCVMs for all pairs of classes."""
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """IKFD and PCVM: z = F(x, L) W + b, with features F of the values to some landmarks.
+
+    IKFD's features are similarities. PCVM's are similarities or a function of dissimilarities.
+    """
+
+    features: Conversion | BasisFunction
+    places: Annotated[Indices, "k", Within(0, below="m")]  # of the landmarks that are used
+    weights: Annotated[Array, "k p"]  # one column for two classes, one per class, or one per pair
+    bias: Annotated[Array, "p", LOG]
+    link: Link = "softmax"
+    temperature: Annotated[float, POSITIVE] = 1.0
+
+    def scores(self, values: Array, objects: Any = None) -> Array:
+        """Return scores (n, C). O(n·m·C)."""
+        Z = self._features(values) @ self.weights + self.bias
+        if self.link == "pairs":
+            return pair_log_shares(Z)
+        return np.hstack([-Z / 2, Z / 2]) if self.link == "probit" else Z
+
+    def to_log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities (n, C) from scores, with the temperature applied."""
+        scores = self.temperature * scores
+        if self.link == "probit":
+            z = scores[:, 1] - scores[:, 0]
+            return np.column_stack([log_ndtr(-z), log_ndtr(z)])
+        if self.link in ("sigmoid", "probits"):
+            each = (log_expit if self.link == "sigmoid" else log_ndtr)(scores)
+            return np.asarray(each - logsumexp(each, axis=1, keepdims=True))
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
+        """Return the contribution (m,) of each landmark. O(m·p)."""
+        F, F0 = self._features(np.stack([values, baseline]))
+        z, z0 = F @ self.weights + self.bias, F0 @ self.weights + self.bias
+        slope = self.weights @ self._slopes(z, z0, label, other)  # ∂f/∂F, averaged on the line
+        found = np.zeros(len(values))
+        if isinstance(self.features, str) or self.features.centre is None:
+            found[self.places] = slope * (F - F0)
+        else:  # each similarity depends on all squared dissimilarities, through their mean
+            v, v0 = (self.features.raised(one) for one in (values, baseline))
+            found[self.places] = -0.5 * (slope - slope.mean()) * (np.square(v) - np.square(v0))
+        return found
+
+    def _features(self, values: Array) -> Array:
+        if isinstance(self.features, str):
+            return basis_values(self.features, values[:, self.places])
+        return self.features.similarities(values)
+
+    def _slopes(self, z: Array, z0: Array, label: int, other: int) -> Array:
+        """Return the slope (p,) of f between z0 and z, for each score."""
+        t, found = self.temperature, np.zeros(len(z))
+        if self.link == "probit":
+            sign = 1.0 if label > other else -1.0
+            found[0] = sign * t * _chord(_probit_log_odds, _probit_slope, t * z0[0], t * z[0])
+        elif self.link == "pairs":
+            C = _classes_of_pairs(len(z))
+            for k, (c, d) in enumerate(combinations(range(C), 2)):
+                for member, sign in ((c, -1.0), (d, 1.0)):
+                    if member in (label, other):
+                        side = t * 2 / C * (1.0 if member == label else -1.0)
+                        a, b = sign * z0[k], sign * z[k]
+                        found[k] += side * sign * _chord(log_ndtr, _hazard, a, b)
+        else:
+            for c, side in ((label, t), (other, -t)):
+                if self.link == "softmax":
+                    found[c] = side
+                elif self.link == "sigmoid":
+                    found[c] = side * _chord(log_expit, _expit_slope, t * z0[c], t * z[c])
+                else:
+                    found[c] = side * _chord(log_ndtr, _hazard, t * z0[c], t * z[c])
+        return found
+
+
+def _chord(
+    g: Callable[[float], float], slope: Callable[[float], float], a: float, b: float
+) -> float:
+    """Return (g(b) − g(a))/(b − a), or the tangent if the chord is too short for a slope."""
+    if abs(b - a) > 1e-9 * (1 + abs(b)):
+        return float((g(b) - g(a)) / (b - a))
+    return float(slope(b))
+
+
+def _hazard(z: float) -> float:
+    """d/dz log Ψ(z) = φ(z)/Ψ(z)."""
+    return float(np.exp(-0.5 * z * z - log_ndtr(z)) / np.sqrt(2 * np.pi))
+
+
+def _expit_slope(z: float) -> float:
+    return float(expit(-z))
+
+
+def _probit_log_odds(z: float) -> float:
+    return float(log_ndtr(z) - log_ndtr(-z))
+
+
+def _probit_slope(z: float) -> float:
+    return _hazard(z) + _hazard(-z)
+
+
+def pair_log_shares(Z: Array) -> Array:
+    """Return a score for each class (n, C), from one score per pair: twice the mean of log Ψ.
+
+    Softmax turns the scores into probabilities.
+    """
+    C = _classes_of_pairs(Z.shape[1])
+    S = np.zeros((len(Z), C))
+    for k, (c, d) in enumerate(combinations(range(C), 2)):
+        S[:, c] += log_ndtr(-Z[:, k])
+        S[:, d] += log_ndtr(Z[:, k])
+    found: Array = S * (2 / C)
+    return found
+
+
+def _classes_of_pairs(n_pairs: int) -> int:
+    return round((1 + float(np.sqrt(1 + 8 * n_pairs))) / 2)
+
+
+@dataclass(frozen=True)
+class QuadraticHead:
+    """IKQD: scores −½‖(s(x, L) T A − o − mean_c) root_c‖² + intercept_c, A whitening."""
+
+    features: Conversion
+    T: Annotated[Array, "m r"]
+    discriminant: QuadraticDiscriminant
+    temperature: Annotated[float, POSITIVE] = 1.0
+
+    @cached_property
+    def project(self) -> Array:
+        """The map (m, s) from similarities to whitened coordinates."""
+        return self.T @ self.discriminant.whiten
+
+    def scores(self, values: Array, objects: Any = None) -> Array:
+        """Return scores (n, C). O(n·C·m²)."""
+        return self.discriminant.scores_of_whitened(self._whitened(values))
+
+    def to_log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities (n, C): softmax, with the temperature applied."""
+        found: Array = log_softmax(self.temperature * scores, axis=1)
+        return found
+
+    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
+        """Return the contribution (m,) of each landmark. O(m²)."""
+        model, middle = self.discriminant, self._whitened(np.stack([values, baseline])).mean(axis=0)
+
+        def gradient(c: int) -> Array:
+            root = model.roots[c]
+            return -(((middle - model.means[c]) @ root) @ root.T) @ self.project.T
+
+        slope = self.temperature * (gradient(label) - gradient(other))
+        v, v0 = self.features.raised(values), self.features.raised(baseline)
+        if self.features.centre is None:
+            return slope * (v - v0)
+        return -0.5 * (slope - slope.mean()) * (np.square(v) - np.square(v0))
+
+    def _whitened(self, values: Array) -> Array:
+        similarities = self.features.similarities(values)
+        return similarities @ self.project - self.discriminant.centre @ self.discriminant.whiten

@@ -1,0 +1,599 @@
+"""The model: what predicts, explains, and is what a model file contains.
+
+    values ▶ heads ▶ pool ▶ second look ▶ answer
+
+An object is compared with the landmarks. Every head turns the values into probabilities, and the
+pool combines them: the first look. If the result is not certain enough, the object is compared with
+training objects that have similar values, and their labels enter the pool as evidence: the second
+look. Every answer (labels, probabilities, novelty, label sets, explanations) is a function of the
+result.
+
+A model needs numpy, scipy and its measure. Estimators fit models.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.pairs import Counter, Pairs, averages, block_rows, open_cache
+from ..compare.workers import limit_blas_threads
+from ..core.checks import CODE, ROW, SHARE, Array, Codes, Indices, Within
+from ..core.conformal import Reference, log_odds, novelty_scores, status_of
+from ..core.looks import (
+    EvidencePool,
+    KnownObjects,
+    Neighbours,
+    Pool,
+    apart_from,
+    nearest_landmarks,
+    squared,
+)
+from ..core.space import Embedding, LandmarkSpace
+from ..data.dataset import Chunk, LandmarkColumns
+from ..data.opening import is_empty, map_objects
+from ..measures import Measure
+from ..measures.foreign import Likeness
+from .heads import LinearHead, QuadraticHead
+from .schema import LABELS, OBJECTS
+
+NO_ROWS: Indices = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """How objects are compared, and one counter for all comparisons of a fit or a prediction."""
+
+    measure: Measure
+    symmetrize: bool = False
+    n_jobs: int | None = None
+    cache: str | os.PathLike[str] | None = None
+    verbose: int = 0
+    counter: Counter = field(default_factory=Counter)
+
+    def pairs(self, objects: Any, others: Any = None) -> Pairs:
+        """Return the pairs of some objects in memory."""
+        return Pairs(
+            self.measure,
+            objects,
+            others,
+            n_jobs=self.n_jobs,
+            cache=open_cache(self.cache, self.measure, self.symmetrize),
+            verbose=self.verbose,
+            symmetrize=averages(self.measure, self.symmetrize),
+            counter=self.counter,
+        )
+
+    def columns(
+        self, objects: Any, indices: Indices, known_rows: Indices = NO_ROWS, known: Any = None
+    ) -> LandmarkColumns:
+        """Return objects as columns: other objects are compared with them, chunk by chunk.
+
+        The values (k, m) of the objects at `known_rows` are `known` already.
+        """
+        known = np.empty((0, len(indices))) if known is None else known
+        return LandmarkColumns(
+            self.measure,
+            objects,
+            indices,
+            known_rows,
+            known,
+            self.symmetrize,
+            self.cache,
+            self.n_jobs,
+        )
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """The objects that every object is compared with."""
+
+    indices: Annotated[Indices, "m", ROW]  # rows of the training objects
+    codes: Annotated[Codes, "m", CODE]
+    names: Annotated[NDArray[np.str_], "m"] | None
+    objects: Annotated[Any, OBJECTS, "m"]  # as the measure keeps them
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Exact comparisons with the most similar known objects, and when they are worthwhile."""
+
+    known: KnownObjects
+    pool: EvidencePool
+    threshold: Annotated[float, Within(infinite=(np.inf, -np.inf))]
+    """Objects whose largest first-look probability is below this are looked at again."""
+    far: Annotated[float, Within(0.0, infinite=(np.inf,))]
+    """So are objects farther than this from all known ones, as far as values can tell."""
+    names: Annotated[NDArray[np.str_], "n_known"] | None
+    objects: Annotated[Any, OBJECTS, "n_known"]
+
+    def looks_again(self, confidence: Array, apart: Array) -> NDArray[np.bool_]:
+        """Return which objects to look at again.
+
+        `confidence` is their largest first-look probability, and `apart` (n, k) are the distances
+        of their candidates in the space of values.
+        """
+        again: NDArray[np.bool_] = confidence < self.threshold
+        return again | (apart[:, 0] > self.far) if apart.shape[1] else again
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The results of both looks at some objects."""
+
+    values: Array  # (n, m): with the landmarks
+    opinions: list[Array]  # (n, C) each: log-probabilities of the heads
+    log_proba: Array  # (n, C)
+    unbounded: Array  # (n, C): same order, and distinct even if probabilities round to 1
+    looked: NDArray[np.bool_]  # (n,): whether the second look decides
+    near: Neighbours | None  # the nearest known objects, if all were compared with candidates
+    candidates: Indices  # (n, k), among the known objects
+    foreign: Indices  # positions of objects unlike the training objects
+
+
+@dataclass(frozen=True)
+class KnownNeighbour:
+    """A known object that a new one was compared with."""
+
+    index: int  # among the training objects
+    name: str | None
+    label: Any
+    value: float  # of the measure
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why an object got its label.
+
+    `score` is the log-odds of the label against the runner-up, before probabilities are bounded. It
+    is the sum of `baseline` (the score of an object with average values to the landmarks), the
+    `contributions` of the landmarks, and the `evidence` of the nearest known objects.
+    """
+
+    label: Any
+    runner_up: Any
+    score: float
+    baseline: float
+    contributions: Array  # (m,): in the order of the landmarks
+    evidence: float  # 0 if the first look was certain enough
+    nearest: tuple[KnownNeighbour, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted classifier.
+
+    All methods take new objects in memory, the path of a file, a source from `krein.io`, or a Dask
+    collection. They return one array for objects in memory, an iterator of arrays for a path or a
+    source, and a `dask.array` for a Dask collection. `run` says how to compare them; by default as
+    the measure prefers, without a cache.
+    """
+
+    measure: Measure
+    symmetrize: bool
+    classes: Annotated[NDArray[Any], LABELS, "C"]
+    heads: Annotated[tuple[LinearHead | QuadraticHead, ...], "H"]
+    pool: Pool
+    baseline: Annotated[Array, "m"]
+    """The values of an average object to the landmarks, where explanations start."""
+    landmarks: Landmarks
+    second_look: SecondLook | None = None
+    reference: Reference | None = None
+    comparisons: Annotated[float, Within(0.0)] = 0.0
+    """Estimated mean number of comparisons per prediction."""
+    n_objects: Annotated[int, Within(1)] = 1
+    """Number of training objects that the landmarks were chosen from."""
+    ambiguous_below: Annotated[float, SHARE] = 0.8
+    novel_below: Annotated[float, SHARE] = 0.01
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def predict(self, X: Any, run: Comparisons | None = None) -> Any:
+        """Return the most probable class of each object."""
+        return self._map(X, partial(_labels, self), (), self.classes.dtype, run)
+
+    def predict_proba(self, X: Any, run: Comparisons | None = None) -> Any:
+        """Return the probability (n, C) of each class."""
+        return self._map(X, _probabilities, (len(self.classes),), run=run)
+
+    def predict_log_proba(self, X: Any, run: Comparisons | None = None) -> Any:
+        """Return the logarithm of the probabilities (n, C)."""
+        return self._map(X, _log_probabilities, (len(self.classes),), run=run)
+
+    def decision_function(self, X: Any, run: Comparisons | None = None) -> Any:
+        """Return scores: (n,) for two classes, positive for the second; (n, C) for more.
+
+        These are the scores of the only head, or pooled log-probabilities.
+        """
+        C = len(self.classes)
+        return self._map(X, partial(_decisions, self), () if C == 2 else (C,), run=run)
+
+    def rank_labels(self, X: Any, run: Comparisons | None = None) -> Any:
+        """Return all labels for each object (n, C), most probable first."""
+        shape = (len(self.classes),)
+        return self._map(X, partial(_ranked, self), shape, self.classes.dtype, run)
+
+    def novelty(self, X: Any, run: Comparisons | None = None) -> Any:
+        """Return the novelty p-value of each object: small if it resembles none of the classes."""
+        self._reference()
+        return self._map(X, self._novelty, (), run=run, compare_all=True)
+
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        by_class: bool = True,
+        run: Comparisons | None = None,
+    ) -> Any:
+        """Return which labels cannot be ruled out: a Boolean array (n, C)."""
+        sets = partial(self._sets, _checked_coverage(coverage), by_class)
+        self._reference()
+        return self._map(X, sets, (len(self.classes),), np.bool_, run)
+
+    def explain(self, X: Any, n: int = 3, run: Comparisons | None = None) -> Any:
+        """Return an `Explanation` of each label, with the `n` nearest known objects."""
+        explain = partial(self._explain, _checked_number(n))
+        return self._map(X, explain, (), object, run, compare_all=True)
+
+    def assess(
+        self,
+        X: Any,
+        *,
+        coverage: float | None = None,
+        evidence: int | None = None,
+        run: Comparisons | None = None,
+    ) -> Any:
+        """Return label, probabilities, novelty and status of each object, in one pass.
+
+        The result is a structured array; `coverage` adds the field `set`, and `evidence` the field
+        `why`, the result of `explain` with this many known objects.
+        """
+        self._reference()
+        C = len(self.classes)
+        fields: list[Any] = [
+            ("label", self.classes.dtype),
+            ("probabilities", np.float64, (C,)),
+            ("novelty", np.float64),
+            ("status", "<U9"),
+        ]
+        if coverage is not None:
+            fields.append(("set", np.bool_, (C,)))
+            coverage = _checked_coverage(coverage)
+        if evidence is not None:
+            fields.append(("why", object))
+            evidence = _checked_number(evidence)
+        dtype = np.dtype(fields)
+        assess = partial(self._assess, dtype, coverage, evidence)
+        return self._map(X, assess, (), dtype, run, compare_all=True)
+
+    # -- both looks at some objects ----------------------------------------------------------------
+
+    def look(
+        self,
+        chunk: Chunk,
+        landmarks: LandmarkColumns,
+        known: LandmarkColumns | None,
+        counter: Counter,
+        *,
+        compare_all: bool = False,
+    ) -> Answer:
+        """Return both looks at the objects of a chunk.
+
+        With `compare_all`, all objects are compared with their candidates; probabilities stay the
+        same.
+        """
+        found = landmarks.values(chunk)
+        counter.add(found.compared, found.reused)
+        values = found.value
+        opinions = [head.to_log_proba(head.scores(values, chunk.objects)) for head in self.heads]
+        unbounded = self.pool(opinions)
+        looked = np.zeros(len(values), dtype=bool)
+        near, candidates = None, np.empty((len(values), 0), dtype=np.intp)
+        if self.second_look is not None and known is not None:
+            candidates, apart = self.second_look.known.candidates(values)
+            confidence = np.exp(self.pool.bounded(unbounded).max(axis=1))
+            looked = self.second_look.looks_again(confidence, apart)
+            rows = np.arange(len(values)) if compare_all else np.flatnonzero(looked)
+            exact = np.empty((len(rows), 0))
+            if len(rows) and candidates.shape[1]:
+                second = known.each(chunk, rows, candidates[rows])
+                counter.add(second.compared, second.reused)
+                exact = second.value
+            if len(rows):
+                near = self._neighbours(values[rows], exact, candidates[rows])
+                some = [opinion[looked] for opinion in opinions]
+                unbounded[looked] = self.second_look.pool(some, near.at(looked[rows]))
+        foreign: list[int] = []
+        if compare_all and self.profile is not None:
+            found_foreign = self.profile.others(chunk.objects).values()
+            foreign = sorted(row for rows in found_foreign for row in rows)
+        return Answer(
+            values,
+            opinions,
+            self.pool.bounded(unbounded),
+            unbounded,
+            looked,
+            near if compare_all else None,
+            candidates,
+            np.array(foreign, dtype=np.intp),
+        )
+
+    def _neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
+        assert self.second_look is not None
+        kind = self.measure.kind
+        return self.second_look.known.neighbours(
+            apart_from(values, kind), self.landmarks.codes, squared(exact, kind), candidates
+        )
+
+    def _map(
+        self,
+        X: Any,
+        function: Callable[[Answer], NDArray[Any]],
+        shape: tuple[int, ...],
+        dtype: Any = np.float64,
+        run: Comparisons | None = None,
+        *,
+        compare_all: bool = False,
+    ) -> Any:
+        """Return `function(answer)` of new objects; `shape` and `dtype` are those of one object."""
+        if is_empty(X):
+            return np.empty((0, *shape), dtype=dtype)
+        run = run or Comparisons(self.measure, self.symmetrize)
+        second = self.second_look
+        known = None if second is None else run.columns(second.objects, second.known.indices)
+        landmarks = run.columns(self.landmarks.objects, self.landmarks.indices)
+        return map_objects(
+            X,
+            partial(_answered, self, landmarks, known, run.counter, compare_all, function),
+            measure=self.measure,
+            block_rows=block_rows(self.measure, len(self.landmarks.indices)),
+            shape=shape,
+            dtype=dtype,
+            n_jobs=run.n_jobs,
+            likeness=self.profile,
+        )
+
+    @cached_property
+    def profile(self) -> Likeness | None:
+        """What the training objects look like; None if they have neither letters nor a length.
+
+        It is derived from the objects that the model keeps.
+        """
+        if self.measure.accepts != "objects":
+            return None
+        kept = [self.landmarks.objects]
+        if self.second_look is not None:
+            kept.append(self.second_look.objects)
+        return Likeness.of(kept)
+
+    # -- functions of an answer --------------------------------------------------------------------
+
+    def _reference(self) -> Reference:
+        if self.reference is None:
+            raise ValueError(
+                "this model has no held-out scores to rank new objects among: fit it with "
+                "calibrate=True, or use KreinClassifier"
+            )
+        return self.reference
+
+    def _near(self, answer: Answer) -> Neighbours:
+        """Return the nearest of all objects that each one was compared with."""
+        if answer.near is not None:
+            return answer.near
+        return nearest_landmarks(apart_from(answer.values, self.measure.kind), self.landmarks.codes)
+
+    def _novelty(self, answer: Answer) -> Array:
+        scores = novelty_scores(self._near(answer).apart, self.measure.kind)
+        found = self._reference().novelty(scores, answer.unbounded.argmax(axis=1))
+        found[answer.foreign] = 0.0
+        return found
+
+    def _sets(self, coverage: float, by_class: bool, answer: Answer) -> NDArray[np.bool_]:
+        odds = log_odds(answer.unbounded)
+        return self._reference().sets(odds, coverage=coverage, by_class=by_class)
+
+    def _assess(
+        self, dtype: np.dtype[Any], coverage: float | None, evidence: int | None, answer: Answer
+    ) -> NDArray[Any]:
+        P = np.exp(answer.log_proba)
+        found = np.empty(len(P), dtype=dtype)
+        found["label"] = self.classes[P.argmax(axis=1)]
+        found["probabilities"] = P
+        found["novelty"] = p = self._novelty(answer)
+        found["status"] = status_of(P.max(axis=1), p, self.ambiguous_below, self.novel_below)
+        if coverage is not None:
+            found["set"] = self._sets(coverage, True, answer)
+        if evidence is not None:
+            found["why"] = self._explain(evidence, answer)
+        return found
+
+    def _explain(self, n: int, answer: Answer) -> NDArray[Any]:
+        order = np.argsort(-answer.unbounded, axis=1, kind="stable")
+        second, near = self.second_look, self._near(answer)
+        found = np.empty(len(order), dtype=object)
+        evidence = None if second is None else second.pool.evidence(near, len(self.classes))
+        for i, (c, r) in enumerate(order[:, :2].tolist()):
+            weights, vote = self.pool.weights, 0.0
+            if second is not None and evidence is not None and answer.looked[i]:
+                weights, vote = second.pool.weights, float(evidence[i, c] - evidence[i, r])
+            start, parts = self.contributions(weights, answer.values[i], c, r)
+            found[i] = Explanation(
+                self.classes[c],
+                self.classes[r],
+                float(answer.unbounded[i, c] - answer.unbounded[i, r]),
+                start,
+                parts,
+                vote,
+                self._nearest(near, answer.candidates, i, n),
+            )
+        return found
+
+    def contributions(
+        self, weights: Array, values: Array, label: int, other: int
+    ) -> tuple[float, Array]:
+        """Return the score of the baseline, and the contribution of each landmark (m,).
+
+        `values` (m,) are those of one object. The heads are pooled with these weights. O(m²).
+        """
+        start, parts = 0.0, np.zeros(len(values))
+        # the last weights may belong to the evidence
+        for head, a in zip(self.heads, weights, strict=False):
+            if a:
+                at_baseline = head.to_log_proba(head.scores(self.baseline[None], None))[0]
+                start += float(a * (at_baseline[label] - at_baseline[other]))
+                parts += a * head.contributions(values, self.baseline, label, other)
+        return start, parts
+
+    def _nearest(
+        self, near: Neighbours, candidates: Indices, i: int, n: int
+    ) -> tuple[KnownNeighbour, ...]:
+        """Return the n nearest objects to object i; landmarks come first among the columns."""
+        assert near.columns is not None
+        m, found = len(self.landmarks.indices), []
+        for column, apart, code in zip(
+            near.columns[i, :n], near.apart[i], near.codes[i], strict=False
+        ):
+            place, indices, names = column, self.landmarks.indices, self.landmarks.names
+            if column >= m:
+                assert self.second_look is not None
+                place = candidates[i, column - m]
+                indices, names = self.second_look.known.indices, self.second_look.names
+            value = np.sqrt(apart) if self.measure.kind == "dissimilarity" else -apart / 2
+            name = None if names is None else str(names[place])
+            found.append(
+                KnownNeighbour(int(indices[place]), name, self.classes[code], float(value))
+            )
+        return tuple(found)
+
+    # -- the model itself --------------------------------------------------------------------------
+
+    def with_names(self, names: Any) -> Model:
+        """Return the model with the names of the training objects, for use by `explain`."""
+        names = np.asarray(names, dtype=np.str_)
+        if names.shape != (self.n_objects,):
+            raise ValueError(
+                f"expected one name for each of {self.n_objects} objects; got shape {names.shape}"
+            )
+        landmarks = replace(self.landmarks, names=names[self.landmarks.indices])
+        second = self.second_look
+        if second is not None:
+            second = replace(second, names=names[second.known.indices])
+        return replace(self, landmarks=landmarks, second_look=second)
+
+    def check(self) -> None:
+        """Raise an error if the parts do not fit together, e.g. in a forged file."""
+        values = self.baseline[None]
+        with np.errstate(all="ignore"):
+            found = [head.to_log_proba(head.scores(values, None)) for head in self.heads]
+            found.append(self.pool(found))
+            if self.second_look is not None:
+                candidates, apart = self.second_look.known.candidates(values)
+                near = self._neighbours(values, apart, candidates)
+                found.append(self.second_look.pool(found[:-1], near))
+        if any(each.shape != (1, len(self.classes)) for each in found):
+            raise ValueError(f"it does not return {len(self.classes)} probabilities per object")
+
+
+@dataclass(frozen=True)
+class LandmarkMap:
+    """What a transformer has: the map from objects to vectors, by their values to the landmarks."""
+
+    measure: Measure
+    symmetrize: bool
+    space: LandmarkSpace
+    embedding: Embedding | None  # None for the coordinates of the landmark space
+    landmarks: Landmarks
+
+    @property
+    def signs(self) -> Array:
+        """+1 or −1 for each coordinate."""
+        return self.space.signs if self.embedding is None else self.embedding.signs
+
+    def transform(self, X: Any, run: Comparisons | None = None) -> Any:
+        """Return the vectors (n, r) of objects: m comparisons each."""
+        shape = (len(self.signs),)
+        if is_empty(X):
+            return np.empty((0, *shape))
+        run = run or Comparisons(self.measure, self.symmetrize)
+        columns = run.columns(self.landmarks.objects, self.landmarks.indices)
+        return map_objects(
+            X,
+            partial(_vectors, self, columns),
+            measure=self.measure,
+            block_rows=block_rows(self.measure, len(columns)),
+            shape=shape,
+            dtype=np.float64,
+            n_jobs=run.n_jobs,
+        )
+
+    def vectors(self, values: Array) -> Array:
+        """Return the vectors (n, r) of objects with these values (n, m) to the landmarks."""
+        B = self.space.coordinates(values)
+        return B if self.embedding is None else self.embedding.coordinates(B)
+
+    def check(self) -> None:
+        """Raise an error if the parts do not fit together, e.g. in a forged file."""
+        self.vectors(self.space.landmark_values[:1])
+
+
+def _vectors(model: LandmarkMap, columns: LandmarkColumns, chunk: Chunk) -> Array:
+    with limit_blas_threads():
+        return model.vectors(columns.values(chunk).value)
+
+
+def _answered(
+    model: Model,
+    landmarks: LandmarkColumns,
+    known: LandmarkColumns | None,
+    counter: Counter,
+    compare_all: bool,
+    function: Callable[[Answer], NDArray[Any]],
+    chunk: Chunk,
+) -> NDArray[Any]:
+    """Return a function of both looks at a chunk; it may run in another process."""
+    with limit_blas_threads():
+        return function(model.look(chunk, landmarks, known, counter, compare_all=compare_all))
+
+
+def _log_probabilities(answer: Answer) -> Array:
+    return answer.log_proba
+
+
+def _probabilities(answer: Answer) -> Array:
+    return np.exp(answer.log_proba)
+
+
+def _labels(model: Model, answer: Answer) -> NDArray[Any]:
+    return model.classes[np.argmax(_probabilities(answer), axis=1)]
+
+
+def _ranked(model: Model, answer: Answer) -> NDArray[Any]:
+    return model.classes[np.argsort(-_probabilities(answer), axis=1, kind="stable")]
+
+
+def _decisions(model: Model, answer: Answer) -> Array:
+    scores = answer.log_proba
+    if len(model.heads) == 1 and model.second_look is None:
+        scores = model.heads[0].scores(answer.values, None)
+    return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+
+def _checked_coverage(coverage: float) -> float:
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must be between 0 and 1; got {coverage!r}")
+    return coverage
+
+
+def _checked_number(n: int) -> int:
+    if n != int(n) or n < 1:
+        raise ValueError(
+            f"the number of nearest objects must be a whole number, at least 1; got {n!r}"
+        )
+    return n

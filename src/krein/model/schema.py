@@ -1,0 +1,335 @@
+"""The schema of a model file: the annotations of the dataclasses that a model consists of.
+
+`encode` turns a value into a tree of plain values and arrays, and `decode` builds the value again
+from the tree and its annotation. Every shape, type and limit in the annotations is checked on the
+way (`krein.core.checks` has the vocabulary): a symbol is bound to a size by its first use, and
+every later use must agree. So a forged file fails when it is loaded, not when it is used. Nothing
+in a tree is executed, and only the classes that an annotation names are built.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import Within
+from ..core.space import Signature
+from ..measures import Measure, available, get_measure
+from ..measures.precomputed import GivenColumns
+
+LOCAL = "local symbols"
+"""Metadata of an annotation: the symbols within this part have their own sizes, except C and d."""
+OPTIONAL = "optional"
+"""Metadata of an attribute that not every model has."""
+OBJECTS = "objects"
+"""Metadata of objects to compare with, which the measure checks."""
+LABELS = "labels"
+"""Metadata of the class labels: numbers or strings, without repeats."""
+
+_EVERYWHERE = ("C", "d")
+_MOST = 2**53
+
+
+@dataclass
+class Context:
+    """What is known while a model is decoded: its measure, and the sizes of the symbols."""
+
+    measure: Measure | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    scope: str = ""
+    pending: list[tuple[str, int, str]] = field(default_factory=list)
+    """Arrays of indices: name, largest index, and the key of the size it must stay below."""
+
+    def bind(self, symbol: str, size: int) -> bool:
+        """Bind a symbol such as m or H+2 to a size; return whether earlier uses agree."""
+        if symbol.isdigit():
+            return int(symbol) == size
+        name, _, more = symbol.partition("+")
+        size -= int(more or 0)
+        return size >= 0 and self.sizes.setdefault(self.key(name), size) == size
+
+    def key(self, symbol: str) -> str:
+        """Return the name under which the size of a symbol is known."""
+        return symbol if symbol in _EVERYWHERE else self.scope + symbol
+
+    def shown(self, symbol: str) -> str:
+        """Return what a symbol stands for, in words."""
+        known = self.sizes.get(self.key(symbol.partition("+")[0]))
+        return symbol if known is None else f"{symbol}={known}"
+
+    def within(self, scope: str) -> Context:
+        """Return the context of a part with its own symbols."""
+        return Context(self.measure, self.sizes, scope, self.pending)
+
+    def settle(self) -> None:
+        """Raise an error if an index is out of range."""
+        for name, largest, key in self.pending:
+            if key in self.sizes and largest >= self.sizes[key]:
+                raise ValueError(f"{name} contains {largest}, not below {self.sizes[key]}")
+
+
+@cache
+def hints_of(cls: type) -> dict[str, Any]:
+    """Return what a class declares: the fields of a dataclass, or the attributes ending in `_`."""
+    found = get_type_hints(cls, include_extras=True)
+    if is_dataclass(cls):
+        return {item.name: found[item.name] for item in fields(cls)}
+    return {k: v for k, v in found.items() if k.endswith("_") and not k.startswith("_")}
+
+
+# -- from values to a tree ------------------------------------------------------------------------
+
+
+def encode(value: Any) -> Any:
+    """Return a value as a tree of plain values and arrays."""
+    if isinstance(value, Measure):
+        if value.accepts == "values":
+            return {"measure": value.name, "params": None}
+        if value.name in available() and type(value) is type(get_measure(value.name)):
+            return {"measure": value.name, "params": value.params()}
+        return {"function": type(value).__qualname__}
+    if isinstance(value, Signature):
+        return list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        content = {item.name: encode(getattr(value, item.name)) for item in fields(value)}
+        return {"class": type(value).__name__, "fields": content}
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+# -- from a tree to values ------------------------------------------------------------------------
+
+
+def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
+    """Return the value that `hint` describes, or raise an error that names the wrong part."""
+    hint, metadata = (hint.__origin__, hint.__metadata__) if _is_annotated(hint) else (hint, ())
+    if LOCAL in metadata:
+        context = context.within(f"{name} ")
+    marks = [one for one in metadata if one in (OBJECTS, LABELS)]
+    shape = next((m.split() for m in metadata if isinstance(m, str) and m not in _MARKS), None)
+    limits = next((m for m in metadata if isinstance(m, Within)), Within())
+    if marks == [OBJECTS]:
+        return _objects(tree, name, context, *shape)
+    if marks == [LABELS]:
+        return _labels(tree, name, context, *shape)
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _either(tree, args, name, context, metadata)
+    if origin is Literal:
+        if type(tree) is not type(args[0]) or tree not in args:
+            raise ValueError(f"{name} is not " + " or ".join(map(str, args)))
+        return tree
+    if origin is np.ndarray:
+        return _array(tree, args[1], name, context, shape or [], limits)
+    if origin in (tuple, list):
+        return origin(_items(tree, args[0], name, context, shape))
+    if isinstance(hint, type) and is_dataclass(hint) and not issubclass(hint, Measure):
+        return _instance(tree, hint, name, context)
+    if hint is Measure:
+        if not isinstance(tree, Measure):  # the caller has replaced the user's own measure
+            tree = get_measure(tree["measure"], tree["params"])
+        context.measure = tree
+        return tree
+    if hint is Signature:
+        return Signature(*(_number(n, int, name, NON_NEGATIVE) for n in _items_of(tree, name)))
+    found = _number(tree, hint, name, limits)
+    if shape and not context.bind(shape[0], found):
+        raise ValueError(f"{name} is {found}, not {context.shown(shape[0])}")
+    return found
+
+
+_MARKS = (LOCAL, OPTIONAL, OBJECTS, LABELS)
+NON_NEGATIVE = Within(0)
+
+
+def _is_annotated(hint: Any) -> bool:
+    return get_origin(hint) is Annotated
+
+
+def decode_attributes(found: Mapping[str, Any], cls: type, context: Context) -> dict[str, Any]:
+    """Return the attributes that a class declares, checked; others are refused."""
+    declared = hints_of(cls)
+    for name in found:
+        if name not in declared:
+            raise ValueError(f"{name!r} is not an attribute of such a model")
+    checked = {}
+    for name, hint in declared.items():
+        if name in found:
+            checked[name] = decode(found[name], hint, name, context)
+        elif not (_is_annotated(hint) and OPTIONAL in hint.__metadata__):
+            raise ValueError(f"{name} is missing")
+    context.settle()
+    return checked
+
+
+def _either(tree: Any, hints: Any, name: str, context: Context, metadata: tuple[Any, ...]) -> Any:
+    """Return the value of the first alternative that fits."""
+    if type(None) in hints:
+        if tree is None:
+            return None
+        hints = [hint for hint in hints if hint is not type(None)]
+    for hint in hints[:-1]:
+        sizes, pending = dict(context.sizes), len(context.pending)
+        try:
+            return decode(tree, _with(hint, metadata), name, context)
+        except (ValueError, TypeError, KeyError):
+            context.sizes.clear()
+            context.sizes.update(sizes)
+            del context.pending[pending:]
+    return decode(tree, _with(hints[-1], metadata), name, context)
+
+
+def _with(hint: Any, metadata: tuple[Any, ...]) -> Any:
+    return Annotated[hint, *metadata] if metadata else hint
+
+
+def _array(
+    tree: Any, scalar: Any, name: str, context: Context, shape: list[str], limits: Within
+) -> NDArray[Any]:
+    """Return an array, in the byte order of this machine."""
+    if not isinstance(tree, np.ndarray):
+        raise ValueError(f"{name} is not an array")
+    (kind,) = get_args(scalar) or (Any,)
+    if kind is Any:  # class codes, in any type
+        if tree.dtype.kind not in "iu":
+            raise ValueError(f"{name} contains {tree.dtype}, not whole numbers")
+        wanted = tree.dtype.newbyteorder("=")
+    elif kind is np.str_:
+        if tree.dtype.kind not in "UO" or not all(isinstance(s, str) for s in tree.ravel()):
+            raise ValueError(f"{name} contains items that are not strings")
+        wanted = tree.dtype
+    else:
+        wanted = np.dtype(kind)
+        if tree.dtype.kind != wanted.kind or tree.dtype.itemsize != wanted.itemsize:
+            raise ValueError(f"{name} contains {tree.dtype}, not {wanted}")
+    if tree.ndim != len(shape) or not all(map(context.bind, shape, tree.shape)):
+        meant = ", ".join(map(context.shown, shape))
+        raise ValueError(f"{name} has the shape {tree.shape}, not ({meant})")
+    array = tree.astype(wanted, copy=False)
+    if wanted.kind == "f":
+        allowed = np.isfinite(array)
+        for infinity in limits.infinite:
+            allowed |= array == infinity
+        if not allowed.all():
+            raise ValueError(f"{name} contains values that are not finite")
+        if array.size and not np.isfinite(array).any():
+            raise ValueError(f"{name} contains no finite value")
+    if wanted.kind in "fiu" and array.size:
+        least, most = array.min(), array.max()
+        if least < limits.low and least not in limits.infinite:
+            raise ValueError(f"{name} contains {least}, less than {limits.low}")
+        if most > limits.high:
+            raise ValueError(f"{name} contains {most}, more than {limits.high}")
+        if limits.below is not None:
+            context.pending.append((name, int(most), context.key(limits.below)))
+    return array
+
+
+def _items_of(tree: Any, name: str) -> list[Any]:
+    if type(tree) is not list:
+        raise ValueError(f"{name} is not a list")
+    return tree
+
+
+def _items(tree: Any, hint: Any, name: str, context: Context, shape: list[str] | None) -> list[Any]:
+    """Return the items of a list. Symbols that an item introduces are local to it."""
+    items = _items_of(tree, name)
+    if shape and not context.bind(shape[0], len(items)):
+        raise ValueError(f"{name} has {len(items)} items, not {context.shown(shape[0])}")
+    found, known = [], set(context.sizes)
+    for i, item in enumerate(items):
+        pending = len(context.pending)
+        found.append(decode(item, hint, f"{name}[{i}]", context))
+        Context(None, context.sizes, "", context.pending[pending:]).settle()
+        for symbol in set(context.sizes) - known:
+            del context.sizes[symbol]
+    return found
+
+
+def _instance(tree: Any, cls: type, name: str, context: Context) -> Any:
+    """Return an instance of a dataclass, with its fields checked."""
+    if not isinstance(tree, dict) or tree.get("class") != cls.__name__:
+        raise ValueError(f"{name} is not a {cls.__name__}")
+    content, declared = tree["fields"], hints_of(cls)
+    if set(content) != set(declared):
+        odd = sorted(set(content) ^ set(declared))[0]
+        raise ValueError(f"{name}.{odd[:60]} is missing, or not a part of a {cls.__name__}")
+    return cls(
+        **{k: decode(content[k], hint, f"{name}.{k}", context) for k, hint in declared.items()}
+    )
+
+
+def _number(tree: Any, hint: Any, name: str, limits: Within) -> Any:
+    """Return a number, a flag or a string."""
+    if hint is bool or hint is str:
+        if type(tree) is not hint:
+            raise ValueError(f"{name} is not " + ("true or false" if hint is bool else "a string"))
+        return tree
+    if hint is int:
+        if type(tree) is not int or not limits.low <= tree <= min(limits.high, _MOST):
+            raise ValueError(f"{name} is not an integer of at least {limits.low}")
+        return tree
+    if hint is not float:
+        raise TypeError(f"{name}: {hint} cannot be part of a model file")
+    if type(tree) not in (int, float) or tree != tree:
+        raise ValueError(f"{name} is not a number")
+    if tree in limits.infinite:
+        return float(tree)
+    if not np.isfinite(float(tree)):
+        raise ValueError(f"{name} is not finite")
+    if not limits.low <= tree <= limits.high:
+        raise ValueError(f"{name} is not a number from {limits.low} to {limits.high}")
+    return float(tree)
+
+
+def _labels(tree: Any, name: str, context: Context, size: str) -> NDArray[Any]:
+    """Return the class labels."""
+    if not isinstance(tree, np.ndarray) or tree.ndim != 1 or len(tree) < 2:
+        raise ValueError(f"{name} is not a list of at least two labels")
+    if not context.bind(size, len(tree)):
+        raise ValueError(f"{name} has {len(tree)} labels, not {context.shown(size)}")
+    labels = tree.tolist()
+    if not all(isinstance(label, str | bytes | int | float) for label in labels):
+        raise ValueError(f"{name} contains items that are not numbers or strings")
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{name} contains a label twice")
+    return tree
+
+
+def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
+    """Return objects in the measure's form. Their number is checked before the objects are."""
+    measure = context.measure
+    assert measure is not None, "a model declares its measure before its objects"
+    if measure.accepts == "values":
+        found = _instance(tree, GivenColumns, name, context.within(f"{name} "))
+        if not context.bind(size, len(found)):
+            raise ValueError(f"{name} has {len(found)} columns, not {context.shown(size)}")
+        if len(found.columns) and found.columns.max() >= found.width:
+            raise ValueError(f"{name} refers to a column beyond {found.width}")
+        return found
+    if not isinstance(tree, list | np.ndarray):
+        raise ValueError(f"{name} is not a list of objects")
+    if not context.bind(size, len(tree)):
+        raise ValueError(f"{name} has {len(tree)} objects, not {context.shown(size)}")
+    if len(tree) == 0:
+        return tree
+    try:
+        objects = measure.check(tree)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: {error}") from error
+    # stored objects have passed the same check before, so it must leave them unchanged
+    kept = getattr(tree, "dtype", np.dtype(object))
+    if isinstance(objects, np.ndarray) and kept not in (objects.dtype, object):
+        raise ValueError(f"{name} contains {kept}, not {objects.dtype}")
+    if len(objects) != len(tree):
+        raise ValueError(f"{name} has {len(objects)} objects, not {len(tree)}")
+    if measure.accepts == "vectors" and not context.bind("d", objects.shape[1]):
+        raise ValueError(f"{name} has {objects.shape[1]} columns, not {context.shown('d')}")
+    return objects
