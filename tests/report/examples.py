@@ -50,9 +50,8 @@ def made_up(
     )
     every = np.arange(n_classes)
     unknown = UnknownClasses(
-        every, 1 - 0.4 * every / n_classes, 1 - 0.9 * every / n_classes, every[::-1].copy(),
-        np.full(n_classes, 5), n,
-    )  # fmt: skip
+        every, 1 - 0.4 * every / n_classes, 1 - 0.9 * every / n_classes, every[::-1].copy(), n
+    )
     suspect = SuspectLabel(3, 0.01, 1, 0.98, (4, 5, 6))
     models = {}
     for k in range(n_models):

@@ -16,7 +16,6 @@ Sets, precomputed values and other objects have no such features.
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -33,9 +32,12 @@ from .heldout import log_losses
 from .store import columns
 
 
-class Baseline(ABC):
-    """A classifier on pairs; `landmarks_` are the training objects that a new one is compared
-    with."""
+class Baseline:
+    """A classifier on pairs; `landmarks_` are the training objects that a new one is compared with.
+
+    A subclass has `fit(X, y)` for training objects X with labels y, and `predict_proba(X)` for new
+    ones, which returns probabilities (n, C).
+    """
 
     title: str
     """A short description of the model."""
@@ -46,14 +48,6 @@ class Baseline(ABC):
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
-
-    @abstractmethod
-    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
-        """Fit to training objects with labels y."""
-
-    @abstractmethod
-    def predict_proba(self, X: Indices) -> Array:
-        """Return probabilities (n, C) of new objects."""
 
     def _all_values(self, X: Indices) -> Array:
         """Return the values among all training objects."""
@@ -102,18 +96,14 @@ class ClippedSVM(Baseline):
         self.scale_ = float(np.trace(clipped.matrix) / len(S)) or 1.0
         self.P_ = clipped.P
         K = clipped.matrix / self.scale_
-        smallest = int(counts.min())
-        search = GridSearchCV(
-            SVC(kernel="precomputed"),
-            {"C": self.grid},
-            cv=StratifiedKFold(min(3, smallest), shuffle=True, random_state=0),
-        ).fit(K, y)
-        self.C_ = search.best_params_["C"]
-        inner = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
-        svm = SVC(kernel="precomputed", C=self.C_)
+        three, five = (
+            StratifiedKFold(min(k, int(counts.min())), shuffle=True, random_state=0) for k in (3, 5)
+        )
+        search = GridSearchCV(SVC(kernel="precomputed"), {"C": self.grid}, cv=three).fit(K, y)
+        svm = SVC(kernel="precomputed", C=search.best_params_["C"])
         # use the better of the two: two classes need an offset, which a temperature does not have
         method = "sigmoid" if len(classes) == 2 else "temperature"
-        self.model_ = CalibratedClassifierCV(svm, method=method, ensemble=False, cv=inner)
+        self.model_ = CalibratedClassifierCV(svm, method=method, ensemble=False, cv=five)
         self.model_.fit(K, y)
         return self
 
@@ -264,14 +254,21 @@ class FeatureBaseline(Baseline):
 
     def fit(self, X: Indices, y: NDArray[Any]) -> Self:
         """Fit to the contents of training objects; nothing is learned from any others."""
+        seed = self.random_state
         if self.kind == "series":
-            rng = np.random.default_rng(self.random_state)
+            rng = np.random.default_rng(seed)
             self.convolutions_ = Convolutions.fit(take(self.contents, X), rng)
         features = self._features(X)
         if self.kind == "vectors":
-            model = _boosting(y, self.random_state)
+            from sklearn.ensemble import HistGradientBoostingClassifier
+
+            # a tenth is held out for early stopping, if every class can spare one
+            enough = bool(np.unique(y, return_counts=True)[1].min() >= 10)
+            model = HistGradientBoostingClassifier(
+                max_iter=300 if enough else 100, early_stopping=enough, random_state=seed
+            )
         else:
-            model = _logistic(self.kind, features, y, self.random_state)
+            model = _logistic(self.kind, features, y, seed)
         self.model_ = _fit(model, features, y)
         return self
 
@@ -282,16 +279,6 @@ class FeatureBaseline(Baseline):
     def _features(self, X: Indices) -> Any:
         contents = take(self.contents, X)
         return self.convolutions_.features(contents) if self.kind == "series" else contents
-
-
-def _boosting(y: NDArray[Any], seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    # a tenth is held out for early stopping, if every class can spare one
-    enough = np.unique(y, return_counts=True)[1].min() >= 10
-    return HistGradientBoostingClassifier(
-        max_iter=300 if enough else 100, early_stopping=bool(enough), random_state=seed
-    )
 
 
 def _logistic(kind: FeatureKind, objects: Any, y: NDArray[Any], seed: int) -> Any:

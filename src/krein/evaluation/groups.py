@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare import Pairs
+from ..compare.pairs import compare_each
 from ..core.checks import Array, Indices
 from .store import columns
 
@@ -71,7 +72,8 @@ class Identity:
         return cls(None, scale)
 
     def __call__(self, values: Array, rows: Indices, cols: Indices) -> Array:
-        """Return the identities of the values of `rows` × `cols`."""
+        """Return the identities of the values of `rows` × `cols`, or of each row with its own
+        `cols` (n, k)."""
         if self.roots is None:
             return 1.0 - values / self.scale
         identities: Array = values / self.roots[rows][:, None] / self.roots[cols]
@@ -93,7 +95,9 @@ def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -
     rng = np.random.default_rng(seed)
     landmarks = _landmarks(codes, rng)
     values = columns(pairs, landmarks)
-    alone = _uncached(pairs)
+    # for single comparisons: without a file or a process for each
+    options: dict[str, Any] = {"symmetrize": pairs.symmetrize, "counter": pairs.counter}
+    alone = Pairs(pairs.measure, pairs.objects, n_jobs=1, **options)
     identity = Identity.of(alone, values, landmarks)
     V = identity(values, np.arange(n), landmarks).astype(np.float32)  # (N, m)
     lengths = np.einsum("ij,ij->i", V, V)
@@ -102,10 +106,8 @@ def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -
     R, r = np.empty_like(V), np.empty_like(lengths)  # their rows of V and lengths
     for i in np.argsort(-V.mean(axis=1), kind="stable").tolist():
         k = len(first)
-        near = np.arange(k)
-        if k > NEARBY:
-            near = np.argpartition(r[:k] - 2 * (R[:k] @ V[i]), NEARBY)[:NEARBY]
         if k:
+            near = _nearby(R[:k], r[:k], V[i])
             row, cols = np.array([i]), np.array(first)[near]
             found = identity(alone.values(row, cols), row, cols)[0]
             if found.max() >= threshold:
@@ -148,44 +150,28 @@ def near_copies(
         identity = Identity.of(known, values, landmarks)
     except ValueError:
         return None
+    copied = 0
     if everything:
-        copied = 0
         for rows in np.array_split(chosen, -(-len(chosen) // ROWS)):
             found = identity(known.values(rows, everyone), rows, everyone)
             copied += int(((found >= COPY) & (split[rows][:, None] != split)).any(axis=1).sum())
     else:
         V = identity(values, everyone, landmarks)  # (N, m)
         lengths = np.einsum("ij,ij->i", V, V)
-        candidates = []
-        for i in chosen.tolist():
-            others = np.flatnonzero(split != split[i])
-            if len(others) > NEARBY:
-                apart = lengths[others] - 2 * (V[others] @ V[i])
-                others = others[np.argpartition(apart, NEARBY)[:NEARBY]]
-            candidates.append(others)
-        copied = sum(
-            bool(identity(found[None], chosen[[k]], candidates[k]).max() >= COPY)
-            for k, found in enumerate(_with_candidates(pairs, chosen, candidates))
-        )
+        for fold in np.unique(split[chosen]).tolist():
+            rows, others = chosen[split[chosen] == fold], np.flatnonzero(split != fold)
+            near = [_nearby(V[others], lengths[others], V[i]) for i in rows.tolist()]
+            cols = others[np.stack(near)]
+            found = identity(compare_each(pairs, rows, cols), rows, cols)
+            copied += int((found >= COPY).any(axis=1).sum())
     return NearCopies(copied / len(chosen), len(chosen))
 
 
-def _with_candidates(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Array]:
-    """Return the values of each row with its own candidates, stored in the cache as one block."""
-    sizes = [len(others) for others in candidates]
-    key = None
-    if pairs.cache is not None:
-        digests, cols = pairs.stored.rows, np.concatenate(candidates)
-        key = pairs.cache.key("listed", digests[np.repeat(rows, sizes)], digests[cols])
-        values = pairs.cache.load(key, (sum(sizes),))
-        if values is not None:
-            pairs.counter.add(reused=len(values))
-            return np.split(values, np.cumsum(sizes)[:-1])
-    alone = _uncached(pairs)
-    found = [alone.values(rows[[k]], others)[0] for k, others in enumerate(candidates)]
-    if pairs.cache is not None and key is not None:
-        pairs.cache.store(key, np.concatenate(found))
-    return found
+def _nearby(V: NDArray[Any], lengths: NDArray[Any], v: NDArray[Any]) -> Indices:
+    """Return the ten rows of V nearest to v, or all if there are no more; `lengths` are squared."""
+    if len(V) <= NEARBY:
+        return np.arange(len(V))
+    return np.argpartition(lengths - 2 * (V @ v), NEARBY)[:NEARBY]
 
 
 def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
@@ -197,12 +183,6 @@ def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
     rest = np.setdiff1d(order, some)
     wanted = max(0, LANDMARKS - len(some))
     return np.sort(np.concatenate([some, rng.permutation(rest)[:wanted]]))
-
-
-def _uncached(pairs: Pairs) -> Pairs:
-    """Return the same pairs for single comparisons, without a file or a process per comparison."""
-    options: dict[str, Any] = {"symmetrize": pairs.symmetrize, "counter": pairs.counter}
-    return Pairs(pairs.measure, pairs.objects, n_jobs=1, **options)
 
 
 # Stratified folds that keep groups together

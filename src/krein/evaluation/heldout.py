@@ -174,12 +174,8 @@ class LookCurve:
         if not any(fold.costs[:, 1].any() for fold in folds):
             return None
         codes, first, second, looked, costs = _joined(folds)
-        order = np.argsort(first.max(axis=1), kind="stable")
-        masks = []
-        for share in SHARES:
-            mask = np.zeros(len(codes), dtype=bool)
-            mask[order[: round(share * len(codes))]] = True
-            masks.append(mask)
+        certainty = np.argsort(np.argsort(first.max(axis=1), kind="stable"))  # as ranks
+        masks = [certainty < round(share * len(codes)) for share in SHARES]
         points = []
         for mask in [*masks, looked]:
             P = np.where(mask[:, None], second, first)
@@ -265,7 +261,6 @@ class UnknownClasses:
     auroc: Array  # (k,)
     found: Array  # (k,): share that is farther away than 95 % of the known objects
     nearest: Indices  # (k,): the class that most of its objects are nearest to
-    counts: Indices  # (k,): objects that were treated as unknown
     n: int  # number of objects examined
 
     @classmethod
@@ -287,11 +282,11 @@ class UnknownClasses:
             auroc = (ranks.sum() - len(u) * (len(u) + 1) / 2) / (len(u) * len(k))
             found = float((u > np.quantile(k, 1 - ALARMS)).mean())
             most = int(np.bincount(nearest[here], minlength=n_classes).argmax())
-            rows.append((c, auroc, found, most, len(u)))
+            rows.append((c, auroc, found, most))
         if not rows:
             return None
-        which, area, beyond, like, counts = (np.array(part) for part in zip(*rows, strict=True))
-        return cls(which, area, beyond, like, counts, len(codes))
+        which, area, beyond, like = (np.array(part) for part in zip(*rows, strict=True))
+        return cls(which, area, beyond, like, len(codes))
 
 
 # Labels that may be wrong

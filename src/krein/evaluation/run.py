@@ -161,7 +161,7 @@ def evaluate(
             print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
     rate = store.wall_seconds / max(store.compared, 1)
     for result in results.values():  # at the average rate, regardless of the order of the models
-        result.seconds["compare"] *= 0.0 if store.given else rate
+        result.seconds["compare"] *= rate
     ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
     found = spectrum(among_all, everything, random_state)
     whose, of_map = _map_landmarks(ranked, n, random_state)
@@ -175,7 +175,6 @@ def evaluate(
             f"{copies.threshold}' (--groups identity:{copies.threshold}) or your own groups",
             stacklevel=2,
         )
-    compared = 0 if store.given else store.compared
     called = measure if isinstance(measure, str) else getattr(measure, "__name__", None)
     return Evaluation(
         names=[f"row {i}" for i in range(n)] if names is None else [str(name) for name in names],
@@ -183,7 +182,7 @@ def evaluate(
         classes=classes,
         folds=split,
         models=results,
-        pairs=PairCount(compared, pairs.counter.reused, store.wall_seconds, given=store.given),
+        pairs=PairCount(store.compared, pairs.counter.reused, store.wall_seconds, store.given),
         spectrum=found,
         duplicates=duplicates(pairs.objects, codes),
         map=mapped,

@@ -52,8 +52,8 @@ class PairStore:
 
     @property
     def compared(self) -> int:
-        """Number of pairs compared so far."""
-        return self.pairs.evaluations
+        """Number of pairs compared so far; 0 for precomputed values."""
+        return 0 if self.given else self.pairs.evaluations
 
     @property
     def wall_seconds(self) -> float:

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .charts import (
-    RejectPoint,
-    chosen_point,
-    growth_chart,
-    look_charts,
-    percent,
-    reject_chart,
-    reliability_chart,
-    spectrum_chart,
-)
+from . import charts
+from .charts import RejectPoint, chosen_point, percent
 from .objectmap import draw_map
 
 if TYPE_CHECKING:
@@ -66,18 +58,17 @@ def report_content(
         "headline": headline(models, evaluation.best),
         "ranks": None if ranks is None else evaluation.best.by_rank(*ranks),
         "rank_above": None if ranks is None else ranks[1],
-        "near_copies": summary["near_copies"],
         "models": [
             _model(evaluation, model, point) for model, point in zip(models, chosen, strict=True)
         ],
         "whiskers": _whiskers(models),
         "classes": classes,
         "longest_class": max(len(name) for name in classes),
-        "reliability": reliability_chart(models),
-        "reject": reject_chart(models, chosen),
-        "spectrum": spectrum_chart(evaluation.spectrum.eigenvalues),
-        "growth": growth_chart(models),
-        "looks": look_charts(models),
+        "reliability": charts.reliability_chart(models),
+        "reject": charts.reject_chart(models, chosen),
+        "spectrum": charts.spectrum_chart(evaluation.spectrum.eigenvalues),
+        "growth": charts.growth_chart(models),
+        "looks": charts.look_charts(models),
         "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
         "unknown": two_looks and _unknown_classes(two_looks),
         "suspect_labels": two_looks and _suspect_labels(evaluation, two_looks),
@@ -221,9 +212,8 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
 
 def _confusions(model: ModelResult) -> list[dict[str, Any]]:
     """Return the most frequent confusions, with the true class first."""
-    counts = model.confusion.copy()
-    sizes = counts.sum(axis=1)
-    np.fill_diagonal(counts, 0)
+    sizes = model.confusion.sum(axis=1)
+    counts = model.confusion - np.diag(np.diag(model.confusion))
     order = np.argsort(-counts, axis=None, kind="stable")[:LISTED]
     pairs = [divmod(int(place), len(counts)) for place in order]
     return [
@@ -241,18 +231,15 @@ def _confusions(model: ModelResult) -> list[dict[str, Any]]:
 def piled_errors(model: ModelResult) -> dict[str, Any] | None:
     """Return the class that errors are concentrated in, as the true or as the predicted class."""
     confusion = model.confusion
-    errors = confusion.copy()
-    np.fill_diagonal(errors, 0)
-    total = int(errors.sum())
+    errors = confusion - np.diag(np.diag(confusion))
+    total, shares = int(errors.sum()), confusion.sum(axis=1) / confusion.sum()
     if total < FEWEST or len(confusion) < 3:
         return None
     found = []
-    for axis, side in ((1, "labelled"), (0, "answered")):
-        counts = errors.sum(axis=axis)
-        shares = confusion.sum(axis=1) / confusion.sum()
+    for side, table in (("labelled", errors), ("answered", errors.T)):
+        counts = table.sum(axis=1)
         c = int(counts.argmax())
         if counts[c] >= max(FEWEST, PILED * total, TIMES * shares[c] * total):
-            other = errors[c] if axis == 1 else errors[:, c]
             found.append(
                 {
                     "side": side,
@@ -261,8 +248,8 @@ def piled_errors(model: ModelResult) -> dict[str, Any] | None:
                     "errors": total,
                     "share": counts[c] / total,
                     "size": float(shares[c]),
-                    "other": str(model.classes[int(other.argmax())]),
-                    "others": int(other.max()),
+                    "other": str(model.classes[int(table[c].argmax())]),
+                    "others": int(table[c].max()),
                 }
             )
     return max(found, key=lambda piled: piled["count"], default=None)
@@ -288,19 +275,17 @@ def _object(evaluation: Evaluation, model: ModelResult, i: int) -> dict[str, Any
 
 def _whiskers(models: list[ModelResult]) -> list[dict[str, float]]:
     """Return the accuracies as dots with whiskers, on a common scale from 0 to 100."""
-    means = [float(m.fold_accuracy.mean()) for m in models]
-    spreads = [float(m.fold_accuracy.std()) for m in models]
-    low = min(a - s for a, s in zip(means, spreads, strict=True))
-    high = max(a + s for a, s in zip(means, spreads, strict=True))
-    span = max(high - low, 0.01)
+    ends = []
+    for accuracy in (model.fold_accuracy for model in models):
+        mean, spread = float(accuracy.mean()), float(accuracy.std())
+        ends.append((mean - spread, mean, mean + spread))
+    low = min(start for start, _, _ in ends)
+    span = max(max(stop for _, _, stop in ends) - low, 0.01)
 
     def place(value: float) -> float:
         return round(6 + 88 * (value - low) / span, 1)
 
-    return [
-        {"at": place(a), "from": place(a - s), "to": place(a + s)}
-        for a, s in zip(means, spreads, strict=True)
-    ]
+    return [{"from": place(a), "at": place(b), "to": place(c)} for a, b, c in ends]
 
 
 def _unknown_classes(model: ModelResult) -> dict[str, Any]:

@@ -215,7 +215,6 @@ def _contributions(why: Explanation, names: Any, labels: Any) -> dict[str, Any]:
         "score": _signed(why.score),
         "for": str(why.label),
         "against": str(why.runner_up),
-        "looked_again": why.evidence != 0,
         "parts": [
             {
                 "name": name,
@@ -304,7 +303,6 @@ def _letters(found: alignments.Letters) -> dict[str, Any]:
         "groups": groups,
         "numbered": n > COLUMNS,
         "left_out": max(n - MOST_COLUMNS, 0),
-        "alike": ALIKE in found.marks,
     }
 
 
@@ -357,23 +355,21 @@ def _curves(found: alignments.Curves) -> dict[str, Any]:
         top = Scale(low, high, MARGIN + half, MARGIN)
         bottom = Scale(low, high, ROW - MARGIN, ROW - MARGIN - half)
         chosen = np.unique(np.linspace(0, len(found.path) - 1, LINKS).astype(int))
-        links = [
-            path([x(int(i)), x(int(j))], [top(float(a[i])), bottom(float(b[j]))])
+        joined = "".join(
+            path([x(i), x(j)], [top(float(a[i])), bottom(float(b[j]))])
             for i, j in (found.path[chosen].tolist() if len(found.path) else [])
-        ]
-        panels.append(
-            {"links": "".join(links), "first": _curve(a, x, top), "second": _curve(b, x, bottom)}
         )
+        first, second = _curve(a, x, top), _curve(b, x, bottom)
+        panels.append({"links": joined, "first": first, "second": second})
     more = f" {CHANNELS} of {channels} channels are shown." if channels > CHANNELS else ""
-    above = f"Above, this object with {len(found.first):,} samples"
-    below = f"below, the known one with {len(found.second):,}"
-    how = "Thin lines join corresponding times." if len(found.path) else ""
+    links = "Thin lines join corresponding times." if len(found.path) else ""
     return {
         "kind": "curves",
         "panels": panels,
         "width": WIDTH,
         "height": ROW,
-        "caption": f"{above}; {below}, on the same scale. {how}{more}",
+        "caption": f"Above, this object with {len(found.first):,} samples; below, the known one "
+        f"with {len(found.second):,}, on the same scale. {links}{more}",
     }
 
 
