@@ -10,7 +10,7 @@ from krein import IKFD
 from krein.compare import open_pairs
 from krein.estimators.registry import MODELS, ModelFamily
 from krein.evaluation import evaluate, models
-from krein.evaluation.features import Convolutions, FeatureBaseline, feature_kind
+from krein.evaluation.baselines import Convolutions, FeatureBaseline, feature_kind
 from krein.measures import get_measure
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")

@@ -18,7 +18,7 @@ from .reading import POLICIES
 from .results import Asked, too_few
 
 if TYPE_CHECKING:
-    from ..report.why import ExplainedObjects
+    from ..report.explanations import ExplainedObjects
 
 
 @krein_command("explain")
@@ -99,9 +99,9 @@ def command(
         found = _explained(predictor, predictor.open(new, **reading), most)
         if not found.names:
             raise DataError(found.unreadable[0][1])
-        from ..report.why import write_page
+        from ..report.explanations import write_explained
 
-        write_page(predictor.model, found, output, title=title, command=typed())
+        write_explained(predictor.model, found, output, title=title, command=typed())
     predictor.say_what_was_read()
     n, seconds = len(found.names), time.perf_counter() - start
     more = f", the first of {n + len(found.unreadable) + found.left_out:,}"
@@ -111,7 +111,7 @@ def command(
 
 def _explained(predictor: Predictor, source: Source, most: int) -> ExplainedObjects:
     """Assess the first objects, and count the others."""
-    from ..report.why import ExplainedObjects
+    from ..report.explanations import ExplainedObjects
 
     chunks = source.chunks(most)
     chunk = next(chunks, None)
