@@ -15,7 +15,7 @@ Targets in the coordinates B, where W = UΛUᵀ contains the similarities betwee
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -48,6 +48,11 @@ class ChosenCovariance:
     scale: float
     offsets: Array  # (C,)
     pseudo_objects: float = np.inf
+
+    def share(self, n: float) -> float:
+        """Return κ/(n + κ), the weight of Σ in the covariance of a class of n + 1 objects."""
+        kappa = self.pseudo_objects
+        return 1.0 if np.isinf(kappa) else kappa / (max(n, 0.0) + kappa)
 
 
 def target_metric(target: Target, lam: Array, moments: ClassMoments) -> Array:
@@ -107,7 +112,7 @@ class WithinPath:
     def of(cls, moments: ClassMoments, metric: Array) -> WithinPath:
         """Return the path of these moments towards diag(metric). O(r³), or O(C·r) if dense."""
         scaling = 1 / np.sqrt(np.maximum(metric, np.finfo(float).tiny))
-        freedom = max(moments.total - float((moments.weights > 0).sum()), 1.0)
+        freedom = moments.freedom
         G = moments.gram() * scaling[:, None] * scaling
         diagonal = np.diag(G).copy()
         np.fill_diagonal(G, 0.0)
@@ -168,7 +173,8 @@ class WithinPath:
 # (OAS, eq. 23), and the same argument for a known target.
 # -------------------------------------------------------------------------------------------------
 
-Shrinkage = float | Literal["oas"] | ChosenCovariance
+Shrinkage = float | Literal["auto", "oas"] | ChosenCovariance
+"""How to shrink: by a given share, by OAS, or as chosen; "auto" is still to be chosen."""
 
 
 def oas(S: Array, n: float) -> float:
@@ -211,22 +217,24 @@ def shrinkage_to_identity(S: Array, n: float) -> float:
     return float(np.clip((sigma_trace + sigma_squares) / n / distance, 0.0, 1.0))
 
 
-def inverse_root(
-    scatter: Array, n: float, shrinkage: float | Literal["oas"], fallback: float
-) -> tuple[Array, float]:
-    """Return A (r, s) with A Aᵀ = Σ⁺, and the shrinkage used, for Σ = shrunk scatter / n. O(r³).
+def within_root(moments: ClassMoments, shrinkage: Shrinkage) -> tuple[Array, float]:
+    """Return A (r, s) with A Aᵀ = Σ⁺, Σ the shrunk shared covariance, and the shrinkage. O(r³).
 
-    `shrinkage` is "oas" or a share of (tr Σ / r) I. At 0, the pseudo-inverse of a singular Σ is
-    used, taken in the coordinates of the scatter (the paper takes it in those of k(x)). If there is
-    no scatter at all, Σ is `fallback` · I.
+    A number is a share of (tr Σ / r) I. At 0, the pseudo-inverse of a singular Σ is used, taken in
+    the coordinates B (the paper takes it in those of k(x)). If no class has any scatter, Σ is the
+    mean total variance times I: an object is then assigned to the nearest class mean.
     """
-    r = len(scatter)
-    S = scatter / max(n, 1.0)
+    if isinstance(shrinkage, ChosenCovariance):
+        A = WithinPath.of(moments, shrinkage.metric).root(shrinkage.amount)
+        return A * np.sqrt(shrinkage.scale), shrinkage.amount
+    n, r = moments.freedom, len(moments.origin)
+    S = moments.within() / n
     S = (S + S.T) / 2
     mean_variance = float(np.trace(S)) / max(r, 1)
+    fallback = moments.variance / max(r, 1)
     if mean_variance <= RANK_TOLERANCE * fallback:
         return np.eye(r) / np.sqrt(fallback if fallback > 0 else 1.0), 1.0
-    rho = oas(S, max(n, 1.0)) if shrinkage == "oas" else float(shrinkage)
+    rho = oas(S, n) if shrinkage == "oas" else float(shrinkage)
     lam, V = np.linalg.eigh(S)
     lam = (1 - rho) * np.maximum(lam, 0.0) + rho * mean_variance
     keep = lam > RANK_TOLERANCE * lam.max()
@@ -290,13 +298,12 @@ class LeftOutObjects:
         w = np.ones(len(B)) if weights is None else weights
         n = moments.weights
         fair = (w > 0) & (n[codes] - np.minimum(w, 1.0) > 1e-9 * n[codes])
-        centre = moments.origin + moments.sums.sum(axis=0) / moments.total
         removed, places = np.empty((0, B.shape[1])), np.empty(0, dtype=np.intp)
         if T is not None and landmarks is not None:
             places = np.flatnonzero(landmarks[fair] >= 0)
             removed = T[landmarks[fair][places]]
         rows = np.flatnonzero(fair)
-        return cls(B[fair] - centre, codes[fair], w[fair], n, removed, places, rows)
+        return cls(B[fair] - moments.centre, codes[fair], w[fair], n, removed, places, rows)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -308,6 +315,12 @@ class LeftOutObjects:
         own = np.arange(len(self)), self.codes
         found[own] = np.log(self.totals[self.codes] - self.left_out)
         return found
+
+    def against_rest(self, c: int) -> LeftOutObjects:
+        """Return the objects of the two-class problem rest (0) against class `c` (1)."""
+        rest = np.arange(len(self.totals)) != c
+        totals = np.array([self.totals[rest].sum(), self.totals[c]])
+        return replace(self, codes=(self.codes == c).astype(np.intp), totals=totals)
 
     @property
     def mostly_landmarks(self) -> bool:
@@ -328,29 +341,19 @@ class LeftOutObjects:
 
 
 def left_out_linear(
-    objects: LeftOutObjects, moments: ClassMoments, path: WithinPath, amounts: Iterator[float]
+    objects: LeftOutObjects, moments: ClassMoments, path: WithinPath, amounts: Iterable[float]
 ) -> Iterator[Array]:
     """Yield the left-out −½d² (n, C) of the objects, for each amount of shrinkage in turn.
 
     O(n·r²) once, and O(n·r·C) per amount.
     """
-    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     Z = path.coordinates(objects.B)
-    means = path.coordinates(moments.means - centre)
+    means = path.coordinates(moments.means - moments.centre)
     T = path.coordinates(objects.removed)
     for amount in amounts:
         precision = path.at(amount)
         distances, _ = _distances(objects, Z, means, T, precision, precision.share)
         yield -0.5 * distances
-
-
-def left_out_whitened(objects: LeftOutObjects, means: Array, loss: float) -> Array:
-    """Return the left-out −½d² (n, C) of the objects, in coordinates where Σ = I. O(n·s·C)."""
-    s = means.shape[1]
-    precision = Precision(np.ones(s), np.empty((0, s)), loss)
-    distances, _ = _distances(objects, objects.B, means, objects.removed, precision, loss)
-    found: Array = -0.5 * distances
-    return found
 
 
 def _distances(
@@ -400,8 +403,8 @@ def left_out_quadratic(
     the numerator of its own class, and κ·share times a·uuᵀ from those of the others. O(n·C·s²), and
     O(n·C²·s) per number.
     """
-    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
-    Z, means, T = objects.B @ A, (moments.means - centre) @ A, objects.removed @ A
+    Z, T = objects.B @ A, objects.removed @ A
+    means = (moments.means - moments.centre) @ A
     found = [np.full((len(objects), len(moments.weights)), -np.inf) for _ in pseudo]
     s = Z.shape[1]
     for c in np.flatnonzero(moments.weights > 0).tolist():
@@ -483,8 +486,9 @@ def choose_linear(
     """
     if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2:
         return None
-    if not _has_scatter(moments):
-        return None
+    scatter = float(np.trace(moments.within()))
+    if not scatter > RANK_TOLERANCE * moments.total * moments.variance:
+        return None  # all objects of a class are at the same place
     dense = objects.mostly_landmarks
     best: Choice | None = None
     tried = TARGETS[: 1 if exact else 2] if dense else TARGETS
@@ -510,7 +514,7 @@ def _along_path(
     tried: dict[float, ScaleAndOffsets] = {}
 
     def amounts(wanted: list[float]) -> None:
-        scored = left_out_linear(objects, moments, path, iter(wanted))
+        scored = left_out_linear(objects, moments, path, wanted)
         start = None
         for amount, scores in zip(wanted, scored, strict=True):
             start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
@@ -551,15 +555,7 @@ def choose_quadratic(
     return best
 
 
-def _has_scatter(moments: ClassMoments) -> bool:
-    """Whether any class has within-class scatter."""
-    mean = moments.sums.sum(axis=0) / moments.total
-    total = float(np.trace(moments.pooled)) / moments.total - float(mean @ mean)
-    return float(np.trace(moments.within())) > RANK_TOLERANCE * moments.total * max(total, 0.0)
-
-
 def oas_amount(moments: ClassMoments) -> float:
     """Return how far OAS shrinks the shared covariance towards the identity. O(r²)."""
-    n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
-    within = moments.within()
+    within, n = moments.within(), moments.freedom
     return oas(within / n, n) if len(within) else 1.0  # a zero matrix leaves no dimensions

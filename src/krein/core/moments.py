@@ -101,6 +101,22 @@ class ClassMoments:
         return float(self.weights.sum())
 
     @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the within-class scatter: Σw − C for C classes; at least 1."""
+        return max(self.total - float((self.weights > 0).sum()), 1.0)
+
+    @property
+    def centre(self) -> Array:
+        """The mean of all objects (r,)."""
+        return self.origin + self.sums.sum(axis=0) / self.total
+
+    @property
+    def variance(self) -> float:
+        """The total variance tr Σw(b−b̄)(b−b̄)ᵀ / Σw, of all objects about their mean."""
+        mean = self.sums.sum(axis=0) / self.total
+        return max(float(np.trace(self.pooled)) / self.total - float(mean @ mean), 0.0)
+
+    @property
     def means(self) -> Array:
         """Class means (C, r); the origin for a class without weight."""
         safe = np.where(self.weights > 0, self.weights, 1.0)

@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
-
-from ..core.calibration import fit_scale_and_offsets
-from ..core.checks import Array, Indices
-from ..core.covariance import ChosenCovariance, LeftOutObjects
-from ..core.gaussian import (
-    FisherFamily,
-    GaussianFamily,
-    LabelledValues,
-    LinearDiscriminant,
-    discriminant_on,
-    left_out_on,
-    prune_landmarks,
-)
+from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, LinearDiscriminant
 from ..core.space import signed_eigen
 from .fittedmodels import FittedIKFD
 from .gaussian import GaussianClassifier, target_of
@@ -46,7 +32,6 @@ class IKFD(FittedIKFD, GaussianClassifier):
         Number of landmarks, for rules that take one. None uses as many as "meb" would choose.
     rank : int or None, default=None
         Number of dimensions of the landmark space to keep, largest |λ| first. None keeps all.
-        Cannot be combined with `prune`.
     shrinkage : "auto", "oas" or float, default="auto"
         How the shared covariance is shrunk. "auto" chooses the target, amount, scale and class
         offsets by the left-out log-loss, which is known in closed form. For a dissimilarity d, it
@@ -60,8 +45,7 @@ class IKFD(FittedIKFD, GaussianClassifier):
     class_weight : dict, "balanced" or None, default=None
         Cost of an error on each class, as in scikit-learn: a factor on the prior.
     prune : bool, default=False
-        Drop landmarks that the discriminant does not need, so that predictions need fewer
-        comparisons. Requires `multiclass="joint"`.
+        No longer available; True is refused.
     calibrate : bool, default=False
         Fit a temperature to left-out scores, known in closed form, without comparing any pair
         again. With more than 5,000 objects, a sample of about 5,000 that are not landmarks is used.
@@ -163,6 +147,10 @@ class IKFD(FittedIKFD, GaussianClassifier):
         self.random_state = random_state
 
     def _family(self) -> FisherFamily:
+        if self.prune:
+            raise ValueError(
+                "prune=True is no longer available: use landmarks='auto' or PCVM(sparse=True)"
+            )
         return FisherFamily(
             len(self.classes_),
             self.shrinkage,
@@ -178,71 +166,9 @@ class IKFD(FittedIKFD, GaussianClassifier):
         assert isinstance(model, LinearDiscriminant)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
-        if self.prune:
-            if self.multiclass != "joint":
-                raise ValueError("prune=True needs multiclass='joint'")
-            if self.rank is not None:
-                raise ValueError("prune=True drops landmarks and rank= dimensions: use only one")
-            assert not isinstance(family.shrinkage, tuple)
-            assert family.shrinkage != "auto"
-            kept = prune_landmarks(space, moments, model, family.shrinkage).kept
-            family = self._rescaled(kept, family, sample)
-            model = family.discriminant(moments)
-            assert isinstance(model, LinearDiscriminant)
-            assert not isinstance(family.shrinkage, tuple)
-            assert family.shrinkage != "auto"
-            self.dual_coef_, self.intercept_ = discriminant_on(
-                kept, space, moments, model, family.shrinkage
-            )
-            landmarks = landmarks.restricted(kept)
-        else:
-            self.dual_coef_ = space.basis.T @ model.coef
-            self.intercept_ = model.intercept - model.centre @ model.coef
+        self.dual_coef_ = space.basis.T @ model.coef
+        self.intercept_ = model.intercept - model.centre @ model.coef
         self.target_ = target_of(family)
         self._use_landmarks(landmarks)
         self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
         return family
-
-    def _rescaled(
-        self, kept: Indices, family: GaussianFamily, sample: LabelledValues
-    ) -> GaussianFamily:
-        """Return the family with the best scale and offsets for these landmarks alone.
-
-        Those fitted with all landmarks would correct for too much optimism.
-        """
-        if not isinstance(family.shrinkage, ChosenCovariance):
-            return family
-        plain = replace(family.shrinkage, scale=1.0, offsets=np.zeros(family.n_classes))
-        family = replace(family, shrinkage=plain)
-        scores, objects = self._left_out_on(kept, family, sample)
-        found = fit_scale_and_offsets(scores, objects.log_priors(), objects.codes, objects.weights)
-        chosen = replace(plain, scale=found.scale, offsets=found.offsets)
-        return replace(family, shrinkage=chosen)
-
-    def _left_out_on(
-        self, kept: Indices, family: GaussianFamily, sample: LabelledValues
-    ) -> tuple[Array, LeftOutObjects]:
-        """Return the left-out −½d² (n, C) from these landmarks alone."""
-        landmarks, moments = self.stream_.landmarks, self.stream_.moments
-        model = family.discriminant(moments)
-        assert isinstance(model, LinearDiscriminant)
-        assert not isinstance(family.shrinkage, tuple)
-        assert family.shrinkage != "auto"
-        objects = sample.left_out_objects(landmarks.space, moments)
-        places = sample.landmarks[objects.rows][objects.places]
-        scores = left_out_on(
-            kept, landmarks.space, moments, model, family.shrinkage, objects, places
-        )
-        return scores, objects
-
-    def _left_out_scores(
-        self, family: GaussianFamily, sample: LabelledValues
-    ) -> tuple[Array, LeftOutObjects]:
-        if not self.prune:
-            return super()._left_out_scores(family, sample)
-        kept = np.flatnonzero(np.isin(self.stream_.landmarks.indices, self.landmarks_))
-        scores, objects = self._left_out_on(kept, family, sample)
-        offsets = family.prior_ratio(self.stream_.moments)
-        if isinstance(family.shrinkage, ChosenCovariance):
-            offsets = offsets + family.shrinkage.offsets
-        return scores + objects.log_priors() + offsets, objects
