@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # scipy.optimize loads on first use; predictions never need it
-from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from .checks import Array
+from .checks import Array, Indices, weights_of
 
 _SPREAD = 3.0  # standard deviation of the prior on log β
 _FAR = 12.0  # the search covers |log β| up to this
@@ -25,7 +24,7 @@ _NEWTON_STEPS = 50
 
 def fit_temperature(
     scores: Array,
-    codes: NDArray[np.intp],
+    codes: Indices,
     log_proba: Callable[[Array], Array],
     weights: Array | None = None,
 ) -> float:
@@ -47,7 +46,7 @@ def fit_temperature(
     True
     """
     rows = np.arange(len(codes))
-    w = np.ones(len(codes)) if weights is None else weights
+    w = weights_of(weights, len(codes))
     share = w / max(float(w.sum()), np.finfo(float).tiny)
 
     def loss(log_beta: float) -> float:
@@ -76,7 +75,7 @@ class ScaleAndOffsets:
 def fit_scale_and_offsets(
     scores: Array,
     log_prior: Array,
-    codes: NDArray[np.intp],
+    codes: Indices,
     weights: Array | None = None,
     start: ScaleAndOffsets | None = None,
 ) -> ScaleAndOffsets:
@@ -102,7 +101,7 @@ def fit_scale_and_offsets(
     """
     n, C = scores.shape
     rows = np.arange(n)
-    w = np.ones(n) if weights is None else weights
+    w = weights_of(weights, n)
     total = float(w.sum())
     used = np.isfinite(log_prior).any(axis=0)
     wanted = np.where(used, (w / (total * used.sum()))[:, None], 0.0)  # the pseudo-object

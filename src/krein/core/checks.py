@@ -1,4 +1,4 @@
-"""Check labels and landmarks; errors name the first invalid one."""
+"""Types of arrays, and checks of labels and landmarks; errors name the first invalid one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 SYMMETRY_TOLERANCE = 1e-8
 """Largest |K − Kᵀ| relative to the largest |K| that counts as rounding."""
+
+
+def weights_of(weights: Array | None, n: int) -> Array:
+    """Return the weights of n objects, which are 1 if none are given."""
+    return np.ones(n) if weights is None else weights
 
 
 def first_missing(labels: Any) -> int | None:

@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from .calibration import ScaleAndOffsets, fit_scale_and_offsets
-from .checks import Array, Indices
+from .checks import Array, Indices, weights_of
 from .family import Codes
 from .moments import ClassMoments
 from .space import RANK_TOLERANCE
@@ -295,7 +295,7 @@ class LeftOutObjects:
 
         `landmarks` (n,) is the row of T (m, r) of each object that is a landmark; −1 for others.
         """
-        w = np.ones(len(B)) if weights is None else weights
+        w = weights_of(weights, len(B))
         n = moments.weights
         fair = (w > 0) & (n[codes] - np.minimum(w, 1.0) > 1e-9 * n[codes])
         removed, places = np.empty((0, B.shape[1])), np.empty(0, dtype=np.intp)
