@@ -484,21 +484,17 @@ def choose_linear(
     >>> choose_linear(moments, np.ones(50), objects).covariance.amount > 0.1
     True
     """
-    if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2:
+    scatter = float(np.trace(moments.within()))  # none if each class is a single place
+    some = scatter > RANK_TOLERANCE * moments.total * moments.variance
+    if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2 or not some:
         return None
-    scatter = float(np.trace(moments.within()))
-    if not scatter > RANK_TOLERANCE * moments.total * moments.variance:
-        return None  # all objects of a class are at the same place
     dense = objects.mostly_landmarks
-    best: Choice | None = None
-    tried = TARGETS[: 1 if exact else 2] if dense else TARGETS
-    for target in tried:
+    choices = []
+    for target in TARGETS[: 1 if exact else 2] if dense else TARGETS:
         amounts = [oas_amount(moments)] if dense and target == "identity" else None
         metric = target_metric(target, lam, moments)
-        found = _along_path(target, metric, moments, objects, amounts)
-        if best is None or found.loss < best.loss:
-            best = found
-    return best
+        choices.append(_along_path(target, metric, moments, objects, amounts))
+    return min(choices, key=lambda choice: choice.loss)
 
 
 def _along_path(
@@ -526,9 +522,8 @@ def _along_path(
         odds, half = best / (1 - best), np.sqrt(10)
         amounts([float(o / (1 + o)) for o in (odds * half, odds / half)])
         best = min(tried, key=lambda amount: tried[amount].loss)
-    found = tried[best]
-    chosen = ChosenCovariance(target, metric, best, found.scale, found.offsets)
-    return Choice(chosen, found.loss)
+    scale, offsets, loss = tried[best]
+    return Choice(ChosenCovariance(target, metric, best, scale, offsets), loss)
 
 
 def choose_quadratic(
@@ -536,23 +531,17 @@ def choose_quadratic(
 ) -> Choice:
     """Return the best weight of the shared covariance in each class. O(n·C·r² + C·r³)."""
     path = WithinPath.of(moments, shared.metric)
-    amount = shared.amount
-    A, share = path.root(amount), path.at(amount).share
+    A, share = path.root(shared.amount), path.at(shared.amount).share
     pseudo = [np.inf, *(k * A.shape[1] for k in PSEUDO_OBJECTS[::-1])]
     log_prior = objects.log_priors()
-    best: Choice | None = None
     start: ScaleAndOffsets | None = None
-    for kappa, scores in zip(
-        pseudo, left_out_quadratic(objects, moments, A, share, pseudo), strict=True
-    ):
+    choices = []
+    scored = left_out_quadratic(objects, moments, A, share, pseudo)
+    for kappa, scores in zip(pseudo, scored, strict=True):
         start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
-        if best is None or start.loss < best.loss:
-            covariance = replace(
-                shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa
-            )
-            best = Choice(covariance, start.loss)
-    assert best is not None
-    return best
+        found = replace(shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa)
+        choices.append(Choice(found, start.loss))
+    return min(choices, key=lambda choice: choice.loss)
 
 
 def oas_amount(moments: ClassMoments) -> float:

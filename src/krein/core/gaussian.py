@@ -50,6 +50,9 @@ from .family import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_o
 from .moments import ClassMoments
 from .space import POWERS, LandmarkSpace
 
+FamilyShrinkage = Shrinkage | tuple[Shrinkage, ...]
+"""One shrinkage for all classes, or one per class against the rest."""
+
 
 @dataclass(frozen=True)
 class LinearDiscriminant:
@@ -93,11 +96,9 @@ def fit_fisher(
         means = path.coordinates(moments.means - centre)
         dual = shrinkage.scale * path.at(shrinkage.amount).apply(means)  # (C, s)
         offsets = log_priors(moments.weights, priors) + shrinkage.offsets
+        intercept = offsets - 0.5 * (means * dual).sum(axis=1)
         return LinearDiscriminant(
-            centre,
-            path.back(dual).T,
-            offsets - 0.5 * (means * dual).sum(axis=1),
-            np.array([shrinkage.amount]),
+            centre, path.back(dual).T, intercept, np.array([shrinkage.amount])
         )
     A, rho = within_root(moments, shrinkage)
     whitened = (moments.means - centre) @ A  # (C, s)
@@ -106,10 +107,7 @@ def fit_fisher(
 
 
 def fit_fisher_one_against_rest(
-    moments: ClassMoments,
-    *,
-    shrinkage: Shrinkage | tuple[Shrinkage, ...] = "oas",
-    priors: Array | None = None,
+    moments: ClassMoments, *, shrinkage: FamilyShrinkage = "oas", priors: Array | None = None
 ) -> LinearDiscriminant:
     """Return one discriminant for each class against the rest, from the same moments. O(C·r³).
 
@@ -227,14 +225,8 @@ class LabelledValues:
 
     def left_out_objects(self, space: LandmarkSpace, moments: ClassMoments) -> LeftOutObjects:
         """Return the objects that can be left out."""
-        return LeftOutObjects.of(
-            moments,
-            space.coordinates(self.values),
-            self.codes,
-            self.weights,
-            space.basis.T,
-            self.landmarks,
-        )
+        B, T = space.coordinates(self.values), space.basis.T
+        return LeftOutObjects.of(moments, B, self.codes, self.weights, T, self.landmarks)
 
 
 @dataclass(frozen=True)
@@ -246,7 +238,7 @@ class GaussianFamily(ABC):
     """
 
     n_classes: int
-    shrinkage: Shrinkage | tuple[Shrinkage, ...] = "auto"
+    shrinkage: FamilyShrinkage = "auto"
     priors: Priors = field(default_factory=Priors)
     one_against_rest: bool = False
     rank: int | None = None
@@ -261,7 +253,7 @@ class GaussianFamily(ABC):
     @abstractmethod
     def _choose(
         self, moments: ClassMoments, lam: Array, objects: LeftOutObjects
-    ) -> tuple[Shrinkage | tuple[Shrinkage, ...], float]:
+    ) -> tuple[FamilyShrinkage, float]:
         """Return the shrinkage with the least left-out loss, and that loss."""
 
     @abstractmethod
@@ -297,14 +289,8 @@ class GaussianFamily(ABC):
         weights: Array | None = None,
     ) -> ClassMoments:
         """Return the moments of objects with these values (n, m) to the landmarks. O(n·m²)."""
-        return ClassMoments.of(
-            space.coordinates(values),
-            codes,
-            self.n_classes,
-            origin=origin,
-            sample_weight=weights,
-            by_class=self.by_class,
-        )
+        B, C, by_class = space.coordinates(values), self.n_classes, self.by_class
+        return ClassMoments.of(B, codes, C, origin=origin, sample_weight=weights, by_class=by_class)
 
     def scorer(self, space: LandmarkSpace, moments: ClassMoments) -> Scorer:
         """Return the scoring function of the model fitted to these moments."""
@@ -427,7 +413,7 @@ class FisherFamily(GaussianFamily):
 
     def _choose(
         self, moments: ClassMoments, lam: Array, objects: LeftOutObjects
-    ) -> tuple[Shrinkage | tuple[Shrinkage, ...], float]:
+    ) -> tuple[FamilyShrinkage, float]:
         if not self._each_alone:
             found = choose_linear(moments, lam, objects)
             return ("oas", np.nan) if found is None else (found.covariance, found.loss)

@@ -23,11 +23,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from ..calibration import fit_temperature
 from ..checks import Array, Indices, weights_of
-from ..family import Codes, LeftOut, log_proba_joint
+from ..family import Codes, LeftOut, log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..space import POWERS as EXPONENTS
 from ..space import LandmarkSpace
@@ -209,18 +209,15 @@ class Kept:
         move all the way to zero, but the second derivative is valid only for small moves.
         """
         fit = model.fit
-        kept = fit.kept
-        x = fit.scaled[kept].T
+        x = fit.scaled[fit.kept].T
         C, k = x.shape
         covariance = np.zeros((C, k, k))
         for c, H in enumerate(model.curvature.each):
-            T = off_bound(fit, model.Q, c)
-            G = T.T @ H @ T
-            on = np.flatnonzero(x[c])
-            root = inverse_root(G, prior_curvature(fit, c, secant=True))
-            assert root is not None
+            T, on = off_bound(fit, model.Q, c), np.flatnonzero(x[c])
+            root = inverse_root(T.T @ H @ T, prior_curvature(fit, c, secant=True))
+            assert root is not None  # the secant is positive
             covariance[c][np.ix_(on, on)] = (root @ root.T)[:-1, :-1]
-        return cls(kept, x, covariance)
+        return cls(fit.kept, x, covariance)
 
 
 def _order(around: Kept) -> list[int]:
@@ -271,10 +268,8 @@ def prune_pcvm(
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
         allowed[around.kept[order]] = False
-        trial = fit_pcvm(
-            rows, basis_classes, Q, link=fit.link, prior=prior, allowed=allowed,
-            start=(fit.weights, fit.bias), tol=tol,
-        )  # fmt: skip
+        start = fit.weights, fit.bias
+        trial = fit_pcvm(rows, basis_classes, Q, prior=prior, allowed=allowed, start=start, tol=tol)
         candidate = Candidate.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
         if more <= error:
@@ -349,13 +344,12 @@ class PCVMFamily:
             return "similarity"
         if self.function is not None:
             return self.function
-        problems = self.problems(landmark_classes)
         otherwise = self.otherwise
         if 2 * len(landmarks) > len(raw.y):
-            power = choose_power(
-                FisherFamily(self.n_classes), space, landmark_classes, CHOICE_LANDMARKS
-            )
+            fisher = FisherFamily(self.n_classes)
+            power = choose_power(fisher, space, landmark_classes, CHOICE_LANDMARKS)
             otherwise = POWERS[EXPONENTS.index(power)]
+        problems = self.problems(landmark_classes)
         return choose_function(raw, landmarks, problems, otherwise=otherwise)
 
     def solve(
@@ -415,11 +409,7 @@ class PCVMFamily:
         if scores.shape[1] == 2:
             z = scores[:, 1] - scores[:, 0]
             return np.column_stack([log_ndtr(-z), log_ndtr(z)])
-        if self.one_against_rest:
-            each = log_ndtr(scores)
-            found: Array = each - logsumexp(each, axis=1, keepdims=True)
-            return found
-        return log_proba_joint(scores)
+        return normalised(log_ndtr(scores)) if self.one_against_rest else log_proba_joint(scores)
 
     def judged_landmarks(self, n_objects: int) -> int:
         """Return the number of landmarks up to which left-out scores of n objects are reliable."""

@@ -335,11 +335,7 @@ class ScaleChoice:
     path: tuple[tuple[float, float], ...]
 
 
-def choose_scale(
-    rows: Rows,
-    basis_classes: Labels,
-    Q: Array | None = None,
-) -> ScaleChoice:
+def choose_scale(rows: Rows, basis_classes: Labels, Q: Array | None = None) -> ScaleChoice:
     """Return the scale of the prior, in tenfold steps of b, with the least leave-one-out loss.
 
     Only for two classes; with more, the scale is 1.
@@ -351,14 +347,9 @@ def choose_scale(
     rows = rows.thinned(SCALE_ROWS)
 
     def attempt(k: int, start: PCVMFit | None) -> tuple[PCVMFit, Candidate]:
-        fit = fit_pcvm(
-            rows,
-            basis_classes,
-            Q,
-            tol=SCALE_TOLERANCE,
-            prior=GammaPrior(0.5, 0.5 * 10.0**k),
-            start=None if start is None else (start.weights, start.bias),
-        )
+        prior = GammaPrior(0.5, 0.5 * 10.0**k)
+        at = None if start is None else (start.weights, start.bias)
+        fit = fit_pcvm(rows, basis_classes, Q, tol=SCALE_TOLERANCE, prior=prior, start=at)
         return fit, Candidate.of(rows, fit, Q)
 
     best, (fit, candidate) = 0, attempt(0, None)
@@ -429,11 +420,9 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
     parts of `PART_BYTES`.
     """
     Z = fit.scores(F)
-    P = softmax(Z)
+    P, left = softmax(Z), np.empty_like(Z)
     on = coupled_classes(P, y)
-    every = np.arange(len(y))
-    left = np.empty_like(Z)
-    high = every
+    every = high = np.arange(len(y))
     exact = _Coupled.of(F, each, fit, P, on, secant=False)
     if exact is not None:
         leverage = np.empty(len(y))
@@ -593,10 +582,8 @@ def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: in
     rows = Rows(F, y, each, n_classes=size)
     curvature = LossCurvature.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
     covariance = score_covariance(curvature, fit)
-    Z = fit.scores(F)
-    return np.vstack(
-        [
-            covariance.left_out(Z[part], Block(F[part], y[part], s[part]), fit.link)
-            for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows))
-        ]
-    )
+    left = fit.scores(F)
+    for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows)):
+        block = Block(F[part], y[part], s[part])
+        left[part] = covariance.left_out(left[part], block, fit.link)
+    return left

@@ -100,8 +100,6 @@ class Probit:
     Scores are (n, 1) so that two classes and more share one shape.
     """
 
-    name = "probit"
-
     def n_scores(self, n_classes: int) -> int:
         """Return the number of scores per row: one, for two classes only."""
         if n_classes != 2:
@@ -112,8 +110,7 @@ class Probit:
         """Return −Σ s log Ψ(t z) and its gradient in the scores, −s t λ(t z). O(n)."""
         t = 2.0 * y - 1.0
         tz = t * Z[:, 0]
-        loss = -float(np.sum(s * log_ndtr(tz)))
-        return loss, (-s * t * hazard(tz))[:, None]
+        return -float(np.sum(s * log_ndtr(tz))), (-s * t * hazard(tz))[:, None]
 
     def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return Σ s λ(λ + tz) (f, 1)(f, 1)ᵀ, (r+1) × (r+1): one product of n r² additions."""
@@ -129,8 +126,7 @@ class Probit:
 
     def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return the second derivative of each row's loss with respect to its score (n, 1)."""
-        t = 2.0 * y - 1.0
-        return (s * curvature(t * Z[:, 0]))[:, None]
+        return (s * curvature((2.0 * y - 1.0) * Z[:, 0]))[:, None]
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return −log p(y | z) of each row."""
@@ -160,9 +156,8 @@ def softmax_root(P: Array, s: Array | float) -> Array:
     R = √s diag(√p) (I − a √p √pᵀ), where (1 − aτ)² = 1 − τ.
     """
     tau = P.sum(axis=1)
-    a = np.divide(
-        1 - np.sqrt(np.maximum(1 - tau, 0.0)), tau, out=np.full_like(tau, 0.5), where=tau > 0
-    )
+    rest = 1 - np.sqrt(np.maximum(1 - tau, 0.0))
+    a = np.divide(rest, tau, out=np.full_like(tau, 0.5), where=tau > 0)
     v = np.sqrt(P)
     inner = np.eye(P.shape[1]) - a[:, None, None] * v[:, :, None] * v[:, None, :]
     root = np.sqrt(s) * np.ones(len(P))
@@ -172,8 +167,6 @@ def softmax_root(P: Array, s: Array | float) -> Array:
 
 class Softmax:
     """C classes, C scores per row: log p(y | z) = z_y − log Σ_d exp(z_d)."""
-
-    name = "softmax"
 
     def n_scores(self, n_classes: int) -> int:
         """Return the number of scores per row: one per class."""
@@ -199,8 +192,7 @@ class Softmax:
         P = softmax(Z)
         F1 = np.column_stack([F, np.ones(n)])
         root = np.sqrt(s) * np.ones(n)
-        A = (P * root[:, None])[:, :, None] * F1[:, None, :]
-        A = A.reshape(n, C * width)
+        A = ((P * root[:, None])[:, :, None] * F1[:, None, :]).reshape(n, C * width)
         H = -(A.T @ A)
         for c in range(C):
             part = slice(c * width, (c + 1) * width)
@@ -322,7 +314,7 @@ class Quadratic:
             return x
         assert self.root is not None
         R = self.root[:, free]
-        if R.shape[0] >= R.shape[1]:
+        if len(R) >= len(a):
             x[free] = _solve(R.T @ R, a, v)
             return x
         roots = np.sqrt(a)
@@ -388,14 +380,9 @@ def minimise_bounded(
         if count == 0:
             np.maximum(x, 0.0, out=x, where=bounded)
             return BoundedSolution(x, True, n_solves)
-        if count < fewest:
-            fewest, patience = count, 3
-        else:
-            patience -= 1
+        fewest, patience = (count, 3) if count < fewest else (fewest, patience - 1)
         if patience < 0:
-            last = np.flatnonzero(wrong)[-1]
-            wrong[:] = False
-            wrong[last] = True
+            wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
     np.maximum(x, 0.0, out=x, where=bounded)
     return BoundedSolution(x, False, max_solves)
@@ -512,19 +499,16 @@ class Posterior:
         S = HVV - HbV.T @ cho_solve(bias, HbV)
         # weights of basis functions, classes outermost: V_c = Q (flip_c ∘ x_c / deviation)
         scale = (self.flip / self.deviation[:, None]).T  # (C, M)
+        by_x, square, root = scale.ravel(), None, None
         if self.Q is None:
-            by_x = scale.ravel()
-            square, root = S * by_x * by_x[:, None], None
-            HbX = HbV * by_x
+            square, HbX = S * by_x * by_x[:, None], HbV * by_x
         else:
             HbX = ((HbV.reshape(C, C, r) @ self.Q) * scale).reshape(C, C * M)
             if r >= M:
                 SQ = (S.reshape(C * r, C, r) @ self.Q).reshape(C, r, C * M)
-                square = (self.Q.T @ SQ).reshape(C * M, C * M) * scale.ravel()
-                square, root = square * scale.ravel()[:, None], None
+                square = (self.Q.T @ SQ).reshape(C * M, C * M) * by_x * by_x[:, None]
             else:
                 root = ((_root(S).reshape(-1, C, r) @ self.Q) * scale).reshape(-1, C * M)
-                square = None
         u = self.flip * x
         # beyond the inflexion point the prior is concave; a share of the EM precision keeps the
         # model convex there, with longer steps than EM's
@@ -535,10 +519,7 @@ class Posterior:
         model.c = reduced - model.product(start)
         solution = minimise_bounded(model, self.bounded.T.ravel(), off_bound.T.ravel())
         step = solution.x - start
-        return (
-            solution.x.reshape(C, M).T,
-            beta - cho_solve(bias, gb + HbX @ step),
-        )
+        return solution.x.reshape(C, M).T, beta - cho_solve(bias, gb + HbX @ step)
 
 
 def _root(S: Array) -> Array:
@@ -642,6 +623,7 @@ def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) ->
         path.append(-float(intermediate_result.fun))
 
     lower = np.concatenate([np.where(post.bounded, 0.0, -np.inf).ravel(), np.full(C, -np.inf)])
+    limits = {"maxiter": max_iter, "maxfun": 4 * max_iter}
     result = scipy.optimize.minimize(
         function,
         start,
@@ -649,13 +631,7 @@ def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) ->
         method="L-BFGS-B",
         bounds=np.column_stack([lower, np.full(n + C, np.inf)]),
         callback=note,
-        options={
-            "maxiter": max_iter,
-            "maxfun": 4 * max_iter,
-            "maxcor": 20,
-            "gtol": tol * post.total,
-            "ftol": 1e-13,
-        },
+        options=limits | {"maxcor": 20, "gtol": tol * post.total, "ftol": 1e-13},
     )
     x, beta = result.x[:n].reshape(M, C), result.x[n:]
     return x, beta, path, int(result.nit), str(result.message)

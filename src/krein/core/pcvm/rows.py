@@ -149,12 +149,8 @@ class Rows:
     def __iter__(self) -> Iterator[Block]:
         for start in range(0, self.shape[0], self.block_rows):
             part = slice(start, start + self.block_rows)
-            yield Block(
-                self.F[part],
-                self.y[part],
-                self.weight[part] if self.weight is not None else 1.0,
-                self.drawn[part] if self.drawn is not None else 1.0,
-            )
+            s, drawn = (1.0 if v is None else v[part] for v in (self.weight, self.drawn))
+            yield Block(self.F[part], self.y[part], s, drawn)
 
     def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
         """Return a sample of about `n_rows` rows, in proportion to class size.
@@ -162,14 +158,12 @@ class Rows:
         Each class keeps at least 50 rows, or all it has. The rows `without` are excluded first; the
         sampled rows of a class then weigh as much as all that remained.
         """
-        N = self.shape[0]
-        if n_rows >= N and without is None:
+        if n_rows >= self.shape[0] and without is None:
             return self
-        order = np.random.default_rng(0).permutation(N)
+        order = np.random.default_rng(0).permutation(self.shape[0])
         if without is not None:
             order = order[~np.isin(order, without)]
-            N = len(order)
-        y = self.y
+        y, N = self.y, len(order)
         order = order[np.argsort(y[order], kind="stable")]
         weight, drawn = weights_of(self.weight, self.shape[0]), np.ones(self.shape[0])
         part = []
@@ -188,8 +182,9 @@ class Rows:
 
     def total(self, term: Term) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order."""
-        parts: Iterable[list[Array]] = self.each(lambda block: sums(term(block)), self)
-        return tuple(ordered_sum(parts, add_sums))
+        parts = self.each(lambda block: sums(term(block)), self)
+        total: list[Array] = ordered_sum(parts, add_sums)
+        return tuple(total)
 
 
 class Features(Protocol):
@@ -259,10 +254,11 @@ def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     There are two passes because Σf² − (Σf)²/n loses all digits if the mean is large. Features are
     refused if their squares, or sums of squares, are outside the range of floating-point numbers.
     """
+    C = rows.n_classes  # a term goes to other machines, and must not take the rows along
 
     def first(block: Block) -> tuple[Array, ...]:
         s = block.weights
-        counts: Array = np.bincount(block.y, weights=s, minlength=rows.n_classes)
+        counts = np.bincount(block.y, weights=s, minlength=C)
         return counts.astype(np.float64), s @ block.F, s @ np.abs(block.F)
 
     class_weight, feature_sums, sizes = rows.total(first)
