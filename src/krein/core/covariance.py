@@ -1,16 +1,35 @@
-"""The shared covariance of the classes, shrunk towards a target by any amount.
+"""The shared covariance of the classes: shrunk by any amount, and chosen by its left-out loss.
 
-With S the within-class scatter of ν degrees of freedom and a target metric diag(t),
+Shrinkage. With S the within-class scatter of ν degrees of freedom and a target metric diag(t),
     Σ(ρ) = (1 − ρ) S/ν + ρ γ̄/ν diag(t),   γ̄ = tr(diag(t)⁻¹ S) / r.
-One eigendecomposition of diag(t)^(−½) S diag(t)^(−½) serves every amount ρ. If every object is a
-landmark, even that is not needed: BᵀB is then diagonal, and S is that diagonal minus one rank-one
-term per class.
+One eigendecomposition of diag(t)^(−½) S diag(t)^(−½) serves every amount ρ (`WithinPath`). If every
+object is a landmark, even that is not needed: BᵀB is then diagonal, and S is that diagonal minus
+one rank-one term per class.
 
 Targets in the coordinates B, where W = UΛUᵀ contains the similarities between the landmarks:
 - "similarities", t = 1/|Λ|: the identity in the coordinates k(x, L), a ridge on similarities;
 - "identity", t = 1: the identity in B, which is |W| in k(x, L);
 - "landmarks", t = |Λ|: the scatter of the landmarks themselves;
 - "diagonal", t = diag S: variances are kept, correlations shrunk.
+
+Left-out scores: the scores of each object from the model fitted without it, in closed form. Leaving
+out object i, of class y and weight w, moves the mean of y by −w/(n_y − w)·u, u = z − μ_y, and
+subtracts a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a rank-one term, and
+the Sherman–Morrison formula gives the new inverse.
+
+If i is also a landmark l, that landmark must be removed too, because a new object is never compared
+with itself. Without l, the remaining similarities have the marginal Gaussian distribution, whose
+squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T from similarities to
+coordinates. The result equals a refit without the object and the landmark wherever the target keeps
+its form without l: always for "similarities", and for the other targets if W is psd or landmarks
+are few.
+
+The choice. The target and amount with the least left-out loss win. A fitted scale and fitted class
+offsets (`calibration`) turn the left-out scores into probabilities, whose log-loss is compared.
+They are fitted for each candidate: in many dimensions the best direction comes with distances that
+are too large, and small classes look farther away than they are. Hoffbeck & Landgrebe 1996,
+*Covariance matrix estimation and classification with limited training data*, choose by the left-out
+likelihood of the objects; here it is the likelihood of their labels.
 """
 
 from __future__ import annotations
@@ -166,13 +185,6 @@ class WithinPath:
         return self.back(inner.T).T
 
 
-# -------------------------------------------------------------------------------------------------
-# Invertible covariances: shrinkage in closed form, computed from traces.
-#
-# Source: Chen, Wiesel, Eldar & Hero 2010, *Shrinkage algorithms for MMSE covariance estimation*
-# (OAS, eq. 23), and the same argument for a known target.
-# -------------------------------------------------------------------------------------------------
-
 Shrinkage = float | Literal["auto", "oas"] | ChosenCovariance
 """How to shrink: by a given share, by OAS, or as chosen; "auto" is still to be chosen."""
 
@@ -181,7 +193,8 @@ def oas(S: Array, n: float) -> float:
     """Return how far to shrink S (r, r), with n degrees of freedom, towards (tr S / r) I. O(r²).
 
     ρ = ((1 − 2/r) tr S² + tr² S) / ((n + 1 − 2/r)(tr S² − tr² S / r)), at most 1.
-    It does not depend on the unit of S.
+    It does not depend on the unit of S. Source: Chen, Wiesel, Eldar & Hero 2010, *Shrinkage
+    algorithms for MMSE covariance estimation* (OAS, eq. 23).
 
     Examples
     --------
@@ -205,6 +218,7 @@ def shrinkage_to_identity(S: Array, n: float) -> float:
     The expected ‖(1−ρ)S + ρI − Σ‖² is least at ρ = E‖S − Σ‖² / E‖S − I‖². For a Gaussian,
     E‖S − Σ‖² = (tr²Σ + tr Σ²)/n. Unbiased estimates of both traces follow from
     E tr S² = (1 + 1/n) tr Σ² + tr²Σ/n  and  E tr²S = tr²Σ + 2 tr Σ²/n.
+    This is the argument of OAS for a known target.
     """
     if n <= 1:
         return 1.0
@@ -240,21 +254,6 @@ def within_root(moments: ClassMoments, shrinkage: Shrinkage) -> tuple[Array, flo
     keep = lam > RANK_TOLERANCE * lam.max()
     return V[:, keep] / np.sqrt(lam[keep]), rho
 
-
-# -------------------------------------------------------------------------------------------------
-# Left-out scores: the scores of each object from the model fitted without it, in closed form.
-#
-# Leaving out object i, of class y and weight w, moves the mean of y by −w/(n_y − w)·u, u = z −
-# μ_y, and subtracts a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a
-# rank-one term, and the Sherman–Morrison formula gives the new inverse.
-#
-# If i is also a landmark l, that landmark must be removed too, because a new object is never
-# compared with itself. Without l, the remaining similarities have the marginal Gaussian
-# distribution, whose squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T
-# from similarities to coordinates. The result equals a refit without the object and the landmark
-# wherever the target keeps its form without l: always for "similarities", and for the other
-# targets if W is psd or landmarks are few.
-# -------------------------------------------------------------------------------------------------
 
 _LEAST = 1e-12  # floor on the result of a downdate, which rounding could make negative
 
@@ -428,19 +427,6 @@ def left_out_quadratic(
             scores[:, c] = -0.5 * (g * distances[:, c] + logdet)
     return found
 
-
-# -------------------------------------------------------------------------------------------------
-# Choose the covariance: the target and amount of shrinkage with the least left-out loss.
-#
-# The left-out scores of every candidate have a closed form (`left_out`). A fitted scale and fitted
-# class offsets turn them into probabilities (`calibration`), whose log-loss is compared. Scale and
-# offsets are fitted for each candidate: in many dimensions the best direction comes with distances
-# that are too large, and small classes look farther away than they are.
-#
-# Hoffbeck & Landgrebe 1996, *Covariance matrix estimation and classification with limited
-# training data*, choose by the left-out likelihood of the objects; here it is the likelihood of
-# their labels.
-# -------------------------------------------------------------------------------------------------
 
 FEWEST = 4
 """With fewer objects that can be left out, nothing is chosen."""
