@@ -133,7 +133,6 @@ def test_a_memory_map_gives_the_same_model_as_an_array(make, tmp_path, small_sam
 
 WEIGHTED = [
     IKFD(landmarks=np.arange(1, 700, 20), calibrate=True),
-    IKFD(landmarks=np.arange(1, 700, 20), prune=True),
     IKQD(landmarks=np.arange(1, 700, 20), class_weight="balanced"),
     PCVM(landmarks=np.arange(1, 700, 20), calibrate=True, class_weight={0: 2.0}),
 ]
