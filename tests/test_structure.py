@@ -19,7 +19,7 @@ FACADES = {
     "FittedClassifier": "all predictions of a classifier",
     "FittedTwoLooks": "all predictions of a two-look model",
     "Measure": "the protocol of measures, as users subclass it",
-    "GivenValues": "a measure, with all of the protocol",
+    "Precomputed": "a measure, with all of the protocol",
     "NystromMatrix": "a linear operator, as users call it",
 }
 """Classes with more methods, and what they give access to."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.space import Signature
-from ..measures.precomputed import GivenColumns
+from ..measures.precomputed import PrecomputedColumns
 from .schema import Context, Kind, Schema, Whole, indices
 
 
@@ -176,4 +176,4 @@ class SignatureOf:
         return Signature(*(Whole().check(n, name, context) for n in value))
 
 
-GIVEN_COLUMNS = Value(GivenColumns, {"columns": indices("columns"), "width": Whole(1)})
+GIVEN_COLUMNS = Value(PrecomputedColumns, {"columns": indices("columns"), "width": Whole(1)})

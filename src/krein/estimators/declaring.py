@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from ..measures.precomputed import GivenColumns
+from ..measures.precomputed import PrecomputedColumns
 from .compound import Details, Either, IfThere, ListOf, Objects, OneOf, Optional, Value
 from .schema import Context, Kind, Schema
 
@@ -79,5 +79,5 @@ def classes_within(kinds: Iterable[Kind]) -> set[type]:
         elif isinstance(kind, Details):
             found |= set(kind.holding)
         elif isinstance(kind, Objects):
-            found |= {GivenColumns}
+            found |= {PrecomputedColumns}
     return found

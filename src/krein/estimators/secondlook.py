@@ -25,7 +25,7 @@ from ..core.looks import (
 )
 from ..core.pcvm.rows import Features
 from ..data.dataset import Chunk, LandmarkColumns, uniform_keys
-from ..measures.foreign import Likeness
+from ..measures.foreign import ObjectProfile
 from .heads import HeldOut
 
 FAR_SHARE = 0.1
@@ -215,7 +215,7 @@ class LookTwice:
     function: Callable[[Answer], NDArray[Any]]
     counter: Counter
     everyone: bool
-    likeness: Likeness | None
+    likeness: ObjectProfile | None
 
     def __call__(self, chunk: Chunk) -> NDArray[Any]:
         """Compare the chunk with the landmarks, and some of it with candidates."""
@@ -251,7 +251,7 @@ class LookTwice:
 
     def _foreign(self, chunk: Chunk) -> Indices:
         """Return the positions of objects of another kind."""
-        others = {} if self.likeness is None else self.likeness.others(chunk.objects)
+        others = {} if self.likeness is None else self.likeness.foreign(chunk.objects)
         return np.array(sorted(i for places in others.values() for i in places), dtype=np.intp)
 
     def _near(

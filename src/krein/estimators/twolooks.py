@@ -14,7 +14,7 @@ from ..core.looks import TwoLooks
 from ..data.dataset import LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from ..measures.foreign import Likeness
+from ..measures.foreign import ObjectProfile
 from .answers import Assess, Explained, Novelty, OfLogProba, Sets
 from .compound import IfThere, Objects, Optional
 from .declared import KNOWN_OBJECTS, REFERENCE, SIZE_CURVE, TWO_LOOKS
@@ -42,7 +42,7 @@ class FittedTwoLooks(FittedClassifier):
     size_curve_: SizeCurve
 
     _last_call: Counter
-    _likeness: Likeness | None
+    _likeness: ObjectProfile | None
 
     _parameters: ClassVar[tuple[str, ...]] = (
         *FittedModel._parameters,
@@ -75,7 +75,7 @@ class FittedTwoLooks(FittedClassifier):
         compared with, ranked among the scores of held-out training objects with the same predicted
         label. Among objects from the same source as the training objects, at most a share t has a
         p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
-        0 (`OtherKindWarning`). Every object gets a second look, which costs up to `neighbours`
+        0 (`ForeignObjectWarning`). Every object gets a second look, which costs up to `neighbours`
         additional comparisons.
 
         Examples
@@ -271,7 +271,7 @@ class FittedTwoLooks(FittedClassifier):
             raise ValueError(f"it does not return {len(self.classes_)} probabilities per object")
 
 
-def likeness_of(model: FittedTwoLooks) -> Likeness | None:
+def likeness_of(model: FittedTwoLooks) -> ObjectProfile | None:
     """Return what the training objects look like; None if they have neither letters nor a length.
 
     The model contains training objects, so it does not store this summary.
@@ -280,7 +280,7 @@ def likeness_of(model: FittedTwoLooks) -> Likeness | None:
         return None
     if "_likeness" not in model.__dict__:
         kept = [model.landmark_objects_, model.known_objects_]
-        model._likeness = Likeness.of([part for part in kept if part is not None])
+        model._likeness = ObjectProfile.of([part for part in kept if part is not None])
     return model._likeness
 
 

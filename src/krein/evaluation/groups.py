@@ -173,7 +173,7 @@ def _compared(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Ar
     sizes = [len(others) for others in candidates]
     key = None
     if pairs.cache is not None:
-        digests, cols = pairs.stored.rows, np.concatenate(candidates)
+        digests, cols = pairs.row_digests, np.concatenate(candidates)
         key = pairs.cache.key("listed", digests[np.repeat(rows, sizes)], digests[cols])
         values = pairs.cache.load(key, (sum(sizes),))
         if values is not None:

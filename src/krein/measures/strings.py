@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz import distance, process
 
-from .alignments import Beside, edited, in_words
+from .alignments import SideBySide, edited, in_words
 from .base import Array, Measure, Objects, as_list
 
 MOST_CELLS = 25_000_000
@@ -26,7 +26,7 @@ class _Strings(Measure):
         """Return a list of strings."""
         return as_list(objects, "string")
 
-    def beside(self, a: Any, b: Any) -> Beside:
+    def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the letters in columns, aligned with the fewest edits."""
         if len(a) * len(b) > MOST_CELLS:
             return in_words(a, b)
@@ -44,19 +44,15 @@ class _Edits(_Strings):
 
     normalize: bool = False
 
-    psd = False  # "", "a", "b", "ab" cannot be embedded in a Euclidean space
-
     kind = "dissimilarity"
+    psd = False  # "", "a", "b", "ab" cannot be embedded in a Euclidean space
+    self_value = 0.0
     scorer: ClassVar[Any]
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances."""
         scorer = self.scorer
         return self._cdist(A, B, scorer.normalized_distance if self.normalize else scorer.distance)
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros: no edit is needed."""
-        return np.zeros(len(A))
 
 
 @dataclass(frozen=True)
@@ -188,6 +184,7 @@ class JaroWinkler(_Strings):
 
     name = "jaro-winkler"
     kind = "similarity"
+    self_value = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,7 +195,3 @@ class JaroWinkler(_Strings):
         """Return the similarities."""
         scorer = distance.JaroWinkler.similarity
         return self._cdist(A, B, scorer, prefix_weight=self.prefix_weight)
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return ones: a string is identical to itself."""
-        return np.ones(len(A))

@@ -22,11 +22,11 @@ from ..measures.alignments import (
     GAP,
     OTHER,
     SAME,
-    Beside,
     Curves,
     Letters,
     Numbers,
     Pictures,
+    SideBySide,
     Words,
 )
 from .charts import Scale, path
@@ -193,7 +193,7 @@ PIXELS = 256
 """Maximum side of a picture in pixels; larger ones are subsampled."""
 
 
-def compared(beside: Beside | None, columns: list[str] | None = None) -> dict[str, Any]:
+def compared(beside: SideBySide | None, columns: list[str] | None = None) -> dict[str, Any]:
     """Return the data with which the template draws two objects side by side.
 
     `columns` are the names of the features of vectors.

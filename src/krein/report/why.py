@@ -174,7 +174,7 @@ class _Known:
         """Return the side-by-side view of an object and a known one."""
         if near.index not in self.objects:
             return compared(None)
-        return compared(self.measure.beside(one, self.objects[near.index]), self.columns)
+        return compared(self.measure.side_by_side(one, self.objects[near.index]), self.columns)
 
 
 def _object(model: KreinClassifier, known: _Known, name: str, one: Any, row: Any) -> dict[str, Any]:
