@@ -230,11 +230,11 @@ class Pairs:
     def values_each(self, rows: Indices, cols: Indices) -> Array:
         """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, counted, in the calling
         thread."""
-        used, places = np.unique(cols, return_inverse=True)
-        places = places.reshape(cols.shape)
 
         def compare(swapped: bool) -> Array:
+            used, places = np.unique(cols, return_inverse=True)
             A, B = take(self.objects, rows), take(self.others, used)
+            places = places.reshape(cols.shape)
             if swapped:
                 return self._call(_each_swapped, self.measure, A, B, places)
             return self._call(self.measure.each, A, B, places)
@@ -260,8 +260,10 @@ class Pairs:
             values = (compare(False) + compare(True)) / 2 if both else compare(False)
             check_finite(self.measure, values)
         except PairError as error:
-            others = rows if cols is None else cols[error.row] if cols.ndim == 2 else cols
-            col = others[error.row if cols is None else error.col]
+            if cols is None:
+                col = rows[error.row]
+            else:
+                col = cols[error.row, error.col] if cols.ndim == 2 else cols[error.col]
             raise PairError(int(rows[error.row]), int(col), error.reason) from error
         self.counter.add(compared=values.size * (2 if both else 1))
         if self.cache is not None:

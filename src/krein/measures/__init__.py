@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
-from .base import Measure, PairError, Readable, RefusedObject, take
+from .base import Kind, Measure, PairError, Readable, RefusedObject, take
 
 __all__ = [
     "Measure",
@@ -46,7 +46,10 @@ _REGISTRY = {
     "tl1": "vectors:TL1",
 }
 
-_PRECOMPUTED = {"precomputed": "similarity", "precomputed-distance": "dissimilarity"}
+_PRECOMPUTED: dict[str, Kind] = {
+    "precomputed": "similarity",
+    "precomputed-distance": "dissimilarity",
+}
 """Names for precomputed values, and their kinds."""
 
 _EXTRAS = {"sequences": "bio", "strings": "text", "series": "series"}

@@ -178,7 +178,7 @@ def _is_nested(cells: NDArray[Any]) -> bool:
     return not isinstance(known, str | bytes) and np.ndim(known) > 0
 
 
-def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[NDArray[Any]]:
+def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[TimesFirst]:
     """Return each row's series, (times, columns)."""
     if not all(nested):
         raise ValueError(

@@ -21,6 +21,7 @@ class _Strings(Measure):
 
     releases_gil = True
     edits: ClassVar[Any] = distance.Levenshtein
+    """The edits shown side by side; transpositions are shown as two."""
 
     def check(self, objects: Any) -> Objects:
         """Return a list of strings."""
@@ -30,33 +31,29 @@ class _Strings(Measure):
         """Return the letters in columns, aligned with the fewest edits."""
         if len(a) * len(b) > MOST_CELLS:
             return in_words(a, b)
-        found = [(one.tag, one.src_start, one.src_end, one.dest_start, one.dest_end)
-                 for one in self.edits.opcodes(a, b)]  # fmt: skip
-        return edited(a, b, found)
+        return edited(a, b, self.edits.opcodes(a, b))
 
     def _cdist(self, A: Objects, B: Objects, scorer: Any, **options: Any) -> Array:
         return process.cdist(A, B, scorer=scorer, dtype=np.float64, scorer_kwargs=options or None)
 
 
 @dataclass(frozen=True)
-class _Edits(_Strings):
-    """A number of edits, or (`normalize`) that number as a share of the longer length."""
+class _Counts(_Strings):
+    """A number of edits or letters, or (`normalize`) its share of the longer length."""
 
     normalize: bool = False
 
-    kind = "dissimilarity"
-    psd = False  # "", "a", "b", "ab" cannot be embedded in a Euclidean space
-    self_value = 0.0
     scorer: ClassVar[Any]
 
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the distances."""
-        scorer = self.scorer
-        return self._cdist(A, B, scorer.normalized_distance if self.normalize else scorer.distance)
+        """Return the numbers or shares."""
+        what = "similarity" if self.kind == "similarity" else "distance"
+        scorer = getattr(self.scorer, f"normalized_{what}" if self.normalize else what)
+        return self._cdist(A, B, scorer)
 
 
 @dataclass(frozen=True)
-class Levenshtein(_Edits):
+class Levenshtein(_Counts):
     """Smallest number of insertions, deletions and substitutions (Levenshtein 1966).
 
     O(|a|·|b| / 64) per pair (Hyyrö's bit-parallel algorithm).
@@ -80,11 +77,14 @@ class Levenshtein(_Edits):
     """
 
     name = "levenshtein"
+    kind = "dissimilarity"
+    psd = False  # "", "a", "b", "ab" cannot be embedded in a Euclidean space
+    self_value = 0.0
     scorer: ClassVar[Any] = distance.Levenshtein
 
 
 @dataclass(frozen=True)
-class Damerau(_Edits):
+class Damerau(_Counts):
     """Levenshtein's edits plus transpositions of neighbours (Damerau 1964), unrestricted.
 
     O(|a|·|b|) per pair, some hundred times slower than Levenshtein.
@@ -108,12 +108,15 @@ class Damerau(_Edits):
     """
 
     name = "damerau"
+    kind = "dissimilarity"
+    psd = False  # for the same reason as Levenshtein's
+    self_value = 0.0
     scorer: ClassVar[Any] = distance.DamerauLevenshtein
     block_pairs = 2**15
 
 
 @dataclass(frozen=True)
-class LCS(_Strings):
+class LCS(_Counts):
     """Length of the longest common subsequence.
 
     O(|a|·|b| / 64) per pair.
@@ -136,18 +139,10 @@ class LCS(_Strings):
     array([[4., 3.]])
     """
 
-    normalize: bool = False
-
     name = "lcs"
     kind = "similarity"
+    scorer: ClassVar[Any] = distance.LCSseq
     edits: ClassVar[Any] = distance.LCSseq
-
-    def block(self, A: Objects, B: Objects) -> Array:
-        """Return the lengths."""
-        scorer = distance.LCSseq
-        return self._cdist(
-            A, B, scorer.normalized_similarity if self.normalize else scorer.similarity
-        )
 
     def diagonal(self, A: Objects) -> Array:
         """Return the length of each string; 1 if normalised."""
