@@ -26,7 +26,7 @@ pytest.importorskip("starlette")
 from krein.cli.service import Limits, make_app  # noqa: E402 - it needs the packages above
 
 # some requests contain objects far shorter than the training objects, which gives a warning
-pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.foreign.OtherKindWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.foreign.ForeignObjectWarning")
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 PATTERN = ("--label-pattern", r"family=(\w+)")

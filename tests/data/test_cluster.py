@@ -41,7 +41,7 @@ from krein.data.partitioned import (
 )
 from krein.io import open_source
 from krein.measures import get_measure
-from krein.measures.precomputed import GivenColumns
+from krein.measures.precomputed import PrecomputedColumns
 
 N = 1500
 WORDS, LABELS = make_words(N)
@@ -117,7 +117,7 @@ def test_kept_blocks_are_released(client):
     space = LandmarkSpace.of(D[::30], "dissimilarity")
     given, none = get_measure("precomputed-distance"), np.empty(0, dtype=np.intp)
     columns = LandmarkColumns(
-        given, GivenColumns(np.arange(30), 30), np.arange(0, 900, 30), none, D[:0]
+        given, PrecomputedColumns(np.arange(30), 30), np.arange(0, 900, 30), none, D[:0]
     )
     term = FeatureTerm(columns, space, space.origin(), np.array([0, 1]), None)
     with DaskCollection(da.from_array(D, chunks=(300, 30)), y) as data:

@@ -47,7 +47,7 @@ NOT_CALLED = {
 """Classes with parameters that users do not create, and what creates them."""
 
 UNLISTED = {
-    "krein.measures.precomputed.GivenValues": "created for measure='precomputed'",
+    "krein.measures.precomputed.Precomputed": "created for measure='precomputed'",
 }
 """Classes with parameters that the reference does not list, and what creates them."""
 

@@ -122,13 +122,13 @@ def writing(path: str | None) -> Iterator[IO[str]]:
 def warnings_told() -> Iterator[None]:
     """Print Python warnings in the style of the command: one line each on standard error."""
     # the command reports these itself
-    from ..measures.foreign import OtherKindWarning
+    from ..measures.foreign import ForeignObjectWarning
     from ..measures.precomputed import KindWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         warnings.simplefilter("ignore", KindWarning)
-        warnings.simplefilter("ignore", OtherKindWarning)
+        warnings.simplefilter("ignore", ForeignObjectWarning)
         yield
     for text in dict.fromkeys(
         str(one.message) for one in caught if issubclass(one.category, UserWarning)

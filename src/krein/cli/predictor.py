@@ -15,8 +15,7 @@ import click
 from ..io import Chunk, DataError, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take
-from ..measures.foreign import NAMED
-from ..measures.foreign import told as told_others
+from ..measures.foreign import NAMED, describe_foreign
 from .options import printable, told
 from .reading import letters_of, match_columns
 from .results import UNREADABLE, Asked, Batch, Sorted, columns_of
@@ -222,7 +221,7 @@ class Predictor:
         from ..estimators.twolooks import FittedTwoLooks, likeness_of
 
         likeness = likeness_of(self.model) if isinstance(self.model, FittedTwoLooks) else None
-        others = {} if likeness is None else likeness.others(objects)
+        others = {} if likeness is None else likeness.foreign(objects)
         for why, rows in others.items():
             names, n = self.others.get(why, ([], 0))
             more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
@@ -232,7 +231,7 @@ class Predictor:
     def say_what_was_read(self) -> None:
         """Warn once about sequences with letters that are not scored, or that look foreign."""
         if self.others:
-            click.echo(f"krein: warning: {told_others(self.others)}", err=True)
+            click.echo(f"krein: warning: {describe_foreign(self.others)}", err=True)
         if self.letters is not None and self.letters.n_mapped:
             click.echo(f"krein: warning: {self.letters.told()}", err=True)
 

@@ -237,15 +237,16 @@ class LetterPolicy:
 
     def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
         """Return the sequences in the letters that are scored, and why some are skipped."""
+        from ..measures.sequences import UnreadableSequence
+
         objects, reasons = list(chunk.objects), dict[int, str]()
         for i, given in enumerate(objects):
             done: Counter[str] = Counter()
             if isinstance(given, str):
                 try:
                     objects[i] = self.alphabet.read(given, self.policy, done)
-                except ValueError as error:
-                    told = str(error).split("; remove it")[0]
-                    reasons[i] = f"{chunk.where(i)}: {told}"
+                except UnreadableSequence as error:
+                    reasons[i] = f"{chunk.where(i)}: {error.reason}"
             if done:
                 self.n_mapped += 1
                 self.done += done

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.workers import processors
-from ..measures.foreign import Likeness
+from ..measures.foreign import ObjectProfile
 from .dataset import Chunk, ObjectError, ProvenanceRange, aligned, is_dask, warn_of_partition
 from .files import CHUNK
 from .partitioned import Call, Partition, Partitioned, Task, TaskKilledError, as_objects
@@ -494,7 +494,7 @@ def map_lazily(
     function: Callable[[Chunk], NDArray[Any]],
     shape: tuple[int, ...],
     dtype: Any,
-    likeness: Likeness | None = None,
+    likeness: ObjectProfile | None = None,
 ) -> Any:
     """Return a `dask.array` of the results of `function` for the objects of X, by partition.
 
@@ -523,7 +523,7 @@ def predict_partition(
     number: int,
     part: Any,
     empty: NDArray[Any],
-    likeness: Likeness | None = None,
+    likeness: ObjectProfile | None = None,
 ) -> NDArray[Any]:
     """Return the result of the function for a partition."""
     objects = as_objects(part)

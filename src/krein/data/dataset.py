@@ -20,7 +20,7 @@ from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import Objects, take
-from ..measures.foreign import NAMED, Likeness, OtherKindWarning
+from ..measures.foreign import NAMED, ForeignObjectWarning, ObjectProfile
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -619,14 +619,14 @@ class OtherKinds:
             more = [chunk.where(i) for i in places[: NAMED - len(names)]]
             self.named[why] = (names + more, n + len(places))
 
-    def warning(self) -> OtherKindWarning:
+    def warning(self) -> ForeignObjectWarning:
         """Return the warning about all of them."""
-        return OtherKindWarning(self.rows, self.named)
+        return ForeignObjectWarning(self.rows, self.named)
 
 
-def warn_of_partition(likeness: Likeness | None, chunk: Chunk) -> None:
+def warn_of_partition(likeness: ObjectProfile | None, chunk: Chunk) -> None:
     """Warn about the objects of a partition; on a worker, the client is warned too."""
-    others = {} if likeness is None else likeness.others(chunk.objects)
+    others = {} if likeness is None else likeness.foreign(chunk.objects)
     if others:
         from distributed import warn
 

@@ -18,7 +18,7 @@ from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
 from ..measures.base import checked_objects, excerpt
-from ..measures.foreign import Likeness
+from ..measures.foreign import ObjectProfile
 from .dask import DaskCollection, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, OtherKinds, ProvenanceRange, is_dask, joined
 from .files import CHUNK, MappedFile, SourceFile, release_pages
@@ -174,7 +174,7 @@ def map_objects(
     shape: tuple[int, ...],
     dtype: Any,
     n_jobs: int | None = None,
-    likeness: Likeness | None = None,
+    likeness: ObjectProfile | None = None,
 ) -> Any:
     """Return the results of `function` for new objects: one array for objects in memory.
 
@@ -225,6 +225,6 @@ def _one_by_one(answered: Iterator[Answered]) -> Iterator[NDArray[Any]]:
         warnings.warn(others.warning(), stacklevel=2)
 
 
-def _others(likeness: Likeness | None, objects: Any) -> dict[str, list[int]]:
+def _others(likeness: ObjectProfile | None, objects: Any) -> dict[str, list[int]]:
     """Return the positions of objects of another kind, by reason."""
-    return {} if likeness is None else likeness.others(objects)
+    return {} if likeness is None else likeness.foreign(objects)

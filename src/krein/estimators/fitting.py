@@ -318,7 +318,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         compared with, ranked among the scores of held-out training objects with the same predicted
         label. Among objects from the same source as the training objects, at most a share t has a
         p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
-        0 (`OtherKindWarning`). `KreinClassifier` gives every object a second look, which costs up
+        0 (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs up
         to `neighbours` additional comparisons; other classifiers need `calibrate=True`.
 
         Examples

@@ -39,7 +39,7 @@ from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from ..measures.foreign import Likeness
+from ..measures.foreign import ObjectProfile
 from .heads import LinearHead, QuadraticHead
 from .schema import LABELS, OBJECTS
 
@@ -312,7 +312,7 @@ class Model:
                 unbounded[looked] = self.second_look.pool(some, near.at(looked[rows]))
         foreign: list[int] = []
         if compare_all and self.profile is not None:
-            found_foreign = self.profile.others(chunk.objects).values()
+            found_foreign = self.profile.foreign(chunk.objects).values()
             foreign = sorted(row for rows in found_foreign for row in rows)
         return Answer(
             values,
@@ -361,7 +361,7 @@ class Model:
         )
 
     @cached_property
-    def profile(self) -> Likeness | None:
+    def profile(self) -> ObjectProfile | None:
         """What the training objects look like; None if they have neither letters nor a length.
 
         It is derived from the objects that the model keeps.
@@ -371,7 +371,7 @@ class Model:
         kept = [self.landmarks.objects]
         if self.second_look is not None:
             kept.append(self.second_look.objects)
-        return Likeness.of(kept)
+        return ObjectProfile.of(kept)
 
     # -- functions of an answer --------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..core.checks import Within
 from ..core.space import Signature
 from ..measures import Measure, available, get_measure
-from ..measures.precomputed import GivenColumns
+from ..measures.precomputed import PrecomputedColumns
 
 LOCAL = "local symbols"
 """Metadata of an annotation: the symbols within this part have their own sizes, except C and d."""
@@ -308,7 +308,7 @@ def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
     measure = context.measure
     assert measure is not None, "a model declares its measure before its objects"
     if measure.accepts == "values":
-        found = _instance(tree, GivenColumns, name, context.within(f"{name} "))
+        found = _instance(tree, PrecomputedColumns, name, context.within(f"{name} "))
         if not context.bind(size, len(found)):
             raise ValueError(f"{name} has {len(found)} columns, not {context.shown(size)}")
         if len(found.columns) and found.columns.max() >= found.width:

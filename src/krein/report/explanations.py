@@ -28,7 +28,7 @@ from .charts import Scale, path, percent
 from .page import part, template, write_page
 
 if TYPE_CHECKING:
-    from ..estimators.answers import Explanation
+    from ..model.model import Explanation
     from ..estimators.krein import KreinClassifier
 
 LANDMARKS = 8
@@ -140,7 +140,7 @@ def page_content(
         why: Explanation = row["why"]
         nearest = []
         for near in why.nearest:
-            pair = measure.beside(one, known[near.index]) if near.index in known else None
+            pair = measure.side_by_side(one, known[near.index]) if near.index in known else None
             nearest.append(
                 {
                     "name": near.name or f"row {near.index}",
@@ -259,7 +259,7 @@ PIXELS = 256
 
 
 def side_by_side(
-    pair: alignments.Beside | None, columns: Sequence[str] | None = None
+    pair: alignments.SideBySide | None, columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Return the data with which the template draws two objects side by side.
 
