@@ -271,6 +271,7 @@ def _add(
         reference=reference,
         comparisons=float(m),
         n_objects=self.model_.n_objects if before is not None else self.n_samples_seen_,
+        feature_names=getattr(self, "feature_names_in_", None),
     )
     eigenvalues = signed_eigen(moments.gram(), space.signs).values
     self._set_fit(choice, space, eigenvalues, run.counter)

@@ -317,8 +317,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         The score of an object is its mean distance to the three nearest of all objects that it is
         compared with, ranked among the scores of held-out training objects with the same predicted
         label. Among objects from the same source as the training objects, at most a share t has a
-        p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
-        0 (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs up
+        p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets 0
+        (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs up
         to `neighbours` additional comparisons; other classifiers need `calibrate=True`.
 
         Examples

@@ -348,7 +348,7 @@ class KreinClassifier(Classifier):
             run.measure,
             self.symmetrize,
             data.survey().classes,
-            tuple(heads),
+            tuple(heads),  # type: ignore[arg-type]
             pool,
             mean_values(sample.values, kind, weights),
             landmarks,
@@ -356,6 +356,7 @@ class KreinClassifier(Classifier):
             Reference.of(scores, unbounded, sample.codes, weights),
             comparisons,
             self.n_samples_seen_,
+            getattr(self, "feature_names_in_", None),
             self.ambiguous_below,
             self.novel_below,
         )

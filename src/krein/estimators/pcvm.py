@@ -393,6 +393,7 @@ class PCVM(Classifier):
             used.landmarks,
             comparisons=float(len(places)),
             n_objects=self.n_samples_seen_,
+            feature_names=getattr(self, "feature_names_in_", None),
         )
         self._set_fit(used, used.space, eigenvalues, run.counter)
         self.relevance_ = model.relevance

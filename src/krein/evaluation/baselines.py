@@ -44,7 +44,7 @@ class Baseline:
     needs_all = False
     """Whether it needs all pairs of training objects."""
     landmarks_: Indices
-    kernel_evaluations_: int
+    comparisons_to_fit_: int
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
@@ -54,7 +54,7 @@ class Baseline:
         self.train_, self.landmarks_ = X, np.arange(len(X))
         pairs = Pairs(self.measure, X)
         values = pairs.block(self.landmarks_, self.landmarks_)
-        self.kernel_evaluations_ = pairs.evaluations
+        self.comparisons_to_fit_ = pairs.evaluations
         return values
 
     def _new_values(self, X: Indices) -> Array:
@@ -188,7 +188,7 @@ class LandmarkLogistic(Baseline):
         if values is None:
             core = pairs.block(found.indices, found.indices)
             values = columns(pairs, found.indices, known=core)
-        self.kernel_evaluations_ = pairs.evaluations
+        self.comparisons_to_fit_ = pairs.evaluations
         self.model_ = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
         self.model_.fit(values, y)
         return self
@@ -234,7 +234,7 @@ def feature_kind(pairs: Pairs) -> FeatureKind | None:
 class FeatureBaseline(Baseline):
     """A classifier on the contents of the objects, without comparisons."""
 
-    kernel_evaluations_ = 0
+    comparisons_to_fit_ = 0
     comparisons_ = 0.0
     titles: dict[FeatureKind, str] = {  # noqa: RUF012 - read only
         "strings": "character n-grams with logistic regression, no comparisons",

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from ..core.checks import Array, Indices
 from ..core.conformal import NEAREST, novelty_scores
-from ..core.looks import Neighbours, looked_at, nearest_points, squared
+from ..core.looks import Neighbours, squared
 from ..measures.base import Kind
+from ..model.model import Model
 from .store import PairStore
 
 BINS = 10
@@ -99,7 +100,7 @@ class HeldOutComparisons:
 
 
 def compare_held_out(
-    model: Any, train: Indices, store: PairStore, rows: Indices, unknown: Indices | None = None
+    model: Model, train: Indices, store: PairStore, rows: Indices, unknown: Indices | None = None
 ) -> HeldOutComparisons:
     """Compare held-out objects with the landmarks and candidates of a model fitted to `train`.
 
@@ -107,23 +108,23 @@ def compare_held_out(
     if the model did not know the class; −1 for none. Landmarks of that class stay in the result and
     can be recognised by their codes.
     """
-    landmarks, kind, known = train[model.landmarks_], model.space_.kind, model.known_
+    landmarks, kind = train[model.landmarks.indices], model.measure.kind
+    known = None if model.second_look is None else model.second_look.known
     values = store.read(rows, landmarks)
     m, k = len(landmarks), 0 if known is None else known.n_candidates
     apart = np.full((len(rows), m + k), np.inf)
     codes, objects = np.zeros((2, len(rows), m + k), dtype=np.intp)
     apart[:, :m] = squared(values, kind)
-    codes[:, :m], objects[:, :m] = model.reference_.landmark_codes, landmarks
+    codes[:, :m], objects[:, :m] = model.landmarks.codes, landmarks
     if known is not None and k:
-        points = known.space.points(values)
         missing = np.full(len(rows), -1) if unknown is None else unknown
-        for c in np.unique(missing):
-            here, allowed = np.flatnonzero(missing == c), np.flatnonzero(known.codes != c)
-            places = allowed[nearest_points(known.points[allowed], points[here], k)[0]]
-            for i, candidates in zip(here.tolist(), places, strict=True):
-                some, others = slice(m, m + len(candidates)), train[known.indices[candidates]]
-                apart[i, some] = squared(store.read_row(int(rows[i]), others), kind)
-                codes[i, some], objects[i, some] = known.codes[candidates], others
+        for c in np.unique(missing).tolist():
+            here, others = np.flatnonzero(missing == c), known.without_class(c)
+            found, _ = others.candidates(values[here])
+            for i, candidates in zip(here.tolist(), found, strict=True):
+                some, objs = slice(m, m + len(candidates)), train[others.indices[candidates]]
+                apart[i, some] = squared(store.read_row(int(rows[i]), objs), kind)
+                codes[i, some], objects[i, some] = others.codes[candidates], objs
     return HeldOutComparisons(kind, values, apart, codes, objects)
 
 
@@ -138,17 +139,15 @@ class BothLooks:
     costs: Array  # (n, 2): comparisons of the first look, and of the second beyond it
 
     @classmethod
-    def of(cls, model: Any, compared: HeldOutComparisons, codes: Indices) -> BothLooks | None:
+    def of(cls, model: Model, compared: HeldOutComparisons, codes: Indices) -> BothLooks | None:
         """Return both looks at objects of these classes; None if the model has only the first."""
-        looks, known, V = model.looks_, model.known_, compared.values
-        if known is None:
+        again, pool, V = model.second_look, model.pool, compared.values
+        if again is None:
             return None
-        opinions = looks.opinions(V)
-        first = looks.first_look(opinions)
-        second = looks.second_look(opinions, compared.nearest(known.k))
-        looked = looked_at(np.exp(first.max(axis=1)), looks.threshold)
-        apart = known.candidates(V)[1]
-        looked |= apart[:, 0] > known.far if apart.shape[1] else False
+        opinions = model.opinions(V, None)
+        first = pool.bounded(pool(opinions))
+        second = pool.bounded(again.pool(opinions, compared.nearest(again.known.k)))
+        looked = again.looks_again(np.exp(first.max(axis=1)), again.known.candidates(V)[1])
         n, m = V.shape
         costs = np.tile([float(m), float(compared.apart.shape[1] - m)], (n, 1))
         return cls(codes, np.exp(first), np.exp(second), looked, costs)

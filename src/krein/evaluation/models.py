@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from ..compare import Pairs
-from ..estimators.registry import MODELS
+from ..estimators import MODELS
 from ..landmarks.all import All
 from .baselines import (
     Baseline,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..core.ranks import Ranks
-from ..estimators.twolooks import FittedTwoLooks
+from ..estimators.krein import KreinClassifier
 from ..version import __version__
 from .groups import find_groups, near_copies, split_folds
 from .heldout import TwoLookResults
@@ -225,15 +225,15 @@ def _cross_validate(
         seconds["fit"] += max(middle - start - (between - before), 0.0)
         rest = store.wall_seconds - between
         seconds["predict"] += max(time.perf_counter() - middle - rest, 0.0)
-        fitted.append(one.kernel_evaluations_)
+        fitted.append(one.comparisons_to_fit_)
         landmarks.append(train[one.landmarks_])
         # a model with a second look reports its mean number of comparisons per prediction
         per_prediction.append(float(getattr(one, "comparisons_", len(one.landmarks_))))
-        seconds["compare"] += one.kernel_evaluations_ + len(test) * per_prediction[-1]
+        seconds["compare"] += one.comparisons_to_fit_ + len(test) * per_prediction[-1]
         if fold == 0 and hasattr(one, "selection_"):
             curve = one.selection_.details.get("curve")
-        if isinstance(one, FittedTwoLooks):
-            two_looks.add(one, train, test, P[test])
+        if isinstance(one, KreinClassifier):
+            two_looks.add(one.model_, train, test, P[test])
     return ModelResult(
         name=name,
         title=title(model),

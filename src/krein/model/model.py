@@ -189,6 +189,8 @@ class Model:
     """Estimated mean number of comparisons per prediction."""
     n_objects: Annotated[int, Within(1)] = 1
     """Number of training objects that the landmarks were chosen from."""
+    feature_names: Annotated[NDArray[np.str_], "d"] | None = None
+    """Names of the columns, if the objects are vectors from a data frame."""
     ambiguous_below: Annotated[float, SHARE] = 0.8
     novel_below: Annotated[float, SHARE] = 0.01
 
@@ -292,7 +294,7 @@ class Model:
         found = landmarks.values(chunk)
         counter.add(found.compared, found.reused)
         values = found.value
-        opinions = [head.to_log_proba(head.scores(values, chunk.objects)) for head in self.heads]
+        opinions = self.opinions(values, chunk.objects)
         unbounded = self.pool(opinions)
         looked = np.zeros(len(values), dtype=bool)
         near, candidates = None, np.empty((len(values), 0), dtype=np.intp)
@@ -324,6 +326,10 @@ class Model:
             candidates,
             np.array(foreign, dtype=np.intp),
         )
+
+    def opinions(self, values: Array, objects: Any) -> list[Array]:
+        """Return the log-probabilities (n, C) of each head."""
+        return [head.to_log_proba(head.scores(values, objects)) for head in self.heads]
 
     def _neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
         assert self.second_look is not None
@@ -491,7 +497,7 @@ class Model:
         """Raise an error if the parts do not fit together, e.g. in a forged file."""
         values = self.baseline[None]
         with np.errstate(all="ignore"):
-            found = [head.to_log_proba(head.scores(values, None)) for head in self.heads]
+            found = self.opinions(values, None)
             found.append(self.pool(found))
             if self.second_look is not None:
                 candidates, apart = self.second_look.known.candidates(values)

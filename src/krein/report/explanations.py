@@ -28,8 +28,7 @@ from .charts import Scale, path, percent
 from .page import part, template, write_page
 
 if TYPE_CHECKING:
-    from ..model.model import Explanation
-    from ..estimators.krein import KreinClassifier
+    from ..model.model import Explanation, Model
 
 LANDMARKS = 8
 """Number of landmarks whose contributions are drawn individually."""
@@ -47,7 +46,7 @@ class ExplainedObjects:
 
 
 def write_explanations(
-    model: KreinClassifier,
+    model: Any,
     X: Any,
     path: str | os.PathLike[str],
     *,
@@ -65,8 +64,9 @@ def write_explanations(
 
     Parameters
     ----------
-    model : KreinClassifier
-        A fitted model. Known objects have the names given with `name_objects`.
+    model : KreinClassifier or Model
+        A fitted classifier, or the model that `krein.load_model` returned. Known objects have the
+        names given with `name_objects`.
     X : sequence of objects
         In memory.
     path : path
@@ -99,7 +99,7 @@ def write_explanations(
 
 
 def write_explained(
-    model: KreinClassifier,
+    model: Any,
     explained: ExplainedObjects,
     path: str | os.PathLike[str],
     *,
@@ -108,7 +108,7 @@ def write_explained(
 ) -> None:
     """Write the page about objects that have been assessed."""
     text = template("explanations.html").render(
-        page_content(model, explained, title, command),
+        page_content(getattr(model, "model_", model), explained, title, command),
         style=part("report.css"),
         own_style=part("explanations.css"),
         percent=percent,
@@ -118,18 +118,18 @@ def write_explained(
 
 
 def page_content(
-    model: KreinClassifier, explained: ExplainedObjects, title: str | None, command: str | None
+    model: Model, explained: ExplainedObjects, title: str | None, command: str | None
 ) -> dict[str, Any]:
     """Return everything that the template fills in.
 
     Only this function and `_known_objects` know what a fitted model consists of.
     """
-    measure, classes = model.measure_, model.classes_
-    known, landmarks = _known_objects(model), model.landmarks_.tolist()
-    names = model.landmark_names_
+    measure, classes = model.measure, model.classes
+    known, landmarks = _known_objects(model), model.landmarks.indices.tolist()
+    names = model.landmarks.names
     named = [f"row {row}" for row in landmarks] if names is None else names
-    labels = classes[model.reference_.landmark_codes]
-    columns = getattr(model, "feature_names_in_", None)
+    labels = classes[model.landmarks.codes]
+    columns = None if model.feature_names is None else model.feature_names.tolist()
     new: Any = [None] * len(explained.names)
     if measure.accepts != "values" and explained.names:
         with warnings.catch_warnings():  # the same as when the objects were assessed
@@ -167,18 +167,19 @@ def page_content(
         "n_landmarks": len(landmarks),
         "novel_below": model.novel_below,
         "ambiguous_below": model.ambiguous_below,
-        "smallest": model.reference_.novelty.smallest,
+        "smallest": 0.0 if model.reference is None else model.reference.smallest,
         "given": measure.accepts == "values",
     }
 
 
-def _known_objects(model: KreinClassifier) -> dict[int, Any]:
+def _known_objects(model: Model) -> dict[int, Any]:
     """Return the landmarks and the candidates of a model by row; none for precomputed values."""
-    if model.measure_.accepts == "values":
+    if model.measure.accepts == "values":
         return {}
-    objects = dict(zip(model.landmarks_.tolist(), model.landmark_objects_, strict=True))
-    if model.known_ is not None:
-        objects |= zip(model.known_.indices.tolist(), model.known_objects_, strict=True)
+    objects = dict(zip(model.landmarks.indices.tolist(), model.landmarks.objects, strict=True))
+    second = model.second_look
+    if second is not None:
+        objects |= zip(second.known.indices.tolist(), second.objects, strict=True)
     return objects
 
 
