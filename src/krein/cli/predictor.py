@@ -131,7 +131,7 @@ class Predictor:
         with _counting() as count, warnings.catch_warnings():
             # the columns have been matched by their names already
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for chunk in source.arriving(CHUNK):
+            for chunk in source.stream(CHUNK):
                 rows = self.rows_of(chunk)
                 if sort is not None:
                     sort.write(chunk, rows, at)

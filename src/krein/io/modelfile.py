@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .npy import ArrayFormatError, check_characters, read_header, read_values
-from .streams import MIB, DataError, array_limit, size_of, written_whole
+from .arrays import ArrayFormatError, check_characters, read_header, read_values
+from .streams import MIB, DataError, array_limit, atomic_write, size_of
 
 FORMAT = 2
 """Number of the format that is written and read. Format 1, of krein 0.1.0, stored other parts."""
@@ -61,7 +61,7 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
     arrays = stored.arrays
     arrays["header"] = np.frombuffer(header, dtype=np.uint8)
     arrays["seal"] = np.frombuffer(hashlib.sha256(header).digest(), dtype=np.uint8)
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
@@ -194,7 +194,7 @@ def _member(
                     f"{path}: {name[:60]!r} would take {size_of(header.nbytes)}, more than the "
                     f"{size_of(limit)} left; if this is intended, use load(path, max_size=...)"
                 )
-            array = read_values(file, header)
+            array = read_values(file)
         check_characters(array, path)
     except (ArrayFormatError, DataError) as error:
         raise ModelFileError(f"{path} is damaged: {name[:60]!r}: {error}") from error

@@ -5,14 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .labels import Labels, find_labels, is_label_file
-from .source import Kind, Record, RecordSource
+from .labels import find_labels, split_labels
+from .source import Kind, Options, Record
 from .streams import DataError, array_limit, bare_name, too_large
-from .tables import Layout, decide
+from .tables import LayoutSource, decide_layout
 
 BATCH = 4096
 """Number of rows decoded at a time."""
@@ -27,15 +28,9 @@ for g in range(about.num_row_groups):
 """
 
 
-class ParquetFile(RecordSource):
+class ParquetFile(LayoutSource):
     """Objects from the rows of a Parquet file, with one batch of a row group in memory at a
     time."""
-
-    def __init__(
-        self, path: str, layout: Layout, kind: Kind, labels: Labels, max_size: int | None = None
-    ) -> None:
-        super().__init__(path, kind, labels, max_size)
-        self.layout = layout
 
     @property
     def understood(self) -> str:
@@ -184,16 +179,8 @@ def _open(path: str, columns: list[str] | None = None) -> Any:
         raise DataError(f"{path}: cannot be read as Parquet ({_short(error)})") from error
 
 
-def open_parquet(
-    path: str,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    label_pattern: str | None,
-    max_size: int | None = None,
-) -> ParquetFile:
-    """Open a Parquet file; `layout.decide` assigns its columns."""
+def open_parquet(path: str, options: Options) -> ParquetFile:
+    """Open a Parquet file; `decide_layout` assigns its columns."""
     from pyarrow import types
 
     with _open(path) as file:
@@ -202,17 +189,12 @@ def open_parquet(
         raise DataError(f"{path}: contains no objects")
     columns = list(schema.names)
     numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
-    beside = labels if labels is not None and labels not in columns else None
-    if beside is not None and (not is_label_file(beside) or beside.isdecimal()):
-        beside = None
-    layout = decide(
+    column, label_file = split_labels(options.labels, columns)
+    series = options.content == "series"
+    layout = decide_layout(
         path,
         [columns, columns],
-        meant=None if meant == "series" else meant,
-        objects=objects,
-        labels=None if beside is not None else labels,
-        names=names,
-        heading=True,
+        replace(options, content=None if series else options.content, labels=column, header=True),
         count_rows=lambda _: rows + 1,
         numeric=numeric,
     )
@@ -220,10 +202,10 @@ def open_parquet(
     if layout.content == "strings":
         of = schema.field(layout.objects[0]).type
         if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
-            kind = "vectors" if types.is_fixed_size_list(of) and meant != "series" else "series"
+            kind = "vectors" if types.is_fixed_size_list(of) and not series else "series"
         elif not _is_text(of):
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
-    found = find_labels(beside, label_pattern, max_size)
-    return ParquetFile(path, layout, kind, found, max_size)
+    labels = find_labels(label_file, options.label_pattern, options.max_size)
+    return ParquetFile(path, layout, kind, labels, options.max_size)

@@ -1,6 +1,6 @@
-"""Decide which columns of a table are objects, labels and names.
+"""Tables: CSV and TSV with quoted fields that may contain line breaks, and JSON lines.
 
-The rules, in order:
+Some columns contain the objects, one the labels and one the names. The rules, in order:
 
 1. Columns that the user chooses are used: by name, by number from 1, or for objects by a range of
    numbers, such as "3-10".
@@ -19,18 +19,19 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from math import isclose
 from typing import Any, Literal
 
 import numpy as np
 
-from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
-from .source import Kind, Record, RecordSource
+from .labels import USUAL_LABELS, Labels, find_labels, split_labels
+from .source import Kind, Options, Record, RecordSource
 from .streams import (
     STDIN,
     WAIT,
-    Arriving,
+    BackgroundReader,
     DataError,
     bare_name,
     cell_limit,
@@ -73,15 +74,10 @@ class Layout:
         return what + ("" if self.heading else " (no header)")
 
 
-def decide(
+def decide_layout(
     shown: str,
     rows: Sequence[Sequence[str]],
-    *,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    heading: bool | None,
+    options: Options,
     count_rows: Callable[[int], int],
     numeric: Sequence[bool] | None = None,
 ) -> Layout:
@@ -90,7 +86,9 @@ def decide(
     `count_rows(limit)` counts the rows of the table, including the heading, up to `limit`.
     `numeric` states for each column whether it consists of numbers, if the file contains types.
     """
-    if meant == "series":
+    content, heading = options.content, options.header
+    objects, labels, names = options.objects, options.labels, options.names
+    if content == "series":
         raise ValueError(
             f"{shown}: series must be in .ts, .npy or .npz files; format='vectors' reads rows"
         )
@@ -100,10 +98,10 @@ def decide(
     width = len(rows[0])
     if heading is None:
         heading = _has_heading(rows, [c for c in (objects, labels, names) if c is not None])
-        if not heading and meant != "vectors" and _counts_columns(rows[0]):
+        if not heading and content != "vectors" and _counts_columns(rows[0]):
             # above vectors, such a row is an ordinary object
             square = count_rows(width + 2) == width + 1
-            heading = square and (meant == "matrix" or _is_symmetric(rows[1:]))
+            heading = square and (content == "matrix" or _is_symmetric(rows[1:]))
     columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
     data = rows[1:] if heading else rows
     if not data:
@@ -136,23 +134,28 @@ def decide(
             at_names = _usual(columns, rest, USUAL_NAMES)
             rest = [i for i in rest if i != at_names]
     if chosen:
-        content: Literal["strings", "vectors", "matrix"] = "strings"
-        if len(chosen) > 1 or meant is not None:
-            content = "matrix" if meant == "matrix" else "vectors"
-        return Layout(columns, heading, content, chosen, at_labels, at_names)
+        several = len(chosen) > 1 or content is not None
+        return Layout(
+            columns,
+            heading,
+            "strings" if not several else content or "vectors",
+            chosen,
+            at_labels,
+            at_names,
+        )
     if not rest:
         raise DataError(f"{shown}: no column is left for the objects")
     words = [i for i in rest if not numeric[i]]
     if at_names is None and words == rest[:1] and len(rest) > 2:
         at_names, rest, words = words[0], rest[1:], []  # row names before numbers
     if not words:
-        square = meant == "matrix"
-        if meant is None:
+        square = content == "matrix"
+        if content is None:
             square = count_rows(len(rest) + 2) - heading == len(rest)
         return Layout(
             columns, heading, "matrix" if square else "vectors", rest, at_labels, at_names
         )
-    if meant is not None:
+    if content is not None:
         raise DataError(
             f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
             f"with labels= or names=, or choose the numeric columns with objects="
@@ -162,8 +165,7 @@ def decide(
         listed = ", ".join(repr(columns[i]) for i in rest[:30])
         raise DataError(
             f"{shown}: which column contains the objects? The columns are {listed}; use "
-            f"objects=COLUMN "
-            f"(and labels=, names=)"
+            f"objects=COLUMN (and labels=, names=)"
         )
     return Layout(columns, heading, "strings", [found], at_labels, at_names)
 
@@ -237,8 +239,29 @@ def _chosen(objects: str, columns: Sequence[str], find: Callable[[str, str], int
     return chosen
 
 
+class LayoutSource(RecordSource):
+    """Objects from the rows of a table; `read_rows` returns the rows from the first one on."""
+
+    def __init__(
+        self,
+        path: str,
+        layout: Layout,
+        kind: Kind,
+        labels: Labels,
+        max_size: int | None,
+        read_rows: Callable[[], Iterator[Any]] | None = None,
+    ) -> None:
+        super().__init__(path, labels, max_size, kind)
+        self.layout, self._read_rows = layout, read_rows
+
+    @property
+    def understood(self) -> str:
+        """How the file was interpreted."""
+        return self.layout.understood
+
+
 # -------------------------------------------------------------------------------------------------
-# Tables: CSV and TSV, with quoted fields that may contain line breaks.
+# CSV and TSV
 # -------------------------------------------------------------------------------------------------
 
 HEAD = 20
@@ -260,7 +283,9 @@ def read_rows(
     if first is None:
         return
     if delimiter is None:
-        delimiter = "\t" if bare_name(path).endswith((".tsv", ".tab")) else _delimiter(first)
+        bare = "".join(first.split('"')[::2])
+        is_tsv = bare_name(path).endswith((".tsv", ".tab"))
+        delimiter = "\t" if is_tsv else max(",;\t", key=bare.count)
     limited = _Limited(chain([first], lines), path, delimiter, max_size)
     csv.field_size_limit(record_limit(max_size))
     reader = csv.reader(limited, delimiter=delimiter, strict=True)
@@ -305,41 +330,14 @@ class _Limited:
         return text
 
 
-def _delimiter(line: str) -> str:
-    bare = "".join(line.split('"')[::2])
-    return max(",;\t", key=bare.count)
-
-
-class TableFile(RecordSource):
+class TableFile(LayoutSource):
     """Objects from the rows of a table."""
-
-    def __init__(
-        self,
-        path: str,
-        delimiter: str | None,
-        layout: Layout,
-        labels: Labels,
-        ahead: Any = None,
-        max_size: int | None = None,
-    ) -> None:
-        kind: Kind = layout.content
-        super().__init__(path, kind, labels, max_size)
-        self.delimiter, self.layout, self._ahead = delimiter, layout, ahead
-
-    @property
-    def understood(self) -> str:
-        """How the file was interpreted."""
-        return self.layout.understood
 
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
         layout = self.layout
-        rows = self._ahead
-        if rows is None:
-            rows = read_rows(self.path, self.delimiter, max_size=self.max_size)
-        if layout.heading:
-            rows = islice(rows, 1, None)
-        for number, (line, row) in enumerate(rows):
+        assert self._read_rows is not None
+        for number, (line, row) in enumerate(islice(self._read_rows(), layout.heading, None)):
             name = str(number)
             if layout.names is not None and layout.names < len(row):
                 name = row[layout.names].strip()
@@ -356,19 +354,15 @@ class TableFile(RecordSource):
             raise DataError(
                 f"{self.shown}, line {line}: has {len(row)} fields, but the first row has {width}"
             )
+        where = f"{self.shown}, line {line}, row {quoted(name)}: the column"
         cells = [row[i] for i in layout.objects]
         if layout.content != "strings":
-            return self._vector(cells, line, name)
-        return self._string(cells[0], line, name)
+            return self._vector(cells, where)
+        if not cells[0].strip():
+            raise DataError(f"{where} {quoted(layout.columns[layout.objects[0]])} is empty")
+        return cells[0]
 
-    def _string(self, cell: str, line: int, name: str) -> str:
-        if not cell.strip():
-            column = self.layout.columns[self.layout.objects[0]]
-            where = f"{self.shown}, line {line}, row {quoted(name)}"
-            raise DataError(f"{where}: the column {quoted(column)} is empty")
-        return cell
-
-    def _vector(self, cells: list[str], line: int, name: str) -> Any:
+    def _vector(self, cells: list[str], where: str) -> Any:
         try:
             vector = np.array(cells, dtype=np.float64)
         except ValueError:
@@ -376,110 +370,54 @@ class TableFile(RecordSource):
         if np.isfinite(vector).all():
             return vector
         for place, cell in zip(self.layout.objects, cells, strict=True):
-            column = self.layout.columns[place]
-            where = (
-                f"{self.shown}, line {line}, row {quoted(name)}: the column {quoted(column)} "
-                f"contains {quoted(cell)}"
-            )
+            found = f"{where} {quoted(self.layout.columns[place])} contains {quoted(cell)}"
             if not is_number(cell):
-                raise DataError(f"{where}, which is not a number")
-            if cell.strip() == "" or not np.isfinite(_float(cell)):
-                raise DataError(f"{where}: a value is missing or infinite")
+                raise DataError(f"{found}, which is not a number")
+            if cell.strip().lower() in _MISSING or not np.isfinite(float(cell)):
+                raise DataError(f"{found}: a value is missing or infinite")
         raise AssertionError("a row of numbers must consist of numbers")
 
 
-def _float(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:  # NA or similar
-        return float("nan")
-
-
-def open_table(
-    path: str,
-    written: str,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    label_pattern: str | None,
-    heading: bool | None,
-    max_size: int | None,
-) -> TableFile:
-    """Open a CSV or TSV file; `layout.decide` assigns its columns."""
-    delimiter = "\t" if written == "tsv" else None
-    rows = read_rows(path, delimiter, max_size=max_size)
+def open_table(path: str, format: str, options: Options) -> TableFile:
+    """Open a CSV or TSV file; `decide_layout` assigns its columns."""
+    max_size = options.max_size
+    read = partial(read_rows, path, "\t" if format == "tsv" else None, max_size=max_size)
+    head: list[Row] = []
     if path == STDIN:
-        rows = Arriving(rows)
+        rows = BackgroundReader(read())
         head = rows.take(HEAD, wait=WAIT, least=2)  # a heading and an object
     else:
-        head = _head(rows, record_limit(max_size))
+        size = 0
+        for row in islice(read(), HEAD):
+            head.append(row)
+            size += sum(map(len, row[1]))
+            if size > record_limit(max_size):
+                break
     if not head:
         raise DataError(f"{shown(path)}: is empty")
 
     def count_rows(limit: int) -> int:
         if path == STDIN:  # later rows are not known yet: rows are vectors unless specified
             return -1
-        return sum(1 for _ in islice(read_rows(path, delimiter, max_size=max_size), limit))
+        return sum(1 for _ in islice(read(), limit))
 
-    inside = labels if labels is not None and _is_column(labels, head[0][1]) else None
-    beside = labels if inside is None else None
-    if beside is not None and not is_label_file(beside):
-        inside, beside = beside, None  # the error then lists the existing columns
-    layout = decide(
-        shown(path),
-        [row for _, row in head],
-        meant=meant,
-        objects=objects,
-        labels=inside,
-        names=names,
-        heading=heading,
-        count_rows=count_rows,
-    )
-    found = find_labels(beside, label_pattern, max_size)
-    ahead = chain(head, rows) if path == STDIN else None
-    return TableFile(path, delimiter, layout, found, ahead, max_size)
-
-
-def _head(rows: Iterator[Row], most: int) -> list[Row]:
-    """Return the rows from which the layout is determined; fewer if they are long."""
-    head: list[Row] = []
-    size = 0
-    for row in islice(rows, HEAD):
-        head.append(row)
-        size += sum(map(len, row[1]))
-        if size > most:
-            break
-    return head
-
-
-def _is_column(labels: str, first: list[str]) -> bool:
-    return labels in [cell.strip() for cell in first] or (
-        labels.isdecimal() and 1 <= int(labels) <= len(first)
-    )
+    column, label_file = split_labels(options.labels, [cell.strip() for cell in head[0][1]])
+    first_rows = [row for _, row in head]
+    layout = decide_layout(shown(path), first_rows, replace(options, labels=column), count_rows)
+    labels = find_labels(label_file, options.label_pattern, max_size)
+    again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if path == STDIN else read
+    return TableFile(path, layout, layout.content, labels, max_size, again)
 
 
 # -------------------------------------------------------------------------------------------------
-# JSON lines: one record per line, whose fields are treated like the columns of a table.
+# JSON lines: one record per line, whose fields are treated like the columns of a table
 # -------------------------------------------------------------------------------------------------
 
 Line = tuple[int, str]  # its number from 1, its text
 
 
-class JsonLines(RecordSource):
+class JsonLines(LayoutSource):
     """Objects from the fields of JSON records: strings, numbers, or lists of numbers."""
-
-    def __init__(
-        self,
-        path: str,
-        layout: Layout,
-        kind: Kind,
-        labels: Labels,
-        ahead: Any = None,
-        max_size: int | None = None,
-    ) -> None:
-        super().__init__(path, kind, labels, max_size)
-        self.layout, self._ahead = layout, ahead
 
     @property
     def understood(self) -> str:
@@ -496,22 +434,26 @@ class JsonLines(RecordSource):
         labels, names = (
             None if i is None else fields[i] for i in (self.layout.labels, self.layout.names)
         )
-        lines = _filled_lines(self.path, self.max_size) if self._ahead is None else self._ahead
-        for number, (line, text) in enumerate(lines):
+        assert self._read_rows is not None
+        for number, (line, text) in enumerate(self._read_rows()):
             name = str(number)
             try:
-                record = _parsed(text, shown(self.path), line)
+                record = _parsed(text, self.shown, line)
                 name = name if names is None else _text(record.get(names)) or name
                 where = f"{self.shown}, line {line}, record {quoted(name)}"
-                values = [_field(record, field, where) for field in wanted]
-                found = self._object(values, wanted, where)
+                found = self._object(record, wanted, where)
             except DataError as error:
                 yield self.refused(error, name, line)
                 continue
             label = None if labels is None else _text(record.get(labels))
             yield Record(name, found, label, line)
 
-    def _object(self, values: list[Any], fields: list[str], where: str) -> Any:
+    def _object(self, record: dict[str, Any], fields: list[str], where: str) -> Any:
+        for field in fields:
+            if field not in record:
+                there = quoted(", ".join(record), 80)[1:-1]
+                raise DataError(f"{where}: has no field {quoted(field)}; its fields are {there}")
+        values = [record[field] for field in fields]
         if self.kind == "strings":
             text, field = values[0], fields[0]
             if not isinstance(text, str):
@@ -528,40 +470,30 @@ class JsonLines(RecordSource):
             array = np.array(np.nan)
         wanted = 2 if self.kind == "series" and array.ndim == 2 else 1
         if array.ndim != wanted or array.size == 0 or not np.isfinite(array).all():
-            told = ", ".join(quoted(field) for field in fields)
             raise DataError(
-                f"{where}: {told} contains {_excerpt(values)}, not a list of finite numbers"
+                f"{where}: {', '.join(map(quoted, fields))} contains {_excerpt(values)}, not a "
+                f"list of finite numbers"
             )
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
 
 
-def open_json_lines(
-    path: str,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    label_pattern: str | None,
-    max_size: int | None,
-) -> JsonLines:
-    """Open a file of JSON lines; `layout.decide` assigns the fields of its first record."""
-    lines = _filled_lines(path, max_size)
+def open_json_lines(path: str, options: Options) -> JsonLines:
+    """Open a file of JSON lines; `decide_layout` assigns the fields of its first record."""
+    content, max_size = options.content, options.max_size
+    read = partial(_filled_lines, path, max_size)
+    lines = read()
     first = next(lines, None)
     if first is None:
         raise DataError(f"{shown(path)}: is empty")
     record = _parsed(first[1], shown(path), first[0])
     fields = list(record)
-    beside = labels if labels not in fields and labels is not None else None
-    if beside is not None and not is_label_file(beside):
-        beside = None
-    layout = decide(
+    column, label_file = split_labels(options.labels, fields)
+    layout = decide_layout(
         shown(path),
         [fields, fields],
-        meant=None if meant == "series" else meant,
-        objects=objects,
-        labels=None if beside is not None else labels,
-        names=names,
-        heading=True,
+        replace(
+            options, content=None if content == "series" else content, labels=column, header=True
+        ),
         count_rows=lambda _: -1,
         numeric=[_is_number(value) for value in record.values()],
     )
@@ -569,12 +501,12 @@ def open_json_lines(
     example = record[fields[layout.objects[0]]]
     if len(layout.objects) == 1 and isinstance(example, list):
         nested = bool(example) and isinstance(example[0], list)
-        kind = "series" if nested or meant == "series" else "vectors"
-        kind = "matrix" if meant == "matrix" else kind
+        kind = "series" if nested or content == "series" else "vectors"
+        kind = "matrix" if content == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers are a list in one field
-    ahead = chain([first], lines) if path == STDIN else None
-    found = find_labels(beside, label_pattern, max_size)
-    return JsonLines(path, layout, kind, found, ahead, max_size)
+    again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if path == STDIN else read
+    labels = find_labels(label_file, options.label_pattern, max_size)
+    return JsonLines(path, layout, kind, labels, max_size, again)
 
 
 def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:
@@ -600,13 +532,6 @@ def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
             'such as {"id": "a", "text": "…"}'
         )
     return record
-
-
-def _field(record: dict[str, Any], field: str, where: str) -> Any:
-    if field not in record:
-        there = quoted(", ".join(record), 80)[1:-1]
-        raise DataError(f"{where}: has no field {quoted(field)}; its fields are {there}")
-    return record[field]
 
 
 def _text(value: Any) -> str | None:

@@ -50,10 +50,10 @@ def write_report(
     ...                  measure="levenshtein", folds=4)
     >>> write_report(found, "report.html", title="Words")  # doctest: +SKIP
     """
-    from ..io.streams import written_whole
+    from ..io.streams import atomic_write
 
     text = render_report(evaluation, title=title, command=command, threshold=threshold)
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

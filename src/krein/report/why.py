@@ -98,7 +98,7 @@ def write_page(
     command: str | None = None,
 ) -> None:
     """Write the page about objects that have been assessed."""
-    from ..io.streams import written_whole
+    from ..io.streams import atomic_write
 
     page = template("why.html")
     text = page.render(
@@ -108,7 +108,7 @@ def write_page(
         percent=percent,
         version=__version__,
     )
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
 

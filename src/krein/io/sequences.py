@@ -1,24 +1,21 @@
-"""FASTA and FASTQ. The name of a sequence is the first word of its header."""
+"""Sequences and strings: FASTA, FASTQ, and text with one string per line.
+
+The name of a sequence is the first word of its header.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .labels import Labels
-from .source import Record, RecordSource
+from .source import Kind, Record, RecordSource
 from .streams import DataError, quoted, read_lines, record_limit, shown, too_large
 
 
 class Fasta(RecordSource):
     """Sequences of a FASTA file: headers after `>`, lines of letters, comments after `;` or `#`."""
 
-    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
-        super().__init__(path, "sequences", labels, max_size)
-
-    @property
-    def understood(self) -> str:
-        """How the file was interpreted."""
-        return "sequences in FASTA format"
+    kind: Kind = "sequences"
+    understood = "sequences in FASTA format"
 
     def records(self) -> Iterator[Record]:
         """Yield the sequences with the line of their header."""
@@ -64,13 +61,8 @@ class Fasta(RecordSource):
 class Fastq(RecordSource):
     """Sequences of a FASTQ file, four lines each; the qualities are not used."""
 
-    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
-        super().__init__(path, "sequences", labels, max_size)
-
-    @property
-    def understood(self) -> str:
-        """How the file was interpreted."""
-        return "sequences in FASTQ format"
+    kind: Kind = "sequences"
+    understood = "sequences in FASTQ format"
 
     def records(self) -> Iterator[Record]:
         """Yield the sequences with the line of their header."""
@@ -105,3 +97,18 @@ def _name(header: str, path: str, line: int) -> str:
     if not words:
         raise DataError(f"{shown(path)}, line {line}: the sequence has no name")
     return words[0]
+
+
+class LineFile(RecordSource):
+    """Strings, one per line; empty lines are refused, since they are probably a mistake."""
+
+    kind: Kind = "strings"
+    understood = "strings, one per line"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the lines, without their ends."""
+        for number, text in enumerate(read_lines(self.path, self.max_size), 1):
+            string = text.rstrip("\r\n")
+            if not string.strip():
+                raise DataError(f"{self.shown}, line {number}: is empty")
+            yield Record(None, string, None, number)
