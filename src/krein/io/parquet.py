@@ -5,12 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .labels import find_labels, split_labels
 from .source import Kind, Options, Record
 from .streams import DataError, array_limit, bare_name, too_large
 from .tables import LayoutSource, decide_layout
@@ -37,7 +35,7 @@ class ParquetFile(LayoutSource):
         """How the file was interpreted."""
         if self.kind == "series":
             return f"series in the column {self.layout.columns[self.layout.objects[0]]!r}"
-        return self.layout.understood
+        return super().understood
 
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
@@ -189,23 +187,18 @@ def open_parquet(path: str, options: Options) -> ParquetFile:
         raise DataError(f"{path}: contains no objects")
     columns = list(schema.names)
     numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
-    column, label_file = split_labels(options.labels, columns)
-    series = options.content == "series"
-    layout = decide_layout(
-        path,
-        [columns, columns],
-        replace(options, content=None if series else options.content, labels=column, header=True),
-        count_rows=lambda _: rows + 1,
-        numeric=numeric,
-    )
+    layout, labels = decide_layout(path, [columns, columns], options, lambda _: rows + 1, numeric)
     kind: Kind = layout.content
     if layout.content == "strings":
         of = schema.field(layout.objects[0]).type
         if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
-            kind = "vectors" if types.is_fixed_size_list(of) and not series else "series"
+            kind = (
+                "vectors"
+                if types.is_fixed_size_list(of) and options.content != "series"
+                else "series"
+            )
         elif not _is_text(of):
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
-    labels = find_labels(label_file, options.label_pattern, options.max_size)
     return ParquetFile(path, layout, kind, labels, options.max_size)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
@@ -59,11 +59,10 @@ class Layout:
     labels: int | None
     names: int | None
 
-    @property
-    def understood(self) -> str:
-        """A description of the layout."""
+    def describe(self, noun: str = "column") -> str:
+        """Return a description of the layout."""
         if self.content == "strings":
-            what = f"strings in the column {self.columns[self.objects[0]]!r}"
+            what = f"strings in the {noun} {self.columns[self.objects[0]]!r}"
         elif self.content == "vectors":
             what = f"vectors of {len(self.objects)} numbers, one per row"
         else:
@@ -79,19 +78,23 @@ def decide_layout(
     rows: Sequence[Sequence[str]],
     options: Options,
     count_rows: Callable[[int], int],
-    numeric: Sequence[bool] | None = None,
-) -> Layout:
-    """Decide what the columns of a table are, from its first rows.
+    types: Sequence[bool] | None = None,
+) -> tuple[Layout, Labels]:
+    """Decide what the columns of a table are, from its first rows, and find the labels.
 
-    `count_rows(limit)` counts the rows of the table, including the heading, up to `limit`.
-    `numeric` states for each column whether it consists of numbers, if the file contains types.
+    `count_rows(limit)` counts the rows of the table, including the heading, up to `limit`. If the
+    file contains types, its columns have names, and `types` states for each whether it consists of
+    numbers; cells may then be series.
     """
     content, heading = options.content, options.header
-    objects, labels, names = options.objects, options.labels, options.names
-    if content == "series":
+    if types is not None:
+        content, heading = None if content == "series" else content, True
+    elif content == "series":
         raise ValueError(
             f"{shown}: series must be in .ts, .npy or .npz files; format='vectors' reads rows"
         )
+    objects, names = options.objects, options.names
+    labels, label_file = split_labels(options.labels, [cell.strip() for cell in rows[0]])
     if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
         rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
         heading = True
@@ -106,9 +109,8 @@ def decide_layout(
     data = rows[1:] if heading else rows
     if not data:
         raise DataError(f"{shown}: contains a header but no objects")
-    if numeric is None:
-        complete = [row for row in data if len(row) == width]
-        numeric = [all(is_number(row[i]) for row in complete) for i in range(width)]
+    complete = [row for row in data if len(row) == width]
+    numeric = types or [all(is_number(row[i]) for row in complete) for i in range(width)]
 
     def find(column: str, role: str) -> int:
         if column in columns:
@@ -133,41 +135,34 @@ def decide_layout(
         if at_names is None and (chosen or len(rest) > 1):
             at_names = _usual(columns, rest, USUAL_NAMES)
             rest = [i for i in rest if i != at_names]
-    if chosen:
-        several = len(chosen) > 1 or content is not None
-        return Layout(
-            columns,
-            heading,
-            "strings" if not several else content or "vectors",
-            chosen,
-            at_labels,
-            at_names,
-        )
-    if not rest:
-        raise DataError(f"{shown}: no column is left for the objects")
     words = [i for i in rest if not numeric[i]]
-    if at_names is None and words == rest[:1] and len(rest) > 2:
-        at_names, rest, words = words[0], rest[1:], []  # row names before numbers
-    if not words:
-        square = content == "matrix"
-        if content is None:
-            square = count_rows(len(rest) + 2) - heading == len(rest)
-        return Layout(
-            columns, heading, "matrix" if square else "vectors", rest, at_labels, at_names
-        )
-    if content is not None:
+    made: Literal["strings", "vectors", "matrix"] = "strings"
+    if chosen:
+        if len(chosen) > 1 or content is not None:
+            made = content or "vectors"
+    elif not rest:
+        raise DataError(f"{shown}: no column is left for the objects")
+    elif not words or (at_names is None and words == rest[:1] and len(rest) > 2):
+        if words:  # row names before numbers
+            at_names, rest = words[0], rest[1:]
+        square = content is None and count_rows(len(rest) + 2) - heading == len(rest)
+        chosen, made = rest, content or ("matrix" if square else "vectors")
+    elif content is not None:
         raise DataError(
             f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
             f"with labels= or names=, or choose the numeric columns with objects="
         )
-    found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
-    if found is None:
-        listed = ", ".join(repr(columns[i]) for i in rest[:30])
-        raise DataError(
-            f"{shown}: which column contains the objects? The columns are {listed}; use "
-            f"objects=COLUMN (and labels=, names=)"
-        )
-    return Layout(columns, heading, "strings", [found], at_labels, at_names)
+    else:
+        found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
+        if found is None:
+            listed = ", ".join(repr(columns[i]) for i in rest[:30])
+            raise DataError(
+                f"{shown}: which column contains the objects? The columns are {listed}; use "
+                f"objects=COLUMN (and labels=, names=)"
+            )
+        chosen = [found]
+    layout = Layout(columns, heading, made, chosen, at_labels, at_names)
+    return layout, find_labels(label_file, options.label_pattern, options.max_size)
 
 
 def is_number(cell: str) -> bool:
@@ -249,7 +244,7 @@ class LayoutSource(RecordSource):
         kind: Kind,
         labels: Labels,
         max_size: int | None,
-        read_rows: Callable[[], Iterator[Any]] | None = None,
+        read_rows: Callable[[], Iterable[Any]] = tuple,
     ) -> None:
         super().__init__(path, labels, max_size, kind)
         self.layout, self._read_rows = layout, read_rows
@@ -257,7 +252,7 @@ class LayoutSource(RecordSource):
     @property
     def understood(self) -> str:
         """How the file was interpreted."""
-        return self.layout.understood
+        return self.layout.describe()
 
 
 # -------------------------------------------------------------------------------------------------
@@ -286,12 +281,24 @@ def read_rows(
         bare = "".join(first.split('"')[::2])
         is_tsv = bare_name(path).endswith((".tsv", ".tab"))
         delimiter = "\t" if is_tsv else max(",;\t", key=bare.count)
-    limited = _Limited(chain([first], lines), path, delimiter, max_size)
-    csv.field_size_limit(record_limit(max_size))
-    reader = csv.reader(limited, delimiter=delimiter, strict=True)
-    line = 1
+    most, most_cells = record_limit(max_size), cell_limit(max_size)
+    line, size, cells = 1, 0, 0  # of the row that is being read, which may span several lines
+
+    def limited() -> Iterator[str]:
+        nonlocal size, cells
+        for text in chain([first], lines):
+            size += len(text)
+            cells += text.count(delimiter)
+            if size > most:
+                raise too_large(f"{shown(path)}, the row on line {line}", None, most)
+            if cells > most_cells:
+                raise too_many(f"{shown(path)}, line {line}", cells, most_cells)
+            yield text
+
+    csv.field_size_limit(most)
+    reader = csv.reader(limited(), delimiter=delimiter, strict=True)
     while True:
-        limited.begin(line)
+        size = cells = 0
         try:
             row = next(reader)
         except StopIteration:
@@ -303,40 +310,12 @@ def read_rows(
         line = reader.line_num + 1
 
 
-class _Limited:
-    """Lines for the table parser; a row may span several lines, within limits."""
-
-    def __init__(
-        self, lines: Iterator[str], path: str, delimiter: str, max_size: int | None
-    ) -> None:
-        self.lines, self.path, self.delimiter = lines, path, delimiter
-        self.most, self.cells = record_limit(max_size), cell_limit(max_size)
-
-    def begin(self, line: int) -> None:
-        """Note that a row begins on this line."""
-        self.line, self._size, self._cells = line, 0, 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        text = next(self.lines)
-        self._size += len(text)
-        self._cells += text.count(self.delimiter)
-        if self._size > self.most:
-            raise too_large(f"{shown(self.path)}, the row on line {self.line}", None, self.most)
-        if self._cells > self.cells:
-            raise too_many(f"{shown(self.path)}, line {self.line}", self._cells, self.cells)
-        return text
-
-
 class TableFile(LayoutSource):
     """Objects from the rows of a table."""
 
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
         layout = self.layout
-        assert self._read_rows is not None
         for number, (line, row) in enumerate(islice(self._read_rows(), layout.heading, None)):
             name = str(number)
             if layout.names is not None and layout.names < len(row):
@@ -401,10 +380,8 @@ def open_table(path: str, format: str, options: Options) -> TableFile:
             return -1
         return sum(1 for _ in islice(read(), limit))
 
-    column, label_file = split_labels(options.labels, [cell.strip() for cell in head[0][1]])
     first_rows = [row for _, row in head]
-    layout = decide_layout(shown(path), first_rows, replace(options, labels=column), count_rows)
-    labels = find_labels(label_file, options.label_pattern, max_size)
+    layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
     again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if path == STDIN else read
     return TableFile(path, layout, layout.content, labels, max_size, again)
 
@@ -425,7 +402,7 @@ class JsonLines(LayoutSource):
         layout = self.layout
         if layout.content == "strings" and self.kind != "strings":
             return f"{self.kind} in the field {layout.columns[layout.objects[0]]!r} of JSON lines"
-        return layout.understood.replace("the column", "the field") + " of JSON lines"
+        return f"{layout.describe('field')} of JSON lines"
 
     def records(self) -> Iterator[Record]:
         """Yield the records as objects."""
@@ -434,7 +411,6 @@ class JsonLines(LayoutSource):
         labels, names = (
             None if i is None else fields[i] for i in (self.layout.labels, self.layout.names)
         )
-        assert self._read_rows is not None
         for number, (line, text) in enumerate(self._read_rows()):
             name = str(number)
             try:
@@ -487,16 +463,8 @@ def open_json_lines(path: str, options: Options) -> JsonLines:
         raise DataError(f"{shown(path)}: is empty")
     record = _parsed(first[1], shown(path), first[0])
     fields = list(record)
-    column, label_file = split_labels(options.labels, fields)
-    layout = decide_layout(
-        shown(path),
-        [fields, fields],
-        replace(
-            options, content=None if content == "series" else content, labels=column, header=True
-        ),
-        count_rows=lambda _: -1,
-        numeric=[_is_number(value) for value in record.values()],
-    )
+    numeric = [_is_number(value) for value in record.values()]
+    layout, labels = decide_layout(shown(path), [fields, fields], options, lambda _: -1, numeric)
     kind: Kind = layout.content
     example = record[fields[layout.objects[0]]]
     if len(layout.objects) == 1 and isinstance(example, list):
@@ -505,7 +473,6 @@ def open_json_lines(path: str, options: Options) -> JsonLines:
         kind = "matrix" if content == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers are a list in one field
     again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if path == STDIN else read
-    labels = find_labels(label_file, options.label_pattern, max_size)
     return JsonLines(path, layout, kind, labels, max_size, again)
 
 

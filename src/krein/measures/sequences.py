@@ -160,8 +160,7 @@ def reverse_complement(sequence: str) -> str:
 
 def refused(row: int, given: str, reason: str) -> RefusedObject:
     """Return the error that names an unreadable sequence and the reason."""
-    about = "" if reason == "is empty" else f"({excerpt(given)}) "
-    return RefusedObject("sequence", row, f"{about}{reason}")
+    return RefusedObject("sequence", row, reason, excerpt(given) if given else "")
 
 
 # -------------------------------------------------------------------------------------------------
@@ -396,8 +395,9 @@ def _read(measure: _Alignment, objects: Any) -> tuple[list[str], LettersWarning 
             raise RefusedObject(
                 "sequence",
                 row,
-                f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
-                "normalised; normalize=False uses raw scores",
+                f"scores {selves[row]:g} with itself and cannot be normalised; normalize=False "
+                "uses raw scores",
+                excerpt(checked[row]),
             )
     return checked, LettersWarning(done, touched, len(sequences)) if done else None
 
