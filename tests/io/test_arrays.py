@@ -161,8 +161,8 @@ def test_ts_with_channels_lengths_and_labels(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TS + "1,?,2:1,2,3:wave\n", r"line 9, series 2: channel 0, time 1: the value is missing"),
-        (TS + "1,two:1,2:wave\n", r"line 9, series 2: channel 0, time 1: 'two' is not a number"),
+        (TS + "1,?,2:1,2,3:wave\n", r"line 9, series 2: channel 0, time 1 contains '\?'"),
+        (TS + "1,two:1,2:wave\n", r"line 9, series 2: channel 0, time 1 contains 'two', which"),
         (TS + "1,2:1:wave\n", r"line 9, series 2: its channels have different lengths"),
         (TS + "1,2:wave\n", r"line 9, series 2: has 1 channels, but series 0 has 2"),
         (TS + "1,2:3,4:\n", r"line 9, series '2': has no label"),

@@ -22,7 +22,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
-from .source import NOUNS, Chunk, Kind, Options, Source, labelled, with_unique_names
+from .source import NOUNS, Chunk, Kind, Options, Source, with_unique_names
 from .streams import STDIN, DataError, array_limit, bare_name, open_bytes, shown, too_large
 from .tables import USUAL_NAMES
 
@@ -342,21 +342,17 @@ def _open_mat(path: str, limit: int) -> Iterator[Archive]:
 # -------------------------------------------------------------------------------------------------
 
 
+@dataclass
 class ArraySource(Source):
     """Objects along the first axis of an array, which is in memory or memory-mapped."""
 
-    def __init__(
-        self,
-        path: str,
-        kind: Kind,
-        array: NDArray[Any],
-        labels: Labels,
-        stated: list[str] | None = None,
-        names: list[str] | None = None,
-        array_name: str = "",
-    ) -> None:
-        self.path, self.kind, self.array, self.labels = path, kind, array, labels
-        self.stated, self.names, self.array_name = stated, names, array_name
+    path: str
+    kind: Kind
+    array: NDArray[Any]
+    labels: Labels
+    stated: list[str] | None = None  # labels in the same file
+    names: list[str] | None = None
+    array_name: str = ""
 
     def __len__(self) -> int:
         return len(self.array)
@@ -401,7 +397,7 @@ class ArraySource(Source):
         if not (self.kind == "matrix" and isinstance(objects, np.memmap)):
             self._refuse_missing(chunk)  # a mapped matrix is checked as it is read
         stated = [None] * n if self.stated is None else self.stated[first:stop]
-        return labelled(chunk, self.labels, stated, [""] * n)
+        return replace(chunk, labels=self.labels.of(chunk, stated))
 
     def _refuse_missing(self, chunk: Chunk) -> None:
         for start in range(0, len(chunk), 4096):

@@ -11,8 +11,12 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .streams import DataError, bare_name, quoted
+
+if TYPE_CHECKING:
+    from .source import Chunk
 
 _JOINED = re.compile(
     r"(?:^|\|)(?:sp|tr|ref|gb|emb|dbj|tpg|tpe|tpd|pir|prf|lcl)\|([^|]*)(?:\|([^|]*))?",
@@ -72,25 +76,19 @@ USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """Usual names of a column of labels."""
 
 
-@dataclass(frozen=True)
-class Unlabelled:
-    """Objects that were read together, before their labels are known."""
-
-    names: Sequence[str]
-    headers: Sequence[str]  # text next to the names; "" for none
-    stated: Sequence[str | None]  # labels in the records themselves
-    first: int  # index of the first object among all objects
-    where: Callable[[int], str]  # where each was read, for error messages
-
-
 class Labels:
     """No labels other than those in the records themselves."""
 
-    def of(self, part: Unlabelled) -> list[str] | None:
-        """Return the labels of objects, or None if there are none at all."""
-        if all(label is None for label in part.stated):
+    def of(
+        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
+    ) -> list[str] | None:
+        """Return the labels of objects, or None if there are none at all.
+
+        `stated` are the labels in the records themselves, `headers` the text next to their names.
+        """
+        if all(label is None for label in stated):
             return None
-        return [_nonempty(label, part.where, i) for i, label in enumerate(part.stated)]
+        return [_nonempty(label, chunk.where, i) for i, label in enumerate(stated)]
 
     def finish(self, n: int) -> None:
         """Raise an error if labels are left over after all n objects."""
@@ -112,17 +110,20 @@ class PatternLabels(Labels):
                 f"label; it has {self.pattern.groups}"
             )
 
-    def of(self, part: Unlabelled) -> list[str]:
-        """Return what the group matches in each header."""
+    def of(
+        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
+    ) -> list[str]:
+        """Return what the group matches in each header, or name where there is no header."""
         found = []
-        for i, (name, header) in enumerate(zip(part.names, part.headers, strict=True)):
-            match = self.pattern.search(header or name)
+        for i, name in enumerate(chunk.names):
+            text = (headers[i] if headers else "") or name
+            match = self.pattern.search(text)
             if match is None:
                 raise DataError(
-                    f"{part.where(i)}: the label pattern '{self.pattern.pattern}' does not match "
-                    f"{quoted(header or name)}"
+                    f"{chunk.where(i)}: the label pattern '{self.pattern.pattern}' does not match "
+                    f"{quoted(text)}"
                 )
-            found.append(_nonempty(match[1], part.where, i))
+            found.append(_nonempty(match[1], chunk.where, i))
         return found
 
 
@@ -162,12 +163,14 @@ class NamedLabels(Labels):
         if len(places) == 1:
             self._check(self._left[0])
 
-    def of(self, part: Unlabelled) -> list[str]:
+    def of(
+        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
+    ) -> list[str]:
         """Return the label of each name."""
-        n = len(part.names)
-        left = [names for names in self._left if names.matches(part.names) == n]
+        n = len(chunk.names)
+        left = [names for names in self._left if names.matches(chunk.names) == n]
         if not left:
-            raise self._unmatched(part)
+            raise self._unmatched(chunk)
         if self.column is None:  # the only column that does not contain names
             names = {column.at for column in left}
             others = [i for i in range(len(self.rows[0][1])) if i not in names]
@@ -179,8 +182,8 @@ class NamedLabels(Labels):
             self._check(chosen)
         self._left = left
         return [
-            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], part.where, i)
-            for i, name in enumerate(part.names)
+            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], chunk.where, i)
+            for i, name in enumerate(chunk.names)
         ]
 
     def _check(self, names: _NameColumn) -> None:
@@ -199,15 +202,15 @@ class NamedLabels(Labels):
                 raise DataError(f"{self.path}, line {line}: {quoted(name)} has no label")
         self._checked = names
 
-    def _unmatched(self, part: Unlabelled) -> DataError:
+    def _unmatched(self, chunk: Chunk) -> DataError:
         """Return the error that shows both sides: names of objects and names in the table."""
-        best = max(self._left, key=lambda names: names.matches(part.names))
-        i = best.matches(part.names)
+        best = max(self._left, key=lambda names: names.matches(chunk.names))
+        i = best.matches(chunk.names)
         there = [row[best.at] for _, row in self.rows[:3]]
         more = ", …" if len(self.rows) > 3 else ""
-        forms = dict.fromkeys(form(part.names[i]) for form in FORMS)
+        forms = dict.fromkeys(form(chunk.names[i]) for form in FORMS)
         return DataError(
-            f"{part.where(i)}: has no label in {self.path}, where the names are "
+            f"{chunk.where(i)}: has no label in {self.path}, where the names are "
             f"{', '.join(map(quoted, there))}{more} (looked for {' or '.join(map(quoted, forms))})"
         )
 
@@ -218,12 +221,14 @@ class OrderedLabels(Labels):
     def __init__(self, path: str, labels: list[str]) -> None:
         self.path, self.labels = path, labels
 
-    def of(self, part: Unlabelled) -> list[str]:
+    def of(
+        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
+    ) -> list[str]:
         """Return the next labels."""
-        found = self.labels[part.first : part.first + len(part.names)]
-        if len(found) < len(part.names):
+        found = self.labels[chunk.first : chunk.first + len(chunk.names)]
+        if len(found) < len(chunk.names):
             raise DataError(
-                f"{part.where(len(found))}: has no label; {self.path} contains "
+                f"{chunk.where(len(found))}: has no label; {self.path} contains "
                 f"{len(self.labels)} labels"
             )
         return found

@@ -77,8 +77,8 @@ def is_model(path: str | os.PathLike[str]) -> bool:
 
 def read_versions(path: str | os.PathLike[str], max_size: int | None = None) -> tuple[str, int]:
     """Return the version of krein that wrote a model file, and the format of the file."""
-    with _opened(path) as (archive, infos, shown):
-        header = _header(archive, infos, shown, array_limit(shown, max_size))
+    with _opened(path) as archive:
+        header = _header(archive, array_limit(archive.path, max_size))
         return str(header["version"])[:20], header["format"]
 
 
@@ -88,48 +88,74 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
     Only arrays listed in the header are unpacked, after checking their size: at most `max_size`
     bytes in total, by default 256 MiB or 20 times the size of the file, whichever is more.
     """
-    with _opened(path) as (archive, infos, shown):
-        limit = array_limit(shown, max_size)
-        header = _header(archive, infos, shown, limit)
+    with _opened(path) as archive:
+        limit = array_limit(archive.path, max_size)
+        header = _header(archive, limit)
         try:
-            arrays = _arrays(archive, infos, dict(header["sha256"]), shown, limit)
+            arrays = _arrays(archive, dict(header["sha256"]), limit)
             tree = _rebuilt(header["tree"], arrays)
         except ModelFileError:
             raise
         # valid checksums, but not written by krein
         except _MALFORMED as error:
-            raise _malformed(shown) from error
+            raise _malformed(archive.path) from error
         if not isinstance(tree, dict):
-            raise ModelFileError(f"{shown} is not a krein model: it does not name an estimator")
+            raise ModelFileError(
+                f"{archive.path} is not a krein model: it does not name an estimator"
+            )
         return tree
 
 
+@dataclass(frozen=True)
+class _Archive:
+    """An open model file."""
+
+    path: str
+    archive: zipfile.ZipFile
+    members: dict[str, zipfile.ZipInfo]
+
+    def read(self, name: str, limit: int) -> NDArray[Any]:
+        """Return one array; its claimed size is checked before it is unpacked."""
+        where = f"{self.path}: {name[:60]!r}"
+        try:
+            with self.archive.open(self.members[name]) as file:
+                header = read_header(file)
+                if header.dtype.kind not in "biufUS":
+                    raise ModelFileError(f"{where} holds {header.dtype}")
+                if header.nbytes > limit:
+                    raise ModelFileError(
+                        f"{where} would take {size_of(header.nbytes)}, more than the "
+                        f"{size_of(limit)} left; if this is intended, use load(path, max_size=...)"
+                    )
+                array = read_values(file)
+            check_characters(array, self.path)
+        except (ArrayFormatError, DataError) as error:
+            raise ModelFileError(f"{self.path} is damaged: {name[:60]!r}: {error}") from error
+        return array
+
+
 @contextmanager
-def _opened(
-    path: str | os.PathLike[str],
-) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo], str]]:
-    """Open a model file: the archive, its members by name, and its path as text."""
+def _opened(path: str | os.PathLike[str]) -> Iterator[_Archive]:
     shown = os.fspath(path)
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-                if "header" not in infos or "seal" not in infos:
+                members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                if "header" not in members or "seal" not in members:
                     raise ModelFileError(f"{shown} is not a krein model: it has no header")
-                yield archive, infos, shown
+                yield _Archive(shown, archive, members)
         except (ModelFileError, MemoryError):
             raise
         except Exception as error:  # zipfile, zlib and struct raise different errors
             raise ModelFileError(f"{shown} is not a krein model, or is damaged") from error
 
 
-def _header(
-    archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo], path: str, limit: int
-) -> dict[str, Any]:
+def _header(archive: _Archive, limit: int) -> dict[str, Any]:
     """Return the header, which lists the other members."""
+    path = archive.path
     most = min(limit, max(_HEADER, _HEADER_RATIO * os.path.getsize(path)))
-    text = _member(archive, infos, "header", path, most).tobytes()
-    if hashlib.sha256(text).digest() != _member(archive, infos, "seal", path, 1024).tobytes():
+    text = archive.read("header", most).tobytes()
+    if hashlib.sha256(text).digest() != archive.read("seal", 1024).tobytes():
         raise ModelFileError(f"{path} is damaged: its header does not match its checksum")
     try:
         header = json.loads(text)
@@ -153,52 +179,22 @@ def _malformed(path: str) -> ModelFileError:
     return ModelFileError(f"{path} is not a krein model: its header is malformed")
 
 
-def _arrays(
-    archive: zipfile.ZipFile,
-    infos: dict[str, zipfile.ZipInfo],
-    digests: dict[str, Any],
-    path: str,
-    limit: int,
-) -> dict[str, NDArray[Any]]:
+def _arrays(archive: _Archive, digests: dict[str, Any], limit: int) -> dict[str, NDArray[Any]]:
     """Return the arrays that the header lists; others are refused."""
-    for name in infos:
+    path, members = archive.path, archive.members
+    for name in members:
         if name not in digests and name not in ("header", "seal"):
             raise ModelFileError(f"{path}: contains {name[:60]!r}, which its header does not list")
     arrays: dict[str, NDArray[Any]] = {}
     for name, digest in digests.items():
-        if name not in infos:
+        if name not in members:
             raise ModelFileError(f"{path} is damaged: {name[:60]!r} is missing")
-        array = _member(archive, infos, name, path, limit)
+        array = archive.read(name, limit)
         limit -= array.nbytes
         if _digest(array) != digest:
             raise ModelFileError(f"{path} is damaged: {name[:60]!r} does not match its checksum")
         arrays[name] = array
     return arrays
-
-
-def _member(
-    archive: zipfile.ZipFile,
-    infos: dict[str, zipfile.ZipInfo],
-    name: str,
-    path: str,
-    limit: int,
-) -> NDArray[Any]:
-    """Return one array; its claimed size is checked before it is unpacked."""
-    try:
-        with archive.open(infos[name]) as file:
-            header = read_header(file)
-            if header.dtype.kind not in "biufUS":
-                raise ModelFileError(f"{path}: {name[:60]!r} holds {header.dtype}")
-            if header.nbytes > limit:
-                raise ModelFileError(
-                    f"{path}: {name[:60]!r} would take {size_of(header.nbytes)}, more than the "
-                    f"{size_of(limit)} left; if this is intended, use load(path, max_size=...)"
-                )
-            array = read_values(file)
-        check_characters(array, path)
-    except (ArrayFormatError, DataError) as error:
-        raise ModelFileError(f"{path} is damaged: {name[:60]!r}: {error}") from error
-    return array
 
 
 def _digest(array: NDArray[Any]) -> str:

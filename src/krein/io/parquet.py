@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -39,35 +40,37 @@ class ParquetFile(LayoutSource):
 
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
-        layout = self.layout
-        wanted = [*layout.objects]
-        wanted += [i for i in (layout.labels, layout.names) if i is not None]
-        number = 0
-        file = _open(self.path, [layout.columns[i] for i in wanted])
-        with file:
+        layout, number = self.layout, 0
+        objects, labels, names = layout.objects, layout.labels, layout.names
+        wanted = [layout.columns[i] for i in (*objects, labels, names) if i is not None]
+        with _open(self.path, wanted) as file:
             self._refuse_bombs(file)
-            for batch in self._batches(file, [layout.columns[i] for i in wanted]):
+            for batch in self._batches(file, wanted):
                 column = {
-                    layout.columns[i]: self._plain(batch.column(layout.columns[i])) for i in wanted
+                    i: self._plain(batch.column(layout.columns[i]))
+                    for i in (*objects, labels, names)
+                    if i is not None
                 }
-                objects = self._objects([column[layout.columns[i]] for i in layout.objects])
-                labels, names = (
-                    None if i is None else column[layout.columns[i]].to_pylist()
-                    for i in (layout.labels, layout.names)
+                if layout.content == "strings":
+                    items = column[objects[0]].to_pylist()
+                else:
+                    numbers = [column[i].to_numpy(zero_copy_only=False) for i in objects]
+                    items = np.stack(numbers, axis=1)
+                batch_labels, batch_names = (
+                    None if i is None else column[i].to_pylist() for i in (labels, names)
                 )
-                for i, item in enumerate(objects):
-                    name = str(number) if names is None else str(names[i])
-                    label = None if labels is None else "" if labels[i] is None else str(labels[i])
+                for i, item in enumerate(items):
+                    name, label = str(number), None
+                    if batch_names is not None:
+                        name = str(batch_names[i])
+                    if batch_labels is not None:
+                        label = "" if batch_labels[i] is None else str(batch_labels[i])
                     yield Record(name, self._checked(item, number, name), label)
                     number += 1
 
     def _batches(self, file: Any, columns: list[str]) -> Iterator[Any]:
-        from pyarrow import ArrowException
-
-        try:
+        with _arrow_errors(f"{self.shown}: is damaged"):
             yield from file.iter_batches(BATCH, columns=columns, use_threads=False)
-        except (ArrowException, OSError, RuntimeError, ValueError, KeyError) as error:
-            raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
 
     def _refuse_bombs(self, file: Any) -> None:
         """Raise an error if a row group claims more values than the size of the file can justify.
@@ -101,26 +104,18 @@ class ParquetFile(LayoutSource):
 
     def _plain(self, column: Any) -> Any:
         """Return a column with dictionary codes replaced by their values."""
-        from pyarrow import ArrowException, compute, types
+        from pyarrow import compute, types
 
         if not types.is_dictionary(column.type):
             return column
-        try:
+        with _arrow_errors(f"{self.shown}: is damaged"):
             column.validate(full=True)
             if _is_text(column.type):
                 lengths = compute.binary_length(column.dictionary).take(column.indices)
-                total = compute.sum(lengths).as_py() or 0
-                if total > array_limit(self.path, self.max_size):
-                    limit = array_limit(self.path, self.max_size)
+                total, limit = compute.sum(lengths).as_py(), array_limit(self.path, self.max_size)
+                if total is not None and total > limit:
                     raise too_large(f"{self.shown}, {len(column):,} rows", total, limit)
             return column.dictionary_decode()
-        except (ArrowException, RuntimeError, IndexError) as error:
-            raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
-
-    def _objects(self, columns: list[Any]) -> Any:
-        if self.layout.content != "strings":
-            return np.stack([c.to_numpy(zero_copy_only=False) for c in columns], axis=1)
-        return columns[0].to_pylist()
 
     def _checked(self, item: Any, number: int, name: str) -> Any:
         where = f"{self.shown}, row {number} ({name!r})"
@@ -146,9 +141,17 @@ def _is_text(of: Any) -> bool:
     return types.is_string(of) or types.is_large_string(of) or str(of) == "string_view"
 
 
-def _short(error: Exception) -> str:
-    """Return Arrow's message as one short line."""
-    return " ".join(str(error).split())[:120]
+@contextmanager
+def _arrow_errors(what: str) -> Iterator[None]:
+    """Turn errors of Arrow, which have many types, into one short line."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except DataError:
+        raise
+    except (ArrowException, OSError, RuntimeError, ValueError, KeyError, IndexError) as error:
+        raise DataError(f"{what} ({' '.join(str(error).split())[:120]})") from error
 
 
 def _open(path: str, columns: list[str] | None = None) -> Any:
@@ -159,22 +162,19 @@ def _open(path: str, columns: list[str] | None = None) -> Any:
             f"(gunzip, unxz)"
         )
     try:
-        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile as Reader
     except ModuleNotFoundError as missing:
         raise ImportError(
             f"{path}: reading Parquet needs the package {missing.name!r}, which is not installed: "
             'pip install "krein[parquet]"'
         ) from missing
-    try:
+    with _arrow_errors(f"{path}: cannot be read as Parquet"):
         found = Reader(path)
         if columns is not None:
             texts = [f.name for f in found.schema_arrow if f.name in columns and _is_text(f.type)]
             found.close()
             found = Reader(path, read_dictionary=texts)
         return found
-    except (ArrowException, OSError, RuntimeError, ValueError, KeyError) as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({_short(error)})") from error
 
 
 def open_parquet(path: str, options: Options) -> ParquetFile:
@@ -192,11 +192,8 @@ def open_parquet(path: str, options: Options) -> ParquetFile:
     if layout.content == "strings":
         of = schema.field(layout.objects[0]).type
         if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
-            kind = (
-                "vectors"
-                if types.is_fixed_size_list(of) and options.content != "series"
-                else "series"
-            )
+            fixed = types.is_fixed_size_list(of) and options.content != "series"
+            kind = "vectors" if fixed else "series"
         elif not _is_text(of):
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"

@@ -12,12 +12,13 @@ Channels are separated by colons, values by commas; the label comes last. Length
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..measures.base import TimesFirst
-from .source import Kind, Record, RecordSource
+from .source import Kind, Record, RecordSource, finite_numbers
 from .streams import DataError, cell_limit, quoted, read_lines, too_many
 
 
@@ -55,9 +56,9 @@ class SeriesFile(RecordSource):
                     declared = words[2:] if key == "@classlabel" else []
                 continue
             where = f"{self.shown}, line {line}, series {number_of_series}"
-            limit = cell_limit(self.max_size)
-            if text.count(",") + text.count(":") > limit:
-                raise too_many(where, text.count(",") + text.count(":"), limit)
+            limit, cells = cell_limit(self.max_size), text.count(",") + text.count(":")
+            if cells > limit:
+                raise too_many(where, cells, limit)
             parts = text.split(":")
             label = parts.pop().strip() if labelled else None
             if not parts:
@@ -84,31 +85,9 @@ def _series_values(parts: list[str], where: str) -> Any:
     """Return the (times, channels) values of one series."""
     columns = []
     for channel, part in enumerate(parts):
-        cells = part.split(",")
-        try:
-            column = np.array(cells, dtype=np.float64)
-        except ValueError:
-            column = np.full(len(cells), np.nan)
-        if not np.isfinite(column).all():
-            _refuse(cells, f"{where}: " + (f"channel {channel}, " if len(parts) > 1 else ""))
-        columns.append(column)
+        place = f"{where}: channel {channel}, time" if len(parts) > 1 else f"{where}: time"
+        columns.append(finite_numbers(part.split(","), partial("{} {}".format, place)))
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         raise DataError(f"{where}: its channels have different lengths, {sorted(lengths)}")
     return np.stack(columns, axis=1).view(TimesFirst)
-
-
-def _refuse(cells: list[str], about: str) -> None:
-    """Raise an error for the first cell that is not a finite number."""
-    for time, cell in enumerate(cells):
-        value = cell.strip()
-        if value.lower() in ("?", "nan", "na", ""):
-            raise DataError(
-                f"{about}time {time}: the value is missing ({quoted(value)}); fill it in"
-            )
-        try:
-            finite = np.isfinite(float(value))
-        except ValueError:
-            raise DataError(f"{about}time {time}: {quoted(value)} is not a number") from None
-        if not finite:
-            raise DataError(f"{about}time {time}: {quoted(value)} is not finite")

@@ -11,16 +11,17 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compare.cache import CacheError
 from ..measures.base import PairError, RefusedObject
-from .labels import Labels, Unlabelled, find_labels
+from .labels import Labels, find_labels
 from .streams import STDIN, WAIT, BackgroundReader, DataError, bare_name, beginning, quoted, shown
 
 Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
@@ -236,15 +237,8 @@ class RecordSource(Source):
             lines=lines if len(lines) == len(records) else None,
             unreadable={i: r.unreadable for i, r in enumerate(records) if r.unreadable},
         )
-        return labelled(chunk, self.labels, [r.label for r in records], [r.about for r in records])
-
-
-def labelled(
-    chunk: Chunk, labels: Labels, stated: Sequence[str | None], headers: Sequence[str]
-) -> Chunk:
-    """Return a chunk with its labels; `stated` are those in the records themselves."""
-    part = Unlabelled(chunk.names, headers, stated, chunk.first, chunk.where)
-    return replace(chunk, labels=labels.of(part))
+        stated, headers = [r.label for r in records], [r.about for r in records]
+        return replace(chunk, labels=self.labels.of(chunk, stated, headers))
 
 
 def with_unique_names(chunk: Chunk) -> Chunk:
@@ -258,6 +252,36 @@ def with_unique_names(chunk: Chunk) -> Chunk:
             )
         seen[name] = i
     return chunk
+
+
+_MISSING = ("", "na", "nan", "null", "none", "?")
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number or a missing value."""
+    if cell.strip().lower() in _MISSING:
+        return True
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def finite_numbers(cells: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
+    """Return cells as numbers; an error names `where` the first is that is not a finite one."""
+    try:
+        numbers = np.array(cells, dtype=np.float64)
+    except ValueError:
+        numbers = np.full(len(cells), np.nan)
+    if np.isfinite(numbers).all():
+        return numbers
+    for i, cell in enumerate(cells):
+        if not is_number(cell):
+            raise DataError(f"{where(i)} contains {quoted(cell)}, which is not a number")
+        if cell.strip().lower() in _MISSING or not np.isfinite(float(cell)):
+            raise DataError(f"{where(i)} contains {quoted(cell)}: a value is missing or infinite")
+    raise AssertionError("a list of finite numbers must be converted")
 
 
 # -------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .labels import USUAL_LABELS, Labels, find_labels, split_labels
-from .source import Kind, Options, Record, RecordSource
+from .source import Kind, Options, Record, RecordSource, finite_numbers, is_number
 from .streams import (
     STDIN,
     WAIT,
@@ -45,7 +45,6 @@ from .streams import (
 
 USUAL_NAMES = ("id", "ids", "name", "names", "accession", "")
 USUAL_OBJECTS = ("sequence", "seq", "text", "string", "word", "object")
-_MISSING = ("", "na", "nan", "null", "none", "?")
 
 
 @dataclass(frozen=True)
@@ -163,17 +162,6 @@ def decide_layout(
         chosen = [found]
     layout = Layout(columns, heading, made, chosen, at_labels, at_names)
     return layout, find_labels(label_file, options.label_pattern, options.max_size)
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number or a missing value."""
-    if cell.strip().lower() in _MISSING:
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
@@ -333,28 +321,17 @@ class TableFile(LayoutSource):
             raise DataError(
                 f"{self.shown}, line {line}: has {len(row)} fields, but the first row has {width}"
             )
-        where = f"{self.shown}, line {line}, row {quoted(name)}: the column"
         cells = [row[i] for i in layout.objects]
-        if layout.content != "strings":
-            return self._vector(cells, where)
-        if not cells[0].strip():
-            raise DataError(f"{where} {quoted(layout.columns[layout.objects[0]])} is empty")
-        return cells[0]
 
-    def _vector(self, cells: list[str], where: str) -> Any:
-        try:
-            vector = np.array(cells, dtype=np.float64)
-        except ValueError:
-            vector = np.full(len(cells), np.nan)
-        if np.isfinite(vector).all():
-            return vector
-        for place, cell in zip(self.layout.objects, cells, strict=True):
-            found = f"{where} {quoted(self.layout.columns[place])} contains {quoted(cell)}"
-            if not is_number(cell):
-                raise DataError(f"{found}, which is not a number")
-            if cell.strip().lower() in _MISSING or not np.isfinite(float(cell)):
-                raise DataError(f"{found}: a value is missing or infinite")
-        raise AssertionError("a row of numbers must consist of numbers")
+        def where(i: int) -> str:
+            column = layout.columns[layout.objects[i]]
+            return f"{self.shown}, line {line}, row {quoted(name)}: the column {quoted(column)}"
+
+        if layout.content != "strings":
+            return finite_numbers(cells, where)
+        if not cells[0].strip():
+            raise DataError(f"{where(0)} is empty")
+        return cells[0]
 
 
 def open_table(path: str, format: str, options: Options) -> TableFile:
