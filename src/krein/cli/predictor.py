@@ -204,7 +204,7 @@ class Predictor:
                 yield from self._answered(objects[:half], chunk, places[:half])
                 yield from self._answered(objects[half:], chunk, places[half:])
             else:
-                located = str(chunk.alone(places[0]).located(error))
+                located = str(chunk.located(error, places[0]))
                 # the measure is part of the model
                 located = located.replace("measure_params", "krein fit measure_params")
                 yield places[0], told(DataError(located))

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,8 +52,6 @@ class ArrayHeader:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    fortran: bool = False
-    length: int = 0  # of the header itself, in bytes
 
     @property
     def ndim(self) -> int:
@@ -87,7 +85,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
                 (1, 0): np.lib.format.read_array_header_1_0,
                 (2, 0): np.lib.format.read_array_header_2_0,
             }[version]
-            shape, fortran, dtype = read(start, max_header_size=_LONGEST)
+            shape, _, dtype = read(start, max_header_size=_LONGEST)
     # damaged bytes make NumPy raise nearly anything
     except Exception as error:
         reason = "it does not begin like a .npy file, or its header is damaged"
@@ -99,7 +97,7 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
     sound = len(shape) <= 32 and all(type(k) is int and k >= 0 for k in shape)
     if not sound or math.prod(max(k, 1) for k in shape) * dtype.itemsize >= 2**62:
         raise ArrayFormatError("its header is damaged")
-    return ArrayHeader(shape, dtype, fortran, start.tell())
+    return ArrayHeader(shape, dtype)
 
 
 def read_values(file: IO[bytes]) -> NDArray[Any]:
@@ -132,13 +130,12 @@ def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
             header = read_header(file)
             if packed:
                 return _checked_values(file, header, path, array_limit(path, max_size))
-        if header.nbytes == 0:
+        if header.size == 0:  # which cannot be mapped
             return np.empty(header.shape, header.dtype)
-        if header.length + header.nbytes > os.path.getsize(path):
-            raise ArrayFormatError(f"it ends before {header.nbytes:,} bytes of values; truncated?")
-        order: Literal["F", "C"] = "F" if header.fortran else "C"
-        return np.memmap(path, header.dtype, "r", header.length, header.shape, order)
-    except (ArrayFormatError, OverflowError) as error:
+        return np.lib.format.open_memmap(path, mode="r")
+    except DataError:
+        raise
+    except (ValueError, OverflowError) as error:
         raise _unreadable(path, "npy", error) from error
 
 
@@ -246,9 +243,8 @@ def _open_npz(path: str, limit: int) -> Iterator[Archive]:
 
 
 _MAT_CLASSES = {
-    "cell": "U1", "char": "U1", "logical": "uint8", "double": "f8", "single": "f4", "int8": "i1",
-    "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4", "int64": "i8",
-    "uint64": "u8",
+    "cell": "U1", "char": "U1", "logical": "u1", "double": "f8", "single": "f4",
+    **{f"{sign}int{8 * k}": f"{sign or 'i'}{k}" for sign in ("", "u") for k in (1, 2, 4, 8)},
 }  # fmt: skip
 """The classes of MATLAB that are supported; arrays of others are skipped."""
 
@@ -342,7 +338,7 @@ def _open_mat(path: str, limit: int) -> Iterator[Archive]:
 # -------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ArraySource(Source):
     """Objects along the first axis of an array, which is in memory or memory-mapped."""
 

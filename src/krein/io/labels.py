@@ -71,6 +71,7 @@ FORMS: tuple[Callable[[str], str], ...] = (str, accession, unversioned, entry_na
 
 
 TableRow = tuple[int, list[str]]  # its line in the file, its cells
+Stated = Sequence[str | None]  # labels in the records themselves
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """Usual names of a column of labels."""
@@ -79,9 +80,7 @@ USUAL_LABELS = ("label", "labels", "class", "family", "target")
 class Labels:
     """No labels other than those in the records themselves."""
 
-    def of(
-        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
-    ) -> list[str] | None:
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str] | None:
         """Return the labels of objects, or None if there are none at all.
 
         `stated` are the labels in the records themselves, `headers` the text next to their names.
@@ -110,9 +109,7 @@ class PatternLabels(Labels):
                 f"label; it has {self.pattern.groups}"
             )
 
-    def of(
-        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
-    ) -> list[str]:
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return what the group matches in each header, or name where there is no header."""
         found = []
         for i, name in enumerate(chunk.names):
@@ -163,9 +160,7 @@ class NamedLabels(Labels):
         if len(places) == 1:
             self._check(self._left[0])
 
-    def of(
-        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
-    ) -> list[str]:
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return the label of each name."""
         n = len(chunk.names)
         left = [names for names in self._left if names.matches(chunk.names) == n]
@@ -221,9 +216,7 @@ class OrderedLabels(Labels):
     def __init__(self, path: str, labels: list[str]) -> None:
         self.path, self.labels = path, labels
 
-    def of(
-        self, chunk: Chunk, stated: Sequence[str | None], headers: Sequence[str] = ()
-    ) -> list[str]:
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return the next labels."""
         found = self.labels[chunk.first : chunk.first + len(chunk.names)]
         if len(found) < len(chunk.names):
@@ -255,7 +248,12 @@ def find_labels(labels: str | None, pattern: str | None, max_size: int | None = 
 
 def is_label_file(labels: str) -> bool:
     """Whether `labels` is a file, optionally with a column: `labels.csv:family`."""
-    return os.path.isfile(labels) or os.path.isfile(labels.rpartition(":")[0])
+    return os.path.isfile(_file_and_column(labels)[0])
+
+
+def _file_and_column(labels: str) -> tuple[str, str | None]:
+    path, _, column = labels.rpartition(":")
+    return (path, column) if not os.path.isfile(labels) and os.path.isfile(path) else (labels, None)
 
 
 def split_labels(labels: str | None, columns: Sequence[str]) -> tuple[str | None, str | None]:
@@ -269,11 +267,9 @@ def split_labels(labels: str | None, columns: Sequence[str]) -> tuple[str | None
     return (labels, None) if labels in columns or is_number else (None, labels)
 
 
-def read_labels(path: str, max_size: int | None = None) -> Labels:
+def read_labels(labels: str, max_size: int | None = None) -> Labels:
     """Read a file of labels completely into memory."""
-    column: str | None = None
-    if not os.path.isfile(path) and os.path.isfile(path.rpartition(":")[0]):
-        path, _, column = path.rpartition(":")
+    path, column = _file_and_column(labels)
     if not os.path.isfile(path):
         raise DataError(
             f"{path}: there is no such file of labels (it needs two columns, name and label, or "

@@ -198,4 +198,4 @@ def open_parquet(path: str, options: Options) -> ParquetFile:
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
-    return ParquetFile(path, layout, kind, labels, options.max_size)
+    return ParquetFile(path, labels, options.max_size, layout=layout, kind=kind)

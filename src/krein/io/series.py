@@ -19,7 +19,7 @@ import numpy as np
 
 from ..measures.base import TimesFirst
 from .source import Kind, Record, RecordSource, finite_numbers
-from .streams import DataError, cell_limit, quoted, read_lines, too_many
+from .streams import DataError, check_cells, quoted, read_lines
 
 
 class SeriesFile(RecordSource):
@@ -56,9 +56,7 @@ class SeriesFile(RecordSource):
                     declared = words[2:] if key == "@classlabel" else []
                 continue
             where = f"{self.shown}, line {line}, series {number_of_series}"
-            limit, cells = cell_limit(self.max_size), text.count(",") + text.count(":")
-            if cells > limit:
-                raise too_many(where, cells, limit)
+            check_cells(where, text.count(",") + text.count(":"), self.max_size)
             parts = text.split(":")
             label = parts.pop().strip() if labelled else None
             if not parts:

@@ -8,6 +8,7 @@ readers for each kind of content: `sequences`, `tables`, `parquet`, `arrays`, `s
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from abc import ABC, abstractmethod
@@ -77,24 +78,15 @@ class Chunk:
             )
         return f"{self.path}, line {self.lines[i]}, {noun} {quoted(self.names[i])}"
 
-    def alone(self, i: int) -> Chunk:
-        """Return the i-th object as a chunk of its own."""
-        return replace(
-            self,
-            names=[self.names[i]],
-            objects=self.objects[i : i + 1],
-            labels=None if self.labels is None else [self.labels[i]],
-            first=self.first + i,
-            lines=None if self.lines is None else [self.lines[i]],
-            unreadable={0: self.unreadable[i]} if i in self.unreadable else {},
-        )
+    def located(self, error: Exception, first: int = 0) -> DataError:
+        """Return the error with the position of the object replaced by its file and line.
 
-    def located(self, error: Exception) -> DataError:
-        """Return the error with the position in the chunk replaced by the file and line."""
+        The positions in the error count from the object `first` of the chunk.
+        """
         if isinstance(error, CacheError):
             return DataError(str(error))  # not caused by the file
-        if isinstance(error, RefusedObject | PairError) and error.row < len(self):
-            return DataError(f"{self.where(error.row)}: {error.reason}")
+        if isinstance(error, RefusedObject | PairError) and first + error.row < len(self):
+            return DataError(f"{self.where(first + error.row)}: {error.reason}")
         return DataError(f"{self.path}: {error}" if self.path else str(error))
 
 
@@ -157,16 +149,14 @@ class Source(ABC):
         """A description of how the file was interpreted."""
 
 
+@dataclass(eq=False, repr=False)
 class RecordSource(Source):
     """A source that reads one record after the other."""
 
-    def __init__(
-        self, path: str, labels: Labels, max_size: int | None = None, kind: Kind | None = None
-    ) -> None:
-        self.path, self.labels, self.max_size = path, labels, max_size
-        if kind is not None:
-            self.kind = kind
-        self._spent = False
+    path: str
+    labels: Labels
+    max_size: int | None = None
+    _spent: bool = field(default=False, init=False)
 
     @abstractmethod
     def records(self) -> Iterator[Record]:
@@ -257,15 +247,12 @@ def with_unique_names(chunk: Chunk) -> Chunk:
 _MISSING = ("", "na", "nan", "null", "none", "?")
 
 
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number or a missing value."""
-    if cell.strip().lower() in _MISSING:
-        return True
+def as_number(cell: str) -> float | None:
+    """Return a cell as a number, which is NaN for a missing value; None if it is another text."""
     try:
-        float(cell)
+        return float(cell)
     except ValueError:
-        return False
-    return True
+        return math.nan if cell.strip().lower() in _MISSING else None
 
 
 def finite_numbers(cells: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
@@ -277,9 +264,10 @@ def finite_numbers(cells: list[str], where: Callable[[int], str]) -> NDArray[np.
     if np.isfinite(numbers).all():
         return numbers
     for i, cell in enumerate(cells):
-        if not is_number(cell):
+        number = as_number(cell)
+        if number is None:
             raise DataError(f"{where(i)} contains {quoted(cell)}, which is not a number")
-        if cell.strip().lower() in _MISSING or not np.isfinite(float(cell)):
+        if not math.isfinite(number):
             raise DataError(f"{where(i)} contains {quoted(cell)}: a value is missing or infinite")
     raise AssertionError("a list of finite numbers must be converted")
 

@@ -99,22 +99,19 @@ def record_limit(max_size: int | None) -> int:
     return RECORD if max_size is None else max_size
 
 
-def cell_limit(max_size: int | None) -> int:
-    """Return the maximum number of cells of a record."""
-    return max(record_limit(max_size) // CELL, 1)
-
-
 def array_limit(path: str, max_size: int | None, ratio: int = ARRAY_RATIO) -> int:
     """Return the maximum number of bytes that the contents of a compressed file may have."""
     return max(ARRAY if max_size is None else max_size, ratio * os.path.getsize(path))
 
 
-def too_many(where: str, cells: int, limit: int) -> DataError:
-    """Return the error for a record with too many cells."""
-    return DataError(
-        f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if this is "
-        f"intended, raise max_size="
-    )
+def check_cells(where: str, cells: int, max_size: int | None) -> None:
+    """Raise an error if a record has too many cells."""
+    limit = max(record_limit(max_size) // CELL, 1)
+    if cells > limit:
+        raise DataError(
+            f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if this is "
+            f"intended, raise max_size="
+        )
 
 
 def too_large(where: str, size: int | None, limit: int) -> DataError:

@@ -27,20 +27,19 @@ from typing import Any, Literal
 import numpy as np
 
 from .labels import USUAL_LABELS, Labels, find_labels, split_labels
-from .source import Kind, Options, Record, RecordSource, finite_numbers, is_number
+from .source import Kind, Options, Record, RecordSource, as_number, finite_numbers
 from .streams import (
     STDIN,
     WAIT,
     BackgroundReader,
     DataError,
     bare_name,
-    cell_limit,
+    check_cells,
     quoted,
     read_lines,
     record_limit,
     shown,
     too_large,
-    too_many,
 )
 
 USUAL_NAMES = ("id", "ids", "name", "names", "accession", "")
@@ -109,7 +108,9 @@ def decide_layout(
     if not data:
         raise DataError(f"{shown}: contains a header but no objects")
     complete = [row for row in data if len(row) == width]
-    numeric = types or [all(is_number(row[i]) for row in complete) for i in range(width)]
+    numeric = types or [
+        all(as_number(row[i]) is not None for row in complete) for i in range(width)
+    ]
 
     def find(column: str, role: str) -> int:
         if column in columns:
@@ -170,14 +171,14 @@ def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
         return True
     below = rows[1:]
     numbers = [
-        bool(below) and all(len(row) > i and is_number(row[i]) for row in below)
+        bool(below) and all(len(row) > i and as_number(row[i]) is not None for row in below)
         for i in range(len(first))
     ]
     if not any(numbers):
-        return not all(is_number(cell) for cell in first)
+        return not all(as_number(cell) is not None for cell in first)
     # a word, or the empty corner of a table of numbers, above numbers
     return any(
-        number and (not is_number(cell) or cell == "")
+        number and (as_number(cell) is None or cell == "")
         for cell, number in zip(first, numbers, strict=True)
     )
 
@@ -222,20 +223,13 @@ def _chosen(objects: str, columns: Sequence[str], find: Callable[[str, str], int
     return chosen
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LayoutSource(RecordSource):
     """Objects from the rows of a table; `read_rows` returns the rows from the first one on."""
 
-    def __init__(
-        self,
-        path: str,
-        layout: Layout,
-        kind: Kind,
-        labels: Labels,
-        max_size: int | None,
-        read_rows: Callable[[], Iterable[Any]] = tuple,
-    ) -> None:
-        super().__init__(path, labels, max_size, kind)
-        self.layout, self._read_rows = layout, read_rows
+    layout: Layout
+    kind: Kind
+    read_rows: Callable[[], Iterable[Any]] = tuple
 
     @property
     def understood(self) -> str:
@@ -269,7 +263,7 @@ def read_rows(
         bare = "".join(first.split('"')[::2])
         is_tsv = bare_name(path).endswith((".tsv", ".tab"))
         delimiter = "\t" if is_tsv else max(",;\t", key=bare.count)
-    most, most_cells = record_limit(max_size), cell_limit(max_size)
+    most = record_limit(max_size)
     line, size, cells = 1, 0, 0  # of the row that is being read, which may span several lines
 
     def limited() -> Iterator[str]:
@@ -279,8 +273,7 @@ def read_rows(
             cells += text.count(delimiter)
             if size > most:
                 raise too_large(f"{shown(path)}, the row on line {line}", None, most)
-            if cells > most_cells:
-                raise too_many(f"{shown(path)}, line {line}", cells, most_cells)
+            check_cells(f"{shown(path)}, line {line}", cells, max_size)
             yield text
 
     csv.field_size_limit(most)
@@ -304,7 +297,7 @@ class TableFile(LayoutSource):
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
         layout = self.layout
-        for number, (line, row) in enumerate(islice(self._read_rows(), layout.heading, None)):
+        for number, (line, row) in enumerate(islice(self.read_rows(), layout.heading, None)):
             name = str(number)
             if layout.names is not None and layout.names < len(row):
                 name = row[layout.names].strip()
@@ -360,7 +353,7 @@ def open_table(path: str, format: str, options: Options) -> TableFile:
     first_rows = [row for _, row in head]
     layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
     again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if path == STDIN else read
-    return TableFile(path, layout, layout.content, labels, max_size, again)
+    return TableFile(path, labels, max_size, layout=layout, kind=layout.content, read_rows=again)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -388,7 +381,7 @@ class JsonLines(LayoutSource):
         labels, names = (
             None if i is None else fields[i] for i in (self.layout.labels, self.layout.names)
         )
-        for number, (line, text) in enumerate(self._read_rows()):
+        for number, (line, text) in enumerate(self.read_rows()):
             name = str(number)
             try:
                 record = _parsed(text, self.shown, line)
@@ -450,16 +443,14 @@ def open_json_lines(path: str, options: Options) -> JsonLines:
         kind = "matrix" if content == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers are a list in one field
     again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if path == STDIN else read
-    return JsonLines(path, layout, kind, labels, max_size, again)
+    return JsonLines(path, labels, max_size, layout=layout, kind=kind, read_rows=again)
 
 
 def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:
-    most = cell_limit(max_size)
     for i, text in enumerate(read_lines(path, max_size), 1):
         if text.strip():
             cells = text.count(",") + text.count("[") + text.count("{")
-            if cells > most:
-                raise too_many(f"{shown(path)}, line {i}", cells, most)
+            check_cells(f"{shown(path)}, line {i}", cells, max_size)
             yield i, text
 
 
