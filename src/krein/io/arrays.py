@@ -427,7 +427,9 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
         n = arrays[key].shape[0]
         label_key, name_key, label_file = None, None, labels
         if labels is None or labels in arrays:
-            lists = {k: v for k, v in arrays.items() if k != key and _is_list(v, n)}
+            lists = [
+                k for k, v in arrays.items() if k != key and v.ndim <= 2 and v.size == n in v.shape
+            ]
             label_key, name_key, label_file = labels, names, None
             if label_key is None and pattern is None:
                 label_key = _usual(lists, (*USUAL_LABELS, "y"))
@@ -483,13 +485,12 @@ def _pick(arrays: Headers, options: Options, path: str) -> str:
         if objects not in arrays:
             raise DataError(f"{path}: there is no array {objects!r}; it contains {_listed(arrays)}")
         return objects
+    axes = (2,) if options.content == "matrix" else (2, 3)
     possible = [
         key
         for key, array in arrays.items()
-        if array.dtype.kind in "biuf" and array.ndim in (2, 3) and min(array.shape) > 1
+        if array.dtype.kind in "biuf" and array.ndim in axes and min(array.shape) > 1
     ]
-    if options.content == "matrix":
-        possible = [key for key in possible if arrays[key].ndim == 2]
     if len(possible) == 1:
         return possible[0]
     if not possible:
@@ -506,10 +507,6 @@ def _listed(arrays: Headers) -> str:
     )
 
 
-def _is_list(array: ArrayHeader, n: int) -> bool:
-    return array.size == n and array.ndim <= 2 and max(array.shape, default=0) == n
-
-
-def _usual(lists: Headers, usual: tuple[str, ...]) -> str | None:
+def _usual(lists: list[str], usual: tuple[str, ...]) -> str | None:
     found = [key for key in lists if key.lower() in usual]
     return found[0] if len(found) == 1 else None

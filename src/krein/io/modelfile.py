@@ -85,7 +85,21 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
     with _opened(path) as archive:
         limit = array_limit(archive.path, max_size)
         header = _header(archive, limit)
-        arrays = _arrays(archive, dict(header["sha256"]), limit)
+        digests = dict(header["sha256"])
+        for name in archive.members:
+            if name not in digests and name not in ("header", "seal"):
+                raise ModelFileError(
+                    f"{archive.path}: contains {name[:60]!r}, which its header does not list"
+                )
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, digest in digests.items():
+            damaged = f"{archive.path} is damaged: {name[:60]!r}"
+            if name not in archive.members:
+                raise ModelFileError(f"{damaged} is missing")
+            arrays[name] = archive.read(name, limit)
+            limit -= arrays[name].nbytes
+            if _digest(arrays[name]) != digest:
+                raise ModelFileError(f"{damaged} does not match its checksum")
         tree = _rebuilt(header["tree"], arrays)
         if not isinstance(tree, dict):
             raise ModelFileError(
@@ -157,24 +171,6 @@ def _header(archive: _Archive, limit: int) -> dict[str, Any]:
             f"{str(header['format'])[:20]}; this version reads format {FORMAT}: {remedy}"
         )
     return header
-
-
-def _arrays(archive: _Archive, digests: dict[str, Any], limit: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays that the header lists; others are refused."""
-    path, members = archive.path, archive.members
-    for name in members:
-        if name not in digests and name not in ("header", "seal"):
-            raise ModelFileError(f"{path}: contains {name[:60]!r}, which its header does not list")
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, digest in digests.items():
-        if name not in members:
-            raise ModelFileError(f"{path} is damaged: {name[:60]!r} is missing")
-        array = archive.read(name, limit)
-        limit -= array.nbytes
-        if _digest(array) != digest:
-            raise ModelFileError(f"{path} is damaged: {name[:60]!r} does not match its checksum")
-        arrays[name] = array
-    return arrays
 
 
 def _digest(array: NDArray[Any]) -> str:

@@ -56,15 +56,12 @@ class ParquetFile(LayoutSource):
                 else:
                     numbers = [column[i].to_numpy(zero_copy_only=False) for i in objects]
                     items = np.stack(numbers, axis=1)
-                batch_labels, batch_names = (
-                    None if i is None else column[i].to_pylist() for i in (labels, names)
-                )
+                texts = {i: column[i].to_pylist() for i in (labels, names) if i is not None}
                 for i, item in enumerate(items):
-                    name, label = str(number), None
-                    if batch_names is not None:
-                        name = str(batch_names[i])
-                    if batch_labels is not None:
-                        label = "" if batch_labels[i] is None else str(batch_labels[i])
+                    name = str(number if names is None else texts[names][i])
+                    label = None if labels is None else texts[labels][i]
+                    if labels is not None:
+                        label = "" if label is None else str(label)
                     yield Record(name, self._checked(item, number, name), label)
                     number += 1
 

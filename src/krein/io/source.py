@@ -403,15 +403,13 @@ def open_source(
             raise ValueError(f"{option}={value!r} is for tables, not for {shown(path)}")
     if content is not None and (format, content) != ("ts", "series"):
         raise ValueError(f"{shown(path)} does not contain {content}")
-    found = find_labels(labels, label_pattern, max_size)
-    if format == "ts":
-        from .series import SeriesFile
-
-        return SeriesFile(path, found, max_size)
     from .sequences import Fasta, Fastq, LineFile
+    from .series import SeriesFile
 
-    readers: dict[str, type[RecordSource]] = {"fasta": Fasta, "fastq": Fastq, "lines": LineFile}
-    return readers[format](path, found, max_size)
+    readers: dict[str, type[RecordSource]] = {
+        "fasta": Fasta, "fastq": Fastq, "lines": LineFile, "ts": SeriesFile,
+    }  # fmt: skip
+    return readers[format](path, find_labels(labels, label_pattern, max_size), max_size)
 
 
 def _recognised(path: str) -> str:
