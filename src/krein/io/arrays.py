@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import json
-import lzma
 import math
 import os
 import subprocess
@@ -19,7 +18,6 @@ import sys
 import tempfile
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,11 +25,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
 from .source import NOUNS, Chunk, Kind, Options, Source, with_unique_names
-from .streams import STDIN, DataError, array_limit, bare_name, open_bytes, shown, too_large
+from .streams import UNPACKING_ERRORS, DataError, array_limit, bare_name, open_bytes, too_large
 from .tables import USUAL_NAMES
 
 # -------------------------------------------------------------------------------------------------
@@ -80,11 +79,8 @@ def read_header(file: IO[bytes]) -> ArrayHeader:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in a damaged header
-            version = np.lib.format.read_magic(start)
-            read: Any = {
-                (1, 0): np.lib.format.read_array_header_1_0,
-                (2, 0): np.lib.format.read_array_header_2_0,
-            }[version]
+            first = npy.read_magic(start) == (1, 0)
+            read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
             shape, _, dtype = read(start, max_header_size=_LONGEST)
     # damaged bytes make NumPy raise nearly anything
     except Exception as error:
@@ -106,7 +102,7 @@ def read_values(file: IO[bytes]) -> NDArray[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+            found: NDArray[Any] = npy.read_array(file, allow_pickle=False)
     except ValueError as error:
         raise ArrayFormatError(f"{error}; the file is truncated") from error
     return found
@@ -132,7 +128,7 @@ def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
                 return _checked_values(file, header, path, array_limit(path, max_size))
         if header.size == 0:  # which cannot be mapped
             return np.empty(header.shape, header.dtype)
-        return np.lib.format.open_memmap(path, mode="r")
+        return npy.open_memmap(path, mode="r")
     except DataError:
         raise
     except (ValueError, OverflowError) as error:
@@ -149,7 +145,7 @@ def _checked_values(file: IO[bytes], header: ArrayHeader, where: str, limit: int
 
 
 def _unreadable(path: str, format: str, error: Exception) -> DataError:
-    return DataError(f"{shown(path)}: cannot be read as .{format}: {error}")
+    return DataError(f"{path}: cannot be read as .{format}: {error}")
 
 
 def as_labels(array: Any, what: str) -> list[str]:
@@ -196,10 +192,7 @@ def open_archive(path: str, format: str, max_size: int | None = None) -> Iterato
     except DataError:
         raise
     # zipfile and zlib raise different errors for encrypted, unsupported and damaged files
-    except (
-        ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError,
-        NotImplementedError, KeyError, OverflowError,
-    ) as error:  # fmt: skip
+    except (*UNPACKING_ERRORS, zipfile.BadZipFile, ValueError, RuntimeError, LookupError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise  # it cannot be opened; damaged files may seek to before their start
         raise _unreadable(path, format, error) from error
@@ -264,11 +257,10 @@ def plain(name, array):
 path, limit, target, names = json.load(sys.stdin)
 try:
     import resource
-    for kind, most in (
-        (resource.RLIMIT_AS, 2**29 + 4 * limit),  # bytes
-        (resource.RLIMIT_CPU, 10 + os.path.getsize(path) // 10**7),  # seconds
-    ):
-        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))
+
+    seconds = 10 + os.path.getsize(path) // 10**7
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (2**29 + 4 * limit, 2**29 + 4 * limit))
 except (ImportError, ValueError):
     pass  # the system has no such limits, or lower ones
 if names:
@@ -379,20 +371,12 @@ class ArraySource(Source):
         return chunk
 
     def _chunk(self, objects: NDArray[Any], first: int) -> Chunk:
-        n = len(objects)
-        stop = first + n
-        names = self.names
-        chunk = Chunk(
-            names=[str(i) for i in range(first, stop)] if names is None else names[first:stop],
-            objects=objects,
-            labels=None,
-            first=first,
-            path=self.shown,
-            kind=self.kind,
-        )
+        stop = first + len(objects)
+        names = self.names[first:stop] if self.names else [str(i) for i in range(first, stop)]
+        chunk = Chunk(names, objects, labels=None, first=first, path=self.shown, kind=self.kind)
         if not (self.kind == "matrix" and isinstance(objects, np.memmap)):
             self._refuse_missing(chunk)  # a mapped matrix is checked as it is read
-        stated = [None] * n if self.stated is None else self.stated[first:stop]
+        stated = [None] * len(objects) if self.stated is None else self.stated[first:stop]
         return replace(chunk, labels=self.labels.of(chunk, stated))
 
     def _refuse_missing(self, chunk: Chunk) -> None:
@@ -412,8 +396,6 @@ class ArraySource(Source):
 def open_arrays(path: str, format: str, options: Options) -> ArraySource:
     """Open a `.npy`, `.npz` or `.mat` file."""
     labels, names, pattern = options.labels, options.names, options.label_pattern
-    if path == STDIN:
-        raise DataError(f"{format} is read from a file, not from standard input")
     if format == "npy":
         if options.objects is not None or names is not None:
             raise ValueError(f"{path} contains one unnamed array: leave out objects= and names=")
@@ -427,9 +409,8 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
         n = arrays[key].shape[0]
         label_key, name_key, label_file = None, None, labels
         if labels is None or labels in arrays:
-            lists = [
-                k for k, v in arrays.items() if k != key and v.ndim <= 2 and v.size == n in v.shape
-            ]
+            others = {k: v for k, v in arrays.items() if k != key and v.ndim <= 2}
+            lists = [k for k, v in others.items() if v.size == n and n in v.shape]
             label_key, name_key, label_file = labels, names, None
             if label_key is None and pattern is None:
                 label_key = _usual(lists, (*USUAL_LABELS, "y"))
@@ -465,14 +446,10 @@ def _kind(array: Any, content: Kind | None, what: str) -> Kind:
         raise DataError(
             f"{what}: has the shape {array.shape}; a matrix or vectors have two axes, series three"
         )
-    if array.ndim == 3:
-        if content in ("matrix", "vectors"):
-            raise DataError(
-                f"{what}: has three axes {array.shape}, so it cannot be read as {content}"
-            )
-        return "series"
-    if content in ("matrix", "vectors", "series"):
-        return content
+    if array.ndim == 3 and content in ("matrix", "vectors"):
+        raise DataError(f"{what}: has three axes {array.shape}, so it cannot be read as {content}")
+    if array.ndim == 3 or content is not None:
+        return content or "series"
     return "matrix" if array.shape[0] == array.shape[1] else "vectors"
 
 

@@ -149,13 +149,12 @@ class NamedLabels(Labels):
     def __init__(self, path: str, rows: list[TableRow], column: int | None) -> None:
         self.path, self.rows, self.column = path, rows, column
         places = [i for i in range(len(rows[0][1])) if i != column]
-        self._left = []
-        for at in places:
-            for form in FORMS:
-                first: dict[str, int] = {}
-                for i, (_, row) in enumerate(rows):
-                    first.setdefault(form(row[at]), i)
-                self._left.append(_NameColumn(at, form, first))
+        backwards = [(i, row) for i, (_, row) in enumerate(rows)][::-1]  # the first row counts
+        self._left = [
+            _NameColumn(at, form, {form(row[at]): i for i, row in backwards})
+            for at in places
+            for form in FORMS
+        ]
         self._checked: _NameColumn | None = None
         if len(places) == 1:
             self._check(self._left[0])

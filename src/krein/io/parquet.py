@@ -81,23 +81,21 @@ class ParquetFile(LayoutSource):
         limit = array_limit(self.path, self.max_size)
         about = file.metadata
         nested = any(types.is_nested(field.type) for field in file.schema_arrow)
-        listed = self._listed_values() if nested else None
+        listed = None
+        if nested:
+            asked = subprocess.run(
+                [sys.executable, "-P", "-c", _COUNT_VALUES, self.path],  # -P: no code from here
+                capture_output=True,
+                check=False,
+            )
+            if asked.returncode:
+                raise DataError(f"{self.shown}: is damaged (Arrow cannot read its column metadata)")
+            listed = [int(number) for number in asked.stdout.split()]
         for g in range(about.num_row_groups):
             group = about.row_group(g)
             values = group.num_rows * group.num_columns if listed is None else listed[g]
             if 8 * values > limit:
                 raise too_large(f"{self.shown}, row group {g}", 8 * values, limit)
-
-    def _listed_values(self) -> list[int]:
-        """Return the number of values in each row group, counted by a separate process."""
-        asked = subprocess.run(
-            [sys.executable, "-P", "-c", _COUNT_VALUES, self.path],  # -P: no code from this folder
-            capture_output=True,
-            check=False,
-        )
-        if asked.returncode:
-            raise DataError(f"{self.shown}: is damaged (Arrow cannot read its column metadata)")
-        return [int(number) for number in asked.stdout.split()]
 
     def _plain(self, column: Any) -> Any:
         """Return a column with dictionary codes replaced by their values."""

@@ -395,6 +395,8 @@ def open_source(
 
         return open_parquet(path, options)
     if format in ("npy", "npz", "mat"):
+        if path == STDIN:
+            raise DataError(f"{format} is read from a file, not from standard input")
         from .arrays import open_arrays
 
         return open_arrays(path, format, options)

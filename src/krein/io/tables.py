@@ -59,12 +59,11 @@ class Layout:
 
     def describe(self, noun: str = "column") -> str:
         """Return a description of the layout."""
-        if self.content == "strings":
-            what = f"strings in the {noun} {self.columns[self.objects[0]]!r}"
-        elif self.content == "vectors":
-            what = f"vectors of {len(self.objects)} numbers, one per row"
-        else:
-            what = f"rows of {len(self.objects)} values, a matrix"
+        what = {
+            "strings": f"strings in the {noun} {self.columns[self.objects[0]]!r}",
+            "vectors": f"vectors of {len(self.objects)} numbers, one per row",
+            "matrix": f"rows of {len(self.objects)} values, a matrix",
+        }[self.content]
         for role, at in (("labels", self.labels), ("names", self.names)):
             if at is not None:
                 what += f", {role} in {self.columns[at]!r}"
