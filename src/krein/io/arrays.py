@@ -258,7 +258,7 @@ path, limit, target, names = json.load(sys.stdin)
 try:
     import resource
 
-    seconds = 10 + os.path.getsize(path) // 10**7
+    seconds = 5 + os.path.getsize(path) // 10**7
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     resource.setrlimit(resource.RLIMIT_AS, (2**29 + 4 * limit, 2**29 + 4 * limit))
 except (ImportError, ValueError):
