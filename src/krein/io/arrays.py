@@ -192,7 +192,9 @@ def open_archive(path: str, format: str, max_size: int | None = None) -> Iterato
     except DataError:
         raise
     # zipfile and zlib raise different errors for encrypted, unsupported and damaged files
-    except (*UNPACKING_ERRORS, zipfile.BadZipFile, ValueError, RuntimeError, LookupError) as error:
+    except (
+        *UNPACKING_ERRORS, zipfile.BadZipFile, ValueError, RuntimeError, KeyError, OverflowError,
+    ) as error:  # fmt: skip
         if isinstance(error, OSError) and error.filename is not None:
             raise  # it cannot be opened; damaged files may seek to before their start
         raise _unreadable(path, format, error) from error
