@@ -17,8 +17,8 @@ from krein import IKFD
 from krein.cli import krein
 from krein.cli.options import one_line, told
 from krein.io import DataError, open_source
-from krein.io.arrays import open_mat
-from krein.io.streams import written_whole
+from krein.io.arrays import open_archive
+from krein.io.streams import atomic_write
 
 MIB = 2**20
 
@@ -119,8 +119,8 @@ def test_matlab_files_are_read_as_scipy_reads_them(how, tmp_path):
         }  # fmt: skip
     savemat(tmp_path / "a.mat", arrays, **how)
     truth = loadmat(tmp_path / "a.mat")
-    with open(tmp_path / "a.mat", "rb") as file:
-        found = {name: array.read() for name, array in open_mat(file, MIB).items()}
+    with open_archive(str(tmp_path / "a.mat"), "mat") as (headers, read):
+        found = dict(zip(headers, read(list(headers)), strict=True))
     assert set(found) == set(arrays) - {"struct"}
     for name, array in found.items():
         if name == "cells":
@@ -195,7 +195,7 @@ def test_files_left_by_a_dead_process_are_removed(tmp_path):
     ]
     for path in (stale, *others):
         path.touch()
-    with written_whole(tmp_path / "file") as file:
+    with atomic_write(tmp_path / "file") as file:
         file.write(b"x")
     assert not stale.exists()
     assert all(path.exists() for path in others)

@@ -130,7 +130,7 @@ class Predictor:
         with _counting() as count, warnings.catch_warnings():
             # the columns have been matched by their names already
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for chunk in source.arriving(CHUNK):
+            for chunk in source.stream(CHUNK):
                 rows = self.rows_of(chunk)
                 if sort is not None:
                     sort.write(chunk, rows, at)
@@ -203,7 +203,7 @@ class Predictor:
                 yield from self._answered(objects[:half], chunk, places[:half])
                 yield from self._answered(objects[half:], chunk, places[half:])
             else:
-                located = str(chunk.alone(places[0]).located(error))
+                located = str(chunk.located(error, places[0]))
                 # the measure is part of the model
                 located = located.replace("measure_params", "krein fit measure_params")
                 yield places[0], told(DataError(located))

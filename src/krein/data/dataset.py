@@ -130,7 +130,7 @@ class Chunk:
 
 def _reason(error: Exception) -> str:
     """Return the reason for refusing an object, without its position."""
-    return f"this {error.kind} {error.reason}" if isinstance(error, RefusedObject) else str(error)
+    return f"this {error.without_row}" if isinstance(error, RefusedObject) else str(error)
 
 
 @dataclass(frozen=True)

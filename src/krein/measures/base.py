@@ -53,6 +53,8 @@ class PairError(ValueError):
 class RefusedObject(ValueError):
     """An object that a measure cannot compare, with its `kind`, its `row` and the `reason`.
 
+    `excerpt` is its beginning, for messages that do not name it in another way.
+
     `Measure.check` raises it with the position among the objects that it received. Code that reads
     from a file or a partition replaces the position by the origin of the object.
 
@@ -67,12 +69,20 @@ class RefusedObject(ValueError):
     text 1 is empty | 1 | is empty
     """
 
-    def __init__(self, kind: str, row: int, reason: str) -> None:
-        super().__init__(kind, row, reason)
-        self.kind, self.row, self.reason = kind, int(row), reason
+    def __init__(self, kind: str, row: int, reason: str, excerpt: str = "") -> None:
+        super().__init__(kind, row, reason, excerpt)
+        self.kind, self.row, self.reason, self.excerpt = kind, int(row), reason, excerpt
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.row} {self.reason}"
+        return self._said(f"{self.kind} {self.row}")
+
+    @property
+    def without_row(self) -> str:
+        """The message without the position."""
+        return self._said(self.kind)
+
+    def _said(self, what: str) -> str:
+        return f"{what} ({self.excerpt}) {self.reason}" if self.excerpt else f"{what} {self.reason}"
 
 
 class RefusedType(RefusedObject, TypeError):
@@ -366,7 +376,7 @@ class Measure(ABC):
                         self.check_alike(one, first)
                     first = one if first is None else first
                 except RefusedObject as error:  # its row refers to this single object
-                    reasons[i] = f"{error.kind} {error.reason}"
+                    reasons[i] = error.without_row
                 except (TypeError, ValueError) as error:
                     reasons[i] = str(error)
         return Readable(np.array([i not in reasons for i in range(len(objects))], bool), reasons)

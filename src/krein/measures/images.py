@@ -217,7 +217,7 @@ def _stacked(objects: Any) -> Any:
         images.append(image := as_numbers(given, "image", row))
         if image.shape != images[0].shape:
             sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
-            raise ValueError(f"image {row} is {sizes[0]}, but image 0 is {sizes[1]}")
+            raise RefusedObject("image", row, f"is {sizes[0]}, but image 0 is {sizes[1]}")
     return np.array(images)
 
 

@@ -311,16 +311,16 @@ class _Alignment(Measure):
                 try:
                     sequence = alphabet.read(given, self.unknown_letters, done)
                 except UnreadableSequence as error:
-                    about = f"({excerpt(given)}) " if given else ""
-                    raise RefusedObject("sequence", row, f"{about}{error}") from None
+                    about = excerpt(given) if given else ""
+                    raise RefusedObject("sequence", row, str(error), about) from None
                 touched += done.total() > before
             checked.append(sequence)
         selves = self._self_scores(checked) if self.normalize else np.ones(1)
         if (selves <= 0).any():
             row = int(np.argmin(selves > 0))
-            reason = f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
-            remedy = "normalised; normalize=False uses raw scores"
-            raise RefusedObject("sequence", row, reason + remedy)
+            reason = f"scores {selves[row]:g} with itself and cannot be normalised"
+            remedy = "normalize=False uses raw scores"
+            raise RefusedObject("sequence", row, f"{reason}; {remedy}", excerpt(checked[row]))
         return checked, LettersWarning(done, touched, len(sequences), part) if done else None
 
     def block(self, A: Objects, B: Objects) -> Array:

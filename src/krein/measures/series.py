@@ -373,9 +373,8 @@ def read_series(objects: Any, layout: str) -> Array | list[Array]:
     for row, item in enumerate(objects):
         one = _one(item, row, layout)
         if series and one.shape[1] != series[0].shape[1]:
-            raise ValueError(
-                f"series {row} has {one.shape[1]} channels, but series 0 has {series[0].shape[1]}"
-            )
+            reason = f"has {one.shape[1]} channels, but series 0 has {series[0].shape[1]}"
+            raise RefusedObject("series", row, reason)
         series.append(one)
     same = len({len(one) for one in series}) == 1
     return np.stack(series) if same else series

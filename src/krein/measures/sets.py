@@ -64,8 +64,10 @@ class _PointSets(Measure):
             if points.size == 0:
                 raise RefusedObject("set", row, "is empty")
             if sets and points.shape[1] != sets[0].shape[1]:
-                raise ValueError(
-                    f"set {row} is in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}"
+                raise RefusedObject(
+                    "set",
+                    row,
+                    f"is in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}",
                 )
             if not np.isfinite(points).all():
                 point = int(np.argwhere(~np.isfinite(points))[0, 0])

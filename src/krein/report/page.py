@@ -98,9 +98,9 @@ def render_report(
 
 def write_page(path: str | os.PathLike[str], text: str) -> None:
     """Write a page, atomically; names that are not valid Unicode are written with a "?"."""
-    from ..io.streams import written_whole
+    from ..io.streams import atomic_write
 
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         file.write(text.encode("utf-8", "replace"))
 
 
