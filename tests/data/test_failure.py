@@ -25,7 +25,7 @@ import dask.bag as db
 from distributed import Client, LocalCluster
 
 from krein.data.dask import DaskCollection, connect
-from krein.data.partitioned import KeptRows
+from krein.data.partitioned import EngineRows
 from krein.measures import get_measure
 
 N = 1200
@@ -97,7 +97,7 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows per block
     passes, victims = [], []
 
-    def counted(self, term, own=KeptRows.sum):
+    def counted(self, term, own=EngineRows.sum):
         passes.append(term)
         if len(passes) == 20:
             block = self.kept.blocks[0]
@@ -106,7 +106,7 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
             os.kill(victims[0], signal.SIGKILL)
         return own(self, term)
 
-    monkeypatch.setattr(KeptRows, "sum", counted)
+    monkeypatch.setattr(EngineRows, "sum", counted)
     there = PCVM("levenshtein", landmarks=CHOSEN).fit(*bags())
     assert len(passes) > 30
     assert victims[0] not in client.run(os.getpid).values()

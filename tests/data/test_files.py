@@ -15,7 +15,7 @@ import krein
 import krein.core.pcvm.rows
 from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import FeaturesInMemory
-from krein.data.dataset import OF_EACH_CLASS, FeatureBlock, uniform_keys
+from krein.data.dataset import SAMPLED_PER_CLASS, FeatureBlock, uniform_keys
 from krein.data.files import FeatureFile, MappedFile, SourceFile
 from krein.datasets import make_protein_families
 from krein.io import open_source
@@ -234,8 +234,8 @@ def test_the_sample_does_not_depend_on_the_chunks(table):
         assert found[0].objects == other.objects
     rare = labels == "rare"
     assert np.isin(np.flatnonzero(rare), found[0].indices).all()  # all of a small class
-    assert rare.sum() < OF_EACH_CLASS
-    assert 300 < len(found[0].indices) < 300 + 4 * OF_EACH_CLASS
+    assert rare.sum() < SAMPLED_PER_CLASS
+    assert 300 < len(found[0].indices) < 300 + 4 * SAMPLED_PER_CLASS
 
 
 def test_keys_are_uniform_and_depend_only_on_the_index():

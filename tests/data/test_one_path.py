@@ -158,7 +158,6 @@ def test_arrays_from_messages_are_aligned():
     moments = ClassMoments.of(B, np.arange(50) % 2, 2, origin=np.zeros(3))
     sent = Counted(
         replace(moments, **{f.name: unaligned(getattr(moments, f.name)) for f in fields(moments)}),
-        50,
         150,
     )
     for item in (sent.value, [unaligned(B), unaligned(B)], unaligned(B), sent):

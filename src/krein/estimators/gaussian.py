@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
+from ..compare.pairs import Counter
 from ..core.calibration import fit_temperature
 from ..core.checks import Array
 from ..core.covariance import ChosenCovariance, LeftOutObjects
@@ -153,8 +154,9 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         family = self._family()
         if before is None:
             chosen = self._choose(data)
-            landmarks, columns, counter = chosen.landmarks, chosen.columns, chosen.counter
-            self.kernel_evaluations_, self.kernel_reused_ = counter.compared, counter.reused
+            landmarks, columns = chosen.landmarks, chosen.columns
+            self.kernel_evaluations_ = chosen.counter.compared
+            self.kernel_reused_ = chosen.counter.reused
             powers = self._powers(landmarks.space, chosen.landmark_classes)
         else:
             landmarks, powers = before.landmarks, before.powers
@@ -173,8 +175,9 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
             origins = [moments.origin for moments in earlier.moments]
         seen = self.n_samples_seen_ - known.n_objects
         term = MomentTerm(columns, spaces, origins, self.classes_, family, sample, seen)
-        found = data.reduce(term, add, self._block_rows(m), m)
-        passed = found.value if earlier is None else earlier.within(sample) + found.value
+        counter = Counter()
+        passed = data.reduce(term, add, self._block_rows(m), m, counter)
+        passed = passed if earlier is None else earlier.within(sample) + passed
         some = LabelledValues.of(landmarks.space, passed.values, passed.codes, passed.weights)
         best, least = 0, family
         if self.shrinkage == "auto":
@@ -189,8 +192,8 @@ class GaussianClassifier(FittedGaussian, LandmarkClassifier):
         self.stream_ = Stream(landmarks, passed.moments[best], powers, passed)
         used = self._set_model(least, some)
         self.temperature_ = self._temperature(used, some)
-        self.kernel_evaluations_ += found.compared
-        self.kernel_reused_ += found.reused
+        self.kernel_evaluations_ += counter.compared
+        self.kernel_reused_ += counter.reused
         return self
 
     def _to_keep(self) -> dict[str, Any]:

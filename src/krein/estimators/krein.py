@@ -265,7 +265,8 @@ class KreinClassifier(FittedTwoLooks, LandmarkClassifier):
         term = FeatureTerm(
             choice.columns, space, space.origin(), self.classes_, each, by_class=True
         )
-        kept, total = data.keep(term, m, self._block_rows(m))
-        self.kernel_evaluations_ += total.compared
-        self.kernel_reused_ += total.reused
-        return KeptValues(kept, total.value, each)
+        counter = Counter()
+        kept, moments = data.keep(term, m, self._block_rows(m), counter)
+        self.kernel_evaluations_ += counter.compared
+        self.kernel_reused_ += counter.reused
+        return KeptValues(kept, moments, each)

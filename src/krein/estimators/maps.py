@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from ..compare.pairs import block_rows
+from ..compare.pairs import Counter, block_rows
 from ..core.checks import Array, check_labels
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace, signed_eigen
@@ -85,10 +85,11 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         self._use_landmarks(chosen.landmarks)
         space, m = self.space_, len(self.landmarks_)
         term = GramTerm(chosen.columns, space, space.origin())
-        found = data.reduce(term, add, block_rows(measure, m), m)
-        self.kernel_evaluations_ = chosen.counter.compared + found.compared
-        self.kernel_reused_ = chosen.counter.reused + found.reused
-        return found.value
+        counter = Counter()
+        moments: ClassMoments = data.reduce(term, add, block_rows(measure, m), m, counter)
+        self.kernel_evaluations_ = chosen.counter.compared + counter.compared
+        self.kernel_reused_ = chosen.counter.reused + counter.reused
+        return moments
 
     def _try(self) -> None:
         self._coordinates(self.space_.landmark_values[:1])

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..compare.pairs import Counter
 from ..core.pcvm.fit import (
     POWERS,
     PCVMFamily,
@@ -251,10 +252,11 @@ class PCVM(FittedPCVM, LandmarkClassifier):
         space, m = chosen.landmarks.space, len(chosen.landmarks.indices)
         each = self._class_weights().of_objects(data.survey().weights)
         term = FeatureTerm(chosen.columns, space, space.origin(), self.classes_, each)
-        kept, total = data.keep(term, m, self._block_rows(m))
-        self._set_spectrum(signed_eigen(total.value.gram(), space.signs).values)
-        self.kernel_evaluations_ += total.compared
-        self.kernel_reused_ += total.reused
+        counter = Counter()
+        kept, moments = data.keep(term, m, self._block_rows(m), counter)
+        self._set_spectrum(signed_eigen(moments.gram(), space.signs).values)
+        self.kernel_evaluations_ += counter.compared
+        self.kernel_reused_ += counter.reused
         return kept
 
     def _learn(self, data: Dataset, chosen: LandmarkChoice, kept: Features) -> None:

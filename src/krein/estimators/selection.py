@@ -199,7 +199,7 @@ def _codes(labels: Any, classes: Any) -> Codes:
 
 def _pairs(data: Dataset, objects: Any, others: Any, comparing: Comparing) -> Pairs:
     """Return the pairs of a sample; check the measure on it unless all objects were checked."""
-    if data.spent is not None:
-        return comparing.pairs(objects, others, data.spent)
+    if data.check_comparisons is not None:
+        return comparing.pairs(objects, others, data.check_comparisons)
     checked, spent = try_symmetry(comparing.measure, objects, comparing.symmetrize, comparing.cache)
     return comparing.pairs(checked, others, spent)

@@ -237,7 +237,7 @@ class FittedTwoLooks(FittedClassifier):
             shape=shape,
             dtype=dtype,
             n_jobs=self.n_jobs,
-            likeness=likeness,
+            profile=likeness,
         )
 
     def _map_new(
