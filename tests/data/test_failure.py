@@ -117,8 +117,12 @@ def test_a_poisoned_object_is_named_and_stops_the_run(client, tmp_path):
     X, y = bags()
     clf = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
     place = r"partition 4, object 0, with landmark \d+ \(object \d+\)"
-    with pytest.raises(ObjectError, match=rf"{place}: Alike raised RuntimeError: no such word"):
+    with pytest.raises(
+        ObjectError, match=rf"{place}: Alike raised RuntimeError: no such word"
+    ) as caught:
         clf.fit(X, y)
+    assert caught.value.row == N // 2
+    assert caught.value.reason == "Alike raised RuntimeError: no such word"
     assert not hasattr(clf, "classes_")
     clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster still works
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
@@ -241,9 +245,10 @@ def test_an_object_that_crashes_its_worker_is_named(tmp_path):
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         cluster(1) as local,
         Client(local),
-        pytest.raises(ObjectError, match="partition 4, object 0: crashes the process"),
+        pytest.raises(ObjectError, match="partition 4, object 0: crashes the process") as caught,
     ):
         PCVM(Fatal(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
+    assert caught.value.row == N // 2
 
 
 class Slow(Alike):

@@ -1,6 +1,7 @@
 """Fit and predict from files: the same results as in memory, with little memory."""
 
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -15,6 +16,7 @@ import krein
 import krein.core.pcvm.rows
 from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import FeaturesInMemory
+from krein.data import ObjectError
 from krein.data.dataset import SAMPLED_PER_CLASS, FeatureBlock, uniform_keys
 from krein.data.files import FeatureFile, MappedFile, SourceFile
 from krein.datasets import make_protein_families
@@ -380,8 +382,26 @@ def test_an_invalid_object_is_named(small_sample):
                     part, labels[i : i + size].tolist(), i, "broken.csv", "strings",
                 )  # fmt: skip
 
-    with pytest.raises(ValueError, match=r"broken\.csv, string 1700 \('n1700'\): this string is 5"):
-        IKFD("levenshtein", landmarks=np.arange(30)).fit(Broken())
+    named = r"broken\.csv, string 1700 \('n1700'\): this string is 5"
+    for landmarks in (np.arange(30), [0, 1700]):  # refused in a block, and as a landmark
+        with pytest.raises(ObjectError, match=named) as caught:
+            IKFD("levenshtein", landmarks=landmarks).fit(Broken())
+        error = pickle.loads(pickle.dumps(caught.value))  # as if a worker had raised it
+        assert (error.row, error.kind) == (1700, "string")
+        assert error.where == "broken.csv, string 1700 ('n1700')"
+        assert str(error) == str(caught.value) == f"{error.where}: {error.reason}"
+
+
+def test_an_invalid_row_of_a_memory_map_is_named(tmp_path, small_sample):
+    X, y = make_points(700)
+    clf = IKFD(landmarks=np.arange(20)).fit(X, y)
+    X[600, 1] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for call in (lambda: clf.predict(mapped), lambda: clone(clf).fit(mapped, y)):
+        with pytest.raises(ObjectError, match=r"x\.npy, row 600: this vector") as caught:
+            call()
+        assert caught.value.row == 600
 
 
 def test_impossible_fits_from_a_file_are_refused(table, small_sample):

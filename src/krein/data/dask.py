@@ -194,7 +194,8 @@ class DaskEngine:
                 f"dask worker {address_of(client)}"
             )
         self.wait = float(dask.config.get("krein.wait", WAIT_SECONDS))
-        self._looked, self._alone, self._warned = time.monotonic(), 0.0, False
+        self._looked = self._seen = time.monotonic()  # for workers; with at least one
+        self._warned = False
         check_workers(client)
 
     def _watch(self) -> None:
@@ -202,18 +203,18 @@ class DaskEngine:
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return
-        since, self._looked = now - self._looked, now
+        self._looked = now
         if count_threads(self.client):
-            self._alone, self._warned = 0.0, False
+            self._seen, self._warned = now, False
             return
-        self._alone += since
-        if self._alone > self.wait:
+        alone = now - self._seen
+        if alone > self.wait:
             raise ConnectionError(
                 f"the Dask cluster at {address_of(self.client)} has had no worker for "
-                f"{self._alone:.0f} s; start some and run this again: with cache= on storage "
+                f"{alone:.0f} s; start some and run this again: with cache= on storage "
                 f"that all workers share, it resumes where it stopped"
             )
-        if self._alone > ALONE_SECONDS and not self._warned:
+        if alone > ALONE_SECONDS and not self._warned:
             self._warned = True
             warnings.warn(
                 f"no worker is left on the Dask cluster at {address_of(self.client)}; waiting up "
@@ -401,26 +402,23 @@ class DaskCollection(Partitioned):
         if y is None:
             raise ValueError("a Dask collection X needs labels y")
         lengths = known_lengths(X)
-        self._stack = ExitStack()
-        try:
+        with ExitStack() as stack:
             super().__init__(
-                DaskEngine(self._stack.enter_context(current_client())),
+                DaskEngine(stack.enter_context(current_client())),
                 partitions(X),
                 partitions(y) if is_dask(y) else np.asarray(y),
                 partitions(weights) if is_dask(weights) else weights,
                 lengths=None if np.isnan(lengths).any() else lengths,
                 verbose=verbose,
             )
-        except BaseException:
-            self.close()
-            raise
+            self._stack = stack.pop_all()  # closed by `close`
 
     def close(self) -> None:
         """Close the client if it is our own."""
         self._stack.close()
 
 
-def known_lengths(collection: Any) -> list[float]:
+def known_lengths(collection: Any) -> list[Any]:
     """Return the number of objects in each partition, nan where it is unknown."""
     chunks = getattr(collection, "chunks", None)
     return [np.nan] * collection.npartitions if chunks is None else list(chunks[0])

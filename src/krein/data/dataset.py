@@ -18,17 +18,8 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import (
-    Array,
-    Counter,
-    Indices,
-    Pairs,
-    averages,
-    compare_each,
-    open_cache,
-    with_known,
-)
-from ..core.checks import first_missing
+from ..compare.pairs import Counter, Pairs, averages, compare_each, open_cache, with_known
+from ..core.checks import Array, Indices, first_missing
 from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features
 from ..measures import Measure, PairError, RefusedObject
@@ -504,11 +495,13 @@ def survey_labels(chunk: Chunk) -> Survey:
     if missing is not None:
         raise ValueError(f"{chunk.where(missing)}: there is no label ({labels[missing]!r})")
     try:
-        classes, codes = distinct(labels)
+        parts = [np.unique(labels[i : i + _LABELS]) for i in range(0, len(labels), _LABELS)]
+        classes = np.unique(np.concatenate([labels[:0], *parts]))
     except TypeError:  # labels that cannot be ordered
         kinds = {type(label).__name__: label for label in labels.tolist()}
         two = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
         raise ValueError(f"labels must all be of one kind; y contains {two}") from None
+    codes = encode(labels, classes)
     counts = np.bincount(codes, minlength=len(classes))
     weights, weighted = counts.astype(float), len(labels)
     if chunk.weights is not None:
@@ -563,13 +556,6 @@ def uniform_keys(seed: int, indices: Indices) -> Array:
 
 
 _LABELS = 65_536  # handled together, so that memory does not grow with their number
-
-
-def distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sorted distinct labels, and the index of each label among them."""
-    parts = [np.unique(labels[i : i + _LABELS]) for i in range(0, len(labels), _LABELS)]
-    classes = np.unique(np.concatenate(parts)) if parts else labels[:0]
-    return classes, encode(labels, classes)
 
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:

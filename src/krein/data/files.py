@@ -84,7 +84,7 @@ class SourceFile(Local):
     def __init__(
         self, source: Any, labels: Any = None, weights: Array | None = None, **options: Any
     ) -> None:
-        super().__init__(None if labels is None else np.asarray(labels), weights, **options)
+        super().__init__(labels, weights, **options)
         self.source = source
 
     def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
@@ -118,8 +118,7 @@ class MappedFile(Local):
     def __init__(
         self, X: NDArray[Any], labels: Any = None, weights: Array | None = None, **options: Any
     ) -> None:
-        given = labels if isinstance(labels, np.ndarray) or labels is None else np.asarray(labels)
-        super().__init__(given, weights, **options)
+        super().__init__(labels, weights, **options)
         self.X = X
         if self.labels is not None and self.labels.shape != (len(X),):
             raise ValueError(f"{len(X)} objects but labels of shape {self.labels.shape}")
@@ -165,6 +164,18 @@ def release_pages(array: Any) -> None:
 # -------------------------------------------------------------------------------------------------
 
 
+RowLabels = tuple[NDArray[Any], Array | None]
+"""Class codes of some rows, and their weights if there are any."""
+
+
+def join_labels(parts: list[RowLabels]) -> RowLabels:
+    """Return the class codes and weights of consecutive blocks as one."""
+    weights = [weights for _, weights in parts if weights is not None]
+    return np.concatenate([codes for codes, _ in parts]), np.concatenate(
+        weights
+    ) if weights else None
+
+
 @dataclass(frozen=True)
 class BlockMaker:
     """How stored numbers and codes become a block of the rows of one problem."""
@@ -201,6 +212,8 @@ class StoredFeatures(ABC):
     shown = Progress()
     """The progress bar that counts passes over the rows."""
 
+    labels: RowLabels
+
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape, self.mean = shape, np.zeros(shape[1])
         self._bar = ExitStack()
@@ -208,10 +221,6 @@ class StoredFeatures(ABC):
     @abstractmethod
     def rows(self, recode: Labels, n_classes: int) -> Rows:
         """Return the rows of one problem, in which class c is class recode[c]."""
-
-    @abstractmethod
-    def labels(self) -> tuple[NDArray[Any], Array | None]:
-        """Return the class code of each object, and its weight if there are any."""
 
     @abstractmethod
     def replace_values(self, maker: BlockMaker) -> None:
@@ -251,12 +260,12 @@ class StoredRows(Rows, ABC):
     @property
     def y(self) -> Labels:  # type: ignore[override]
         """Class of each row: 8 bytes each."""
-        return self.recode[self.kept.labels()[0]]
+        return self.recode[self.kept.labels[0]]
 
     @property
     def weight(self) -> Array | None:  # type: ignore[override]
         """Weight of each row."""
-        return self.kept.labels()[1]
+        return self.kept.labels[1]
 
     def total(self, term: Term) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
@@ -301,27 +310,23 @@ class FeatureFile(StoredFeatures):
             )
         self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
         self._lock = threading.Lock()
-        self._labels: list[tuple[NDArray[Any], Array | None]] = []  # of each block, then of all
+        self._parts: list[RowLabels] = []
 
     def append(self, block: FeatureBlock) -> None:
         """Write the next rows."""
         self._file.write(np.ascontiguousarray(block.F, dtype=np.float64).data)
-        self._labels.append((block.codes, block.weights))
+        self._parts.append((block.codes, block.weights))
 
     def finish(self) -> None:
         """Mark the file as complete."""
         self._file.flush()
-        self._labels = [join_labels(self._labels)]
-        n = len(self._labels[0][0])
+        self.labels, self._parts = join_labels(self._parts), []
+        n = len(self.labels[0])
         if n != self.shape[0]:
             raise ValueError(
                 f"{n} objects were read, but there were {self.shape[0]} before: "
                 f"the file has changed in the meantime"
             )
-
-    def labels(self) -> tuple[NDArray[Any], Array | None]:
-        """Return the class codes and weights of all rows."""
-        return self._labels[0]
 
     def rows(self, recode: Labels, n_classes: int) -> FileRows:
         """Return the rows of one problem."""
@@ -372,16 +377,6 @@ class FeatureFile(StoredFeatures):
             return int(self._file.write(data))
 
 
-def join_labels(
-    parts: list[tuple[NDArray[Any], Array | None]],
-) -> tuple[NDArray[Any], Array | None]:
-    """Return the class codes and weights of all blocks, from those of each."""
-    weights = [weights for _, weights in parts if weights is not None]
-    return np.concatenate([codes for codes, _ in parts]), np.concatenate(
-        weights
-    ) if weights else None
-
-
 class FileRows(StoredRows):
     """Rows whose features are read block by block, once per pass, from several threads."""
 
@@ -415,6 +410,6 @@ class FileRows(StoredRows):
     def _block(self, start: int, buffer: Array | None = None) -> Block:
         stop = min(start + self.block_rows, self.shape[0])
         values = self.kept.read(start, stop, buffer)
-        codes, weights = self.kept.labels()
+        codes, weights = self.kept.labels
         weights = None if weights is None else weights[start:stop]
         return self.maker(values, codes[start:stop], weights, out=values)

@@ -10,7 +10,6 @@ from operator import add as plus
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..compare.pairs import Array, Counter, Indices
 from ..compare.workers import count_workers, in_order, progress
@@ -34,7 +33,7 @@ class Local(Dataset):
 
     def __init__(
         self,
-        labels: NDArray[Any] | None,
+        labels: Any,
         weights: Array | None,
         *,
         measure: Measure,
@@ -42,7 +41,8 @@ class Local(Dataset):
         verbose: int = 0,
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.labels, self.weights, self.measure = labels, weights, measure
+        self.labels = None if labels is None else np.asarray(labels)
+        self.weights, self.measure = weights, measure
         self.n_jobs, self.verbose, self.folder = n_jobs, verbose, folder
         self.workers = count_workers(n_jobs, default_all=measure.releases_gil)
 
@@ -85,7 +85,7 @@ class Memory(Local):
     def __init__(
         self,
         objects: Any,
-        labels: NDArray[Any] | None = None,
+        labels: Any = None,
         weights: Array | None = None,
         *,
         origin: Origin | None = None,

@@ -22,15 +22,7 @@ from ..measures import Measure
 from ..measures.base import checked_objects, excerpt
 from ..measures.foreign import Likeness
 from .dask import DaskCollection, map_lazily
-from .dataset import (
-    IN_MEMORY_OBJECTS,
-    Chunk,
-    Dataset,
-    ForeignObjects,
-    in_turn,
-    is_dask,
-    joined,
-)
+from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, ForeignObjects, in_turn, is_dask, joined
 from .files import CHUNK, MappedFile, SourceFile
 from .memory import Memory
 

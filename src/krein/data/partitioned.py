@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -45,7 +46,7 @@ from .dataset import (
     joined,
     numbered,
 )
-from .files import BlockMaker, StoredFeatures, StoredRows, join_labels
+from .files import BlockMaker, RowLabels, StoredFeatures, StoredRows, join_labels
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""
@@ -359,15 +360,10 @@ def compare_objects(
         return measure.block(B, A) if swapped else measure.block(A, B)
 
 
-def merge_branch(add: Add[Value], parts: list[Value]) -> Value:
-    """Return the sum of a branch of tasks."""
-    return ordered_sum(parts, add)
-
-
 def branches(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> list[Task]:
     """Return the sums of `FAN` results each, merged where they are stored."""
     parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
-    return engine.submit(merge_branch, [(add, part) for part in parts])
+    return engine.submit(ordered_sum, [(part, add) for part in parts])
 
 
 def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> Any:
@@ -395,12 +391,9 @@ class EngineFeatures(StoredFeatures):
         """Return the rows of one problem."""
         return EngineRows(self, recode, n_classes)
 
-    def labels(self) -> tuple[NDArray[Any], Array | None]:
-        """Return the class codes and weights of all rows, fetched on first use."""
-        return self._labels
-
     @cached_property
-    def _labels(self) -> tuple[NDArray[Any], Array | None]:
+    def labels(self) -> RowLabels:  # type: ignore[override]
+        """Class codes and weights of all rows, fetched on first use."""
         tasks = self.engine.submit(block_labels, [(block,) for block in self.blocks])
         return join_labels(self.engine.gather(tasks))
 
@@ -482,7 +475,7 @@ def block_moments(kept: Counted[FeatureBlock]) -> Counted[ClassMoments]:
     return kept.holding(kept.value.moments)
 
 
-def block_labels(kept: Counted[FeatureBlock]) -> tuple[NDArray[Any], Array | None]:
+def block_labels(kept: Counted[FeatureBlock]) -> RowLabels:
     """Return the class codes and the weights of one kept part."""
     return kept.value.codes, kept.value.weights
 
@@ -655,16 +648,10 @@ class Partitioned(Dataset):
             values: Array = engine.gather(task)[0]
             return values
 
-        return Pairs(
-            pairs.measure,
-            pairs.objects,
-            n_jobs=2 * engine.threads,  # local threads only wait for remote ones
-            cache=pairs.cache,
-            verbose=pairs.verbose,
-            symmetrize=pairs.symmetrize,
-            evaluate=evaluate,
-            counter=pairs.counter,
-        )
+        there = copy(pairs)
+        there.evaluate = evaluate
+        there.workers = 2 * engine.threads  # local threads only wait for remote ones
+        return there
 
     def cuts(self, step: int) -> list[Cut]:
         """Return the parts of partitions that make up each run of `step` objects."""
