@@ -271,7 +271,7 @@ def test_losing_the_last_worker_is_reported_and_ends_the_fit(tmp_path, monkeypat
 
 
 def test_another_version_on_a_worker_is_reported_before_the_work_begins(client, monkeypatch):
-    monkeypatch.setattr("krein.version.__version__", "9.9")
+    monkeypatch.setattr("krein.__version__", "9.9")
     with pytest.raises(
         RuntimeError, match=r"worker at tcp.* has krein .*, but this machine has 9\.9: inst"
     ):

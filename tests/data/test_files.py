@@ -282,7 +282,7 @@ def test_pages_that_were_read_do_not_stay_in_memory(tmp_path):
         with open("/proc/self/statm") as file:
             return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
 
-    chunks = MappedFile(mapped, y, measure=get_measure("elm")).chunks(1000)
+    chunks = MappedFile(mapped, labels=y, measure=get_measure("elm")).chunks(1000)
     next(chunks)
     before = resident()
     for _ in chunks:
@@ -303,7 +303,8 @@ def peak():
 mapped = np.load(sys.argv[1], mmap_mode="r")
 before = peak()
 elm = get_measure("elm")
-MappedFile(mapped, np.zeros(len(mapped)), measure=elm).take(np.arange(0, len(mapped), 200), elm)
+data = MappedFile(mapped, labels=np.zeros(len(mapped)), measure=elm)
+data.take(np.arange(0, len(mapped), 200), elm)
 print((peak() - before) / mapped.nbytes)
 """
 
@@ -324,7 +325,7 @@ def test_changes_in_a_private_map_are_read(tmp_path):
     private = np.load(tmp_path / "x.npy", mmap_mode="c")
     private[50] = 7.0
     for _ in range(2):
-        data = MappedFile(private, y, measure=get_measure("elm"))
+        data = MappedFile(private, labels=y, measure=get_measure("elm"))
         found = [chunk.objects for chunk in data.chunks(30)]
         np.testing.assert_array_equal(np.concatenate(found), private)
         assert (found[1][20] == 7.0).all()

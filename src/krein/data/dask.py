@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -78,23 +77,20 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
         ) from error
 
 
-@contextmanager
-def current_client() -> Iterator[Any]:
-    """Yield the current client, or a temporary one with threads of this process."""
+def current_client(stack: ExitStack) -> Any:
+    """Return the current client, or one with threads of this process until the stack is closed."""
     distributed = _distributed()
     try:
-        client = distributed.default_client()
+        return distributed.default_client()
     except ValueError:
-        with distributed.Client(
+        own = distributed.Client(
             processes=False,
             n_workers=1,
             threads_per_worker=processors(),
             dashboard_address="127.0.0.1:0",
             set_as_default=False,
-        ) as temporary:
-            yield temporary
-        return
-    yield client
+        )
+        return stack.enter_context(own)
 
 
 def _distributed() -> Any:
@@ -141,7 +137,6 @@ def check_workers(client: Any) -> None:
 
     Tasks are functions of krein, and results must be the same on all machines.
     """
-    from ..version import __version__
 
     def versions() -> dict[str, str]:  # sent by value: krein may not be installed there
         import importlib
@@ -155,8 +150,7 @@ def check_workers(client: Any) -> None:
                 found[name] = f"none ({type(error).__name__}: {error})"
         return found
 
-    python = "{}.{}".format(*sys.version_info)
-    own = {"Python": python, "numpy": np.__version__, "krein": __version__}
+    own = versions()
     try:
         there = client.run(versions, on_error="return")
     except (OSError, TimeoutError) as error:
@@ -165,7 +159,7 @@ def check_workers(client: Any) -> None:
         if not isinstance(found, dict):
             raise RuntimeError(
                 f"the worker at {worker} cannot run our tasks ({found}); it needs Python "
-                f"{python} and krein {__version__}, like this machine"
+                f"{own['Python']} and krein {own['krein']}, like this machine"
             )
         for name, version in own.items():
             if found[name] != version:
@@ -404,7 +398,7 @@ class DaskCollection(Partitioned):
         lengths = known_lengths(X)
         with ExitStack() as stack:
             super().__init__(
-                DaskEngine(stack.enter_context(current_client())),
+                DaskEngine(current_client(stack)),
                 partitions(X),
                 partitions(y) if is_dask(y) else np.asarray(y),
                 partitions(weights) if is_dask(weights) else weights,

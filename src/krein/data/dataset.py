@@ -176,7 +176,7 @@ class Counted(Generic[Value]):
         return Counted(value, self.compared, self.reused)
 
 
-PassTerm = Callable[[Chunk], Counted[Value]]
+Term = Callable[[Chunk], Counted[Value]]
 """Computes the term of one block in a pass over all objects."""
 
 Add = Callable[[Value, Value], Value]
@@ -360,6 +360,18 @@ class FeatureBlock:
     moments: ClassMoments
 
 
+RowLabels = tuple[NDArray[Any], Array | None]
+"""Class codes of some rows, and their weights if there are any."""
+
+
+def join_labels(parts: list[RowLabels]) -> RowLabels:
+    """Return the class codes and weights of consecutive blocks as one."""
+    weights = [weights for _, weights in parts if weights is not None]
+    return np.concatenate([codes for codes, _ in parts]), np.concatenate(
+        weights
+    ) if weights else None
+
+
 class Dataset(ABC):
     """Objects 0, 1, … N − 1 with labels, in memory, in files or on a cluster.
 
@@ -404,12 +416,7 @@ class Dataset(ABC):
 
     @abstractmethod
     def reduce(
-        self,
-        term: PassTerm[Value],
-        add: Add[Value],
-        block_rows: int,
-        n_pairs: int,
-        counter: Counter,
+        self, term: Term[Value], add: Add[Value], block_rows: int, n_pairs: int, counter: Counter
     ) -> Value:
         """Return Σ term(block) over all blocks of `block_rows` objects, in the fixed order.
 
@@ -418,7 +425,7 @@ class Dataset(ABC):
 
     @abstractmethod
     def keep(
-        self, term: PassTerm[FeatureBlock], width: int, block_rows: int, counter: Counter
+        self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
     ) -> tuple[Features, ClassMoments]:
         """Keep the values (N, `width`) of all blocks where later passes are fast.
 

@@ -33,15 +33,15 @@ from ..core.pcvm.rows import (
     Block,
     Labels,
     Rows,
-    Term,
     add_sums,
     basis_values,
     mean_features,
     rows_per_block,
     sums,
 )
+from ..core.pcvm.rows import Term as RowTerm
 from ..measures import Measure
-from .dataset import Chunk, FeatureBlock, PassTerm, Sample, numbered
+from .dataset import Chunk, FeatureBlock, RowLabels, Sample, Term, join_labels, numbered
 from .memory import Local
 
 CHUNK = 4096
@@ -59,7 +59,7 @@ ROWS_BETWEEN_RELEASES = 512
 
 
 def keep_in_file(
-    self: Local, term: PassTerm[FeatureBlock], width: int, block_rows: int, counter: Counter
+    self: Local, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
 ) -> tuple[FeatureFile, ClassMoments]:
     """Write the values to a file of N·width doubles, which is deleted after the fit."""
     kept = FeatureFile((self.survey().n_objects, width), self.workers, self.folder)
@@ -76,16 +76,12 @@ def keep_in_file(
     return kept, moments.result()
 
 
+@dataclass(eq=False)
 class SourceFile(Local):
     """The objects of a `krein.io` source, with its own labels or the given ones."""
 
+    source: Any
     keep = keep_in_file
-
-    def __init__(
-        self, source: Any, labels: Any = None, weights: Array | None = None, **options: Any
-    ) -> None:
-        super().__init__(labels, weights, **options)
-        self.source = source
 
     def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
         """Yield the chunks of the source."""
@@ -107,22 +103,21 @@ class SourceFile(Local):
                 raise ValueError(f"{start} objects but {len(given)} {what}")
 
 
+@dataclass(eq=False)
 class MappedFile(Local):
     """Rows of an array in a file, and labels in memory or in another file.
 
     Pages are released after use, so that they do not count as this process's memory.
     """
 
+    X: NDArray[Any]
     keep = keep_in_file
 
-    def __init__(
-        self, X: NDArray[Any], labels: Any = None, weights: Array | None = None, **options: Any
-    ) -> None:
-        super().__init__(labels, weights, **options)
-        self.X = X
-        if self.labels is not None and self.labels.shape != (len(X),):
-            raise ValueError(f"{len(X)} objects but labels of shape {self.labels.shape}")
-        self.path = str(getattr(X, "filename", None) or "the array")
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels is not None and self.labels.shape != (len(self.X),):
+            raise ValueError(f"{len(self.X)} objects but labels of shape {self.labels.shape}")
+        self.path = str(getattr(self.X, "filename", None) or "the array")
 
     def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
         """Yield the rows, `size` at a time."""
@@ -162,18 +157,6 @@ def release_pages(array: Any) -> None:
 # -------------------------------------------------------------------------------------------------
 # Features outside memory, in a file or on a cluster, for the passes of one fit.
 # -------------------------------------------------------------------------------------------------
-
-
-RowLabels = tuple[NDArray[Any], Array | None]
-"""Class codes of some rows, and their weights if there are any."""
-
-
-def join_labels(parts: list[RowLabels]) -> RowLabels:
-    """Return the class codes and weights of consecutive blocks as one."""
-    weights = [weights for _, weights in parts if weights is not None]
-    return np.concatenate([codes for codes, _ in parts]), np.concatenate(
-        weights
-    ) if weights else None
 
 
 @dataclass(frozen=True)
@@ -267,14 +250,14 @@ class StoredRows(Rows, ABC):
         """Weight of each row."""
         return self.kept.labels[1]
 
-    def total(self, term: Term) -> tuple[Array, ...]:
+    def total(self, term: RowTerm) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
         found = self.sum(term)
         self.kept.shown.advance(1)
         return tuple(found)
 
     @abstractmethod
-    def sum(self, term: Term) -> list[Array]:
+    def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block) over all blocks, in the fixed order."""
 
     @property
@@ -390,7 +373,7 @@ class FileRows(StoredRows):
         found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
         return self.maker.features(found)
 
-    def sum(self, term: Term) -> list[Array]:
+    def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block), read from several threads."""
         # allocating fresh memory for every block would take longer than the pass
         room: SimpleQueue[Array] = SimpleQueue()

@@ -95,19 +95,24 @@ def open_data(
     """
     if is_dask(X):
         return _decided(DaskCollection(X, y, sample_weight, verbose=verbose), measure)
-    options: dict[str, Any] = {"measure": measure, "n_jobs": n_jobs, "verbose": verbose}
+    options: dict[str, Any] = {
+        "labels": y,
+        "weights": sample_weight,
+        "n_jobs": n_jobs,
+        "verbose": verbose,
+    }
     if _mapped(X, measure):
-        return _decided(MappedFile(X, y, sample_weight, folder=cache, **options), measure)
+        return _decided(MappedFile(X, measure=measure, folder=cache, **options), measure)
     if not in_memory(X, measure):
-        file = SourceFile(as_source(X), y, sample_weight, folder=cache, **options)
+        file = SourceFile(as_source(X), measure=measure, folder=cache, **options)
         return _read_whole(file) or _decided(file, measure)
-    options["measure"] = measure = measure.decide(X)
+    measure = measure.decide(X)
     objects = checked_objects(measure, X)
-    labels = None if y is None else check_labels(y, len(objects))
+    options["labels"] = None if y is None else check_labels(y, len(objects))
     everyone = np.arange(len(objects))
     objects = measure.among(objects, everyone, everyone, len(objects))
     objects, compared = try_symmetry(measure, objects, symmetrize, cache)
-    return Memory(objects, labels, sample_weight, check_comparisons=compared, **options)
+    return Memory(objects, measure=measure, check_comparisons=compared, **options)
 
 
 def _decided(data: Dataset, measure: Measure) -> Dataset:
@@ -154,12 +159,12 @@ def _read_whole(file: SourceFile) -> Memory | None:
     measure = file.measure.decide(whole.objects)
     return Memory(
         whole.in_form(measure, part=False),
-        np.concatenate([chunk.labels for chunk in chunks]),
-        file.weights,
-        origin=origin,
         measure=measure,
+        labels=np.concatenate([chunk.labels for chunk in chunks]),
+        weights=file.weights,
         n_jobs=file.n_jobs,
         verbose=file.verbose,
+        origin=origin,
     )
 
 
@@ -190,12 +195,8 @@ def map_objects(
     elif in_memory(X, measure):
         chunks = iter([Chunk(0, checked_objects(measure, X), checked=True)])
     else:
-
-        def answer(chunk: Chunk) -> tuple[Chunk, NDArray[Any]]:
-            return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])
-
-        file = SourceFile(as_source(X), measure=measure)
-        return _one_by_one(in_order(answer, file.chunks(CHUNK), workers), foreign)
+        chunks = SourceFile(as_source(X), measure=measure).chunks(CHUNK)
+        return _map_chunks(chunks, function, block_rows, workers, foreign)
     found: list[NDArray[Any]] = []
     for chunk in chunks:
         foreign.add(chunk)
@@ -205,11 +206,19 @@ def map_objects(
     return np.concatenate(found)
 
 
-def _one_by_one(
-    answered: Iterator[tuple[Chunk, NDArray[Any]]], foreign: ForeignObjects
+def _map_chunks(
+    chunks: Iterator[Chunk],
+    function: Callable[[Chunk], NDArray[Any]],
+    block_rows: int,
+    workers: int,
+    foreign: ForeignObjects,
 ) -> Iterator[NDArray[Any]]:
-    """Yield the results of a file, and warn after the last one."""
-    for chunk, found in answered:
+    """Yield the results of each chunk of a file, and warn after the last one."""
+
+    def answer(chunk: Chunk) -> tuple[Chunk, NDArray[Any]]:
+        return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])
+
+    for chunk, found in in_order(answer, chunks, workers):
         foreign.add(chunk)
         yield found
     if warning := foreign.warning():

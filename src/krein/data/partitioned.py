@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from ..compare.pairs import Array, Counter, Indices, Pairs
 from ..compare.workers import limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Features, Labels, Rows, Term, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Block, Features, Labels, Rows, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Term as RowTerm
 from ..measures import Measure, take
 from ..measures.base import Objects
 from .dataset import (
@@ -38,15 +39,17 @@ from .dataset import (
     Dataset,
     FeatureBlock,
     ObjectError,
-    PassTerm,
+    RowLabels,
+    Term,
     Value,
     add_counted,
     aligned,
     in_turn,
+    join_labels,
     joined,
     numbered,
 )
-from .files import BlockMaker, RowLabels, StoredFeatures, StoredRows, join_labels
+from .files import BlockMaker, StoredFeatures, StoredRows
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""
@@ -283,11 +286,7 @@ def gather_chunk(
 ) -> Chunk:
     """Assemble a chunk from parts of partitions."""
     parts = {"objects": objects, "labels": labels, "weights": weights}
-    found = {
-        name: [as_objects(part) for part in given]
-        for name, given in parts.items()
-        if given is not None
-    }
+    found = {name: [as_objects(p) for p in given] for name, given in parts.items() if given}
     for i, (p, a, b) in enumerate(cut):
         for name, given in found.items():
             if len(given[i]) != b - a:
@@ -322,14 +321,12 @@ def count_objects(part: Any) -> int:
     return len(as_objects(part))
 
 
-def sum_blocks(term: PassTerm[Value], block_rows: int, add: Add[Value], chunk: Chunk) -> Any:
+def sum_blocks(term: Term[Value], block_rows: int, add: Add[Value], chunk: Chunk) -> Any:
     """Return the sum of a term over the blocks of a chunk."""
     return ordered_sum(map(term, chunk.blocks(block_rows)), partial(add_counted, add))
 
 
-def join_blocks(
-    term: PassTerm[FeatureBlock], block_rows: int, chunk: Chunk
-) -> Counted[FeatureBlock]:
+def join_blocks(term: Term[FeatureBlock], block_rows: int, chunk: Chunk) -> Counted[FeatureBlock]:
     """Return the values of a chunk, compared block by block, with their moments."""
     found = [term(block) for block in chunk.blocks(block_rows)]
     blocks = [part.value for part in found]
@@ -343,7 +340,7 @@ def join_blocks(
     )
 
 
-def time_term(term: PassTerm[Any], chunk: Chunk) -> Counted[float]:
+def time_term(term: Term[Any], chunk: Chunk) -> Counted[float]:
     """Return the number of seconds that a term takes per object of a chunk."""
     start = time.perf_counter()
     found = term(chunk)
@@ -437,7 +434,7 @@ class EngineRows(StoredRows):
         found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
         return self.maker.features(np.concatenate(engine.gather(found)))
 
-    def sum(self, term: Term) -> list[Array]:
+    def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block), computed where each block is stored and merged as a tree."""
         engine = self.kept.engine
         shared = engine.broadcast((term, self.maker, self.block_rows))
@@ -449,7 +446,7 @@ class EngineRows(StoredRows):
 # Dask's dashboard shows these functions by name, too
 
 
-def sum_block(kept: Counted[FeatureBlock], shared: tuple[Term, BlockMaker, int]) -> list[Array]:
+def sum_block(kept: Counted[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
     """Return the sum of a pass over one kept part: a term, how blocks are made, their size."""
     term, maker, block_rows = shared
     values, codes, weights = aligned(kept.value.F), kept.value.codes, aligned(kept.value.weights)
@@ -589,12 +586,7 @@ class Partitioned(Dataset):
         yield from self.engine.gather(self._tasks(function, cuts, objects=objects))
 
     def reduce(
-        self,
-        term: PassTerm[Value],
-        add: Add[Value],
-        block_rows: int,
-        n_pairs: int,
-        counter: Counter,
+        self, term: Term[Value], add: Add[Value], block_rows: int, n_pairs: int, counter: Counter
     ) -> Value:
         """Return Σ term(block) over all blocks, in the fixed order.
 
@@ -621,7 +613,7 @@ class Partitioned(Dataset):
         return total.result()
 
     def keep(
-        self, term: PassTerm[FeatureBlock], width: int, block_rows: int, counter: Counter
+        self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
     ) -> tuple[Features, ClassMoments]:
         """Keep the values of every task on the worker that ran it."""
         N = int(self.starts[-1])
@@ -668,7 +660,7 @@ class Partitioned(Dataset):
             if starts[p + 1] > starts[p]
         ]
 
-    def _pilot(self, term: PassTerm[Any], counter: Counter) -> float:
+    def _pilot(self, term: Term[Any], counter: Counter) -> float:
         """Return the estimated number of seconds per object, from the first objects."""
         cuts = [self._cut(0, PILOT)]
         try:
@@ -688,7 +680,7 @@ class Partitioned(Dataset):
         return self.engine.submit(compare_chunk, calls)
 
     def _finished(
-        self, tasks: list[Task], term: PassTerm[Any], cuts: list[Cut], n_pairs: int
+        self, tasks: list[Task], term: Term[Any], cuts: list[Cut], n_pairs: int
     ) -> Iterator[tuple[int, Task]]:
         """Yield tasks with their numbers as they finish, the first of them those of the cuts."""
         total = int(self.starts[-1]) * n_pairs
@@ -701,9 +693,7 @@ class Partitioned(Dataset):
         except TaskKilledError as error:
             self._raise_named(error, term, cuts)
 
-    def _raise_named(
-        self, error: TaskKilledError, term: PassTerm[Any], cuts: list[Cut]
-    ) -> NoReturn:
+    def _raise_named(self, error: TaskKilledError, term: Term[Any], cuts: list[Cut]) -> NoReturn:
         """Raise an error that names the object that crashed workers, if it can be found."""
         if error.number is None or error.number >= len(cuts):
             raise error
