@@ -31,7 +31,7 @@ with warnings.catch_warnings():
 from distributed import Client, LocalCluster
 
 from krein.data.dask import DaskCollection, spread
-from krein.data.dataset import Chunk, LandmarkColumns, in_turn, numbered
+from krein.data.dataset import Chunk, LandmarkColumns, where_in_runs, where_numbered
 from krein.data.partitioned import (
     FEATURE_BYTES,
     LONGEST_SECONDS,
@@ -293,8 +293,8 @@ def test_kept_blocks_are_whole_branches_and_not_too_large(N, m, seconds, threads
 
 
 def test_blocks_of_a_chunk_know_where_their_objects_come_from():
-    runs = [(partial(numbered, "x", 5), 3), (partial(numbered, "y", 0), 5)]
-    chunk = Chunk(40, list("abcdefgh"), origin=partial(in_turn, runs))
+    runs = [(partial(where_numbered, "x", 5), 3), (partial(where_numbered, "y", 0), 5)]
+    chunk = Chunk(40, list("abcdefgh"), provenance=partial(where_in_runs, runs))
     blocks = list(chunk.blocks(3))
     assert [block.start for block in blocks] == [40, 43, 46]
     found = [block.where(i) for block in blocks for i in range(len(block))]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..compare.workers import processors
 from ..measures.foreign import Likeness
-from .dataset import Chunk, ForeignObjects, ObjectError, aligned, is_dask, numbered
+from .dataset import Chunk, ForeignObjects, ObjectError, Predict, aligned, is_dask, where_numbered
 from .files import CHUNK
 from .partitioned import Call, Calls, Partitioned, Task, TaskKilledError, as_objects
 
@@ -465,11 +465,7 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
 
 
 def map_lazily(
-    X: Any,
-    function: Callable[[Chunk], NDArray[Any]],
-    shape: tuple[int, ...],
-    dtype: Any,
-    profile: Likeness | None = None,
+    X: Any, function: Predict, shape: tuple[int, ...], dtype: Any, profile: Likeness | None
 ) -> Any:
     """Return a `dask.array` of the results of `function` for the objects of X, by partition.
 
@@ -491,17 +487,15 @@ def map_lazily(
 
 
 def predict_partition(
-    function: Callable[[Chunk], NDArray[Any]],
-    number: int,
-    part: Any,
-    empty: NDArray[Any],
-    profile: Likeness | None = None,
+    function: Predict, number: int, part: Any, empty: NDArray[Any], profile: Likeness | None
 ) -> NDArray[Any]:
     """Return the result of the function for a partition, and warn about its foreign objects.
 
     A warning on a worker reaches the client, too.
     """
-    chunk = Chunk(0, as_objects(part), origin=partial(numbered, f"partition {number}, object", 0))
+    chunk = Chunk(
+        0, as_objects(part), provenance=partial(where_numbered, f"partition {number}, object", 0)
+    )
     if len(chunk) == 0:
         return empty
     foreign = ForeignObjects(profile)

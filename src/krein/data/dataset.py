@@ -70,25 +70,26 @@ class ObjectError(ValueError):
         return f"{self.where}: {self.reason}"
 
 
-Origin = Callable[[int], str]
-"""Returns a description of where the i-th of some objects comes from; can be pickled."""
+Provenance = Callable[[int], str]
+"""Describes where the i-th of some objects comes from. It can be pickled: a bound method, or a
+partial of one of the following functions."""
 
 
-def numbered(what: str, first: int, i: int) -> str:
-    """Return `what` and a number: the origin of rows of a file, or of objects of a partition."""
+def where_numbered(what: str, first: int, i: int) -> str:
+    """Describe the i-th object by its number: "partition 4, object 17"."""
     return f"{what} {first + i}"
 
 
-def shifted(origin: Origin, first: int, i: int) -> str:
-    """Return the origin of the objects from number `first` on."""
-    return origin(first + i)
+def where_shifted(provenance: Provenance, first: int, i: int) -> str:
+    """Describe the i-th object after the first so many."""
+    return provenance(first + i)
 
 
-def in_turn(runs: Sequence[tuple[Origin, int]], i: int) -> str:
-    """Return the origin of objects from several places: so many from each."""
-    for origin, n in runs:
+def where_in_runs(runs: Sequence[tuple[Provenance, int]], i: int) -> str:
+    """Describe the i-th object of several runs, given with their lengths."""
+    for provenance, n in runs:
         if i < n:
-            return origin(i)
+            return provenance(i)
         i -= n
     raise IndexError("there are fewer objects")
 
@@ -101,7 +102,7 @@ class Chunk:
     objects: Any  # None if only labels were requested
     labels: Any = None
     weights: Array | None = None
-    origin: Origin | None = None  # None for objects in memory
+    provenance: Provenance | None = None  # None for objects in memory
     checked: bool = False  # whether the objects are in the measure's form
 
     def __len__(self) -> int:
@@ -109,7 +110,7 @@ class Chunk:
 
     def where(self, i: int) -> str:
         """Return a description of where the i-th object comes from."""
-        return f"object {self.start + i}" if self.origin is None else self.origin(i)
+        return f"object {self.start + i}" if self.provenance is None else self.provenance(i)
 
     def cut(self, a: int, b: int) -> Chunk:
         """Return the objects from the a-th up to the b-th of the chunk."""
@@ -119,13 +120,23 @@ class Chunk:
             objects=None if self.objects is None else self.objects[a:b],
             labels=None if self.labels is None else self.labels[a:b],
             weights=None if self.weights is None else self.weights[a:b],
-            origin=None if self.origin is None else partial(shifted, self.origin, a),
+            provenance=self.provenance and partial(where_shifted, self.provenance, a),
         )
 
     def blocks(self, block_rows: int) -> Iterator[Chunk]:
         """Yield the objects in order, `block_rows` at a time."""
         for a in range(0, len(self), block_rows):
             yield self.cut(a, min(a + block_rows, len(self)))
+
+    @classmethod
+    def joined(cls, chunks: Sequence[Chunk]) -> Chunk:
+        """Return consecutive labelled chunks as one, without weights."""
+        return cls(
+            chunks[0].start,
+            joined([chunk.objects for chunk in chunks]),
+            np.concatenate([chunk.labels for chunk in chunks]),
+            provenance=partial(where_in_runs, [(chunk.where, len(chunk)) for chunk in chunks]),
+        )
 
     def in_form(
         self, measure: Measure, places: Indices | None = None, *, part: bool = True
@@ -180,6 +191,9 @@ Term = Callable[[Chunk], Counted[Value]]
 """Computes the term of one block in a pass over all objects."""
 
 Add = Callable[[Value, Value], Value]
+
+Predict = Callable[[Chunk], NDArray[Any]]
+"""Computes one result, or a row of results, for each object of a chunk."""
 
 
 def add_counted(add: Add[Value], a: Counted[Value], b: Counted[Value]) -> Counted[Value]:
@@ -243,7 +257,7 @@ class LandmarkColumns:
         try:
             landmarks = self.measure.landmarks_for(objects, self.landmarks)
         except ValueError as error:
-            if chunk.origin is None:
+            if chunk.provenance is None:
                 raise
             raise ObjectError(chunk.where(0), str(error)) from error
         if self.cache is not None and self._opened is None:

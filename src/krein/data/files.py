@@ -41,7 +41,7 @@ from ..core.pcvm.rows import (
 )
 from ..core.pcvm.rows import Term as RowTerm
 from ..measures import Measure
-from .dataset import Chunk, FeatureBlock, RowLabels, Sample, Term, join_labels, numbered
+from .dataset import Chunk, FeatureBlock, RowLabels, Sample, Term, join_labels, where_numbered
 from .memory import Local
 
 CHUNK = 4096
@@ -129,8 +129,8 @@ class MappedFile(Local):
             weights = None if self.weights is None else self.weights[part]
             rows = np.array(self.X[part]) if objects else None
             release_pages(self.X)
-            origin = partial(numbered, f"{self.path}, row", start)
-            yield Chunk(start, rows, labels, weights, origin)
+            provenance = partial(where_numbered, f"{self.path}, row", start)
+            yield Chunk(start, rows, labels, weights, provenance)
 
     def take(self, indices: Indices, measure: Measure) -> Sample:
         """Return the rows at these positions, without reading others."""

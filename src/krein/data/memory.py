@@ -17,18 +17,7 @@ from ..compare.workers import count_workers, in_order, progress
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..measures import Measure
-from .dataset import (
-    Add,
-    Chunk,
-    Dataset,
-    FeatureBlock,
-    Origin,
-    RowLabels,
-    Sample,
-    Term,
-    Value,
-    join_labels,
-)
+from .dataset import Add, Chunk, Dataset, FeatureBlock, Provenance, Sample, Term, Value, join_labels
 
 SHARED_BYTES = 2**26
 """A pass over fewer bytes than this runs in one thread: starting more is not worth it."""
@@ -85,7 +74,7 @@ class Memory(Local):
     most_sampled = None
 
     objects: Any
-    origin: Origin | None = field(default=None, kw_only=True)
+    provenance: Provenance | None = field(default=None, kw_only=True)
     check_comparisons: int | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
@@ -93,7 +82,7 @@ class Memory(Local):
 
     def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (None: all at once)."""
-        whole = Chunk(0, self.objects, self.labels, self.weights, self.origin, checked=True)
+        whole = Chunk(0, self.objects, self.labels, self.weights, self.provenance, checked=True)
         if size is None or size >= len(self):
             yield whole
         else:
@@ -104,9 +93,8 @@ class Memory(Local):
     ) -> tuple[Features, ClassMoments]:
         """Keep the values in one array."""
         F = np.empty((len(self), width))
-        labels: list[RowLabels] = []
         moments: OrderedSum[ClassMoments] = OrderedSum(plus)
-        start = 0
+        labels, start = [], 0
         for block in self.each(term, block_rows, width, counter):
             F[start : start + len(block.F)] = block.F
             start += len(block.F)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -22,7 +21,7 @@ from ..measures import Measure
 from ..measures.base import checked_objects, excerpt
 from ..measures.foreign import Likeness
 from .dask import DaskCollection, map_lazily
-from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, ForeignObjects, in_turn, is_dask, joined
+from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, ForeignObjects, Predict, is_dask
 from .files import CHUNK, MappedFile, SourceFile
 from .memory import Memory
 
@@ -154,23 +153,22 @@ def _read_whole(file: SourceFile) -> Memory | None:
         chunks.append(chunk)
     if n == 0:
         raise ValueError("there are no objects to learn from")
-    origin = partial(in_turn, [(chunk.where, len(chunk)) for chunk in chunks])
-    whole = Chunk(0, joined([chunk.objects for chunk in chunks]), origin=origin)
+    whole = Chunk.joined(chunks)
     measure = file.measure.decide(whole.objects)
     return Memory(
         whole.in_form(measure, part=False),
         measure=measure,
-        labels=np.concatenate([chunk.labels for chunk in chunks]),
+        labels=whole.labels,
         weights=file.weights,
         n_jobs=file.n_jobs,
         verbose=file.verbose,
-        origin=origin,
+        provenance=whole.provenance,
     )
 
 
 def map_objects(
     X: Any,
-    function: Callable[[Chunk], NDArray[Any]],
+    function: Predict,
     *,
     measure: Measure,
     block_rows: int,
@@ -196,7 +194,11 @@ def map_objects(
         chunks = iter([Chunk(0, checked_objects(measure, X), checked=True)])
     else:
         chunks = SourceFile(as_source(X), measure=measure).chunks(CHUNK)
-        return _map_chunks(chunks, function, block_rows, workers, foreign)
+
+        def answer(chunk: Chunk) -> tuple[Chunk, NDArray[Any]]:
+            return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])
+
+        return _one_by_one(in_order(answer, chunks, workers), foreign)
     found: list[NDArray[Any]] = []
     for chunk in chunks:
         foreign.add(chunk)
@@ -206,19 +208,11 @@ def map_objects(
     return np.concatenate(found)
 
 
-def _map_chunks(
-    chunks: Iterator[Chunk],
-    function: Callable[[Chunk], NDArray[Any]],
-    block_rows: int,
-    workers: int,
-    foreign: ForeignObjects,
+def _one_by_one(
+    answered: Iterator[tuple[Chunk, NDArray[Any]]], foreign: ForeignObjects
 ) -> Iterator[NDArray[Any]]:
     """Yield the results of each chunk of a file, and warn after the last one."""
-
-    def answer(chunk: Chunk) -> tuple[Chunk, NDArray[Any]]:
-        return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])
-
-    for chunk, found in in_order(answer, chunks, workers):
+    for chunk, found in answered:
         foreign.add(chunk)
         yield found
     if warning := foreign.warning():

@@ -44,10 +44,10 @@ from .dataset import (
     Value,
     add_counted,
     aligned,
-    in_turn,
     join_labels,
     joined,
-    numbered,
+    where_in_runs,
+    where_numbered,
 )
 from .files import BlockMaker, StoredFeatures, StoredRows
 
@@ -294,13 +294,13 @@ def gather_chunk(
                     f"partition {p}: {b - a} {name} were expected, but {len(given[i])} were "
                     f"found; X and y must match, and must not change while they are read"
                 )
-    origins = [(partial(numbered, f"partition {p}, object", a), b - a) for p, a, b in cut]
+    runs = [(partial(where_numbered, f"partition {p}, object", a), b - a) for p, a, b in cut]
     return Chunk(
         start,
         joined(found["objects"]) if "objects" in found else None,
         joined([np.asarray(part) for part in found["labels"]]),
         joined([np.asarray(w, np.float64) for w in found["weights"]]) if weights else None,
-        partial(in_turn, origins),
+        partial(where_in_runs, runs),
     )
 
 
