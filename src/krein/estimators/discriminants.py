@@ -230,9 +230,9 @@ def _add(
         origins = [moments.origin for moments in earlier.moments]
     seen = self.n_samples_seen_ - data.survey().n_objects
     term = MomentTerm(choice.columns, spaces, origins, classes, family, sample, seen)
-    found = data.reduce(term, add, block_rows(run.measure, m), m)
-    run.counter.add(found.compared, found.reused)
-    passed = found.value if earlier is None else earlier.within(sample) + found.value
+    passed = data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
+    if earlier is not None:
+        passed = earlier.within(sample) + passed
     some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
     best = 0
     if self.shrinkage == "auto":

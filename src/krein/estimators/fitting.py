@@ -700,7 +700,7 @@ def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:
 
 def _checked_pairs(data: Dataset, objects: Any, others: Any, run: Comparisons) -> Pairs:
     """Return the pairs of a sample; check the measure on it unless all objects were checked."""
-    spent = data.spent
+    spent = data.check_comparisons
     if spent is None:
         objects, spent = try_symmetry(run.measure, objects, run.symmetrize, run.cache)
     run.counter.add(spent)

@@ -265,10 +265,9 @@ class KreinClassifier(Classifier):
             term = FeatureTerm(
                 choice.columns, space, space.origin(), found.classes, each, by_class=True
             )
-            kept, total = data.keep(term, m, block_rows(run.measure, m))
-            run.counter.add(total.compared, total.reused)
+            kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
             try:
-                self._learn(data, run, choice, Values(kept, total.value, each), priors)
+                self._learn(data, run, choice, Values(kept, moments, each), priors)
             finally:
                 kept.close()
         return self

@@ -90,9 +90,8 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         self.n_samples_seen_ = len(data)
         space, m = choice.space, len(choice.landmarks.indices)
         term = GramTerm(choice.columns, space, space.origin())
-        found = data.reduce(term, add, block_rows(data.measure, m), m)
-        run.counter.add(found.compared, found.reused)
-        return found.value, choice, run
+        moments = data.reduce(term, add, block_rows(data.measure, m), m, run.counter)
+        return moments, choice, run
 
     def _set_map(
         self,

@@ -283,9 +283,8 @@ class PCVM(Classifier):
         space, m = chosen.space, len(chosen.landmarks.indices)
         each = self._class_weights(classes).of_objects(data.survey().weights)
         term = FeatureTerm(chosen.columns, space, space.origin(), classes, each)
-        kept, total = data.keep(term, m, block_rows(run.measure, m))
-        run.counter.add(total.compared, total.reused)
-        return kept, signed_eigen(total.value.gram(), space.signs).values
+        kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
+        return kept, signed_eigen(moments.gram(), space.signs).values
 
     def _learn(
         self,

@@ -363,7 +363,7 @@ class Model:
             shape=shape,
             dtype=dtype,
             n_jobs=run.n_jobs,
-            likeness=self.profile,
+            profile=self.profile,
         )
 
     @cached_property
