@@ -18,12 +18,11 @@ import pytest
 
 import krein as library
 from krein.cli.predictor import Predictor
+from krein.cli.serve import Limits, Service, make_app
 from krein.io import open_source
 
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
-
-from krein.cli.service import Limits, make_app  # noqa: E402 - it needs the packages above
 
 # some requests contain objects far shorter than the training objects, which gives a warning
 pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.foreign.OtherKindWarning")
@@ -36,7 +35,7 @@ JSON = {"Content-Type": "application/json"}
 @contextlib.contextmanager
 def served(path, limits=None, **options):
     """Serve a model on a free port, in a thread; yield the port."""
-    app = make_app(Predictor(path, jobs=1, every=True), path, limits, **options)
+    app = make_app(Service(path, limits or Limits()), **options)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         # outside the main thread uvicorn leaves signals alone
@@ -206,7 +205,7 @@ def test_a_slow_request_times_out(files, model, monkeypatch):
         return plain(self, chunk)
 
     monkeypatch.setattr(Predictor, "rows_of", slow)
-    with served(model, Limits(seconds=0.5, threads=1)) as port:
+    with served(model, Limits(seconds=0.5), threads=1) as port:
         # the first occupies the only thread, the second waits for it
         for _ in range(2):
             status, answer = ask(port, {"objects": ["MKVLA"] * 100})

@@ -4,45 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from ..io import Chunk, DataError
 from . import options
 from .fit import fit_objects, make_estimator
-from .group import command as krein_command
-from .output import RowWriter, check_target, format_option, row_format, writing
-from .reading import Comparison, check_rule, choose_measure, labelled, open_data
-
-_row_format = row_format
+from .group import krein_command
+from .output import RowWriter, check_target, choose_row_format, writing
+from .reading import Comparison, check_rule, choose_measure, open_data, require_labels
 
 
 @krein_command("landmarks")
-@click.argument("data", type=click.Path(allow_dash=True))
-@options.labelling
-@options.measuring
+@options.labelled_data
 @options.choosing
-@click.option(
-    "-o", "--output", type=click.Path(), help="File to write the rows to; default: standard output."
-)
-@format_option
-@options.reading
+@options.row_output
 @options.running
 def command(
-    data: str,
-    labels: str | None,
-    label_pattern: str | None,
-    measure: str | None,
-    measure_params: tuple[str, ...],
-    distance: bool,
-    symmetrize: bool,
+    data: options.DataOptions,
     landmarks: str | None,
     n_landmarks: int | None,
     output: str | None,
     row_format: str | None,
-    seed: int,
-    jobs: int | None,
-    cache: str | None,
-    **reading: Any,
+    random_state: int,
+    **running: Any,
 ) -> None:
     """Choose landmarks among the objects of DATA, and list the index, name and class of each.
 
@@ -53,25 +35,20 @@ def command(
       krein landmarks families.fasta --label-pattern 'family=(\\S+)' > landmarks.csv
       krein landmarks words.csv --objects word --landmarks random --n-landmarks 20
     """
-    check_target(output, reads=(data, labels))
+    check_target(output, reads=(data.data, data.labels))
     check_rule(landmarks, n_landmarks)
-    source = open_data(
-        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
-        **reading,
-    )  # fmt: skip
+    source = open_data(data)
     chunk = source.read()
     landmarks = landmarks or "meb"
     if landmarks == "auto":
-        labelled(chunk, source)
-    comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
-    running = {"n_jobs": jobs, "cache": cache, "verbose": 1, "symmetrize": symmetrize}
-    chosen = choose(chunk, comparison, landmarks, n_landmarks, seed, running)
-    how = _row_format(output, row_format)
+        require_labels(chunk, source)
+    comparison = choose_measure(source.kind, chunk.objects, data)
+    running |= {"verbose": 1, "symmetrize": data.symmetrize}
+    chosen = choose(chunk, comparison, landmarks, n_landmarks, random_state, running)
     with writing(output) as file:
         classes = chunk.labels
-        RowWriter(file, ["index", "name", "class"], how).write(
-            [i, chunk.names[i], None if classes is None else classes[i]] for i in chosen
-        )
+        writer = RowWriter(file, ["index", "name", "class"], choose_row_format(output, row_format))
+        writer.write([i, chunk.names[i], None if classes is None else classes[i]] for i in chosen)
 
 
 def choose(

@@ -21,6 +21,7 @@ from ..core.space import Signature
 from ..data.opening import in_memory
 from ..measures import Measure, get_measure
 from ..measures.base import refuse_masked
+from ..wording import list_of_measures, parameter
 from .fitted import FittedModel
 from .selection import LandmarkSet
 
@@ -148,8 +149,8 @@ class LandmarkEstimator(Storable):
                 raise
             raise ValueError(
                 f"{error}: the measure {self.measure!r} compares vectors of numbers; choose one "
-                f"for these objects, e.g. measure='levenshtein' (krein.measures.available() "
-                f"lists them)"
+                f"for these objects, e.g. {parameter('measure', repr('levenshtein'))} "
+                f"({list_of_measures()} lists them)"
             ) from error
 
     def _rng(self) -> np.random.Generator:

@@ -15,6 +15,7 @@ from ..core.space import LandmarkSpace, unit_of
 from ..data.dataset import Dataset, LandmarkColumns, encode
 from ..landmarks import Selection
 from ..measures import Measure, take
+from ..wording import parameter
 
 if TYPE_CHECKING:
     from ..landmarks import Given, Rule
@@ -125,8 +126,8 @@ def choose_landmarks(
         return _given(data, rule, comparing, classes, N, rank)
     if isinstance(rule, All) and most < N:
         raise ValueError(
-            f"landmarks='all' compares all pairs of {N:,} objects; choose a rule, e.g. 'meb', or "
-            f"use at most {most:,} objects"
+            f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "
+            f"rule, e.g. 'meb', or use at most {most:,} objects"
         )
     sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
     pairs = data.run_pairs(_pairs(data, sample.objects, None, comparing))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..core.checks import Array, Indices
+from ..wording import parameter
 
 LANDMARKS, PER_CLASS = 50, 3
 """Number of landmarks that all objects are compared with to find candidates: at least 50, and three
@@ -256,8 +257,8 @@ def parse_identity(text: str) -> float:
         threshold = 0.0
     if name != "identity" or not 0 < threshold <= 1:
         raise ValueError(
-            f"groups={text!r}: pass one group per object, or 'identity:T' with T above 0 and at "
-            "most 1"
+            f"{parameter('groups', repr(text))}: pass one group per object, or 'identity:T' with "
+            "T above 0 and at most 1"
         )
     return threshold
 
@@ -280,8 +281,8 @@ def split_folds(
         )
     if not 2 <= folds <= counts.max():
         raise ValueError(
-            f"folds={folds}: must be at least 2, and at most the size of the largest class, "
-            f"{counts.max()}"
+            f"{parameter('folds', folds)}: must be at least 2, and at most the size of the largest "
+            f"class, {counts.max()}"
         )
     if groups is None:
         return _stratified(codes, folds, seed)
@@ -309,7 +310,8 @@ def _grouped(
             f"testing: leave the class out, merge it with another, or use smaller groups"
         )
     if len(np.unique(groups)) < folds:
-        raise ValueError(f"folds={folds}: there are {len(np.unique(groups))} groups")
+        wanted = parameter("folds", folds)
+        raise ValueError(f"{wanted}: there are {len(np.unique(groups))} groups")
     for attempt in range(TRIES):
         split = _folds(
             StratifiedGroupKFold(folds, shuffle=True, random_state=seed + attempt), codes, groups

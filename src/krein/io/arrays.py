@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..measures.base import TimesFirst
+from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, Unlabelled, as_labels, find_labels, is_label_file
 from .npy import ArrayFormatError, check_characters, read_header, read_values
 from .source import NOUNS, Chunk, Kind, Record, RecordSource, Source, whole
@@ -296,7 +297,7 @@ def _values(reader: _Reader, about: _About) -> NDArray[Any]:
     if about.nbytes > reader.limit:
         raise MatFormatError(
             f"the array {about.name!r} would take {size_of(about.nbytes)}, more than "
-            f"{size_of(reader.limit)}; if this is intended, raise max_size="
+            f"{size_of(reader.limit)}; if this is intended, raise {parameter('max_size')}"
         )
     if about.of == _CELL:
         return np.array([_cell(reader, about) for _ in range(about.shape[0])], dtype=np.str_)
@@ -506,7 +507,10 @@ def open_arrays(
         raise DataError(f"{written} is read from a file, not from standard input")
     if written == "npy":
         if objects is not None or names is not None:
-            raise ValueError(f"{path} contains one unnamed array: leave out objects= and names=")
+            raise ValueError(
+                f"{path} contains one unnamed array: leave out {parameter('objects')} and "
+                f"{parameter('names')}"
+            )
         array = load_npy(path, max_size)
         kind = _kind(array, meant, path)
         return ArraySource(path, kind, array, find_labels(labels, label_pattern, max_size))
@@ -690,7 +694,8 @@ def _pick(arrays: _Members, objects: str | None, meant: str | None, path: str) -
     if not possible:
         raise DataError(f"{path}: no array has the shape of objects; it contains {_listed(arrays)}")
     raise DataError(
-        f"{path}: which array contains the objects? There are {_listed(arrays)}; use objects=NAME"
+        f"{path}: which array contains the objects? There are {_listed(arrays)}; use "
+        f"{parameter('objects', 'NAME')}"
     )
 
 

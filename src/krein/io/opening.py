@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from ..wording import parameter
 from .labels import find_labels
 from .source import Source
 from .streams import STDIN, DataError, bare_name, beginning, shown
@@ -151,7 +152,7 @@ def _written(path: str) -> str:
     if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
         raise DataError(
             f"{shown(path)}: its name does not show its format; rename it to .npy, .npz, .mat or "
-            f".parquet, or set format="
+            f".parquet, or set {parameter('format')}"
         )
     text = start.lstrip()
     if not text:

@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
 from .source import Kind, Record, RecordSource
 from .streams import (
@@ -92,7 +93,8 @@ def decide(
     """
     if meant == "series":
         raise ValueError(
-            f"{shown}: series must be in .ts, .npy or .npz files; format='vectors' reads rows"
+            f"{shown}: series must be in .ts, .npy or .npz files; "
+            f"{parameter('format', repr('vectors'))} reads rows"
         )
     if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
         rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
@@ -155,15 +157,15 @@ def decide(
     if meant is not None:
         raise DataError(
             f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
-            f"with labels= or names=, or choose the numeric columns with objects="
+            f"with {parameter('labels')} or {parameter('names')}, or choose the numeric columns "
+            f"with {parameter('objects')}"
         )
     found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
     if found is None:
         listed = ", ".join(repr(columns[i]) for i in rest[:30])
         raise DataError(
             f"{shown}: which column contains the objects? The columns are {listed}; use "
-            f"objects=COLUMN "
-            f"(and labels=, names=)"
+            f"{parameter('objects', 'COLUMN')} (and {parameter('labels')}, {parameter('names')})"
         )
     return Layout(columns, heading, "strings", [found], at_labels, at_names)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..wording import parameter
 from .all import All, Given
 from .auto import Auto
 from .base import Rule
@@ -51,6 +52,7 @@ def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
         return rule
     if "n_landmarks" not in rule.get_params():
         raise ValueError(
-            f"n_landmarks={n_landmarks} was given, but {type(rule).__name__} finds its own number"
+            f"{parameter('n_landmarks', n_landmarks)} was given, but {type(rule).__name__} finds "
+            f"its own number"
         )
     return rule.set_params(n_landmarks=n_landmarks)

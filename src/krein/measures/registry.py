@@ -6,6 +6,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
+from ..wording import parameter
 from .base import Measure
 
 _REGISTRY = {
@@ -96,7 +97,8 @@ both_strands=False)
         ) from missing
     if measure in _GIVEN:
         if params:
-            raise ValueError(f"measure_params cannot be used with measure={measure!r}: {params}")
+            named = parameter("measure", repr(measure))
+            raise ValueError(f"measure_params cannot be used with {named}: {params}")
         params = _GIVEN[measure]
     return _build(cls, params or {}, f"the measure {measure!r}")
 

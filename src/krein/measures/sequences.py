@@ -16,6 +16,7 @@ import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
+from ..wording import measure_parameter
 from .alignments import MOST_CELLS, Beside, align, in_words
 from .base import Array, Measure, Objects, RefusedObject, as_list, excerpt, unframed
 
@@ -77,6 +78,17 @@ class LettersWarning(UserWarning):
         )
 
 
+class UnreadableSequence(ValueError):
+    """A sequence that a matrix cannot score: the `reason` and the `remedy`, if there is one."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason, remedy)
+        self.reason, self.remedy = reason, remedy
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
+
+
 @dataclass(frozen=True)
 class Alphabet:
     """The letters that a matrix scores, and how others are read."""
@@ -105,7 +117,7 @@ class Alphabet:
     def read(self, given: str, policy: str, done: Counter[str]) -> str:
         """Return the sequence with scored letters only, and count the replacements in `done`.
 
-        A `ValueError` names a letter that cannot be read.
+        An `UnreadableSequence` names a letter that cannot be read.
         """
         sequence = given.translate(self.spelling)
         foreign = set(sequence) - set(self.letters)
@@ -119,17 +131,18 @@ class Alphabet:
             refused = [letter for letter, reading in changes.items() if reading is None]
             if refused:
                 place = min(sequence.index(letter) for letter in refused)
-                raise ValueError(
+                raise UnreadableSequence(
                     f"contains {given[place]!r} at position {place + 1}, which is not scored with "
-                    f"{self.name}; remove it, or have it read as {self.wildcard}: "
-                    "measure_params={'unknown_letters': 'X'}"
+                    f"{self.name}",
+                    f"remove it, or have it read as {self.wildcard}: "
+                    f"{measure_parameter('unknown_letters', 'X')}",
                 )
             for letter, count in Counter(c for c in sequence if c in foreign).items():
                 reading = changes[letter]
                 done[f"{letter} as {reading}" if reading else f"{letter} left out"] += count
             sequence = sequence.translate({ord(a): b for a, b in changes.items()})
         if not sequence:
-            raise ValueError("is empty" if not given else "contains only gaps and stops")
+            raise UnreadableSequence("contains only gaps and stops" if given else "is empty")
         return sequence
 
     def _reading(self, letter: str, policy: str) -> str | None:
