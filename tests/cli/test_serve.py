@@ -233,9 +233,14 @@ def test_the_service_describes_itself(files, model):
             for method in methods:
                 body = b'{"object": "MKVLA"}' if method == "post" else None
                 assert call(port, method.upper(), path, body)[0] == 200
-        answers = document["paths"]["/predict"]["post"]["responses"]
-        one = answers["200"]["content"]["application/json"]["schema"]["oneOf"][0]
-        assert set(ask(port, {"object": "MKVLA"})[1]) == set(one["properties"])
+        schemas = document["components"]["schemas"]
+        answer = ask(port, {"object": "MKVLA"})[1]
+        assert set(answer) == set(schemas["Prediction"]["properties"])
+        assert set(answer["evidence"][0]) == set(schemas["KnownObject"]["properties"])
+        assert schemas["Object"] == {"type": "string"}
+        assert schemas["ManyObjects"]["properties"]["objects"]["maxItems"] == 1000
+        refs = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+        assert refs == set(schemas)
 
 
 def test_the_command_serves_until_it_is_stopped(files, model, environment):

@@ -23,10 +23,7 @@ from .output import say
 )
 @click.option("--folds", type=click.IntRange(2), default=3, help="As there.")
 @click.option(
-    "--report",
-    type=click.Path(),
-    default="krein-demo.html",
-    help="File to write the report to.",
+    "--report", type=click.Path(), default="krein-demo.html", help="File to write the report to."
 )
 @seed
 @as_json

@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from ..estimators.registry import MODELS as FAMILIES
-from ..io import DataError
 from ..io.streams import STDIN
 from . import options
 from .group import command_line, krein_command
@@ -23,6 +22,7 @@ from .reading import (
     check_rule,
     choose_measure,
     describe_classes,
+    locating,
     open_data,
     require_labels,
     warn_of_matrix,
@@ -58,10 +58,7 @@ def split_models(
     f"knn compare all pairs. Default: auto, knn and, if the objects have features, features.",
 )
 @click.option(
-    "--folds",
-    type=click.IntRange(2),
-    default=10,
-    help="Number of cross-validation folds.",
+    "--folds", type=click.IntRange(2), default=10, help="Number of cross-validation folds."
 )
 @click.option(
     "--groups",
@@ -117,25 +114,20 @@ def command(
         say("measure", str(comparison))
     from ..evaluation import evaluate
 
-    try:
-        with warnings_as_lines():
-            found = evaluate(
-                chunk.objects,
-                y,
-                compare,
-                measure=comparison.measure,
-                measure_params=comparison.params or None,
-                calibrate=calibrate is not False,
-                groups=group_labels,
-                names=chunk.names,
-                symmetrize=data.symmetrize,
-                verbose=int(sys.stderr.isatty()),
-                **settings,
-            )
-    except DataError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise chunk.located(error) from error
+    with warnings_as_lines(), locating(chunk):
+        found = evaluate(
+            chunk.objects,
+            y,
+            compare,
+            measure=comparison.measure,
+            measure_params=comparison.params or None,
+            calibrate=calibrate is not False,
+            groups=group_labels,
+            names=chunk.names,
+            symmetrize=data.symmetrize,
+            verbose=int(sys.stderr.isatty()),
+            **settings,
+        )
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
 
 

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ..io import DataError, Source
+from ..io import DataError
 from . import options
 from .evaluate import check_report
 from .group import command_line, krein_command
-from .output import say, warn, warnings_as_lines
-from .predictor import Details, Predictor, too_few_for_novelty
-
-if TYPE_CHECKING:
-    from ..report.why import ExplainedObjects
+from .output import say, warnings_as_lines
+from .predictor import Details, Predictor
 
 
 @krein_command("explain")
 @options.new_objects
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default="why.html",
-    help="File to write the page to.",
+    "-o", "--output", type=click.Path(), default="why.html", help="File to write the page to."
 )
 @click.option(
     "--nearest",
@@ -78,36 +71,24 @@ def command(
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
     )
-    if novel_below is not None and (warning := too_few_for_novelty(predictor.model)) is not None:
-        warn(warning)
     start = time.perf_counter()
+    source = predictor.open(new, **reading)
     with warnings_as_lines():
-        found = _explained(predictor, predictor.open(new, **reading), most)
-        if not found.names:
-            raise DataError(found.unreadable[0][1])
-        from ..report.why import write_page
+        from ..report.why import ExplainedObjects, write_page
 
-        write_page(predictor.model, found, output, title=title, command=command_line())
+        chunks = source.chunks(most)
+        chunk = next(chunks, None)
+        if chunk is None:
+            raise DataError(f"{source.shown}: there are no objects")
+        found = predictor.assess(chunk)
+        names = [chunk.names[i] for i in found.places]
+        unreadable = [(chunk.names[i], reason) for i, reason in sorted(found.reasons.items())]
+        if not names:
+            raise DataError(unreadable[0][1])
+        n_others = sum(len(other) for other in chunks)
+        explained = ExplainedObjects(names, found.objects, found.assessed, unreadable, n_others)
+        write_page(predictor.model, explained, output, title=title, command=command_line())
     predictor.warn_of_objects()
-    n, seconds = len(found.names), time.perf_counter() - start
-    more = f", the first of {n + len(found.unreadable) + found.left_out:,}"
-    say("explained", f"{n:,} objects{more if found.left_out else ''} in {seconds:.1f} s")
+    more = f", the first of {len(chunk) + n_others:,}" if n_others else ""
+    say("explained", f"{len(names):,} objects{more} in {time.perf_counter() - start:.1f} s")
     say("written", output)
-
-
-def _explained(predictor: Predictor, source: Source, most: int) -> ExplainedObjects:
-    """Assess the first objects, and count the others."""
-    from ..report.why import ExplainedObjects
-
-    chunks = source.chunks(most)
-    chunk = next(chunks, None)
-    if chunk is None:
-        raise DataError(f"{source.shown}: there are no objects")
-    found = predictor.assess(chunk)
-    return ExplainedObjects(
-        [chunk.names[i] for i in found.places],
-        found.objects,
-        found.assessed,
-        [(chunk.names[i], reason) for i, reason in sorted(found.reasons.items())],
-        sum(len(other) for other in chunks),
-    )

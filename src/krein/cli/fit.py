@@ -20,6 +20,7 @@ from .reading import (
     choose_measure,
     column_names,
     describe_classes,
+    locating,
     open_data,
     require_labels,
     warn_of_matrix,
@@ -100,7 +101,8 @@ def command(
     if cluster is not None:
         fit_on_cluster(estimator, source, cluster, wait)
     elif whole:
-        fit_objects(estimator, chunk, y)
+        with locating(chunk):
+            estimator.fit(chunk.objects, y)
         if hasattr(estimator, "name_objects"):
             estimator.name_objects(chunk.names)
     else:
@@ -151,14 +153,6 @@ def calibrates(model: str, wanted: bool | None) -> bool:
             f"--no-calibrate cannot be used with --model {model}, which is always calibrated"
         )
     return not always and (MODELS[model].calibrate if wanted is None else wanted)
-
-
-def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
-    """Fit the model; an error about the i-th object names its position in the file."""
-    try:
-        estimator.fit(chunk.objects, labels)
-    except (ValueError, TypeError) as error:
-        raise chunk.located(error) from error
 
 
 def beginning(source: Source) -> tuple[Chunk, bool]:

@@ -26,7 +26,14 @@ from ..measures.precomputed import AsymmetryError, as_matrix, check_square
 from . import options
 from .group import krein_command
 from .output import printable, say
-from .reading import MATRIX_REMEDIES, Comparison, choose_measure, describe_classes, open_data
+from .reading import (
+    MATRIX_REMEDIES,
+    Comparison,
+    choose_measure,
+    describe_classes,
+    locating,
+    open_data,
+)
 
 NEGATIVE = 0.01
 """Up to this share of the spectrum, the negative part may be noise."""
@@ -154,7 +161,7 @@ class Overview:
 
 def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> dict[str, Any]:
     """Describe the values of a measure among some objects. O(len(chunk)²) pairs."""
-    try:
+    with locating(chunk):
         pairs = open_pairs(
             comparison.measure,
             chunk.objects,
@@ -164,8 +171,6 @@ def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> di
         )
         everyone = np.arange(len(pairs))
         values = pairs.block(everyone, everyone)
-    except (ValueError, TypeError) as error:
-        raise chunk.located(error) from error
     known = given_pairs(values, pairs.kind)
     return {
         "asymmetry": None,

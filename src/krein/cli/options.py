@@ -81,11 +81,7 @@ def together(*options: Decorator) -> Decorator:
 
 
 seed = click.option(
-    "--seed",
-    "random_state",
-    type=click.IntRange(0, 2**32 - 1),
-    default=0,
-    help="Random seed.",
+    "--seed", "random_state", type=click.IntRange(0, 2**32 - 1), default=0, help="Random seed."
 )
 jobs = click.option(
     "--jobs", "n_jobs", type=Jobs(), help="Number of workers; default: all processors."

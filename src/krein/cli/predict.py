@@ -7,7 +7,7 @@ import tempfile
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import IO, Any
@@ -29,7 +29,7 @@ from .output import (
     warnings_as_lines,
     writing,
 )
-from .predictor import CHUNK, NOVEL, UNREADABLE, Details, Predictor, Row, too_few_for_novelty
+from .predictor import CHUNK, NOVEL, UNREADABLE, Details, Predictor, Row
 
 
 @krein_command("predict")
@@ -139,19 +139,17 @@ def command(
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
     )
-    if novel_below is not None and (warning := too_few_for_novelty(predictor.model)) is not None:
-        warn(warning)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
     at = {name: i for i, name in enumerate(predictor.names)}
     with (
         warnings_as_lines(),
-        splitting(source, classified_out, unclassified_out) as split,
+        splitting(source, classified_out, unclassified_out) as splitter,
         writing(output) as file,
     ):
         writer = RowWriter(file, predictor.names, choose_row_format(output, row_format, source))
         counts = Counts(at)
-        rows, threshold = _split(predictor.rows(source), split, at), reject_below
+        rows, threshold = splitter.split(predictor.rows(source), at), reject_below
         if coverage is not None:
             rows, threshold = _covering(rows, at, coverage)
         for part in rows:
@@ -237,13 +235,20 @@ class Splitter:
         self.source, self.files = source, files
         self._first_lines, self._classified = array("q"), bytearray()
 
-    def add(self, chunk: Chunk, rows: Sequence[Row], at: Mapping[str, int]) -> None:
-        """Write or record the objects of a chunk, given their rows."""
-        classified = [is_classified(row, at) for row in rows]
+    def split(
+        self, found: Iterable[tuple[Chunk, list[Row]]], at: Mapping[str, int]
+    ) -> Iterator[list[Row]]:
+        """Yield the rows of each chunk, after its objects have been written or recorded."""
+        for chunk, rows in found:
+            if any(self.files.values()):
+                self._add(chunk, rows, [is_classified(row, at) for row in rows], at["label"])
+            yield rows
+
+    def _add(self, chunk: Chunk, rows: list[Row], classified: list[bool], label_at: int) -> None:
         if self.source.kind == "sequences":
             for i, row in enumerate(rows):
                 if (file := self.files[classified[i]]) is not None:
-                    label = f" label={row[at['label']]}" if classified[i] else ""
+                    label = f" label={row[label_at]}" if classified[i] else ""
                     file.write(f">{chunk.names[i]}{label}\n{chunk.objects[i]}\n")
             return
         if chunk.lines is None:
@@ -256,7 +261,7 @@ class Splitter:
 
     def finish(self) -> None:
         """Copy the recorded lines."""
-        if self.source.kind == "sequences":
+        if self.source.kind == "sequences" or not any(self.files.values()):
             return
         i, to = -1, [self.files[True], self.files[False]]
         max_size = getattr(self.source, "max_size", None)
@@ -272,12 +277,9 @@ class Splitter:
 @contextmanager
 def splitting(
     source: Source, classified: str | None, unclassified: str | None
-) -> Iterator[Splitter | None]:
+) -> Iterator[Splitter]:
     """Open the files that objects are split into, if any."""
-    if classified is None and unclassified is None:
-        yield None
-        return
-    if source.kind != "sequences" and source.path == STDIN:
+    if (classified or unclassified) and source.kind != "sequences" and source.path == STDIN:
         raise click.UsageError(
             "--classified-out and --unclassified-out read NEW a second time, unless it is FASTA: "
             "save standard input to a file first"
@@ -287,19 +289,9 @@ def splitting(
             which: None if path is None else stack.enter_context(writing(path))
             for which, path in ((True, classified), (False, unclassified))
         }
-        split = Splitter(source, files)
-        yield split
-        split.finish()
-
-
-def _split(
-    found: Iterator[tuple[Chunk, list[Row]]], split: Splitter | None, at: Mapping[str, int]
-) -> Iterator[list[Row]]:
-    """Yield the rows of each chunk, after its objects have been split."""
-    for chunk, rows in found:
-        if split is not None:
-            split.add(chunk, rows, at)
-        yield rows
+        splitter = Splitter(source, files)
+        yield splitter
+        splitter.finish()
 
 
 # Counts of the objects in a run

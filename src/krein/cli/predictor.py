@@ -88,7 +88,14 @@ class Predictor:
         self.details, self.unknown_letters = details, unknown_letters
         self._set_thresholds()
         self.labels = [str(label) for label in self.model.classes_.tolist()]
-        self.tree = self._rank_tree()
+        self.tree: Any = None  # of hierarchical labels
+        if details.ranks is not None:
+            from ..core.ranks import Ranks
+
+            try:
+                self.tree = Ranks.of(self.labels, details.ranks[0])
+            except ValueError as error:
+                raise DataError(f"--label-ranks: {error}") from error
         self.letters = letter_reader(self.model.measure_, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
@@ -106,6 +113,8 @@ class Predictor:
         if self.assesses:
             if details.novel_below is not None:
                 self.model.novel_below = details.novel_below
+                if (warning := too_few_for_novelty(self.model)) is not None:
+                    warn(warning)
             if details.reject_below is not None:
                 self.model.ambiguous_below = details.reject_below
             return
@@ -119,17 +128,6 @@ class Predictor:
                     f"{option} needs a model from krein fit --model auto; "
                     f"this one is {type(self.model).__name__.removeprefix('Fitted')}"
                 )
-
-    def _rank_tree(self) -> Any:
-        """Return the tree of hierarchical labels, if their ranks are to be reported."""
-        if self.details.ranks is None:
-            return None
-        from ..core.ranks import Ranks
-
-        try:
-            return Ranks.of(self.labels, self.details.ranks[0])
-        except ValueError as error:
-            raise DataError(f"--label-ranks: {error}") from error
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,6 +98,17 @@ def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
     source.layout = replace(layout, objects=objects)  # type: ignore[attr-defined]
 
 
+@contextmanager
+def locating(chunk: Chunk) -> Iterator[None]:
+    """Turn an error about the i-th object of a chunk into one that names its place in the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise chunk.located(error) from error
+
+
 # Labels
 
 
@@ -146,6 +158,8 @@ class Comparison:
 
 def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Comparison:
     """Return the requested measure, or one that suits the objects."""
+    from ..measures import available, get_measure
+
     params = options.params()
     if kind == "matrix":
         if params:
@@ -157,7 +171,14 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
         found = Comparison(options.measure, params)
     else:
         found = suggest_measure(kind, sample, params)
-    check_measure(found)
+    try:
+        get_measure(found.measure, found.params)
+    except (ValueError, TypeError) as error:  # an error in the command, not in the data
+        message = message_of(error)
+        if found.params and found.measure in available():
+            given = ", ".join(f"{name}={value}" for name, value in found.params.items())
+            message = f"--measure-param {given}: {message}"
+        raise click.UsageError(message) from error
     return found
 
 
@@ -181,20 +202,6 @@ def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) ->
     if mean > LONG:
         return Comparison("compression", params, ", because the objects are long texts")
     return Comparison("levenshtein", params, ", because the objects are strings")
-
-
-def check_measure(comparison: Comparison) -> None:
-    """Refuse an unknown measure or parameter: an error in the command, not in the data."""
-    from ..measures import get_measure
-
-    try:
-        get_measure(comparison.measure, comparison.params)
-    except (ValueError, TypeError) as error:
-        message, params = message_of(error), comparison.params
-        if params and not any(name in message for name in params):
-            given = ", ".join(f"{name}={value}" for name, value in params.items())
-            message = f"--measure-param {given}: {message}"
-        raise click.UsageError(message) from error
 
 
 def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:

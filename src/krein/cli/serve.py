@@ -1,8 +1,8 @@
 """`krein serve`: predictions over HTTP, as JSON, within limits.
 
 `Service` knows nothing of HTTP: it turns the body of a request into a chunk, and rows into records.
-`make_app` puts it behind the routes, and `document` describes them for clients (OpenAPI). Starlette
-and uvicorn are optional, so they are imported only when the command runs.
+`make_app` puts it behind the routes, and `openapi.json` describes them for clients. Starlette and
+uvicorn are optional, so they are imported only when the command runs.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+FOLDER = Path(__file__).parent  # of the page and the OpenAPI document
+
 STEP = 32
 """Number of objects handled between two checks of the clock."""
 
@@ -58,15 +60,6 @@ class RequestError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-
-
-REFUSALS = {
-    400: "the request does not have this form",
-    413: "the request is too large",
-    415: "the request is not JSON",
-    422: "the objects are not of the kind that the model compares",
-    503: "the request took too long",
-}
 
 
 @krein_command("serve")
@@ -90,10 +83,7 @@ REFUSALS = {
     help="Number of requests handled at the same time.",
 )
 @click.option(
-    "--max-bytes",
-    type=click.IntRange(1),
-    default=1_000_000,
-    help="Maximum size of a request.",
+    "--max-bytes", type=click.IntRange(1), default=1_000_000, help="Maximum size of a request."
 )
 @click.option(
     "--max-objects",
@@ -250,7 +240,7 @@ def make_app(service: Service, *, threads: int = 2, local: bool = True) -> Starl
 
     limits = service.limits
     pool = ThreadPoolExecutor(threads, thread_name_prefix="krein-serve")
-    html = (Path(__file__).parent / "page.html").read_text("utf-8")
+    html = (FOLDER / "page.html").read_text("utf-8")
     policy = {"Content-Security-Policy": _content_policy(html)}
 
     async def page(request: Request) -> Response:
@@ -272,7 +262,7 @@ def make_app(service: Service, *, threads: int = 2, local: bool = True) -> Starl
         except ClientDisconnect:
             return Response(status_code=400)
 
-    def fixed(path: str, content: Any) -> Route:
+    def get_route(path: str, content: Any) -> Route:
         async def get(request: Request) -> Response:
             return JSONResponse(content)
 
@@ -284,9 +274,9 @@ def make_app(service: Service, *, threads: int = 2, local: bool = True) -> Starl
         routes=[
             Route("/", page),
             Route("/predict", predict, methods=["POST"]),
-            fixed("/health", {"status": "ok"}),
-            fixed("/model", service.about),
-            fixed("/openapi.json", document(service.about)),
+            get_route("/health", {"status": "ok"}),
+            get_route("/model", service.about),
+            get_route("/openapi.json", document(service.about)),
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
     )
@@ -332,83 +322,12 @@ def _content_policy(html: str) -> str:
     )
 
 
-# The OpenAPI document
-
-
 def document(about: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of a service for a model, given the description at `/model`."""
+    """Return the OpenAPI document of a service, given the description of its model at `/model`."""
+    found: dict[str, Any] = json.loads((FOLDER / "openapi.json").read_text("utf-8"))
+    found["info"] = {"title": f"krein: {about['model']}", "version": __version__}
+    schemas = found["components"]["schemas"]
     numbers = {"type": "array", "items": {}, "description": "numbers, or lists of numbers"}
-    thing = {"type": "string"} if about["takes"] == "text" else numbers
-    string, text, number = {"type": "string"}, {"type": ["string", "null"]}, {"type": "number"}
-    optional = {"type": ["number", "null"]}
-    known = _record(
-        "name label value",
-        name=string,
-        label=string,
-        value={**number, "description": "value of the measure"},
-    )
-    prediction = _record(
-        "name label probability probabilities status reason",
-        name=string,
-        label=text,
-        probability=optional,
-        runner_up=text,
-        runner_up_probability=optional,
-        rejected={"type": ["boolean", "null"]},
-        probabilities={"type": ["object", "null"], "additionalProperties": number},
-        status={**string, "examples": ["known", "ambiguous", "novel", "unreadable"]},
-        novelty={**optional, "description": "p-value for none of the classes, if available"},
-        evidence={
-            "type": ["array", "null"],
-            "items": known,
-            "description": "the nearest known objects, if the model keeps them",
-        },
-        reason=text,
-    )
-    names = {"type": "array", "items": string}
-    objects = {"type": "array", "items": thing, "maxItems": about["limits"]["objects"]}
-    many = _record("predictions", predictions={"type": "array", "items": prediction})
-    request = [
-        _record("object", object=thing, names=names),
-        _record("objects", objects=objects, names=names),
-    ]
-    failure = _record("error", error=string)
-    predict = {
-        "summary": "Label one object or many",
-        "requestBody": {"required": True, **_content({"oneOf": request})},
-        "responses": {
-            "200": _response("one prediction, or a list of them", {"oneOf": [prediction, many]}),
-            **{str(status): _response(why, failure) for status, why in REFUSALS.items()},
-        },
-    }
-    pages = {
-        "/model": "Describe the model",
-        "/health": "Report that the service is running",
-        "/openapi.json": "This document",
-    }
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": f"krein: {about['model']}", "version": __version__},
-        "paths": {
-            "/predict": {"post": predict},
-            **{
-                path: {"get": {"summary": what, "responses": {"200": _response(what, _record(""))}}}
-                for path, what in pages.items()
-            },
-        },
-    }
-
-
-def _record(required: str, **properties: Any) -> dict[str, Any]:
-    """Return the schema of an object, with the required properties separated by spaces."""
-    if not properties:
-        return {"type": "object"}
-    return {"type": "object", "properties": properties, "required": required.split()}
-
-
-def _content(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"content": {"application/json": {"schema": schema}}}
-
-
-def _response(description: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": description, **_content(schema)}
+    schemas["Object"] = {"type": "string"} if about["takes"] == "text" else numbers
+    schemas["ManyObjects"]["properties"]["objects"]["maxItems"] = about["limits"]["objects"]
+    return found
