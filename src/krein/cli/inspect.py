@@ -329,8 +329,9 @@ def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
     """Return the description of a model file; missing entries are None."""
     tree = read_model(path, max_size)
     version, written = read_versions(path, max_size)
+    file = {"bytes": os.path.getsize(path), "version": version, "format": written}
     try:
-        return _described(path, tree, version, written)
+        return {"model": str(path), **_describe_contents(tree), **file}
     # valid checksums, but not written by krein
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise ModelFileError(
@@ -338,7 +339,7 @@ def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
         ) from error
 
 
-def _described(path: str, tree: dict[str, Any], version: str, written: int) -> dict[str, Any]:
+def _describe_contents(tree: dict[str, Any]) -> dict[str, Any]:
     params, fitted = tree["params"], tree["fitted"]
     measure, measure_params = _measure(params)
     labels, landmarks = fitted.get("classes_"), fitted.get("landmarks_")
@@ -347,7 +348,6 @@ def _described(path: str, tree: dict[str, Any], version: str, written: int) -> d
     rule, names = params.get("landmarks"), fitted.get("landmark_names_")
     known = fitted.get("known_")
     return {
-        "model": str(path),
         "estimator": tree["estimator"],
         "classes": None if labels is None else plain(labels),
         "class_sizes": _class_sizes(fitted),
@@ -365,9 +365,6 @@ def _described(path: str, tree: dict[str, Any], version: str, written: int) -> d
         "signature": None if signature is None else signature["signature"],
         "calibrated": params.get("calibrate"),
         "compared": fitted.get("kernel_evaluations_"),
-        "bytes": os.path.getsize(path),
-        "version": version,
-        "format": written,
     }
 
 

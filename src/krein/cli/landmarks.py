@@ -48,11 +48,10 @@ def command(
     running |= {"symmetrize": data.symmetrize, "verbose": 1}
     with locating(chunk):
         if landmarks == "auto":  # a model takes part in the choice
-            labels = require_labels(chunk, source)
             estimator = make_estimator(
                 "ikfd", comparison, landmarks="auto", random_state=random_state, **running
             )
-            chosen = estimator.fit(chunk.objects, labels).landmarks_
+            chosen = estimator.fit(chunk.objects, require_labels(chunk, source)).landmarks_
         else:
             classes = chunk.labels
             codes = None if classes is None else np.unique(classes, return_inverse=True)[1]
@@ -63,7 +62,8 @@ def command(
             ).indices
     with writing(output) as file:
         writer = RowWriter(file, ["index", "name", "class"], choose_row_format(output, row_format))
+        labels = chunk.labels
         writer.write(
-            [i, chunk.names[i], None if chunk.labels is None else chunk.labels[i]]
+            {"index": i, "name": chunk.names[i], "class": None if labels is None else labels[i]}
             for i in chosen.tolist()
         )

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -173,18 +173,17 @@ class RowWriter:
         self._quoting = csv.writer(file, quoting=csv.QUOTE_ALL, **style)
         self._has_header = False
 
-    def write(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Write some rows."""
+    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write some rows, each with a cell for every column."""
         if self.row_format == "jsonl":
             for row in rows:
-                record = dict(zip(self.columns, row, strict=True))
-                self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+                self.file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
         else:
             if not self._has_header:
                 self._csv.writerow(self.columns)
                 self._has_header = True
             for row in rows:
-                cells = [_cell(value) for value in row]
+                cells = [_cell(row[name]) for name in self.columns]
                 # Python up to 3.12 leaves a bare carriage return unquoted, which ends a row
                 bare = any(isinstance(cell, str) and "\r" in cell for cell in cells)
                 (self._quoting if bare else self._csv).writerow(cells)

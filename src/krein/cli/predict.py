@@ -7,7 +7,7 @@ import tempfile
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import IO, Any
@@ -141,17 +141,16 @@ def command(
     )
     source = predictor.open(new, **reading)
     start = time.perf_counter()
-    at = {name: i for i, name in enumerate(predictor.names)}
     with (
         warnings_as_lines(),
         splitting(source, classified_out, unclassified_out) as splitter,
         writing(output) as file,
     ):
         writer = RowWriter(file, predictor.names, choose_row_format(output, row_format, source))
-        counts = Counts(at)
-        rows, threshold = splitter.split(predictor.rows(source), at), reject_below
+        counts = Counts()
+        rows, threshold = splitter.split(predictor.rows(source)), reject_below
         if coverage is not None:
-            rows, threshold = _covering(rows, at, coverage)
+            rows, threshold = _covering(rows, coverage)
         for part in rows:
             writer.write(part)
             counts.add(part)
@@ -177,17 +176,15 @@ def command(
         say("written", output, err=True)
 
 
-def is_classified(row: Sequence[Any], at: Mapping[str, int]) -> bool:
+def is_classified(row: Row) -> bool:
     """Whether the object of a row got a label, that is, is not novel, rejected or unreadable."""
-    return row[at["status"]] not in (UNREADABLE, NOVEL) and not row[at["rejected"]]
+    return row["status"] not in (UNREADABLE, NOVEL) and not row["rejected"]
 
 
 # --coverage
 
 
-def _covering(
-    rows: Iterator[list[Row]], at: Mapping[str, int], coverage: float
-) -> tuple[Iterator[list[Row]], float]:
+def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list[Row]], float]:
     """Mark rows as rejected so that the given share is accepted; return the rows and the threshold.
 
     The threshold depends on all objects, so rows are kept in a temporary file; memory use is only
@@ -195,11 +192,10 @@ def _covering(
     """
     from ..reject import threshold_for_coverage
 
-    probability, rejected, status = at["probability"], at["rejected"], at["status"]
     confidence = array("d")
     waiting = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by `decided`
     for part in rows:
-        confidence.extend(row[probability] for row in part if row[probability] is not None)
+        confidence.extend(row["probability"] for row in part if row["probability"] is not None)
         waiting.writelines(json.dumps(row) + "\n" for row in part)
     threshold = 0.0
     if confidence:
@@ -210,10 +206,10 @@ def _covering(
             waiting.seek(0)
             while part := [json.loads(line) for line in islice(waiting, CHUNK)]:
                 for row in part:
-                    if row[probability] is not None:
-                        row[rejected] = row[probability] < threshold
-                        if row[status] in ("known", "ambiguous"):
-                            row[status] = "ambiguous" if row[rejected] else "known"
+                    if row["probability"] is not None:
+                        row["rejected"] = row["probability"] < threshold
+                        if row["status"] in ("known", "ambiguous"):
+                            row["status"] = "ambiguous" if row["rejected"] else "known"
                 yield part
 
     return decided(), threshold
@@ -235,21 +231,20 @@ class Splitter:
         self.source, self.files = source, files
         self._first_lines, self._classified = array("q"), bytearray()
 
-    def split(
-        self, found: Iterable[tuple[Chunk, list[Row]]], at: Mapping[str, int]
-    ) -> Iterator[list[Row]]:
+    def split(self, found: Iterable[tuple[Chunk, list[Row]]]) -> Iterator[list[Row]]:
         """Yield the rows of each chunk, after its objects have been written or recorded."""
         for chunk, rows in found:
             if any(self.files.values()):
-                self._add(chunk, rows, [is_classified(row, at) for row in rows], at["label"])
+                self._add(chunk, rows)
             yield rows
 
-    def _add(self, chunk: Chunk, rows: list[Row], classified: list[bool], label_at: int) -> None:
+    def _add(self, chunk: Chunk, rows: list[Row]) -> None:
         if self.source.kind == "sequences":
-            for i, row in enumerate(rows):
-                if (file := self.files[classified[i]]) is not None:
-                    label = f" label={row[label_at]}" if classified[i] else ""
-                    file.write(f">{chunk.names[i]}{label}\n{chunk.objects[i]}\n")
+            for sequence, row in zip(chunk.objects, rows, strict=True):
+                classified = is_classified(row)
+                if (file := self.files[classified]) is not None:
+                    label = f" label={row['label']}" if classified else ""
+                    file.write(f">{row['name']}{label}\n{sequence}\n")
             return
         if chunk.lines is None:
             raise DataError(
@@ -257,7 +252,7 @@ class Splitter:
                 f"not a text file; select the rows by name from the output instead"
             )
         self._first_lines.extend(chunk.lines)
-        self._classified.extend(classified)
+        self._classified.extend(map(is_classified, rows))
 
     def finish(self) -> None:
         """Copy the recorded lines."""
@@ -362,10 +357,9 @@ def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
 
 
 class Counts:
-    """Counts of objects by outcome; `at` gives the position of each column in a row."""
+    """Counts of objects by outcome."""
 
-    def __init__(self, at: Mapping[str, int]) -> None:
-        self.at = at
+    def __init__(self) -> None:
         self.total = self.rejected = self.unreadable = 0
         self.first_reason = ""
         self.report = KrakenReport()
@@ -374,9 +368,8 @@ class Counts:
         """Count some rows."""
         for row in rows:
             self.total += 1
-            unreadable, rejected = row[self.at["status"]] == UNREADABLE, row[self.at["rejected"]]
-            if unreadable and not self.unreadable:
-                self.first_reason = row[self.at["reason"]]
-            self.unreadable += unreadable
-            self.rejected += bool(rejected)
-            self.report.add(row[self.at["label"]] if is_classified(row, self.at) else None)
+            if row["status"] == UNREADABLE:
+                self.first_reason = self.first_reason or row["reason"]
+                self.unreadable += 1
+            self.rejected += bool(row["rejected"])
+            self.report.add(row["label"] if is_classified(row) else None)

@@ -33,7 +33,7 @@ NEAREST = 3
 OK, NOVEL, UNREADABLE = "ok", "novel", "unreadable"
 """Status of an object: compared by a model that cannot tell more, novel, or not comparable."""
 
-Row = list[Any]
+Row = dict[str, Any]  # a cell for each name of a column
 
 
 @dataclass(frozen=True)
@@ -176,10 +176,11 @@ class Predictor:
         cells = zip(*self._columns(found.assessed).values(), strict=True)
         answered = dict(zip(found.places, cells, strict=True))
         nothing = [UNREADABLE if name == "status" else None for name in self.names[1:-1]]
-        return [
-            [name, *answered.get(i, nothing), found.reasons.get(i, found.foreign.get(i))]
-            for i, name in enumerate(chunk.names)
-        ]
+        reasons = found.foreign | found.reasons
+        rows = (
+            [name, *answered.get(i, nothing), reasons.get(i)] for i, name in enumerate(chunk.names)
+        )
+        return [dict(zip(self.names, row, strict=True)) for row in rows]
 
     def _columns(self, found: NDArray[Any]) -> dict[str, list[Any]]:
         """Return the columns of a table of predictions: a name, and a cell for each object."""

@@ -183,10 +183,9 @@ class Service:
             part = np.stack(some) if kind == "vectors" else some
             chunk = Chunk(names[start : start + STEP], part, None, start, "the request", kind)
             try:
-                rows = self.predictor.rows_of(chunk)
+                found += self.predictor.rows_of(chunk)
             except DataError as error:
                 raise RequestError(422, message_of(error)) from error
-            found += [dict(zip(self.predictor.names, row, strict=True)) for row in rows]
         return found
 
     def parse(self, body: bytes) -> tuple[list[Any], list[str], bool]:
