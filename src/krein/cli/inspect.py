@@ -15,11 +15,9 @@ import numpy as np
 from ..compare import Pairs, open_pairs
 from ..compare.cache import object_digests
 from ..core.checks import Array
-from ..core.space import double_centre, estimate_spectrum
 from ..io import Chunk, DataError
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..io.streams import STDIN
-from ..landmarks.base import given_pairs
 from ..measures import get_measure
 from ..measures.base import looks_like, mistaken_for, plain
 from ..measures.precomputed import AsymmetryError, as_matrix, check_square
@@ -161,6 +159,8 @@ class Overview:
 
 def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> dict[str, Any]:
     """Describe the values of a measure among some objects. O(len(chunk)²) pairs."""
+    from ..landmarks.base import given_pairs  # slow to import, and not needed for a model
+
     with locating(chunk):
         pairs = open_pairs(
             comparison.measure,
@@ -210,6 +210,8 @@ def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[s
 
 
 def _spectrum(pairs: Pairs, size: int, seed: int) -> dict[str, Any]:
+    from ..core.space import double_centre, estimate_spectrum
+
     def block(rows: Any, cols: Any) -> Array:
         values = pairs.block(rows, cols)
         return values if pairs.kind == "similarity" else double_centre(values**2)
