@@ -144,10 +144,8 @@ def _say(text: str) -> None:
     click.echo(f"krein: {one_line(text)}", err=True)
 
 
-def _warn(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    # the commands warn about a matrix themselves; by name, because the class is slow to import
-    if category.__name__ != "KindWarning":
-        _say(f"warning: {message}")
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    _say(f"warning: {message}")
 
 
 @contextmanager

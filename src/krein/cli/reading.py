@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,11 @@ def open_data(options: DataOptions) -> Source:
         if not source.rereadable:
             raise click.UsageError("state the format of standard input with --input-format")
         source = open_source(options.data, format="vectors", **how)
+    if source.kind == "matrix":
+        from ..measures.precomputed import KindWarning
+
+        # the commands say it in terms of their options; filters last until the command ends
+        warnings.simplefilter("ignore", KindWarning)
     return source
 
 
