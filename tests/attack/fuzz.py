@@ -50,7 +50,6 @@ def warm_up() -> None:
     import krein.cli.fit
     import krein.cli.inspect
     import krein.cli.predict
-    import krein.cli.survey
     import krein.estimators.loading  # noqa: F401
     from krein.measures import available, get_measure
 

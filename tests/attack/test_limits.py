@@ -15,7 +15,7 @@ from scipy.io import loadmat, savemat
 
 from krein import IKFD
 from krein.cli import krein
-from krein.cli.options import one_line, told
+from krein.cli.options import one_line
 from krein.io import DataError, open_source
 from krein.io.arrays import open_archive
 from krein.io.streams import atomic_write
@@ -136,10 +136,14 @@ def test_messages_are_one_printable_line():
     assert one_line("x" * 5000 + " the way out").endswith("the way out")
 
 
-def test_a_file_may_be_named_like_a_parameter():
-    error = DataError("labels=None.fasta: contains no objects; use labels=COLUMN")
-    typed = ["fit", "labels=None.fasta"]
-    assert told(error, typed) == "labels=None.fasta: contains no objects; use --labels COLUMN"
+def test_a_file_may_be_named_like_a_parameter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels=None.csv").write_text("first,second,third\na,b,c\nd,e,f\n")
+    found = CliRunner().invoke(krein, ["fit", "labels=None.csv", "-o", "m.krein"])
+    assert "labels=None.csv: which column contains the objects?" in found.stderr
+    assert "use --objects COLUMN (and --labels, --names)" in found.stderr
+    with pytest.raises(DataError, match=r"use objects=COLUMN \(and labels=, names=\)"):
+        open_source("labels=None.csv")
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path):

@@ -11,34 +11,32 @@ import click
 from ..estimators.registry import MODELS
 from ..io import Chunk, Source
 from . import options
-from .group import command as krein_command
+from .group import krein_command
 from .output import check_target, printable, say
+from .predictor import too_few_for_novelty
 from .reading import (
     Comparison,
     check_rule,
     choose_measure,
     column_names,
     describe_classes,
-    labelled,
+    locating,
     open_data,
+    require_labels,
+    warn_of_matrix,
 )
-from .results import too_few
 
 
 @krein_command("fit")
-@click.argument("data", type=click.Path(allow_dash=True))
-@options.labelling
-@options.measuring
+@options.labelled_data
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
     default="auto",
-    show_default=True,
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
 @options.choosing
 @options.calibrating
-@options.reading
 @options.running
 @click.option(
     "--cluster",
@@ -50,7 +48,6 @@ from .results import too_few
     "--wait",
     type=click.FloatRange(0),
     default=60.0,
-    show_default=True,
     metavar="SECONDS",
     help="How long to wait for workers before giving up.",
 )
@@ -63,25 +60,14 @@ from .results import too_few
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing model file.")
 def command(
-    data: str,
-    labels: str | None,
-    label_pattern: str | None,
-    measure: str | None,
-    measure_params: tuple[str, ...],
-    distance: bool,
-    symmetrize: bool,
+    data: options.DataOptions,
     model: str,
-    landmarks: str | None,
-    n_landmarks: int | None,
     calibrate: bool | None,
-    seed: int,
-    jobs: int | None,
-    cache: str | None,
     cluster: str | None,
     wait: float,
     output: str,
     force: bool,
-    **reading: Any,
+    **settings: Any,
 ) -> None:
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
@@ -97,41 +83,26 @@ def command(
     """
     import numpy as np
 
-    from .survey import warn_of_matrix
-
-    check_target(output, force=force, reads=(data, labels))
-    check_rule(landmarks, n_landmarks)
-    calibrated = calibrates(model, calibrate)
-    source = open_data(
-        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
-        **reading,
-    )  # fmt: skip
+    check_target(output, force=force, reads=(data.data, data.labels))
+    check_rule(settings["landmarks"], settings["n_landmarks"])
+    settings["calibrate"] = calibrates(model, calibrate)
+    source = open_data(data)
     start = time.perf_counter()
     chunk, whole = beginning(source)
-    y = labelled(chunk, source, whole=whole)
-    comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
-    warn_of_matrix(chunk, distance)
+    y = require_labels(chunk, source, whole=whole)
+    comparison = choose_measure(source.kind, chunk.objects, data)
+    warn_of_matrix(chunk, data.distance)
     number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
     say("data", f"{number} objects: {printable(source.understood, 200)}")
     if whole:
         say("classes", describe_classes(y))
     say("measure", str(comparison))
-    estimator = make_estimator(
-        model,
-        comparison,
-        landmarks=landmarks,
-        n_landmarks=n_landmarks,
-        calibrate=calibrated,
-        symmetrize=symmetrize,
-        n_jobs=jobs,
-        cache=cache,
-        verbose=1,
-        random_state=seed,
-    )
+    estimator = make_estimator(model, comparison, symmetrize=data.symmetrize, verbose=1, **settings)
     if cluster is not None:
         fit_on_cluster(estimator, source, cluster, wait)
     elif whole:
-        fit_objects(estimator, chunk, y)
+        with locating(chunk):
+            estimator.fit(chunk.objects, y)
         if hasattr(estimator, "name_objects"):
             estimator.name_objects(chunk.names)
     else:
@@ -143,13 +114,19 @@ def command(
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in chunks")
-    say("model", describe(estimator, model))
+    p, q, _ = estimator.signature_
+    say(
+        "model",
+        f"{model}{', calibrated' if estimator.calibrate else ''}, "
+        f"{len(estimator.landmarks_):,} landmarks ({estimator.landmarks}), "
+        f"{p} positive and {q} negative dimensions",
+    )
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
-    if cache is not None and source.kind != "matrix":
+    if settings["cache"] is not None and source.kind != "matrix":
         reused = estimator.kernel_reused_
         total = reused + estimator.kernel_evaluations_
-        say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {cache}")
-    if (warning := too_few(estimator)) is not None:
+        say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {settings['cache']}")
+    if (warning := too_few_for_novelty(estimator)) is not None:
         say("novelty", warning)
     say("time", f"{time.perf_counter() - start:.1f} s")
     say("written", output)
@@ -176,14 +153,6 @@ def calibrates(model: str, wanted: bool | None) -> bool:
             f"--no-calibrate cannot be used with --model {model}, which is always calibrated"
         )
     return not always and (MODELS[model].calibrate if wanted is None else wanted)
-
-
-def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
-    """Fit the model; an error about the i-th object names its position in the file."""
-    try:
-        estimator.fit(chunk.objects, labels)
-    except (ValueError, TypeError) as error:
-        raise chunk.located(error) from error
 
 
 def beginning(source: Source) -> tuple[Chunk, bool]:
@@ -221,17 +190,6 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
             if isinstance(error, ConnectionError) or client.status != "running":
                 raise click.ClickException(str(lost(client))) from error
             raise
-
-
-def describe(estimator: Any, model: str) -> str:
-    """Return a description of the model."""
-    p, q, _ = estimator.signature_
-    calibrated = ", calibrated" if estimator.calibrate else ""
-    landmarks = estimator.landmarks
-    return (
-        f"{model}{calibrated}, {len(estimator.landmarks_):,} landmarks ({landmarks}), "
-        f"{p} positive and {q} negative dimensions"
-    )
 
 
 def describe_cost(estimator: Any, n: int) -> str:

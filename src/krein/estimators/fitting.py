@@ -54,6 +54,7 @@ from ..measures.base import refuse_masked, unframed
 from ..model.file import save
 from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
 from ..model.schema import OPTIONAL
+from ..wording import list_of_measures, parameter
 
 MOST_OBJECTS = 1e15
 """In a larger sum of weights, single objects would be lost in rounding."""
@@ -239,8 +240,8 @@ class LandmarkEstimator(BaseEstimator):
                 raise error from None
             raise ValueError(
                 f"{error}: the measure {self.measure!r} compares vectors of numbers; choose one "
-                f"for these objects, e.g. measure='levenshtein' (krein.measures.available() "
-                f"lists them)"
+                f"for these objects, e.g. {parameter('measure', repr('levenshtein'))} "
+                f"({list_of_measures()} lists them)"
             ) from error
 
     def _set_fit(
@@ -600,8 +601,8 @@ def choose_landmarks(
     most = data.n_sampled(measure)
     if isinstance(rule, All) and most < N:
         raise ValueError(
-            f"landmarks='all' compares all pairs of {N:,} objects; choose a rule, e.g. 'meb', or "
-            f"use at most {most:,} objects"
+            f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "
+            f"rule, e.g. 'meb', or use at most {most:,} objects"
         )
     sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
     pairs = data.run_pairs(_checked_pairs(data, sample.objects, None, run))

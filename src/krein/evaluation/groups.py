@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ..compare import Pairs
 from ..compare.pairs import compare_each
 from ..core.checks import Array, Indices
+from ..wording import parameter
 from .store import columns
 
 LANDMARKS, PER_CLASS = 50, 3
@@ -231,8 +232,8 @@ def parse_identity(text: str) -> float:
         threshold = 0.0
     if name != "identity" or not 0 < threshold <= 1:
         raise ValueError(
-            f"groups={text!r}: pass one group per object, or 'identity:T' with T above 0 and at "
-            "most 1"
+            f"{parameter('groups', repr(text))}: pass one group per object, or 'identity:T' with "
+            "T above 0 and at most 1"
         )
     return threshold
 
@@ -256,8 +257,8 @@ def split_folds(
         )
     if not 2 <= folds <= counts.max():
         raise ValueError(
-            f"folds={folds}: must be at least 2, and at most the size of the largest class, "
-            f"{counts.max()}"
+            f"{parameter('folds', folds)}: must be at least 2, and at most the size of the largest "
+            f"class, {counts.max()}"
         )
     if groups is None:
         return _folds(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
@@ -279,7 +280,8 @@ def _grouped(
             f"testing: leave the class out, merge it with another, or use smaller groups"
         )
     if len(np.unique(groups)) < folds:
-        raise ValueError(f"folds={folds}: there are {len(np.unique(groups))} groups")
+        wanted = parameter("folds", folds)
+        raise ValueError(f"{wanted}: there are {len(np.unique(groups))} groups")
     for attempt in range(TRIES):
         cut = StratifiedGroupKFold(folds, shuffle=True, random_state=seed + attempt)
         split = _folds(cut, codes, groups)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
 from .source import NOUNS, Chunk, Kind, Options, Source, with_unique_names
 from .streams import UNPACKING_ERRORS, DataError, array_limit, bare_name, open_bytes, too_large
@@ -400,7 +401,10 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
     labels, names, pattern = options.labels, options.names, options.label_pattern
     if format == "npy":
         if options.objects is not None or names is not None:
-            raise ValueError(f"{path} contains one unnamed array: leave out objects= and names=")
+            raise ValueError(
+                f"{path} contains one unnamed array: leave out {parameter('objects')} and "
+                f"{parameter('names')}"
+            )
         array = load_npy(path, options.max_size)
         kind = _kind(array, options.content, path)
         return ArraySource(path, kind, array, find_labels(labels, pattern, options.max_size))
@@ -475,7 +479,8 @@ def _pick(arrays: Headers, options: Options, path: str) -> str:
     if not possible:
         raise DataError(f"{path}: no array has the shape of objects; it contains {_listed(arrays)}")
     raise DataError(
-        f"{path}: which array contains the objects? There are {_listed(arrays)}; use objects=NAME"
+        f"{path}: which array contains the objects? There are {_listed(arrays)}; use "
+        f"{parameter('objects', 'NAME')}"
     )
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ..compare.cache import CacheError
 from ..measures.base import PairError, RefusedObject
+from ..wording import parameter
 from .labels import Labels, find_labels
 from .streams import STDIN, WAIT, BackgroundReader, DataError, bare_name, beginning, quoted, shown
 
@@ -427,7 +428,7 @@ def _recognised(path: str) -> str:
     if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
         raise DataError(
             f"{shown(path)}: its name does not show its format; rename it to .npy, .npz, .mat or "
-            f".parquet, or set format="
+            f".parquet, or set {parameter('format')}"
         )
     text = start.lstrip()
     if not text:

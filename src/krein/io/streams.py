@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 from ..compare.cache import remove_stale, temporary_path
+from ..wording import parameter
 
 
 def quoted(text: str, longest: int = 40) -> str:
@@ -110,14 +111,15 @@ def check_cells(where: str, cells: int, max_size: int | None) -> None:
     if cells > limit:
         raise DataError(
             f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if this is "
-            f"intended, raise max_size="
+            f"intended, raise {parameter('max_size')}"
         )
 
 
 def too_large(where: str, size: int | None, limit: int) -> DataError:
     """Return the error for something beyond its limit; `size` is None if it is unknown."""
     what = "is longer than" if size is None else f"would take {size_of(size)}, more than"
-    return DataError(f"{where}: {what} {size_of(limit)}; if this is intended, raise max_size=")
+    remedy = f"if this is intended, raise {parameter('max_size')}"
+    return DataError(f"{where}: {what} {size_of(limit)}; {remedy}")
 
 
 # -------------------------------------------------------------------------------------------------

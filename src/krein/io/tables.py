@@ -26,6 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, split_labels
 from .source import Kind, Options, Record, RecordSource, as_number, finite_numbers
 from .streams import (
@@ -88,7 +89,8 @@ def decide_layout(
         content, heading = None if content == "series" else content, True
     elif content == "series":
         raise ValueError(
-            f"{shown}: series must be in .ts, .npy or .npz files; format='vectors' reads rows"
+            f"{shown}: series must be in .ts, .npy or .npz files; "
+            f"{parameter('format', repr('vectors'))} reads rows"
         )
     objects, names = options.objects, options.names
     labels, label_file = split_labels(options.labels, [cell.strip() for cell in rows[0]])
@@ -149,7 +151,8 @@ def decide_layout(
     elif content is not None:
         raise DataError(
             f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
-            f"with labels= or names=, or choose the numeric columns with objects="
+            f"with {parameter('labels')} or {parameter('names')}, or choose the numeric columns "
+            f"with {parameter('objects')}"
         )
     else:
         found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
@@ -157,7 +160,8 @@ def decide_layout(
             listed = ", ".join(repr(columns[i]) for i in rest[:30])
             raise DataError(
                 f"{shown}: which column contains the objects? The columns are {listed}; use "
-                f"objects=COLUMN (and labels=, names=)"
+                f"{parameter('objects', 'COLUMN')} (and {parameter('labels')}, "
+                f"{parameter('names')})"
             )
         chosen = [found]
     layout = Layout(columns, heading, made, chosen, at_labels, at_names)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..wording import parameter
+
 if TYPE_CHECKING:
     from .all import All, Given
     from .auto import Auto
@@ -91,6 +93,7 @@ def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
         return rule
     if "n_landmarks" not in rule.get_params():
         raise ValueError(
-            f"n_landmarks={n_landmarks} was given, but {type(rule).__name__} finds its own number"
+            f"{parameter('n_landmarks', n_landmarks)} was given, but {type(rule).__name__} finds "
+            f"its own number"
         )
     return rule.set_params(n_landmarks=n_landmarks)

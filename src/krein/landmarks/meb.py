@@ -12,6 +12,7 @@ from ..core.checks import Array, Indices
 from ..core.family import Family
 from ..core.meb import Ball, minimum_enclosing_ball
 from ..core.space import LandmarkCentre, double_centre
+from ..wording import parameter
 from .base import Codes, Rule, Selection, given_pairs, n_sketched
 
 PSD_TOLERANCE = 1e-8
@@ -159,6 +160,7 @@ def number_of_landmarks(
         raise ValueError(f"n_landmarks must be a whole number, at least 1; got {asked}")
     if asked > len(pairs):
         raise ValueError(
-            f"n_landmarks={asked} landmarks cannot be chosen among {len(pairs)} objects"
+            f"{parameter('n_landmarks', asked)} landmarks cannot be chosen among {len(pairs)} "
+            f"objects"
         )
     return int(asked)

@@ -9,6 +9,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
+from ..wording import parameter
 from .base import Kind, Measure, PairError, Readable, RefusedObject, take
 
 __all__ = [
@@ -93,7 +94,8 @@ both_strands=False)
         from .precomputed import Precomputed
 
         if params:
-            raise ValueError(f"measure_params cannot be used with measure={measure!r}: {params}")
+            named = parameter("measure", repr(measure))
+            raise ValueError(f"measure_params cannot be used with {named}: {params}")
         return Precomputed(_PRECOMPUTED[measure])
     if not isinstance(measure, str) or measure not in _REGISTRY:
         raise ValueError(

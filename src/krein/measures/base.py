@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..wording import parameter
 from .alignments import SideBySide, in_words
 
 Array = NDArray[np.float64]
@@ -409,8 +410,8 @@ class Measure(ABC):
         """
         if not self.symmetric and not symmetrize:
             raise ValueError(
-                f"the measure {self.name!r} is not symmetric; symmetrize=True uses the average "
-                f"of both directions, at twice the comparisons"
+                f"the measure {self.name!r} is not symmetric; {parameter('symmetrize', True)} "
+                f"uses the average of both directions, at twice the comparisons"
             )
         return objects, 0
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..wording import parameter
 from .base import Array, Kind, KindWarning, Measure, Objects, PairError, looks_like, take, unframed
 from .fingerprint import fingerprint
 
@@ -100,7 +101,8 @@ class FunctionMeasure(Measure):
         if asymmetry:
             raise ValueError(
                 f"the function {self.called()} is not symmetric: {asymmetry}; "
-                "symmetrize=True uses the average of both directions, at twice the comparisons"
+                f"{parameter('symmetrize', True)} uses the average of both directions, at twice "
+                "the comparisons"
             )
         return objects, spent + self._check_kind(objects, symmetrize=False)
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..wording import parameter
 from .base import (
     Array,
     Indices,
@@ -66,6 +67,18 @@ def as_matrix(given: Any) -> NDArray[Any]:
     return given
 
 
+class AsymmetryError(ValueError):
+    """A matrix of values that differ between the two directions: `reason` says where."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        remedy = f"{parameter('symmetrize', True)} uses the average of both"
+        return f"the matrix is {self.reason}; {remedy}"
+
+
 def check_square(
     matrix: NDArray[Any], kind: Kind, *, symmetrize: bool = False, sample: bool = False
 ) -> None:
@@ -109,10 +122,9 @@ def check_square(
     if worst > max(SYMMETRY_TOLERANCE, rounding) * largest:
         a, b = where
         # with all digits of the type, so that two different numbers look different
-        raise ValueError(
-            f"the matrix is not symmetric: entry ({a}, {b}) is {matrix[a, b]!s} but entry "
-            f"({b}, {a}) is {matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart; "
-            "symmetrize=True uses the average of both"
+        raise AsymmetryError(
+            f"not symmetric: entry ({a}, {b}) is {matrix[a, b]!s} but entry ({b}, {a}) is "
+            f"{matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart"
         )
 
 

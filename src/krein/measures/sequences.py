@@ -17,6 +17,7 @@ import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
+from ..wording import measure_parameter
 from .alignments import MOST_CELLS, SideBySide, align, in_words
 from .base import Array, Measure, Objects, RefusedObject, as_list, excerpt, unframed
 from .foreign import NUCLEOTIDE_SHARE, NUCLEOTIDES
@@ -137,7 +138,7 @@ class Alphabet:
                     f"contains {given[place]!r} at position {place + 1}, which is not scored with "
                     f"{self.name}",
                     f"remove it, or have it read as {self.wildcard}: "
-                    "measure_params={'unknown_letters': 'X'}",
+                    f"{measure_parameter('unknown_letters', 'X')}",
                 )
             for letter, count in Counter(c for c in sequence if c in foreign).items():
                 reading = changes[letter]

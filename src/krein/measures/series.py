@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self
 import numba
 import numpy as np
 
+from ..wording import measure_parameter
 from .alignments import (
     WARPING_CELLS,
     Curves,
@@ -344,8 +345,8 @@ def guess_layout(objects: Any) -> str:
         return TIMES_FIRST if a >= b else CHANNELS_FIRST
     raise ValueError(
         f"series of shape ({a}, {b}) may be {a} times of {b} channels or {b} times of {a} "
-        "channels; set measure_params={'layout': 'times-channels'} or "
-        "{'layout': 'channels-times'}"
+        f"channels; set {measure_parameter('layout', 'times-channels')} or "
+        f"{measure_parameter('layout', 'channels-times')}"
     )
 
 
