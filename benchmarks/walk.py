@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import io
-import os
 import sys
 import tempfile
 import threading

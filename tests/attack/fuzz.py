@@ -47,10 +47,6 @@ def warm_up() -> None:
     import numpy as np
     import sklearn.utils.estimator_checks  # noqa: F401
 
-    import krein.cli.fit
-    import krein.cli.inspect
-    import krein.cli.predict
-    import krein.estimators.loading  # noqa: F401
     from krein.measures import available, get_measure
 
     for name in available():

@@ -1,12 +1,12 @@
 """A few objects, treated as if they were too many for memory."""
 
+import krein.estimators.calibration
 import numpy as np
 import pytest
 
 import krein.core.pcvm.left_out
 import krein.data.dataset
 import krein.data.opening
-import krein.estimators.calibration
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from krein.estimators.calibration import CalibrationSample, stratified_folds
 from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
 from krein.core.gaussian import LabelledValues
-from krein.estimators.calibration import CalibrationSample, stratified_folds
 
 from .conftest import equal_models, make_words
 
@@ -81,7 +81,7 @@ def test_calibration_needs_no_more_comparisons(name, table, small_sample):
     path, words, labels = table
     for data in ((path,), (words, labels)):
         raw = clone(MODELS[name]).fit(*data)
-        assert calibrated(name).fit(*data).kernel_evaluations_ == raw.kernel_evaluations_
+        assert calibrated(name).fit(*data).comparisons_to_fit_ == raw.comparisons_to_fit_
 
 
 @pytest.mark.parametrize("shrinkage", ["auto", 0.2])

@@ -317,7 +317,7 @@ def test_a_matrix_on_disk_is_sketched(tmp_path):
     K = np.abs(Z[:, None] - Z[None]).sum(axis=2)
     np.save(tmp_path / "D.npy", K)
     clf = IKFD("precomputed-distance", random_state=0).fit(str(tmp_path / "D.npy"), labels)
-    assert clf.kernel_evaluations_ <= 600 * (100 + len(clf.landmarks_))
+    assert clf.comparisons_to_fit_ <= 600 * (100 + len(clf.landmarks_))
     assert clf.predict(K[:5]).shape == (5,)
 
 
@@ -329,7 +329,7 @@ def test_one_cache_serves_folds_and_predictions(tmp_path):
     assert_array_equal(cross_val_score(clf, WORDS, LANGUAGES, cv=2), first)
     assert clf.fit(WORDS, LANGUAGES).predict(["louse"]).tolist() == ["en"]
     again = IKFD("levenshtein", landmarks="all", cache=tmp_path / "cache").fit(WORDS, LANGUAGES)
-    assert again.kernel_evaluations_ == 0
+    assert again.comparisons_to_fit_ == 0
 
 
 @pytest.mark.parametrize("landmarks", ["meb", "kmeans", "entropy", "leverage", "random", "auto"])
@@ -344,10 +344,10 @@ def test_few_objects_are_compared_once(landmarks):
     labels = np.arange(100) % 2
     objects = (rng.normal(size=100) + 2 * labels).tolist()
     clf = IKFD(likeness, landmarks=landmarks, random_state=0).fit(objects, labels)
-    assert clf.kernel_evaluations_ == len(calls)
+    assert clf.comparisons_to_fit_ == len(calls)
     assert len(calls) <= 100 * (100 + 32) / 2 + 16, "half of the pairs, in blocks, and a trial"
     given = IKFD(likeness, landmarks="random", n_landmarks=3, random_state=0)
-    assert given.fit(objects, labels).kernel_evaluations_ <= 3 * 100 + 16, "no more than needed"
+    assert given.fit(objects, labels).comparisons_to_fit_ <= 3 * 100 + 16, "no more than needed"
 
 
 def test_a_measure_in_place_of_a_number_is_reported():

@@ -73,7 +73,7 @@ def test_partial_fit_matches_fit(cls, options):
     for chunk in np.split(order, [70, 90, 110]):
         parts.partial_fit(X[chunk], y[chunk], classes=[0, 1, 2])
     assert_allclose(parts.decision_function(X), whole.decision_function(X), rtol=1e-7, atol=1e-7)
-    assert parts.kernel_evaluations_ == whole.kernel_evaluations_ == 150 * 6
+    assert parts.comparisons_to_fit_ == whole.comparisons_to_fit_ == 150 * 6
     if cls is IKFD:
         other = cls(landmarks=given, multiclass="ovr", **options).fit(X[order], y[order])
         again = cls(landmarks=given, multiclass="ovr", **options)
@@ -103,7 +103,7 @@ def test_every_pair_is_compared_once():
     objects = list(np.random.default_rng(0).normal(size=40))
     labels = np.array(objects) > 0
     clf = IKFD(similarity, landmarks=[1, 5, 9]).fit(objects, labels)
-    spent = clf.kernel_evaluations_
+    spent = clf.comparisons_to_fit_
     assert spent == len(calls)
     assert spent <= 40 * 3 + 16, "N·m, and a few to test the symmetry of the function"
     calls.clear()
@@ -149,7 +149,7 @@ def test_calibration_improves_probabilities_and_compares_no_pair_again(cls, land
     ]
     assert losses[1] < losses[0] - 0.2
     a, b = raw.fit(K, flipped), calibrated.fit(K, flipped)
-    assert a.kernel_evaluations_ == b.kernel_evaluations_ > 0
+    assert a.comparisons_to_fit_ == b.comparisons_to_fit_ > 0
     assert_array_equal(a.predict(K), b.predict(K))
     assert b.temperature_ < 1.0
 

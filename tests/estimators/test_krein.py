@@ -5,6 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from krein.estimators.heads import HeldOut, _without_folds, draw_held_out, held_out_folds
+from krein.estimators.secondlook import VOTERS, nearest_landmarks
+from krein.estimators.selection import LandmarkSet
 from sklearn.metrics import log_loss
 
 from krein import IKFD, KreinClassifier, load
@@ -12,9 +15,6 @@ from krein.core.gaussian import FisherFamily, QuadraticFamily
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
 from krein.estimators import heads
-from krein.estimators.heads import HeldOut, _without_folds, draw_held_out, held_out_folds
-from krein.estimators.secondlook import VOTERS, nearest_landmarks
-from krein.estimators.selection import LandmarkSet
 from krein.io import open_source
 from krein.landmarks import Stratified
 from krein.landmarks.random import default_number
@@ -107,7 +107,7 @@ def test_every_comparison_is_counted(split):
     X, y, X_new, _ = split
     measure = CountedDistance()
     clf = KreinClassifier(measure, measure_params=DISTANCE, n_jobs=1).fit(list(X[:250]), y[:250])
-    assert clf.kernel_evaluations_ == measure.calls
+    assert clf.comparisons_to_fit_ == measure.calls
     measure.calls = 0
     clf.predict(list(X_new))
     assert clf.last_comparisons_ == measure.calls

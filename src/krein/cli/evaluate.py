@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ..estimators.registry import MODELS as FAMILIES
+from ..estimators import MODELS as FAMILIES
 from ..io.streams import STDIN
 from . import options
 from .group import command_line, krein_command

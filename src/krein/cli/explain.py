@@ -74,7 +74,7 @@ def command(
     start = time.perf_counter()
     source = predictor.open(new, **reading)
     with warnings_as_lines():
-        from ..report.why import ExplainedObjects, write_page
+        from ..report.explanations import ExplainedObjects, write_explained
 
         chunks = source.chunks(most)
         chunk = next(chunks, None)
@@ -87,7 +87,7 @@ def command(
             raise DataError(unreadable[0][1])
         n_others = sum(len(other) for other in chunks)
         explained = ExplainedObjects(names, found.objects, found.assessed, unreadable, n_others)
-        write_page(predictor.model, explained, output, title=title, command=command_line())
+        write_explained(predictor.model, explained, output, title=title, command=command_line())
     predictor.warn_of_objects()
     more = f", the first of {len(chunk) + n_others:,}" if n_others else ""
     say("explained", f"{len(names):,} objects{more} in {time.perf_counter() - start:.1f} s")

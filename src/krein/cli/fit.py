@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
 import click
 
-from ..estimators.registry import MODELS
+from ..estimators import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import krein_command
@@ -103,13 +104,14 @@ def command(
     elif whole:
         with locating(chunk):
             estimator.fit(chunk.objects, y)
-        if hasattr(estimator, "name_objects"):
-            estimator.name_objects(chunk.names)
+        estimator.name_objects(chunk.names)
     else:
         estimator.fit(source)
     columns = column_names(source)
     if columns is not None:  # as scikit-learn stores those of a data frame
-        estimator.feature_names_in_ = np.array(columns, dtype=object)
+        names = np.array(columns, dtype=np.str_)
+        estimator.feature_names_in_ = names.astype(object)
+        estimator.model_ = replace(estimator.model_, feature_names=names)
     estimator.save(output)
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
@@ -123,10 +125,10 @@ def command(
     )
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
     if settings["cache"] is not None and source.kind != "matrix":
-        reused = estimator.kernel_reused_
-        total = reused + estimator.kernel_evaluations_
+        reused = estimator.comparisons_reused_
+        total = reused + estimator.comparisons_to_fit_
         say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {settings['cache']}")
-    if (warning := too_few_for_novelty(estimator)) is not None:
+    if (warning := too_few_for_novelty(estimator.model_)) is not None:
         say("novelty", warning)
     say("time", f"{time.perf_counter() - start:.1f} s")
     say("written", output)
@@ -196,8 +198,7 @@ def describe_cost(estimator: Any, n: int) -> str:
     """Return the number of comparisons, relative to all pairs, and the number per prediction."""
     from ..measures import get_measure
 
-    pairs = estimator.kernel_evaluations_
-    per_prediction = getattr(estimator, "comparisons_", len(estimator.landmarks_))
+    pairs, per_prediction = estimator.comparisons_to_fit_, estimator.model_.comparisons
     measure = get_measure(estimator.measure, estimator.measure_params)
     if measure.accepts == "values":  # some are read more than once, so a share would be meaningless
         return f"none, the matrix is given; {per_prediction:,.0f} values per prediction"

@@ -344,29 +344,28 @@ def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
 def _describe_contents(tree: dict[str, Any]) -> dict[str, Any]:
     params, fitted = tree["params"], tree["fitted"]
     measure, measure_params = _measure(params)
-    labels, landmarks = fitted.get("classes_"), fitted.get("landmarks_")
-    columns = fitted.get("feature_names_in_")
-    signature = fitted.get("signature_")
-    rule, names = params.get("landmarks"), fitted.get("landmark_names_")
-    known = fitted.get("known_")
+    model = fitted["model_"]["fields"]
+    labels, landmarks = model.get("classes"), model["landmarks"]["fields"]
+    columns, names, rule = model.get("feature_names"), landmarks["names"], params.get("landmarks")
+    known = _known_objects(model)
     return {
         "estimator": tree["estimator"],
         "classes": None if labels is None else plain(labels),
-        "class_sizes": _class_sizes(fitted),
+        "class_sizes": _class_sizes(fitted, model),
         "objects": fitted.get("n_samples_seen_"),
         "measure": measure,
         "measure_params": measure_params,
         "columns": None if columns is None else columns.tolist(),
-        "landmarks": None if landmarks is None else len(landmarks),
-        "landmark_rows": None if landmarks is None else plain(landmarks),
+        "landmarks": len(landmarks["indices"]),
+        "landmark_rows": plain(landmarks["indices"]),
         "landmark_names": None if names is None else names.tolist(),
         "landmark_rule": rule if isinstance(rule, str) else None,
-        "comparisons": fitted.get("comparisons_"),
-        "candidates": None if known is None else known["fields"]["n_candidates"],
-        "expected": _expected(fitted),
-        "signature": None if signature is None else signature["signature"],
+        "comparisons": model.get("comparisons"),
+        "candidates": None if known is None else known["n_candidates"],
+        "expected": _expected(model),
+        "signature": fitted.get("signature_"),
         "calibrated": params.get("calibrate"),
-        "compared": fitted.get("kernel_evaluations_"),
+        "compared": fitted.get("comparisons_to_fit_"),
     }
 
 
@@ -383,15 +382,21 @@ def _measure(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return named, {} if found.accepts == "values" else found.params()
 
 
-def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
+def _known_objects(model: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the known objects of the second look."""
+    second = model.get("second_look")
+    return None if second is None else second["fields"]["known"]["fields"]
+
+
+def _class_sizes(fitted: dict[str, Any], model: dict[str, Any]) -> list[float] | None:
     """Return the number of objects per class, if the model keeps the moments of a stream, or all of
     its training objects."""
-    stream, known = fitted.get("stream_"), fitted.get("known_")
+    stream, known = fitted.get("stream_"), _known_objects(model)
     if stream is not None:
         sizes = stream["fields"]["moments"]["fields"]["weights"]
     elif known is not None:
-        kept = known["fields"]["codes"], known["fields"]["landmark_classes"]
-        sizes = np.bincount(np.concatenate(kept), minlength=len(fitted["classes_"]))
+        kept = known["codes"], model["landmarks"]["fields"]["codes"]
+        sizes = np.bincount(np.concatenate(kept), minlength=len(model["classes"]))
         if sizes.sum() != fitted["n_samples_seen_"]:
             return None
     else:
@@ -399,23 +404,21 @@ def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
     return [int(n) if n == int(n) else float(n) for n in sizes.tolist()]
 
 
-def _expected(fitted: dict[str, Any]) -> dict[str, float] | None:
+def _expected(model: dict[str, Any]) -> dict[str, float] | None:
     """Return accuracy and log-loss on held-out training objects, if the model keeps their scores.
 
     The scores are the log-odds of the true labels before probabilities are bounded.
     """
     from scipy.special import log_expit
 
-    from ..core.looks import bounded
-
-    reference = fitted.get("reference_")
-    if reference is None:
+    if model.get("reference") is None:
         return None
-    labels, novelty = (reference["fields"][part]["fields"] for part in ("labels", "novelty"))
-    weights = labels["weights"]
-    right = novelty["predicted"] == labels["codes"]
-    n_seen = fitted["looks_"]["fields"]["n_seen"]
-    losses = -bounded(log_expit(labels["odds"]), n_seen, labels["n_classes"])
+    reference, n_seen = model["reference"]["fields"], model["pool"]["fields"]["n_seen"]
+    weights = reference["weights"]
+    right = reference["predicted"] == reference["codes"]
+    share = 1 / (n_seen + 1)  # of the uniform distribution, which bounds the probabilities
+    P = (1 - share) * np.exp(log_expit(reference["odds"])) + share / len(model["classes"])
+    losses = -np.log(P)
     return {
         "accuracy": float(np.average(right, weights=weights)),
         "log_loss": float(np.average(losses, weights=weights)),

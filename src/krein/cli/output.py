@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 import click
 
 from ..io import DataError, Source
-from ..io.streams import STDIN, bare_name, is_stream, written_whole
+from ..io.streams import STDIN, atomic_write, bare_name, is_stream
 from ..io.tables import JsonLines
 from .options import printable
 
@@ -124,7 +124,7 @@ def writing(path: str | None) -> Iterator[IO[str]]:
         yield cast(IO[str], _SafeTerminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout
         sys.stdout.flush()
         return
-    with written_whole(path) as raw:
+    with atomic_write(path) as raw:
         packed: Any = raw
         if path.endswith(".gz"):
             packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)

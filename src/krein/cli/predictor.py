@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 from ..io import Chunk, DataError, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take
-from ..measures.foreign import NAMED
-from ..measures.foreign import told as describe_foreign
+from ..measures.foreign import NAMED, describe_foreign
+from ..model.model import Comparisons, Model
 from .options import message_of, printable
 from .output import warn
 from .reading import match_columns
@@ -76,18 +75,16 @@ class Predictor:
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
-        self.model = load_model(path, max_size=max_size)
+        self.model: Model = load_model(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
-            raise DataError(
-                f"{path}: contains a {type(self.model).__name__}, which does not predict labels"
-            )
-        self.model.n_jobs = n_jobs
-        self.assesses = hasattr(self.model, "assess")  # novelty, sets and evidence
+            raise DataError(f"{path}: contains a transformer, which does not predict labels")
+        self.n_jobs = n_jobs
+        self.assesses = self.model.reference is not None  # novelty, sets and evidence
         if details.nested:
             details = replace(details, evidence=NEAREST if self.assesses else None)
         self.details, self.unknown_letters = details, unknown_letters
         self._set_thresholds()
-        self.labels = [str(label) for label in self.model.classes_.tolist()]
+        self.labels = [str(label) for label in self.model.classes.tolist()]
         self.tree: Any = None  # of hierarchical labels
         if details.ranks is not None:
             from ..core.ranks import Ranks
@@ -96,10 +93,11 @@ class Predictor:
                 self.tree = Ranks.of(self.labels, details.ranks[0])
             except ValueError as error:
                 raise DataError(f"--label-ranks: {error}") from error
-        self.letters = letter_reader(self.model.measure_, unknown_letters)
+        self.letters = letter_reader(self.model.measure, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
-                f"--unknown-letters is for sequences; the model compares by {self.model.measure}"
+                f"--unknown-letters is for sequences; the model compares by "
+                f"{self.model.measure.name}"
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
         P = ("probabilities", np.float64, (len(self.labels),))
@@ -112,11 +110,11 @@ class Predictor:
         details = self.details
         if self.assesses:
             if details.novel_below is not None:
-                self.model.novel_below = details.novel_below
+                self.model = replace(self.model, novel_below=details.novel_below)
                 if (warning := too_few_for_novelty(self.model)) is not None:
                     warn(warning)
             if details.reject_below is not None:
-                self.model.ambiguous_below = details.reject_below
+                self.model = replace(self.model, ambiguous_below=details.reject_below)
             return
         for option, value in (
             ("--novel-below", details.novel_below),
@@ -125,15 +123,13 @@ class Predictor:
         ):
             if value is not None:
                 raise DataError(
-                    f"{option} needs a model from krein fit --model auto; "
-                    f"this one is {type(self.model).__name__.removeprefix('Fitted')}"
+                    f"{option} needs a model with held-out scores: krein fit --model auto, or "
+                    "--calibrate"
                 )
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
-        from ..measures import get_measure
-
-        given = get_measure(self.model.measure, self.model.measure_params).accepts == "values"
+        given = self.model.measure.accepts == "values"
         header = False if no_header else None
         wanted_format = "matrix" if given and input_format is None else input_format
         source = open_source(path, format=wanted_format, header=header, **named)
@@ -141,7 +137,7 @@ class Predictor:
             source = open_source(path, format="vectors", header=header, **named)
         if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)
-        wanted = getattr(self.model, "feature_names_in_", None)
+        wanted = self.model.feature_names
         if wanted is not None:
             match_columns(source, wanted.tolist(), named.get("objects") is not None)
         source.lenient = True
@@ -149,7 +145,7 @@ class Predictor:
 
     def _check_kind(self, source: Source) -> None:
         """Refuse text for a model of numbers, and numbers for a model of text."""
-        known = self.model.landmark_objects_
+        known = self.model.landmarks.objects
         text = isinstance(known[0], str | bytes)
         if text == (source.kind in ("sequences", "strings")):
             return
@@ -157,16 +153,14 @@ class Predictor:
             found, wanted = ("numbers", "text") if text else ("text", "numbers")
             raise DataError(
                 f"{source.shown}: contains {found} ({source.understood}), but the model compares "
-                f"{wanted} by {self.model.measure}; if it is the wrong column, name the right one "
-                f"with --objects"
+                f"{wanted} by {self.model.measure.name}; if it is the wrong column, name the right "
+                "one with --objects"
             )
 
     def rows(self, source: Source) -> Iterator[tuple[Chunk, list[Row]]]:
         """Yield each chunk with its rows."""
-        with _progress() as advance, warnings.catch_warnings():
-            # the columns have been matched by their names already
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for chunk in source.arriving(CHUNK):
+        with _progress() as advance:
+            for chunk in source.stream(CHUNK):
                 yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
 
@@ -266,7 +260,7 @@ class Predictor:
                 yield from self._predictions(objects[:half], chunk, places[:half])
                 yield from self._predictions(objects[half:], chunk, places[half:])
             else:
-                yield places[0], message_of(chunk.alone(places[0]).located(error))
+                yield places[0], message_of(chunk.located(error, places[0]))
             return
         for i, found in zip(places, assessed, strict=True):
             reason = (
@@ -279,27 +273,26 @@ class Predictor:
     def _predict(self, objects: Any) -> NDArray[Any]:
         """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
         `why` if the model tells them. Each pair is compared only once."""
+        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs)
         if self.assesses:
             found: NDArray[Any] = self.model.assess(
-                objects, coverage=self.details.sets, evidence=self.details.evidence
+                objects, coverage=self.details.sets, evidence=self.details.evidence, run=run
             )
             return found
-        P = self.model.predict_proba(objects)
+        P = self.model.predict_proba(objects, run)
         plain = np.empty(len(P), dtype=[("probabilities", np.float64, (P.shape[1],))])
         plain["probabilities"] = P
         return plain
 
     def _find_foreign(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
         """Return why objects look unlike the training objects; keep names for one warning."""
-        from ..estimators.twolooks import FittedTwoLooks, likeness_of
-
-        likeness = likeness_of(self.model) if isinstance(self.model, FittedTwoLooks) else None
-        others = {} if likeness is None else likeness.others(objects)
-        for why, rows in others.items():
+        profile = self.model.profile
+        foreign = {} if profile is None else profile.foreign(objects)
+        for why, rows in foreign.items():
             names, n = self.foreign.get(why, ([], 0))
             more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
             self.foreign[why] = (names + more, n + len(rows))
-        return {places[i]: f"of another kind: {why}" for why, rows in others.items() for i in rows}
+        return {places[i]: f"of another kind: {why}" for why, rows in foreign.items() for i in rows}
 
     def warn_of_objects(self) -> None:
         """Warn once about sequences with letters that are not scored, or that look foreign."""
@@ -314,17 +307,17 @@ def _known_object(near: Any) -> dict[str, Any]:
     return {"name": name, "label": str(near.label), "value": near.value}
 
 
-def too_few_for_novelty(model: Any) -> str | None:
+def too_few_for_novelty(model: Model) -> str | None:
     """Return a warning if no object can be called novel because there are too few held-out
     objects."""
-    reference = getattr(model, "reference_", None)
-    if reference is None or reference.novelty.smallest <= model.novel_below:
+    reference = model.reference
+    if reference is None or reference.smallest <= model.novel_below:
         return None
-    n, needed = len(reference.novelty.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
+    n, needed = len(reference.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
     return (
         f"too few training objects to call new objects novel at {model.novel_below:g}: it takes "
         f"{needed} held-out objects, and there are {n}; fit to more objects, or use krein "
-        f"predict --novel-below {np.ceil(1000 * reference.novelty.smallest) / 1000:g}"
+        f"predict --novel-below {np.ceil(1000 * reference.smallest) / 1000:g}"
     )
 
 

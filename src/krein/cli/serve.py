@@ -26,7 +26,6 @@ import click
 import numpy as np
 
 from ..io import Chunk, DataError
-from ..measures import get_measure
 from ..version import __version__
 from .group import krein_command
 from .inspect import describe_model
@@ -155,8 +154,8 @@ class Service:
         details = Details(nested=True)
         self.predictor = Predictor(path, details, n_jobs=1, unknown_letters=unknown_letters)
         model, about = self.predictor.model, describe_model(path)
-        self.accepts = get_measure(model.measure, model.measure_params).accepts
-        first = model.landmark_objects_[0]
+        self.accepts = model.measure.accepts
+        first = model.landmarks.objects[0]
         self.text = self.accepts == "objects" and isinstance(first, str | bytes)
         # novelty needs a second look at every object
         comparisons = int(about["landmarks"]) + int(about["candidates"] or 0)

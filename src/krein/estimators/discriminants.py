@@ -415,9 +415,9 @@ class IKFD(Classifier):
     power_ : float or None
         1, 1/2 or 1/4: similarities are computed from d², d or √d. None if the measure is a
         similarity.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
-    kernel_reused_ : int
+    comparisons_reused_ : int
         Number of values read from the cache instead.
     temperature_ : float
         Factor on the scores before they become probabilities (an inverse temperature); 1 unless
@@ -573,9 +573,9 @@ class IKQD(Classifier):
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
         Its non-zero eigenvalues with their signs, largest magnitude first.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
-    kernel_reused_ : int
+    comparisons_reused_ : int
         Number of values read from the cache instead.
     temperature_ : float
         Factor on the scores before they become probabilities (an inverse temperature); 1 unless

@@ -33,9 +33,9 @@ from ..core.looks import (
     squared,
 )
 from ..core.moments import ClassMoments
-from ..core.pcvm.fit import PCVMFamily, both_scores, fit_landmarks
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.space import signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset, uniform_keys
 from ..landmarks import Rule, Stratified, get_rule

@@ -151,7 +151,7 @@ class NystromMap(LandmarkTransformer):
         Number of positive, negative and zero eigenvalues.
     landmarks_ : array (m,)
         Rows of the training objects that became landmarks.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
 
     See Also
@@ -251,7 +251,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         Number of positive, negative and zero eigenvalues.
     landmarks_ : array (m,)
         Rows of the training objects that became landmarks.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
 
     See Also
@@ -365,7 +365,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         Number of positive, negative and zero eigenvalues.
     landmarks_ : array (m,)
         Rows of the training objects that became landmarks.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
 
     See Also

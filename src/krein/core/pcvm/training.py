@@ -100,7 +100,7 @@ def choose_function(
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.pcvm.fit import choose_function
+    >>> from krein.core.pcvm.training import choose_function
     >>> from krein.core.pcvm.rows import Rows
     >>> X = np.random.default_rng(0).uniform(0, 2, size=(500, 2))
     >>> y = X.astype(int).sum(axis=1) % 2  # a 2×2 checkerboard
@@ -141,7 +141,7 @@ def clearly_positive(gain: Array, weight: Array) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.pcvm.fit import clearly_positive
+    >>> from krein.core.pcvm.training import clearly_positive
     >>> gain = np.array([1.0, 0.8, 1.2, 0.9, -0.5])
     >>> clearly_positive(gain, np.ones(5)), clearly_positive(gain, np.array([1, 1, 1, 1, 9.0]))
     (True, False)
