@@ -51,7 +51,7 @@ def warm_up() -> None:
     import krein.cli.inspect
     import krein.cli.predict
     import krein.cli.survey
-    import krein.estimators.loading  # noqa: F401
+    import krein.model.file  # noqa: F401
     from krein.measures import available, get_measure
 
     for name in available():

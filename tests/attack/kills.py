@@ -26,7 +26,7 @@ from .fuzz import _child, warm_up
 
 IN_A_ROW = 3
 """Number of attempts to kill a run before one is left to finish."""
-COUNTED = {"kernel_evaluations_", "kernel_reused_"}
+COUNTED = {"comparisons_to_fit_", "comparisons_reused_"}
 """Attributes that may differ after a resumed run."""
 
 
@@ -129,7 +129,7 @@ def _killed_fits(
 
     truth, cache, model = folder / "truth.krein", folder / "cache", folder / "model.krein"
     reference = krein.load(truth)
-    total = reference.kernel_evaluations_ + reference.kernel_reused_
+    total = reference.comparisons_to_fit_ + reference.comparisons_reused_
     while counts["fits killed"] < kills:
         shutil.rmtree(cache, ignore_errors=True)
         model.unlink(missing_ok=True)
@@ -144,9 +144,11 @@ def _killed_fits(
         run(command, folder)
         again = krein.load(model)
         assert same_model(model, truth), "the model differs"
-        assert again.kernel_reused_ >= kept, "a cached value was computed again"
+        assert again.comparisons_reused_ >= kept, "a cached value was computed again"
         # the first run with a cache folder compares a few pairs in both directions
-        assert again.kernel_reused_ + again.kernel_evaluations_ <= total, "compared too many pairs"
+        assert again.comparisons_reused_ + again.comparisons_to_fit_ <= total, (
+            "compared too many pairs"
+        )
         assert not left_behind(folder), f"left behind: {left_behind(folder)}"
         counts["fits resumed to the same arrays"] += 1
 

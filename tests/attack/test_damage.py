@@ -71,7 +71,7 @@ def test_killed_runs_are_resumed_to_the_same_arrays():
 def test_models_that_differ_in_one_bit_are_told_apart(tmp_path):
     clf = IKFD("levenshtein").fit(["haus", "maus", "house", "mouse"] * 3, [0, 0, 1, 1] * 3)
     clf.save(tmp_path / "a.krein")
-    clf.kernel_evaluations_ += 1
+    clf.comparisons_to_fit_ += 1
     clf.save(tmp_path / "b.krein")
     assert kills.same_model(tmp_path / "b.krein", tmp_path / "a.krein")
     clf.dual_coef_[0, 0] = np.nextafter(clf.dual_coef_[0, 0], np.inf)

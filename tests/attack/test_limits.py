@@ -164,9 +164,9 @@ def test_a_damaged_block_of_a_cache_is_replaced(tmp_path):
         block.write_bytes(body + hashlib.blake2b(body, digest_size=16).digest())
     again = IKFD("levenshtein", landmarks="all", cache=tmp_path).fit(words, [0, 1] * 20)
     np.testing.assert_array_equal(again.dual_coef_, first.dual_coef_)
-    assert again.kernel_reused_ == 0
+    assert again.comparisons_reused_ == 0
     third = IKFD("levenshtein", landmarks="all", cache=tmp_path).fit(words, [0, 1] * 20)
-    assert third.kernel_evaluations_ == 0
+    assert third.comparisons_to_fit_ == 0
 
 
 def test_cache_errors_do_not_blame_the_data(tmp_path):

@@ -153,8 +153,8 @@ def test_a_second_fit_on_a_cluster_compares_nothing(client, tmp_path):
         kept = tmp_path / kind.__name__
         first = kind("levenshtein", landmarks=CHOSEN, cache=kept).fit(*bags())
         again = kind("levenshtein", landmarks=CHOSEN, cache=kept).fit(*bags())
-        assert again.kernel_evaluations_ == 0
-        assert again.kernel_reused_ == first.kernel_evaluations_ + first.kernel_reused_
+        assert again.comparisons_to_fit_ == 0
+        assert again.comparisons_reused_ == first.comparisons_to_fit_ + first.comparisons_reused_
 
 
 class _Stopping(Alike):

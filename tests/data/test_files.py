@@ -30,7 +30,7 @@ CLASSIFIERS = [
     IKFD,
     IKQD,
     PCVM,
-    lambda *a, **k: IKFD(*a, multiclass="ovr", class_weight="balanced", prune=False, **k),
+    lambda *a, **k: IKFD(*a, multiclass="ovr", class_weight="balanced", **k),
     lambda *a, **k: PCVM(*a, multiclass="ovr", class_weight="balanced", **k),
 ]
 NAMES = ["IKFD", "IKQD", "PCVM", "IKFD ovr", "PCVM ovr"]
@@ -52,7 +52,7 @@ def test_a_file_gives_the_same_model_as_memory_with_the_same_landmarks(make, tab
     in_memory = make("levenshtein", landmarks=chosen).fit(words, labels)
     from_file = make("levenshtein", landmarks=chosen).fit(path)
     equal_models(in_memory, from_file, words)
-    assert from_file.kernel_evaluations_ == in_memory.kernel_evaluations_
+    assert from_file.comparisons_to_fit_ == in_memory.comparisons_to_fit_
     assert from_file.n_samples_seen_ == N
 
 
@@ -133,7 +133,6 @@ def test_a_memory_map_gives_the_same_model_as_an_array(make, tmp_path, small_sam
 
 WEIGHTED = [
     IKFD(landmarks=np.arange(1, 700, 20), calibrate=True),
-    IKFD(landmarks=np.arange(1, 700, 20), prune=True),
     IKQD(landmarks=np.arange(1, 700, 20), class_weight="balanced"),
     PCVM(landmarks=np.arange(1, 700, 20), calibrate=True, class_weight={0: 2.0}),
 ]

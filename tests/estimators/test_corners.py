@@ -88,8 +88,8 @@ def test_a_failed_call_changes_nothing(method):
     with pytest.raises(ValueError, match="priors"):
         getattr(clf, method)(X, y)
     assert state(clf) == before
-    new = IKFD(prune=True, multiclass="ovr")
-    with pytest.raises(ValueError, match="prune"):
+    new = IKFD(multiclass="one")
+    with pytest.raises(ValueError, match="multiclass"):
         new.partial_fit(X, y, classes=[0, 1, 2])
     assert not hasattr(new, "classes_")
 
@@ -151,22 +151,9 @@ def test_refitting_gives_the_same_model():
     assert_array_equal(clf.fit(Z, labels).predict_proba(Z), first)
 
 
-@pytest.mark.parametrize("m", [20, 50, 100])
-def test_pruning_distances_keeps_the_accuracy(m):
-    rng = np.random.default_rng(0)
-    labels = np.arange(600) % 3
-    Z = rng.normal(size=(600, 4)) + 2.5 * np.eye(4)[labels]
-    D = np.linalg.norm(Z[:, None] - Z[None], axis=2)
-    full = IKFD("precomputed-distance", landmarks=np.arange(m)).fit(D, labels)
-    small = IKFD("precomputed-distance", landmarks=np.arange(m), prune=True).fit(D, labels)
-    assert 2 <= len(small.landmarks_) < m
-    assert small.score(D, labels) > full.score(D, labels) - 0.02
-
-
-def test_pruning_with_identical_objects():
-    for prune in (False, True):
-        clf = IKFD("levenshtein", prune=prune).fit(["aa"] * 6, [0, 0, 0, 1, 1, 1])
-        assert_allclose(clf.predict_proba(["aa", "b"]), 0.5)
+def test_identical_objects_have_the_class_frequencies():
+    clf = IKFD("levenshtein").fit(["aa"] * 6, [0, 0, 0, 1, 1, 1])
+    assert_allclose(clf.predict_proba(["aa", "b"]), 0.5)
 
 
 def test_a_numeric_target_is_not_treated_as_classes():
@@ -265,7 +252,6 @@ class TestReject:
     [
         ({"rank": 0}, "rank must be a positive integer"),
         ({"rank": 2.5}, "rank must be a positive integer"),
-        ({"rank": 3, "prune": True}, "use only one"),
         ({"class_weight": {0: np.inf}}, "positive numbers"),
         ({"priors": [np.inf, 1, 1]}, "positive numbers"),
         ({"landmarks": "random", "n_landmarks": 10.5}, "whole number"),
@@ -317,7 +303,7 @@ def test_a_matrix_on_disk_is_sketched(tmp_path):
     K = np.abs(Z[:, None] - Z[None]).sum(axis=2)
     np.save(tmp_path / "D.npy", K)
     clf = IKFD("precomputed-distance", random_state=0).fit(str(tmp_path / "D.npy"), labels)
-    assert clf.kernel_evaluations_ <= 600 * (100 + len(clf.landmarks_))
+    assert clf.comparisons_to_fit_ <= 600 * (100 + len(clf.landmarks_))
     assert clf.predict(K[:5]).shape == (5,)
 
 
@@ -329,7 +315,7 @@ def test_one_cache_serves_folds_and_predictions(tmp_path):
     assert_array_equal(cross_val_score(clf, WORDS, LANGUAGES, cv=2), first)
     assert clf.fit(WORDS, LANGUAGES).predict(["louse"]).tolist() == ["en"]
     again = IKFD("levenshtein", landmarks="all", cache=tmp_path / "cache").fit(WORDS, LANGUAGES)
-    assert again.kernel_evaluations_ == 0
+    assert again.comparisons_to_fit_ == 0
 
 
 @pytest.mark.parametrize("landmarks", ["meb", "kmeans", "entropy", "leverage", "random", "auto"])
@@ -344,10 +330,10 @@ def test_few_objects_are_compared_once(landmarks):
     labels = np.arange(100) % 2
     objects = (rng.normal(size=100) + 2 * labels).tolist()
     clf = IKFD(likeness, landmarks=landmarks, random_state=0).fit(objects, labels)
-    assert clf.kernel_evaluations_ == len(calls)
+    assert clf.comparisons_to_fit_ == len(calls)
     assert len(calls) <= 100 * (100 + 32) / 2 + 16, "half of the pairs, in blocks, and a trial"
     given = IKFD(likeness, landmarks="random", n_landmarks=3, random_state=0)
-    assert given.fit(objects, labels).kernel_evaluations_ <= 3 * 100 + 16, "no more than needed"
+    assert given.fit(objects, labels).comparisons_to_fit_ <= 3 * 100 + 16, "no more than needed"
 
 
 def test_a_measure_in_place_of_a_number_is_reported():

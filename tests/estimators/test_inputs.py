@@ -267,7 +267,7 @@ def test_a_distance_function_without_a_kind_raises_a_warning():
             IKFD(edits, measure_params={"kind": kind}, landmarks=[0, 4]).fit(WORDS, LANGUAGES)
         shared = IKFD(lambda a, b: len(set(a) & set(b)), landmarks=[0, 4]).fit(WORDS, LANGUAGES)
     assert FunctionMeasure(edits).kind == "similarity"
-    assert shared.kernel_evaluations_ == 10 + 1 + 24 * 2  # 5 pairs in both directions, a self-pair
+    assert shared.comparisons_to_fit_ == 10 + 1 + 24 * 2  # 5 pairs in both directions, a self-pair
 
 
 def test_a_distance_function_that_is_averaged_raises_a_warning():
@@ -276,14 +276,14 @@ def test_a_distance_function_that_is_averaged_raises_a_warning():
 
     with pytest.warns(KindWarning, match=r"The function .*ahead looks like a distance"):
         clf = IKFD(ahead, symmetrize=True, landmarks=[0, 4]).fit(WORDS, LANGUAGES)
-    assert clf.kernel_evaluations_ == 3 + 2 * 3 + 2 * 24 * 2  # 3 self-pairs and 3 pairs, averaged
+    assert clf.comparisons_to_fit_ == 3 + 2 * 3 + 2 * 24 * 2  # 3 self-pairs and 3 pairs, averaged
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         given = {"measure_params": {"kind": "dissimilarity"}, "symmetrize": True}
         IKFD(ahead, landmarks=[0, 4], **given).fit(WORDS, LANGUAGES)
         clf = IKFD(lambda a, b: len(set(a) & set(b)) + len(a), symmetrize=True, landmarks=[0, 4])
         clf.fit(WORDS, LANGUAGES)
-    assert clf.kernel_evaluations_ == 1 + 2 * 24 * 2
+    assert clf.comparisons_to_fit_ == 1 + 2 * 24 * 2
 
 
 def test_a_pair_that_fails_when_the_kind_is_checked_is_named():

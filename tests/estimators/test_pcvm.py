@@ -73,7 +73,7 @@ def test_a_checkerboard_is_learned_with_few_landmarks():
     clf = PCVM(landmarks="random", n_landmarks=100, random_state=0).fit(Z, labels)
     assert clf.score(Z_new, labels_new) > 0.95
     assert len(clf.landmarks_) <= 60
-    assert 3000 * 90 < clf.kernel_evaluations_ <= 3000 * 100, "N·m, minus symmetric pairs"
+    assert 3000 * 90 < clf.comparisons_to_fit_ <= 3000 * 100, "N·m, minus symmetric pairs"
 
 
 def test_more_basis_objects_than_landmarks():
@@ -93,8 +93,8 @@ def test_every_value_is_either_compared_or_reused(tmp_path):
     first = PCVM(cache=tmp_path, **options).fit(Z, labels)
     assert not set(first.landmarks_) <= set(options["landmarks"]), "refitted to basis objects"
     again = PCVM(cache=tmp_path, **options).fit(Z, labels)
-    assert again.kernel_evaluations_ == 0
-    assert again.kernel_reused_ == first.kernel_evaluations_ + first.kernel_reused_
+    assert again.comparisons_to_fit_ == 0
+    assert again.comparisons_reused_ == first.comparisons_to_fit_ + first.comparisons_reused_
 
 
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)])

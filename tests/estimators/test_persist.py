@@ -6,13 +6,13 @@ import stat
 
 import numpy as np
 import pytest
+from krein.estimators.schema import Context, Real, floats
 from numpy.testing import assert_array_equal
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import krein
 from krein import IKFD, IKQD, IndefiniteKernelPCA, NystromMap, PseudoEuclideanEmbedding
-from krein.estimators.schema import Context, Real, floats
 from krein.io.modelfile import ModelFileError, read_model, write_model
 from krein.landmarks import MEB, Random
 from krein.measures.vectors import ELM
@@ -60,7 +60,7 @@ def test_the_same_model_comes_back(tmp_path, estimator, objects, labels):
     if hasattr(estimator, "classes_"):
         assert_array_equal(again.predict(objects), estimator.predict(objects))
         assert again.classes_.dtype == estimator.classes_.dtype
-    assert again.kernel_evaluations_ == estimator.kernel_evaluations_
+    assert again.comparisons_to_fit_ == estimator.comparisons_to_fit_
     assert again.signature_ == estimator.signature_
 
 

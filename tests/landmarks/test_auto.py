@@ -130,7 +130,7 @@ def test_every_evaluation_is_reused():
     X, y = checkerboard(300)
     clf = IKFD("elm", landmarks="auto", random_state=0).fit(X, y)
     tried = max(clf.selection_.details["curve"]["landmarks"][-1], len(clf.landmarks_))
-    assert clf.kernel_evaluations_ <= 300 * tried
+    assert clf.comparisons_to_fit_ <= 300 * tried
     assert clf.selection_.values is None, "the values are released once the model is fitted"
 
 

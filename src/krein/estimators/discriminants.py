@@ -221,7 +221,9 @@ def _add(
     powers = _powers(self, choice, family) if before is None else before.powers
     sample = CalibrationSample.empty()
     if self.calibrate or self.shrinkage == "auto":
-        sample = CalibrationSample.of(self.n_samples_seen_, landmarks.indices, SAMPLE_SIZE)
+        sample = CalibrationSample.of(
+            self.n_samples_seen_, landmarks.indices, all_up_to=SAMPLE_SIZE, wanted=SAMPLE_SIZE
+        )
     spaces = [choice.space.with_power(power) for power in powers]
     earlier = None if before is None else before.passed
     if earlier is None:
