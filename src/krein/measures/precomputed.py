@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import ROW, Within
 from .base import (
     Array,
     Kind,
@@ -305,8 +306,8 @@ Indices = NDArray[np.intp]
 class GivenColumns:
     """Landmarks among precomputed values: their columns, in rows of `width` values."""
 
-    columns: Indices  # (m,)
-    width: int
+    columns: Annotated[Indices, "columns", ROW]
+    width: Annotated[int, Within(1)]
 
     def __len__(self) -> int:
         return len(self.columns)
