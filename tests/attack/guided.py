@@ -37,7 +37,7 @@ def main() -> int:
 
         with atheris.instrument_imports(include=["krein.io"]):
             from krein.io import DataError, modelfile, open_source
-        import krein.estimators.loading
+        import krein.model.file
 
         from .seeds import make_seeds
 

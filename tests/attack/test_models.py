@@ -7,8 +7,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from krein.estimators.compound import IfThere
-from krein.estimators.registry import ESTIMATORS, find_class
 from sklearn.datasets import load_iris
 
 import krein
@@ -22,19 +20,22 @@ from krein import (
     PseudoEuclideanEmbedding,
 )
 from krein.io.modelfile import ModelFileError, read_model, write_model
+from krein.model import ESTIMATORS, find_estimator
+from krein.model.schema import OPTIONAL, hints_of
 from tests.measures.market import MARKET
 
 X, y = load_iris(return_X_y=True)
 SERIES = [np.cumsum(np.sin(np.arange(5 + k % 7) * (1 + k % 3))) for k in range(40)]
 
 MODELS = {
-    "IKFD": lambda: IKFD(random_state=0, prune=True, calibrate=True).fit(X, y),
+    "IKFD": lambda: IKFD(random_state=0, calibrate=True).fit(X, y),
     "IKFD of distances": lambda: IKFD("manhattan", random_state=0, multiclass="ovr").fit(X, y),
     "IKFD of series": lambda: IKFD("msm", random_state=0).fit(SERIES, np.arange(40) % 3),
     "IKFD of a matrix": lambda: IKFD("precomputed", landmarks=[0, 70, 120]).fit(X @ X.T, y),
     "IKQD": lambda: IKQD(random_state=0).fit(X, y),
     "PCVM": lambda: PCVM(random_state=0).fit(X, y),
-    "PCVM of two": lambda: PCVM(random_state=0).fit(X, y == 1),
+    "PCVM of two": lambda: PCVM(random_state=0, calibrate=True).fit(X, y == 1),
+    "PCVM of pairs": lambda: PCVM(solver="paper", random_state=0).fit(X, y),
     "KreinClassifier": lambda: KreinClassifier(n_landmarks=12).fit(X, y),
     "NystromMap": lambda: NystromMap(random_state=0).fit(X, y),
     "embedding": lambda: PseudoEuclideanEmbedding(2, random_state=0).fit(X),
@@ -77,6 +78,15 @@ def replaced(tree, path, value):
     return copy
 
 
+def at(tree, path):
+    for step in path:
+        tree = tree[step]
+    return tree
+
+
+MODEL = ("model_", "fields")
+
+
 def twisted(value):
     """Yield replacements for a value that are wrong in shape, type or content."""
     if isinstance(value, np.ndarray):
@@ -96,7 +106,7 @@ def twisted(value):
         yield "none", None
         if not isinstance(value, bool):
             yield "negative", -1 - abs(value)
-            yield "huge", 10**30
+            yield "huge", 10**30 if isinstance(value, int) else 10**400
 
 
 def loads(path):
@@ -108,9 +118,10 @@ def loads(path):
 
 
 # parts that are only shown to people, or labels and numbers for which any value is valid
-FREE = ("details", "selection_", "classes_", "eigenvalues_", "objective_path_", "relevance_",
-        "rank", "n_objects_", "n_samples_seen_", "comparisons_to_fit_", "comparisons_reused_",
-        "prior_scale_", "n_iter_", "converged_", "signature", "shrinkage_", "width")  # fmt: skip
+FREE = ("details", "selection_", "classes", "eigenvalues_", "objective_path_", "relevance_",
+        "rank", "n_objects", "n_samples_seen_", "comparisons_to_fit_", "comparisons_reused_",
+        "prior_scale_", "n_iter_", "converged_", "signature_", "shrinkage_", "width",
+        "comparisons", "symmetrize", "measure", "size_curve_")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -169,10 +180,10 @@ def test_a_file_sets_no_other_attribute(attribute, trees, tmp_path):
 @pytest.mark.parametrize("length", [0, 1])
 def test_landmarks_of_a_model_are_checked_by_the_measure(length, trees, tmp_path):
     tree = trees["IKFD of series"]
-    objects = list(tree["fitted"]["landmark_objects_"])
+    place = ("fitted", *MODEL, "landmarks", "fields", "objects")
+    objects = list(at(tree, place))
     objects[0] = np.zeros((length, 1))
-    fitted = {**tree["fitted"], "landmark_objects_": objects}
-    write_model(tmp_path / "m.krein", {**tree, "fitted": fitted}, "0")
+    write_model(tmp_path / "m.krein", replaced(tree, place, objects), "0")
     if length == 0:
         with pytest.raises(ModelFileError, match="series 0 is empty"):
             krein.load(tmp_path / "m.krein")
@@ -206,50 +217,107 @@ def test_members_missing_from_the_header_are_not_unpacked(trees, tmp_path):
 
 
 def test_a_listed_array_is_not_unpacked_beyond_the_limit(trees, tmp_path):
-    fitted = {**trees["IKFD"]["fitted"], "intercept_": np.zeros(2**20)}  # 8 MiB, packed 8 kB
-    write_model(tmp_path / "m.krein", {**trees["IKFD"], "fitted": fitted}, "0")
+    large = np.zeros(2**20)  # 8 MiB, packed 8 kB
+    tree = replaced(trees["IKFD"], ("fitted", *MODEL, "heads", 0, "fields", "bias"), large)
+    write_model(tmp_path / "m.krein", tree, "0")
     with pytest.raises(ModelFileError, match=r"would take 8 MiB, more than .* max_size"):
         krein.load(tmp_path / "m.krein", max_size=2**22)
-    with pytest.raises(ModelFileError, match="intercept_ has the shape"):
+    with pytest.raises(ModelFileError, match=r"heads\[0\].bias has the shape"):
         krein.load(tmp_path / "m.krein")
 
 
 def test_every_class_that_can_be_saved_declares_what_is_fitted(trees):
     assert {tree["estimator"] for tree in trees.values()} == set(ESTIMATORS)
     for tree in trees.values():
-        schema = find_class(ESTIMATORS[tree["estimator"]])._fitted
-        always = {name for name, kind in schema.items() if not isinstance(kind, IfThere)}
+        schema = hints_of(find_estimator(tree["estimator"]))
+        always = {k for k, v in schema.items() if OPTIONAL not in getattr(v, "__metadata__", ())}
         assert always <= set(tree["fitted"]) <= set(schema)
 
 
-def test_undeclared_attributes_fail_on_save(tmp_path):
-    clf = IKFD(random_state=0).fit(X, y)
+def test_attributes_that_no_class_declares_are_not_saved(trees, tmp_path):
+    clf = IKFD(random_state=0, calibrate=True).fit(X, y)
     clf.newer_ = 1.0
-    with pytest.raises(TypeError, match=r"IKFD has 'newer_', which IKFD\._fitted does not declare"):
-        clf.save(tmp_path / "m.krein")
-    del clf.newer_, clf.dual_coef_
-    with pytest.raises(TypeError, match="declares 'dual_coef_', which IKFD does not have"):
-        clf.save(tmp_path / "m.krein")
+    clf.predict(X)  # counts its comparisons
+    clf.save(tmp_path / "m.krein")
+    tree = read_model(tmp_path / "m.krein")
+    assert set(tree["fitted"]) == set(trees["IKFD"]["fitted"])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_attribute_is_needed(name, trees, tmp_path):
+    tree = trees[name]
+    schema = hints_of(find_estimator(tree["estimator"]))
+    for attribute in tree["fitted"]:
+        if OPTIONAL in getattr(schema[attribute], "__metadata__", ()):
+            continue
+        fitted = {k: v for k, v in tree["fitted"].items() if k != attribute}
+        write_model(tmp_path / "m.krein", {**tree, "fitted": fitted}, "0")
+        with pytest.raises(ModelFileError, match=f"{attribute} is missing"):
+            krein.load(tmp_path / "m.krein")
 
 
 def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path):
     tree = trees["KreinClassifier"]
-    known = ("fitted", "known_", "fields")
-    codes = tree["fitted"]["known_"]["fields"]["codes"]
-    heads = ("fitted", "looks_", "fields", "heads")
+    second = ("fitted", *MODEL, "second_look", "fields")
+    known = (*second, "known", "fields")
+    heads = ("fitted", *MODEL, "heads")
     wrong = {
-        "contains 3, not below 3": ((*known, "codes"), np.full_like(codes, 3)),
-        "known_objects_ has": (("fitted", "known_objects_"), X[:5]),
-        r"looks_.first has the shape \(3,\)": (heads, []),
+        "contains 3, not below 3": ((*known, "codes"), np.full_like(at(tree, known)["codes"], 3)),
+        "second_look.objects has": ((*second, "objects"), X[:5]),
+        r"pool.weights has the shape \(3,\), not \(H=0\)": (heads, []),
+        "second_look.objects is not a list": ((*second, "objects"), None),
+        "second_look.known is not a KnownObjects": ((*second, "known"), None),
     }
     for message, (path, value) in wrong.items():
         write_model(tmp_path / "m.krein", replaced(tree, path, value), "0")
-        with pytest.raises(ModelFileError, match=message):
-            krein.load(tmp_path / "m.krein")
-    alone = replaced(tree, ("fitted", "known_objects_"), None)
-    write_model(tmp_path / "m.krein", alone, "0")
-    with pytest.raises(ModelFileError, match="must both be present"):
-        krein.load(tmp_path / "m.krein")
+        for load in (krein.load, krein.load_model):
+            with pytest.raises(ModelFileError, match=message):
+                load(tmp_path / "m.krein")
+
+
+def test_sizes_agree_between_the_model_and_the_estimator(trees, tmp_path):
+    """A head, the landmarks, the reference and the stream each have sizes of other parts."""
+    tree = trees["IKFD"]
+    head = at(tree, ("fitted", *MODEL, "heads", 0, "fields"))
+    landmarks = at(tree, ("fitted", *MODEL, "landmarks", "fields"))
+    m = len(landmarks["indices"])
+    fewer = {
+        ("heads", 0, "fields"): {
+            **head, "places": head["places"][:-1], "weights": head["weights"][:-1]
+        },
+        ("heads", 0, "fields", "bias"): head["bias"][:-1],
+        ("heads", 0, "fields", "places"): np.arange(1, m + 1),
+        ("landmarks", "fields"): {k: v if v is None else v[:-1] for k, v in landmarks.items()},
+        ("baseline",): np.zeros(m + 1),
+        ("classes",): np.arange(4),
+        ("reference", "fields", "codes"): at(
+            tree, ("fitted", *MODEL, "reference", "fields", "codes")
+        ) + 3,
+    }  # fmt: skip
+    for path, value in fewer.items():
+        write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *MODEL, *path), value), "0")
+        for load in (krein.load, krein.load_model):
+            with pytest.raises(ModelFileError):
+                load(tmp_path / "m.krein")
+    moments = ("fitted", "stream_", "fields", "moments", "fields")
+    wrong = {name: value[:-1] for name, value in at(tree, moments).items()
+             if isinstance(value, np.ndarray)}  # fmt: skip
+    for name, value in wrong.items():
+        write_model(tmp_path / "m.krein", replaced(tree, (*moments, name), value), "0")
+        assert not loads(tmp_path / "m.krein"), name
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_model_alone_is_checked_as_well(name, trees, tmp_path):
+    tree = trees[name]
+    for path, value in places(tree["fitted"]["model_"]["fields"]):
+        if any(part in FREE for part in path) or not isinstance(value, np.ndarray):
+            continue
+        if value.dtype.kind == "f":
+            wrong = np.full_like(value, np.nan)
+            write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *MODEL, *path), wrong), "0")
+            with pytest.raises(ModelFileError):
+                krein.load_model(tmp_path / "m.krein")
 
 
 def test_an_archive_that_points_before_its_beginning_is_refused(trees, tmp_path):

@@ -9,14 +9,21 @@ from scipy.special import log_softmax
 
 from krein.core.conformal import LABEL_GROUP as GROUP_OBJECTS
 from krein.core.conformal import (
-    LabelReference,
-    NoveltyReference,
+    Reference,
     conformal_p,
     groups_of,
     log_odds,
     novelty_scores,
     status_of,
 )
+
+
+def novelty_reference(scores, predicted):
+    return Reference(scores, predicted, np.zeros(len(scores)), predicted, None)
+
+
+def label_reference(odds, codes, weights=None):
+    return Reference(np.zeros(len(odds)), codes, odds, codes, weights)
 
 
 @settings(max_examples=50, deadline=None)
@@ -51,8 +58,8 @@ def test_the_false_alarm_rate_holds_within_each_class():
     rates = []
     for _ in range(60):
         codes, asked = rng.integers(2, size=1500), rng.integers(2, size=3000)
-        reference = NoveltyReference(scale[codes] * rng.exponential(size=1500), codes, None, 2)
-        p = reference.p_values(scale[asked] * rng.exponential(size=3000), asked)
+        reference = novelty_reference(scale[codes] * rng.exponential(size=1500), codes)
+        p = reference.novelty(scale[asked] * rng.exponential(size=3000), asked)
         rates.append([(p[asked == c] <= 0.05).mean() for c in (0, 1)])
     np.testing.assert_allclose(np.mean(rates, axis=0), 0.05, atol=0.005)
 
@@ -84,8 +91,8 @@ def test_label_p_values_match_crepes(by_class):
     seen, new = slice(0, 500), slice(500, 800)
     assert np.bincount(codes[seen]).min() >= GROUP_OBJECTS
     odds = log_odds(np.log(P))
-    reference = LabelReference(odds[seen][np.arange(500), codes[seen]], codes[seen], None, 3)
-    found = reference.p_values(odds[new], by_class=by_class)
+    reference = label_reference(odds[seen][np.arange(500), codes[seen]], codes[seen])
+    found = reference.label_p_values(odds[new], by_class=by_class)
     hinge = 1 - P[seen][np.arange(500), codes[seen]]
     if by_class:
         oracle = ConformalClassifier().fit(hinge, bins=codes[seen])
@@ -109,9 +116,47 @@ def test_sets_have_the_stated_coverage():
         codes = np.array([rng.choice(3, p=p) for p in P])
         odds = log_odds(np.log(P + 1e-12))
         a, b = np.arange(500), np.arange(500, 1000)
-        reference = LabelReference(odds[a, codes[a]], codes[a], None, 3)
+        reference = label_reference(odds[a, codes[a]], codes[a])
         covered.append(reference.sets(odds[b], coverage=0.9, by_class=False)[a, codes[b]].mean())
         sets = reference.sets(odds[b], coverage=0.9, by_class=True)[a, codes[b]]
         by_class.append([sets[codes[b] == c].mean() for c in (0, 2)])
     assert np.mean(covered) == pytest.approx(0.9, abs=0.005)
     np.testing.assert_allclose(np.mean(by_class, axis=0), 0.9, atol=0.01)
+
+
+def test_a_reference_of_held_out_objects_has_their_predicted_and_true_labels():
+    log_proba = log_softmax(np.random.default_rng(3).normal(size=(50, 3)), axis=1)
+    codes = (np.arange(50) % 3).astype(np.int8)
+    found = Reference.of(np.arange(50.0), log_proba, codes, None)
+    np.testing.assert_array_equal(found.predicted, log_proba.argmax(axis=1))
+    np.testing.assert_array_equal(found.codes, codes)
+    p = np.exp(log_proba[np.arange(50), codes])
+    np.testing.assert_allclose(found.odds, np.log(p / (1 - p)))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_smallest_p_value_is_that_of_the_farthest_object(weighted):
+    weights = np.full(20, 3.0) if weighted else None
+    codes = np.arange(20) % 2
+    reference = Reference(np.arange(20.0), codes, np.zeros(20), codes, weights)
+    (p,) = reference.novelty(np.array([1e9]), np.array([0]))
+    assert p == reference.smallest == pytest.approx(1 / (61 if weighted else 21))
+
+
+def test_weighted_references_equal_repeated_ones():
+    rng = np.random.default_rng(4)
+    codes, weights = rng.integers(3, size=200), rng.integers(1, 4, size=200)
+    scores, odds = rng.normal(size=200), rng.normal(size=200)
+    a = Reference(scores, codes, odds, codes, weights.astype(float))
+    b = Reference(*(np.repeat(each, weights) for each in (scores, codes, odds, codes)), None)
+    new, labels = rng.normal(size=(30, 3)), rng.integers(3, size=30)
+    np.testing.assert_allclose(a.novelty(new[:, 0], labels), b.novelty(new[:, 0], labels))
+    for by_class in (False, True):
+        np.testing.assert_allclose(
+            a.label_p_values(new, by_class=by_class), b.label_p_values(new, by_class=by_class)
+        )
+
+
+def test_an_object_with_a_label_that_was_never_predicted_is_ranked_among_all():
+    reference = novelty_reference(np.arange(99.0), np.zeros(99, dtype=int))
+    np.testing.assert_allclose(reference.novelty(np.array([50.0]), np.array([4])), [0.5])

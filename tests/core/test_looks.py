@@ -12,14 +12,17 @@ from krein.core.looks import (
     RIDGE,
     CandidateSpace,
     Closeness,
+    EvidencePool,
+    KnownObjects,
     Neighbours,
-    bounded,
+    Pool,
+    apart_from,
     choose_threshold,
     class_evidence,
     fit_pool,
     learn_first_look,
     learn_second_look,
-    looked_at,
+    nearest_landmarks,
     nearest_points,
     pooled,
     squared,
@@ -209,7 +212,7 @@ def test_weights_count_objects_in_the_pool():
 
 def test_no_probability_claims_more_than_the_held_out_objects_can_show():
     sure = np.log(np.array([[1.0, 1e-300, 1e-300]]))
-    found = np.exp(bounded(sure, 99, 3))
+    found = np.exp(Pool(np.ones(1), 99.0).bounded(sure))
     assert found.sum() == pytest.approx(1)
     np.testing.assert_allclose(found[0, 1:], 0.01 / 3)
 
@@ -224,7 +227,7 @@ def test_the_threshold_is_the_cheapest_within_the_tolerance():
     first = second + np.where(confidence < 0.7, 0.5, 0.0)
     threshold = choose_threshold(confidence, first, second)
     assert 0.65 < threshold < 0.72
-    extra = np.where(looked_at(confidence, threshold), 0, first - second)
+    extra = np.where(confidence < threshold, 0, first - second)
     assert extra.mean() <= 0.01 * second.mean()
 
 
@@ -240,8 +243,7 @@ def test_a_budget_comes_before_the_tolerance():
     confidence = np.linspace(0, 1, 101)
     first, second = np.full(101, 1.0), np.full(101, 0.1)
     threshold = choose_threshold(confidence, first, second, max_share=0.25)
-    assert looked_at(confidence, threshold).mean() <= 0.25
-    assert looked_at(confidence, threshold).mean() > 0.2
+    assert 0.2 < (confidence < threshold).mean() <= 0.25
 
 
 # -- both looks --------------------------------------------------------------------------------
@@ -251,18 +253,39 @@ def test_a_budget_comes_before_the_tolerance():
 def test_uninformative_heads_share_the_pool_equally(n_heads):
     found, codes = opinions(5, n=40, quality=(0.0,) * n_heads)
     same = [np.full_like(opinion, np.log(1 / 3)) for opinion in found]
-    first = learn_first_look([], same, codes, None).first
-    np.testing.assert_allclose(first, 1 / n_heads)
+    pool = learn_first_look(same, codes, None)
+    np.testing.assert_allclose(pool.weights, 1 / n_heads)
+    assert pool.n_seen == 40
 
 
-def test_neighbours_have_no_effect_before_a_second_look_is_learned():
+def test_objects_of_weight_0_do_not_support_a_probability():
+    found, codes = opinions(6, n=40)
+    weights = np.where(np.arange(40) % 4 == 0, 0.0, 2.5)
+    assert learn_first_look(found, codes, weights).n_seen == 30
+
+
+def test_evidence_without_weight_has_no_effect():
     found, codes = opinions(4, n=50)
-    looks = learn_first_look([], found, codes, None)
-    near = Neighbours(
-        np.random.default_rng(4).exponential(size=(50, 6)), np.tile(codes[:6], (50, 1))
+    pool = learn_first_look(found, codes, None)
+    near = random_neighbours(4, codes)
+    idle = EvidencePool(np.append(pool.weights, [0.0, 0.0]), 1.0, Closeness.of(near.least, 0.1))
+    np.testing.assert_allclose(idle(found, near), pool(found))
+    assert not idle.evidence(near, 3).any()
+
+
+def test_the_evidence_is_what_neighbours_add_to_the_heads():
+    found, codes = opinions(4, n=50)
+    near = random_neighbours(4, codes)
+    second = EvidencePool(
+        np.array([0.7, 0.2, 0.5, 0.3]), 1.0, Closeness.of(near.least, 0.4, np.ones(50))
     )
-    np.testing.assert_allclose(looks.second_look(found, near), looks.first_look(found))
-    assert not looks.evidence(near, 3).any()
+    scores = 0.7 * found[0] + 0.2 * found[1] + second.evidence(near, 3)
+    np.testing.assert_allclose(second(found, near), log_softmax(scores, axis=1))
+
+
+def random_neighbours(seed, codes):
+    rng = np.random.default_rng(seed)
+    return Neighbours(rng.exponential(size=(len(codes), 6)), np.tile(codes[:6], (len(codes), 1)))
 
 
 def test_evidence_is_weighted_by_what_it_explains():
@@ -270,16 +293,18 @@ def test_evidence_is_weighted_by_what_it_explains():
     rng = np.random.default_rng(2)
     apart = np.sort(rng.exponential(size=(2000, 20)), axis=1)
     right = np.where(rng.random((2000, 20)) < 0.8, codes[:, None], rng.integers(3, size=(2000, 20)))
-    looks = learn_first_look([], found, codes, None)
-    useful = learn_second_look(looks, found, codes, None, Neighbours(apart, right))
-    idle = learn_second_look(
-        looks, found, codes, None, Neighbours(apart, rng.integers(3, size=(2000, 20)))
-    )
-    assert useful.second[-2:].sum() > 0.5
-    assert idle.second[-2:].sum() < 0.1
+    pool = learn_first_look(found, codes, None)
+    near = Neighbours(apart, right)
+    useful, threshold = learn_second_look(pool, found, codes, None, near)
+    noise = Neighbours(apart, rng.integers(3, size=(2000, 20)))
+    idle, _ = learn_second_look(pool, found, codes, None, noise)
+    assert useful.weights[-2:].sum() > 0.5
+    assert idle.weights[-2:].sum() < 0.1
     rows = np.arange(2000)
-    after = useful.second_look(found, Neighbours(apart, right))[rows, codes].mean()
-    assert after > looks.first_look(found)[rows, codes].mean() + 0.3
+    after = useful(found, near)[rows, codes].mean()
+    assert after > pool(found)[rows, codes].mean() + 0.3
+    confidence = np.exp(pool.bounded(pool(found)).max(axis=1))
+    assert (confidence < threshold).mean() > 0.9  # nearly everything is worth a second look
 
 
 def test_a_near_copy_is_trusted_more_than_a_remote_relative():
@@ -289,15 +314,33 @@ def test_a_near_copy_is_trusted_more_than_a_remote_relative():
     apart = np.sort(rng.exponential(size=(2000, 20)), axis=1) + 9.0 * remote[:, None]
     labels = np.where(remote[:, None], rng.integers(3, size=(2000, 20)), codes[:, None])
     near = Neighbours(apart, labels)
-    looks = learn_second_look(learn_first_look([], found, codes, None), found, codes, None, near)
-    swing = np.ptp(looks.evidence(near, 3), axis=1)
+    pool = learn_first_look(found, codes, None)
+    second, _ = learn_second_look(pool, found, codes, None, near)
+    swing = np.ptp(second.evidence(near, 3), axis=1)
     assert swing[~remote].mean() > 4 * swing[remote].mean()
     rows = np.flatnonzero(remote)
-    first, second = looks.first_look(found), looks.second_look(found, near)
-    assert second[rows, codes[rows]].mean() > first[rows, codes[rows]].mean() - 0.05
+    before, after = pool(found), second(found, near)
+    assert after[rows, codes[rows]].mean() > before[rows, codes[rows]].mean() - 0.05
 
 
-def test_no_object_is_looked_at_again_before_a_second_look_is_learned():
-    found, codes = opinions(3)
-    looks = learn_first_look([], found, codes, None)
-    assert not looked_at(np.exp(looks.first_look(found).max(axis=1)), looks.threshold).any()
+def test_landmarks_are_not_their_own_neighbours():
+    values = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 1.0], [1.0, 2.0, 3.0]])
+    own = np.array([0, 1, -1])  # the last object is not a landmark
+    found = nearest_landmarks(apart_from(values, "dissimilarity", own), np.array([0, 1, 2]))
+    np.testing.assert_array_equal(found.apart, [[1.0, 4.0], [1.0, 9.0], [1.0, 4.0]])
+    np.testing.assert_array_equal(found.codes, [[2, 1], [2, 0], [0, 1]])
+
+
+def test_candidates_of_known_objects_leave_out_a_class():
+    values = np.random.default_rng(0).normal(size=(60, 4))
+    codes, space = np.arange(60) % 3, CandidateSpace.of(values)
+    known = KnownObjects(np.arange(0, 120, 2), codes, space, space.points(values), 5, 3)
+    part, kept = known.without_class(1)
+    np.testing.assert_array_equal(kept, np.flatnonzero(codes != 1))
+    np.testing.assert_array_equal(part.indices, 2 * kept)
+    found, apart = part.candidates(values[:10])
+    assert found.shape == (10, 5)
+    own = codes[:10] != 1
+    np.testing.assert_array_equal(kept[found[own, 0]], np.flatnonzero(own))
+    np.testing.assert_array_equal(apart[own, 0], 0)
+    assert (apart[~own, 0] > 0).all()

@@ -1,5 +1,7 @@
 """The temperature of models of many objects, from left-out scores, in memory and from files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from krein.estimators.calibration import CalibrationSample, stratified_folds
@@ -7,6 +9,7 @@ from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
 from krein.core.gaussian import LabelledValues
+from krein.estimators.fitting import SAMPLE_SIZE, CalibrationSample, stratified_folds
 
 from .conftest import equal_models, make_words
 
@@ -52,9 +55,10 @@ def test_the_temperature_is_near_the_best_for_new_objects(name, table, small_sam
     words, labels = noisy_words(4000, seed=1)
     scores = clf.decision_function(words)
     own = np.arange(len(words)), np.searchsorted(clf.classes_, labels)
+    (head,) = clf.model_.heads
 
     def loss(beta):
-        return -clf._family().log_proba(beta * scores)[own].mean()
+        return -replace(head, temperature=beta).to_log_proba(scores)[own].mean()
 
     best = min(loss(beta) for beta in np.exp(np.linspace(-5, 3, 81)))
     assert loss(clf.temperature_) < best + 0.01
@@ -93,24 +97,23 @@ def test_left_out_scores_are_close_to_a_fit_without_the_object(
         pytest.skip("the shrinkage per class changes from fit to fit")
     _, words, labels = table
     clf = calibrated(name).set_params(shrinkage=shrinkage).fit(words, labels)
-    passed = clf.stream_.passed
-    landmarks = clf.stream_.landmarks
-    sample = LabelledValues.of(landmarks.space, passed.values, passed.codes, passed.weights)
-    family = clf._family()
-    family = family.chosen(landmarks.space, clf.stream_.moments, sample).family
-    scores, objects = clf._left_out_scores(family, sample)
+    space, moments_of_all, passed = clf.space_, clf.stream_.moments, clf.stream_.passed
+    sample = LabelledValues.of(space, passed.values, passed.codes, passed.weights)
+    family = clf._family(clf.classes_)
+    family = family.chosen(space, moments_of_all, sample).family
+    scores, objects = family.left_out_scores(space, moments_of_all, sample)
     found = family.log_proba(scores)
     for place in range(0, len(objects), len(objects) // 6):
         i = passed.indices[objects.rows[place]]
         rest = np.arange(N) != i
-        moments = clf.stream_.moments - family.moments(
-            landmarks.space,
-            clf.stream_.moments.origin,
+        moments = moments_of_all - family.moments(
+            space,
+            moments_of_all.origin,
             sample.values[objects.rows[[place]]],
             sample.codes[objects.rows[[place]]],
         )
         assert moments.total == rest.sum()
-        expected = family.scorer(landmarks.space, moments)(sample.values[objects.rows[[place]]])
+        expected = family.scorer(space, moments)(sample.values[objects.rows[[place]]])
         np.testing.assert_allclose(found[place], family.log_proba(expected)[0], atol=0.01)
 
 
@@ -158,15 +161,21 @@ def test_a_class_of_two_objects_is_held_out_one_at_a_time():
 def test_which_objects_are_in_the_calibration_sample():
     everyone = np.arange(100_000)
     landmarks = np.arange(50, 1000, 7)
-    drawn = CalibrationSample.of(len(everyone), landmarks).among(everyone)
+    limits = {"all_up_to": 20_000, "wanted": SAMPLE_SIZE}
+    sample = CalibrationSample.of(len(everyone), landmarks, **limits)
+    drawn = sample.among(everyone)
     assert abs(len(drawn) - 5000) < 5 * np.sqrt(5000)
     assert not np.isin(drawn, landmarks).any()
     # whatever the chunks they come in
-    sample, starts = CalibrationSample.of(len(everyone), landmarks), range(0, len(everyone), 977)
-    pieces = [start + sample.among(everyone[start : start + 977]) for start in starts]
+    pieces = [
+        start + sample.among(everyone[start : start + 977])
+        for start in range(0, len(everyone), 977)
+    ]
     np.testing.assert_array_equal(np.concatenate(pieces), drawn)
-    assert len(CalibrationSample.of(20_000, landmarks).among(everyone[:20_000])) == 20_000
-    assert CalibrationSample.of(30_000, everyone[:16_000]).covers_all  # too few are not landmarks
-    most = CalibrationSample.of(30_000, everyone[:4000], wanted=40_000)
+    few = CalibrationSample.of(20_000, landmarks, **limits)
+    assert len(few.among(everyone[:20_000])) == 20_000
+    # too few are not landmarks
+    assert CalibrationSample.of(30_000, everyone[:16_000], **limits).covers_all
+    most = CalibrationSample.of(30_000, everyone[:4000], all_up_to=20_000, wanted=40_000)
     np.testing.assert_array_equal(most.among(everyone[:30_000]), everyone[4000:30_000])
     assert not most.covers_all

@@ -15,7 +15,7 @@ from krein.compare.pairs import Counter
 from krein.core.moments import FAN
 from krein.core.pcvm.rows import rows_per_block
 from krein.core.space import LandmarkSpace
-from krein.estimators.pcvm import FeatureTerm
+from krein.estimators.fitting import FeatureTerm
 
 from .conftest import equal_models, make_points, make_words
 

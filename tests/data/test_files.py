@@ -32,7 +32,7 @@ CLASSIFIERS = [
     IKFD,
     IKQD,
     PCVM,
-    lambda *a, **k: IKFD(*a, multiclass="ovr", class_weight="balanced", prune=False, **k),
+    lambda *a, **k: IKFD(*a, multiclass="ovr", class_weight="balanced", **k),
     lambda *a, **k: PCVM(*a, multiclass="ovr", class_weight="balanced", **k),
 ]
 NAMES = ["IKFD", "IKQD", "PCVM", "IKFD ovr", "PCVM ovr"]

@@ -68,7 +68,7 @@ CASES = {
     "weights": lambda make: make("levenshtein", landmarks=GIVEN),
     "class weights": lambda make: make("levenshtein", landmarks=GIVEN, class_weight="balanced"),
     "calibration": lambda make: make("levenshtein", landmarks=GIVEN, calibrate=True),
-    "pruning": lambda make: make("levenshtein", landmarks=GIVEN, sparse=True),
+    "sparsity": lambda make: make("levenshtein", landmarks=GIVEN, sparse=True),
 }
 
 
@@ -76,8 +76,8 @@ CASES = {
 @pytest.mark.parametrize("what", CASES)
 @pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
 def test_results_match_memory(make, what, place, client, tmp_path, small_sample):
-    if what == "pruning" and make is not PCVM:
-        pytest.skip("only PCVM drops landmarks")
+    if what == "sparsity" and make is not PCVM:
+        pytest.skip("only PCVM drops basis objects")
     weights = WEIGHTS if what == "weights" else None
     here = CASES[what](make).fit(WORDS, LABELS, sample_weight=weights)
     X, y, held = place(tmp_path, WORDS, LABELS, weights)

@@ -1,14 +1,14 @@
 """Settings that IKFD and IKQD choose themselves: shrinkage, power of a dissimilarity, scale."""
 
-import krein.estimators.gaussian
 import numpy as np
 import pytest
-from krein.estimators.calibration import stratified_folds
 from numpy.testing import assert_allclose
 from sklearn.metrics import log_loss
 
+import krein.estimators.discriminants
 from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap
 from krein.datasets import make_balls, make_two_gaussians
+from krein.estimators.fitting import stratified_folds
 
 from .test_ikfd_ikqd import manhattan_problem
 
@@ -89,7 +89,7 @@ def test_balls_keep_their_squares():
 def test_dense_needs_at_most_two_large_decompositions(measure, monkeypatch):
     K, y = manhattan_problem(n=300)
     V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
-    monkeypatch.setattr(krein.estimators.gaussian, "CHOICE_LANDMARKS", 100)
+    monkeypatch.setattr(krein.estimators.discriminants, "CHOICE_LANDMARKS", 100)
     sizes = []
     real = np.linalg.eigh
 
@@ -102,15 +102,14 @@ def test_dense_needs_at_most_two_large_decompositions(measure, monkeypatch):
     assert sum(size > 150 for size in sizes) <= (1 if measure == "precomputed" else 2)
 
 
-@pytest.mark.parametrize("prune", [True, False])
 @pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
-def test_calibrated_probabilities_do_not_depend_on_the_order_of_rows(prune, measure):
+def test_calibrated_probabilities_do_not_depend_on_the_order_of_rows(measure):
     K, y = manhattan_problem()
     V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
     y = np.where(np.arange(120) % 11 == 0, (y + 1) % 3, y)  # some labels are wrong
     order = np.random.default_rng(1).permutation(120)
-    a = IKFD(measure, landmarks="all", calibrate=True, prune=prune).fit(V, y)
-    b = IKFD(measure, landmarks="all", calibrate=True, prune=prune)
+    a = IKFD(measure, landmarks="all", calibrate=True).fit(V, y)
+    b = IKFD(measure, landmarks="all", calibrate=True)
     b.fit(V[np.ix_(order, order)], y[order])
     assert a.temperature_ != 1
     assert_allclose(b.predict_proba(V[:, order]), a.predict_proba(V), atol=1e-8)
@@ -137,17 +136,6 @@ def test_units_far_from_one(cls, unit):
         a = cls("linear", **options).fit(X, y).predict_proba(X)
         b = cls("linear", **options).fit(X * unit, y).predict_proba(X * unit)
         assert_allclose(b, a, atol=1e-8)
-
-
-@pytest.mark.parametrize("unit", [1e-78, 1e100])
-@pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
-def test_pruning_does_not_depend_on_units_far_from_one(unit, measure):
-    K, y = manhattan_problem()
-    V = K if measure == "precomputed" else np.abs(K - np.diag(np.diag(K)))
-    a = IKFD(measure, landmarks=np.arange(0, 120, 4), prune=True).fit(V, y)
-    b = IKFD(measure, landmarks=np.arange(0, 120, 4), prune=True).fit(V * unit, y)
-    assert np.array_equal(a.landmarks_, b.landmarks_)
-    assert_allclose(b.predict_proba(V * unit), a.predict_proba(V), atol=1e-8)
 
 
 @BOTH

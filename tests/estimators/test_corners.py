@@ -88,8 +88,8 @@ def test_a_failed_call_changes_nothing(method):
     with pytest.raises(ValueError, match="priors"):
         getattr(clf, method)(X, y)
     assert state(clf) == before
-    new = IKFD(prune=True, multiclass="ovr")
-    with pytest.raises(ValueError, match="prune"):
+    new = IKFD(multiclass="one")
+    with pytest.raises(ValueError, match="multiclass"):
         new.partial_fit(X, y, classes=[0, 1, 2])
     assert not hasattr(new, "classes_")
 
@@ -151,22 +151,9 @@ def test_refitting_gives_the_same_model():
     assert_array_equal(clf.fit(Z, labels).predict_proba(Z), first)
 
 
-@pytest.mark.parametrize("m", [20, 50, 100])
-def test_pruning_distances_keeps_the_accuracy(m):
-    rng = np.random.default_rng(0)
-    labels = np.arange(600) % 3
-    Z = rng.normal(size=(600, 4)) + 2.5 * np.eye(4)[labels]
-    D = np.linalg.norm(Z[:, None] - Z[None], axis=2)
-    full = IKFD("precomputed-distance", landmarks=np.arange(m)).fit(D, labels)
-    small = IKFD("precomputed-distance", landmarks=np.arange(m), prune=True).fit(D, labels)
-    assert 2 <= len(small.landmarks_) < m
-    assert small.score(D, labels) > full.score(D, labels) - 0.02
-
-
-def test_pruning_with_identical_objects():
-    for prune in (False, True):
-        clf = IKFD("levenshtein", prune=prune).fit(["aa"] * 6, [0, 0, 0, 1, 1, 1])
-        assert_allclose(clf.predict_proba(["aa", "b"]), 0.5)
+def test_identical_objects_have_the_class_frequencies():
+    clf = IKFD("levenshtein").fit(["aa"] * 6, [0, 0, 0, 1, 1, 1])
+    assert_allclose(clf.predict_proba(["aa", "b"]), 0.5)
 
 
 def test_a_numeric_target_is_not_treated_as_classes():
@@ -265,7 +252,6 @@ class TestReject:
     [
         ({"rank": 0}, "rank must be a positive integer"),
         ({"rank": 2.5}, "rank must be a positive integer"),
-        ({"rank": 3, "prune": True}, "use only one"),
         ({"class_weight": {0: np.inf}}, "positive numbers"),
         ({"priors": [np.inf, 1, 1]}, "positive numbers"),
         ({"landmarks": "random", "n_landmarks": 10.5}, "whole number"),

@@ -9,10 +9,10 @@ from scipy.special import log_softmax
 from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import fit_temperature
 from krein.core.space import LandmarkSpace
-from krein.estimators.calibration import N_FOLDS, cross_fit
-from krein.estimators.heads import HeldOut, _fitted_anew
-from krein.estimators.secondlook import _preferred
-from krein.estimators.selection import LandmarkChoice, LandmarkSet
+from krein.estimators.fitting import N_FOLDS, LandmarkChoice, cross_fit
+from krein.estimators.krein import HeldOut, preferred, refitted_scores
+from krein.landmarks import Selection
+from krein.model.model import Landmarks
 
 N, MANY = 60, np.arange(0, 60, 4)
 CODES = np.arange(N) % 3
@@ -61,9 +61,14 @@ def observed(weights=None, landmarks=MANY):
     scores = np.random.default_rng(0).normal(size=(N, 3))
     scores[np.arange(N), CODES] += np.where(np.arange(N) < N // 2, 3.0, -1.0)
     family = Observer(scores, named(landmarks))
-    space = LandmarkSpace.of(distances(landmarks), "dissimilarity")
-    chosen = LandmarkSet(space, landmarks, None)
-    return family, cross_fit(family, chosen, family.values, CODES, weights)
+    return family, cross_fit(family, choice_of(landmarks), family.values, CODES, weights)
+
+
+def choice_of(places):
+    space = LandmarkSpace.of(distances(places), "dissimilarity")
+    return LandmarkChoice(
+        Landmarks(places, CODES[places], None, None), space, None, Selection(places)
+    )
 
 
 @pytest.mark.parametrize("landmarks", [MANY, MANY[[1, 7]]], ids=["many", "two"])
@@ -82,9 +87,10 @@ def test_calibration_uses_the_weights_of_objects():
     family, found = observed(weights)
     for seen, _, given in family.learned:
         np.testing.assert_array_equal(given, weights[sorted(seen)])
-    expected = fit_temperature(family.scores, CODES, family.log_proba, weights)
-    np.testing.assert_allclose(found, expected)
-    assert found < 0.1 < observed()[1]
+    np.testing.assert_array_equal(found.rows, np.arange(N))
+    np.testing.assert_array_equal(found.scores, family.scores)
+    weighted = fit_temperature(found.scores, CODES, family.log_proba, weights)
+    assert weighted < 0.1 < fit_temperature(found.scores, CODES, family.log_proba, None)
 
 
 @pytest.mark.parametrize("many", [True, False], ids=["many", "few"])
@@ -92,7 +98,7 @@ def test_calibration_uses_the_weights_of_objects():
 def test_tiny_weights_have_almost_no_effect(make, many, monkeypatch):
     """The temperature is continuous in the weights: a tiny weight has the same effect as none."""
     if many:
-        monkeypatch.setattr("krein.estimators.calibration.IN_MEMORY_OBJECTS", 100)
+        monkeypatch.setattr("krein.estimators.pcvm.IN_MEMORY_OBJECTS", 100)
     rng = np.random.default_rng(1)
     y = np.arange(400) % 2
     X = rng.normal(size=(400, 2)) + 2.0 * y[:, None]
@@ -114,14 +120,12 @@ def test_held_out_scores_come_from_models_without_the_object(unpaired):
     """Objects in fold −1 are never held out: a model of all objects scores them."""
     scores = np.random.default_rng(0).normal(size=(N, 3))
     family = Observer(scores, named(MANY))
-    space = LandmarkSpace.of(distances(MANY), "dissimilarity")
     own = np.full(N, -1)
     own[MANY] = np.arange(len(MANY))
     sample = HeldOut(np.arange(N), family.values, CODES, None, own)
     folds = np.arange(N) % 5
     folds[:unpaired] = -1
-    choice = LandmarkChoice(LandmarkSet(space, MANY, None), CODES[MANY], None, None, None)
-    found = _fitted_anew(family, choice, sample, folds)
+    found = refitted_scores(family, choice_of(MANY), sample, folds)
     np.testing.assert_array_equal(found, scores)
     assert len(family.scored) == 5 + (unpaired > 0)
     for (objects, places, _), scored in zip(family.learned, family.scored, strict=True):
@@ -132,11 +136,11 @@ def test_held_out_scores_come_from_models_without_the_object(unpaired):
             assert not places & scored
 
 
-def test_which_objects_are_preferred():
+def test_which_objects_arepreferred():
     """One per class, then errors up to half of the places, then others."""
     codes, right = np.array([0, 0, 0, 0, 1, 1, 1, 2]), np.ones(8, dtype=bool)
     right[[2, 3, 6]] = False
-    assert _preferred(codes, right, 2).tolist() == [0, 4, 7]
-    assert _preferred(codes, right, 4).tolist() == [0, 2, 4, 7]
-    assert _preferred(codes, right, 6).tolist() == [0, 2, 3, 4, 6, 7]
-    assert _preferred(codes, right, 8).tolist() == list(range(8))
+    assert preferred(codes, right, 2).tolist() == [0, 4, 7]
+    assert preferred(codes, right, 4).tolist() == [0, 2, 4, 7]
+    assert preferred(codes, right, 6).tolist() == [0, 2, 3, 4, 6, 7]
+    assert preferred(codes, right, 8).tolist() == list(range(8))

@@ -111,29 +111,6 @@ def test_every_pair_is_compared_once():
     assert len(calls) == 7 * 3
 
 
-def test_prune_costs_fewer_comparisons_and_little_accuracy():
-    K, labels = manhattan_problem(n=240)
-    train, test = np.arange(0, 240, 2), np.arange(1, 240, 2)
-    full = IKFD("precomputed", landmarks="all").fit(K[np.ix_(train, train)], labels[train])
-    small = IKFD("precomputed", landmarks="all", prune=True)
-    small.fit(K[np.ix_(train, train)], labels[train])
-    assert len(small.landmarks_) < len(full.landmarks_) / 4
-    accuracy = full.score(K[np.ix_(test, train)], labels[test])
-    standard_error = np.sqrt(max(accuracy * (1 - accuracy), 1 / 240) / len(test))
-    assert small.score(K[np.ix_(test, train)], labels[test]) >= accuracy - standard_error
-    narrow = K[np.ix_(test, train[small.landmarks_])]
-    assert_allclose(small.predict_proba(narrow), small.predict_proba(K[np.ix_(test, train)]))
-
-
-def test_a_pruned_model_can_continue_learning():
-    clf = IKFD(landmarks=np.arange(0, 60, 4), prune=True)
-    clf.partial_fit(X[::2], y[::2], classes=[0, 1, 2]).partial_fit(X[1::2], y[1::2])
-    whole = IKFD(landmarks=np.arange(0, 60, 4), prune=True)
-    whole.fit(np.concatenate([X[::2], X[1::2]]), np.concatenate([y[::2], y[1::2]]))
-    assert_array_equal(clf.landmarks_, whole.landmarks_)
-    assert_allclose(clf.predict_proba(X), whole.predict_proba(X), atol=1e-6)
-
-
 @BOTH
 @pytest.mark.parametrize("landmarks", ["all", "meb"])
 def test_calibration_improves_probabilities_and_compares_no_pair_again(cls, landmarks):
@@ -260,7 +237,6 @@ class TestBadInput:
             ({"priors": {0: 1.0}}, "no probability for class 1"),
             ({"class_weight": {7: 1.0}}, "names 7"),
             ({"class_weight": "even"}, "'balanced' or a dict"),
-            ({"prune": True, "multiclass": "ovr"}, "needs multiclass='joint'"),
         ],
     )
     def test_parameters(self, options, message):
@@ -337,20 +313,3 @@ def test_an_all_zero_matrix_predicts_the_frequencies():
 
 def test_random_rule_is_exported():
     assert Random(n_landmarks=3).get_params() == {"n_landmarks": 3, "stratified": False}
-
-
-@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 300, 4)])
-def test_a_pruned_model_has_a_scale_of_its_own(landmarks):
-    """The scale for all landmarks corrects for more optimism than a few of them have."""
-    rng = np.random.default_rng(0)
-    labels, fresh = np.arange(300) % 3, np.arange(600) % 3
-    centres = 2.5 * np.eye(6)[:3]
-    Z, new = centres[labels] + rng.normal(size=(300, 6)), centres[fresh] + rng.normal(size=(600, 6))
-    clf = IKFD("manhattan", landmarks=landmarks, prune=True).fit(Z, labels)
-    full = IKFD("manhattan", landmarks=landmarks).fit(Z, labels)
-    assert len(clf.landmarks_) < len(full.landmarks_) / 2
-    assert clf.score(new, fresh) > full.score(new, fresh) - 0.05
-    # nothing is gained by another temperature
-    log_p = clf.predict_log_proba(new)
-    losses = [log_loss(fresh, softmax(b * log_p, axis=1)) for b in (0.7, 1.0, 1.4)]
-    assert losses[1] < min(losses) + 0.01

@@ -1,23 +1,22 @@
 """KreinClassifier: what it costs, what it keeps, and where its second look pays."""
 
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from krein.estimators.heads import HeldOut, _without_folds, draw_held_out, held_out_folds
-from krein.estimators.secondlook import VOTERS, nearest_landmarks
-from krein.estimators.selection import LandmarkSet
 from sklearn.metrics import log_loss
 
 from krein import IKFD, KreinClassifier, load
 from krein.core.gaussian import FisherFamily, QuadraticFamily
+from krein.core.looks import VOTERS
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
-from krein.estimators import heads
+from krein.estimators.fitting import LandmarkChoice, stratified_folds
+from krein.estimators.krein import HeldOut, downdated_scores, draw_held_out
 from krein.io import open_source
-from krein.landmarks import Stratified
+from krein.landmarks import Selection, Stratified
 from krein.landmarks.random import default_number
+from krein.model.model import Landmarks
 
 
 def islands(n=600, n_islands=40, seed=0, spread=0.04):
@@ -83,9 +82,10 @@ def test_held_out_scores_match_a_model_without_the_fold(split, family):
     values = D[:, places]
     whole = QuadraticFamily(2).moments(space, space.origin(), values, y)
     model = family(2, shrinkage=0.3)
-    folds = held_out_folds(sample, whole.weights)
-    choice = SimpleNamespace(landmarks=LandmarkSet(space, places, X[places]))
-    scores = _without_folds(model, choice, whole, sample, folds)
+    folds = stratified_folds(sample.values, sample.codes, None, whole.weights)
+    landmarks = Landmarks(places, y[places], None, X[places])
+    choice = LandmarkChoice(landmarks, space, None, Selection(places))
+    scores = downdated_scores(model, choice, whole, sample, folds)
     for fold in np.unique(folds):
         held = rest[folds == fold]
         others = np.setdiff1d(np.arange(400), held)
@@ -100,7 +100,7 @@ def test_a_first_look_costs_one_comparison_per_landmark(split):
     clf.predict(distances(X_new, X))
     assert clf.last_comparisons_ == len(X_new) * len(clf.landmarks_)
     assert clf.comparisons_ == len(clf.landmarks_)
-    assert clf.known_ is None
+    assert clf.model_.second_look is None
 
 
 def test_every_comparison_is_counted(split):
@@ -111,7 +111,7 @@ def test_every_comparison_is_counted(split):
     measure.calls = 0
     clf.predict(list(X_new))
     assert clf.last_comparisons_ == measure.calls
-    m, k = len(clf.landmarks_), clf.known_.n_candidates
+    m, k = len(clf.landmarks_), clf.model_.second_look.known.n_candidates
     assert (measure.calls - m * len(X_new)) % k == 0
     assert m * len(X_new) < measure.calls < (m + k) * len(X_new)
 
@@ -178,7 +178,7 @@ def test_an_object_of_weight_0_is_as_good_as_absent(split):
     b = KreinClassifier("precomputed-distance", landmarks=np.searchsorted(kept, landmarks)).fit(
         D[np.ix_(kept, kept)], y[kept]
     )
-    assert not np.isin(np.flatnonzero(weights == 0), a.known_.indices).any()
+    assert not np.isin(np.flatnonzero(weights == 0), a.model_.second_look.known.indices).any()
     D_new = distances(X_new, X[:300])
     np.testing.assert_allclose(a.predict_proba(D_new), b.predict_proba(D_new[:, kept]), atol=0.05)
 
@@ -199,8 +199,8 @@ def test_kept_objects_are_bounded_and_every_class_is_among_them(split):
     clf = KreinClassifier("precomputed-distance", landmarks=np.arange(100, 140), max_kept=50).fit(
         distances(X, X), y
     )
-    assert len(clf.known_.indices) == 50
-    assert set(clf.known_.codes) == {0, 1, 2}
+    assert len(clf.model_.second_look.known.indices) == 50
+    assert set(clf.model_.second_look.known.codes) == {0, 1, 2}
     assert clf.predict(distances(X_new, X)).shape == y_new.shape
 
 
@@ -209,7 +209,7 @@ def test_values_to_the_landmarks_alone_allow_a_first_look(split):
     landmarks = np.arange(0, 400, 8)
     clf = KreinClassifier("precomputed-distance", landmarks=landmarks)
     clf.fit(distances(X, X[landmarks]), y)
-    assert clf.known_ is None
+    assert clf.model_.second_look is None
     assert clf.score(distances(X_new, X[landmarks]), y_new) > 0.8
 
 
@@ -286,7 +286,7 @@ def test_which_objects_are_held_out(monkeypatch):
     np.testing.assert_array_equal(few.values, values[expected])
     np.testing.assert_array_equal(few.codes, codes[expected])
     assert not few.are_landmarks
-    monkeypatch.setattr(heads, "HELD_OUT_OBJECTS", 400)
+    monkeypatch.setattr("krein.estimators.krein.HELD_OUT_OBJECTS", 400)
     many = draw_held_out(landmarks, kept, 3)
     assert abs(len(many.indices) - 400) < 5 * np.sqrt(400)
     assert set(many.indices) < set(expected)
@@ -302,11 +302,12 @@ def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
     D = distances(X, X)
     model = KreinClassifier("precomputed-distance", landmarks=np.arange(0, 800, 20))
     clf = model.fit(D[np.ix_(known, known)], y[known])
-    apart = clf.known_.candidates(D[np.ix_(new, clf.landmarks_)])[1][:, 0]
-    assert 0.05 < (apart > clf.known_.far).mean() < 0.15
-    between = distances(clf.known_.points, clf.known_.points)  # each without itself
+    second = clf.model_.second_look
+    apart = second.known.candidates(D[np.ix_(new, clf.landmarks_)])[1][:, 0]
+    assert 0.05 < (apart > second.far).mean() < 0.15
+    between = distances(second.known.points, second.known.points)  # each without itself
     np.fill_diagonal(between, np.inf)
-    np.testing.assert_allclose(clf.known_.far, np.quantile(between.min(axis=1), 0.9), rtol=1e-5)
+    np.testing.assert_allclose(second.far, np.quantile(between.min(axis=1), 0.9), rtol=1e-5)
 
 
 def test_the_number_of_landmarks_minimises_loss_plus_price():
@@ -322,7 +323,7 @@ def test_the_number_of_landmarks_minimises_loss_plus_price():
         assert len(clf.landmarks_) == curve.n_landmarks[np.argmin(total)]
         again = curve.comparisons - curve.n_landmarks
         assert (again > 0).all()  # neighbours know more, so some objects get a second look
-        assert (again <= clf.known_.n_candidates).all()
+        assert (again <= clf.model_.second_look.known.n_candidates).all()
     assert len(clf.landmarks_) == round(0.5 * wanted)  # at a price that nothing is worth
     same = IKFD("precomputed-distance", landmarks=clf.landmarks_, shrinkage="oas").fit(D, y)
     np.testing.assert_allclose(clf.eigenvalues_, same.eigenvalues_, rtol=1e-8)
@@ -335,21 +336,13 @@ def test_the_number_of_landmarks_minimises_loss_plus_price():
     assert not hasattr(clf.set_params(n_landmarks=wanted).fit(D, y), "size_curve_")
 
 
-def test_landmarks_are_not_their_own_neighbours():
-    values = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 1.0], [1.0, 2.0, 3.0]])
-    own = np.array([0, 1, -1])  # the last object is not a landmark
-    found = nearest_landmarks(values, "dissimilarity", np.array([0, 1, 2]), own)
-    np.testing.assert_array_equal(found.apart, [[1.0, 4.0], [1.0, 9.0], [1.0, 4.0]])
-    np.testing.assert_array_equal(found.codes, [[2, 1], [2, 0], [0, 1]])
-
-
 def test_as_many_neighbours_vote_as_were_compared():
     X, y = islands(300)
     D = distances(X, X)
     votes = {
         neighbours: KreinClassifier(
             "precomputed-distance", n_landmarks=40, neighbours=neighbours
-        ).fit(D, y).known_.k
+        ).fit(D, y).model_.second_look.known.k
         for neighbours in (5, 60)
     }  # fmt: skip
     assert votes == {5: 5, 60: VOTERS}
@@ -358,8 +351,7 @@ def test_as_many_neighbours_vote_as_were_compared():
 def test_names_of_objects_without_a_second_look():
     words, labels = ["house", "mouse", "haus", "maus"] * 3, ["en", "en", "de", "de"] * 3
     clf = KreinClassifier("levenshtein", neighbours=0).fit(words, labels).name_objects(words)
-    assert clf.known_ is None
-    assert clf.known_names_ is None
+    assert clf.model_.second_look is None
     assert clf.explain(["louse"], n=1)[0].nearest[0].name in words
 
 
@@ -367,8 +359,8 @@ def test_a_second_look_at_landmarks_alone_costs_nothing_and_is_always_taken():
     words, labels = ["house", "mouse", "haus", "maus"] * 10, ["en", "en", "de", "de"] * 10
     clf = KreinClassifier("levenshtein").fit(words, labels)
     assert len(clf.landmarks_) == 40
-    assert clf.known_.n_candidates == 0
-    assert clf.looks_.threshold == np.inf
+    assert clf.model_.second_look.known.n_candidates == 0
+    assert clf.model_.second_look.threshold == np.inf
     assert clf.comparisons_ == 40
     clf.predict(["louse", "laus"])
     assert clf.last_comparisons_ == 2 * 40

@@ -28,7 +28,6 @@ ESTIMATORS = [
     IKFD(random_state=0),
     IKFD(landmarks="random", n_landmarks=5, multiclass="ovr", random_state=0),
     IKFD(landmarks="all", calibrate=True),
-    IKFD(prune=True, random_state=0),
     IKQD(random_state=0),
     PCVM(random_state=0),
     PCVM(landmarks="random", n_landmarks=8, multiclass="ovr", random_state=0),

@@ -109,8 +109,8 @@ def test_assess_gives_everything_at_the_cost_of_a_second_look(fitted):
     D = distances(np.r_[blobs(100, 4)[0], elsewhere(20, 5)], X)
     P, labels = clf.predict_proba(D), clf.predict(D)
     found = clf.assess(D)
-    assert clf.last_comparisons_ == len(D) * (len(clf.landmarks_) + clf.known_.n_candidates)
-    assert clf.known_.n_candidates == 30
+    assert clf.model_.second_look.known.n_candidates == 30
+    assert clf.last_comparisons_ == len(D) * (len(clf.landmarks_) + 30)
     np.testing.assert_array_equal(found["probabilities"], P)
     np.testing.assert_array_equal(found["label"], labels)
     np.testing.assert_array_equal(found["novelty"], clf.novelty(D))
@@ -135,8 +135,8 @@ def test_weights_count_objects_and_class_weights_do_not(weighted):
     counts = np.random.default_rng(0).integers(1, 4, size=60) if weighted else np.ones(60)
     clf = KreinClassifier("precomputed-distance", class_weight={0: 5.0, 1: 0.3})
     clf.fit(distances(X, X), y, sample_weight=counts if weighted else None)
-    for part in (clf.reference_.novelty, clf.reference_.labels):
-        np.testing.assert_allclose(part.weights, counts)
+    found = clf.model_.reference.weights
+    np.testing.assert_allclose(np.ones(60) if found is None else found, counts)
 
 
 def test_a_unit_does_not_change_p_values(fitted):
@@ -193,8 +193,8 @@ def test_landmarks_with_the_largest_contributions_matter_most():
 
     def scores(which):
         V = D.copy()
-        np.put_along_axis(V, which, clf.reference_.baseline[which], axis=1)
-        P = clf.looks_.unbounded(clf.looks_.opinions(V), None, np.zeros(len(V), dtype=bool))
+        np.put_along_axis(V, which, clf.model_.baseline[which], axis=1)
+        P = clf.model_.pool([head.to_log_proba(head.scores(V)) for head in clf.model_.heads])
         rows = np.arange(len(V))
         return (P[rows, label] - P[rows, other]).mean()
 
@@ -236,8 +236,11 @@ def test_shares_are_checked(params):
         KreinClassifier("manhattan", **params).fit(X, y)
 
 
-def test_other_models_have_no_novelty():
-    assert not hasattr(IKFD(), "novelty")
+@pytest.mark.parametrize("method", ["novelty", "predict_set", "assess"])
+def test_a_model_without_held_out_scores_has_no_novelty(method):
+    X, y = blobs(60, 0)
+    with pytest.raises(ValueError, match="calibrate=True"):
+        getattr(IKFD("manhattan").fit(X, y), method)(X[:3])
 
 
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 10)], ids=["all", "some"])
@@ -254,4 +257,4 @@ def test_explanations_start_from_the_mean_of_held_out_objects(kind, landmarks):
     held_out = values if len(chosen) == len(X) else np.delete(values, chosen, axis=0)
     power = 2 if kind == "dissimilarity" else 1
     mean = (held_out[:, chosen] ** power).mean(axis=0) ** (1 / power)
-    np.testing.assert_allclose(clf.reference_.baseline, mean, rtol=1e-12)
+    np.testing.assert_allclose(clf.model_.baseline, mean, rtol=1e-12)

@@ -27,9 +27,9 @@ from ..core.gaussian import (
 )
 from ..core.looks import Pool
 from ..core.moments import ClassMoments
-from ..core.space import POWERS, LandmarkSpace, check_level, signed_eigen
+from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
 from ..data.dataset import Chunk, Counted, Dataset, LandmarkColumns, encode
-from ..landmarks import get_rule
+from ..landmarks import Selection, get_rule
 from ..model.heads import LinearHead, Link, QuadraticHead
 from ..model.model import Comparisons, Model
 from ..model.schema import LOCAL
@@ -84,7 +84,7 @@ class Stream:
     """The state of `partial_fit`: the sums so far."""
 
     moments: Annotated[ClassMoments, LOCAL]  # in the space of the chosen power
-    powers: Annotated[tuple[float, ...], "powers"]  # to choose from
+    powers: Annotated[tuple[Power, ...], "powers"]  # to choose from
     passed: PassResult | None
     """Moments per power, and the sample for the choice. None for a calibrated model in a file,
     which does not accept further chunks."""
@@ -201,7 +201,9 @@ def _partial_fit(
         else:
             landmarks = self.model_.landmarks
             columns = replace(run, n_jobs=data.n_jobs).columns(landmarks.objects, landmarks.indices)
-            choice = LandmarkChoice(landmarks, self.space_, columns, self.selection_)
+            # a model file does not say how the landmarks were chosen
+            selection = getattr(self, "selection_", Selection(landmarks.indices))
+            choice = LandmarkChoice(landmarks, self.space_, columns, selection)
             self.n_samples_seen_ += n_objects
             run.counter.add(self.comparisons_to_fit_, self.comparisons_reused_)
         return _add(self, data, run, family, known, choice, before)
@@ -221,7 +223,9 @@ def _add(
     powers = _powers(self, choice, family) if before is None else before.powers
     sample = CalibrationSample.empty()
     if self.calibrate or self.shrinkage == "auto":
-        sample = CalibrationSample.of(self.n_samples_seen_, landmarks.indices, SAMPLE_SIZE)
+        sample = CalibrationSample.of(
+            self.n_samples_seen_, landmarks.indices, all_up_to=SAMPLE_SIZE, wanted=SAMPLE_SIZE
+        )
     spaces = [choice.space.with_power(power) for power in powers]
     earlier = None if before is None else before.passed
     if earlier is None:
@@ -285,7 +289,7 @@ def _target_of(family: GaussianFamily) -> Any:
     return names if isinstance(family.shrinkage, tuple) else names[0]
 
 
-def _powers(self: IKFD | IKQD, choice: LandmarkChoice, family: GaussianFamily) -> tuple[float, ...]:
+def _powers(self: IKFD | IKQD, choice: LandmarkChoice, family: GaussianFamily) -> tuple[Power, ...]:
     """Return the powers of a dissimilarity to try: only one if it is known beforehand."""
     space = choice.space
     if space.kind == "similarity":

@@ -764,7 +764,7 @@ class CalibrationSample:
 
     @classmethod
     def of(
-        cls, n_objects: int, landmarks: Indices, all_up_to: int, wanted: int = SAMPLE_SIZE
+        cls, n_objects: int, landmarks: Indices, all_up_to: int, wanted: int
     ) -> CalibrationSample:
         """Return all objects up to a number, or if most are landmarks; otherwise a few thousand.
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.checks import ROW, Within
 from ..wording import parameter
 from .base import (
     Array,
@@ -162,8 +163,8 @@ def _tiles(n: int, sample: bool) -> Iterator[tuple[int, int]]:
 class PrecomputedColumns:
     """Landmarks among precomputed values: their columns, in rows of `width` values."""
 
-    columns: Indices  # (m,)
-    width: int
+    columns: Annotated[Indices, "columns", ROW]
+    width: Annotated[int, Within(1)]
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -176,6 +176,9 @@ def _either(tree: Any, hints: Any, name: str, context: Context, metadata: tuple[
         if tree is None:
             return None
         hints = [hint for hint in hints if hint is not type(None)]
+    if isinstance(tree, dict):  # the class that it names, so that an error is about its parts
+        named = [hint for hint in hints if getattr(hint, "__name__", None) == tree.get("class")]
+        hints = named or hints
     for hint in hints[:-1]:
         sizes, pending = dict(context.sizes), len(context.pending)
         try:
