@@ -1,6 +1,5 @@
 """A few objects, treated as if they were too many for memory."""
 
-import krein.estimators.calibration
 import numpy as np
 import pytest
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from krein.estimators.calibration import CalibrationSample, stratified_folds
 from sklearn.base import clone
 
 from krein import IKFD, IKQD, PCVM
