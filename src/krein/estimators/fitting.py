@@ -231,6 +231,8 @@ class LandmarkEstimator(BaseEstimator):
         try:
             return validate_data(self, X, reset=reset, dtype=np.float64)
         except ValueError as error:
+            if np.iscomplexobj(X):
+                raise
             try:
                 np.asarray(X, dtype=np.float64)
             except (TypeError, ValueError):
@@ -439,8 +441,10 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
     def _new(self, X: Any) -> tuple[Any, Comparisons]:
         """Return new objects, checked as scikit-learn does, and how to compare them."""
         measure = self._fitted().measure
-        run = self._comparisons(measure)
-        self._last_call = run.counter
+        # scikit-learn asks that a prediction sets no attribute: one counter serves all
+        counter: Counter = vars(self).setdefault("_last_call", Counter())
+        counter.reset()
+        run = replace(self._comparisons(measure), counter=counter)
         return self._validated(X, measure, reset=False), run
 
     # -- training objects --------------------------------------------------------------------------
@@ -514,6 +518,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         chosen = choose_landmarks(
             data, rule, run, self._rng(), classes=classes, family=family, rank=self.rank
         )
+        self._last_call = Counter()
         self.n_samples_seen_ = data.survey().n_objects
         if run.measure.accepts == "vectors":
             self.n_features_in_ = np.shape(chosen.landmarks.objects)[1]
