@@ -46,7 +46,7 @@ from ..data.dataset import (
     is_dask,
     uniform_keys,
 )
-from ..data.opening import in_memory, open_data
+from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.all import All, Given
 from ..measures import Measure, get_measure, take
@@ -445,7 +445,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         counter: Counter = vars(self).setdefault("_last_call", Counter())
         counter.reset()
         run = replace(self._comparisons(measure), counter=counter)
-        return self._validated(X, measure, reset=False), run
+        return X if is_empty(X) else self._validated(X, measure, reset=False), run
 
     # -- training objects --------------------------------------------------------------------------
 
