@@ -84,7 +84,7 @@ def compared(
             two / one,
             "at most 1.3",
             f"{two:.1f} s / {one:.1f} s, {len(a.landmarks_)} landmarks, "
-            f"{b.kernel_evaluations_:,} {pairs}",
+            f"{b.comparisons_to_fit_:,} {pairs}",
         ),
         row(
             f"{what}: largest difference of a probability",

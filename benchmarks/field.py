@@ -44,7 +44,7 @@ def run(folds: int = 10) -> list[dict]:
             start = time.process_time()
             clf = KreinClassifier("smith-waterman").fit(X[train], y[train])
             fits.append(time.process_time() - start)
-            pairs.append(clf.kernel_evaluations_)
+            pairs.append(clf.comparisons_to_fit_)
             clf.save(place / "model.krein")
             sizes.append((place / "model.krein").stat().st_size)
             start = time.process_time()

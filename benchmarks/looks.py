@@ -69,7 +69,7 @@ def measured(name: str, data: Set) -> Iterator[dict]:
         P = clf.predict_proba(new)
         cost = clf.last_comparisons_ / len(test)
         found.setdefault("KreinClassifier", []).append(
-            (P, y[test], cost, f"{clf.kernel_evaluations_:,} pairs and {fit:.1f} s to fit")
+            (P, y[test], cost, f"{clf.comparisons_to_fit_:,} pairs and {fit:.1f} s to fit")
         )
         logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
         logistic.fit(K[:, clf.landmarks_], y[train])

@@ -10,11 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from krein import PCVM
-from krein.core.pcvm.fit import prune_pcvm
 from krein.core.pcvm.left_out import choose_scale
 from krein.core.pcvm.mode import PCVMFit, fit_pcvm
 from krein.core.pcvm.published import fit_published_nystrom
 from krein.core.pcvm.rows import Rows
+from krein.core.pcvm.training import prune_pcvm
 from krein.measures.vectors import ELM
 
 from .timing import best_times, exponent, peak_memory, row

@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.model_selection import StratifiedKFold
 
-from krein.core.pcvm.fit import POWERS, choose_function, leave_one_out_losses
 from krein.core.pcvm.rows import FeaturesInMemory, Rows, basis_values
+from krein.core.pcvm.training import POWERS, choose_function, leave_one_out_losses
 from krein.datasets import (
     load_mnist_images,
     load_uwave_gestures,

@@ -44,13 +44,13 @@ class Outcome:
 
 def warm_up() -> None:
     """Import and compile what the commands need, once, before child processes are forked."""
+    import krein.cli.survey
     import numpy as np
     import sklearn.utils.estimator_checks  # noqa: F401
 
     import krein.cli.fit
     import krein.cli.inspect
     import krein.cli.predict
-    import krein.cli.survey
     import krein.model.file  # noqa: F401
     from krein.measures import available, get_measure
 

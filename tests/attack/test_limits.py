@@ -15,10 +15,10 @@ from scipy.io import loadmat, savemat
 
 from krein import IKFD
 from krein.cli import krein
-from krein.cli.options import one_line, told
+from krein.cli.options import one_line
 from krein.io import DataError, open_source
-from krein.io.arrays import open_mat
-from krein.io.streams import written_whole
+from krein.io.arrays import open_archive
+from krein.io.streams import atomic_write
 
 MIB = 2**20
 
@@ -119,8 +119,8 @@ def test_matlab_files_are_read_as_scipy_reads_them(how, tmp_path):
         }  # fmt: skip
     savemat(tmp_path / "a.mat", arrays, **how)
     truth = loadmat(tmp_path / "a.mat")
-    with open(tmp_path / "a.mat", "rb") as file:
-        found = {name: array.read() for name, array in open_mat(file, MIB).items()}
+    with open_archive(str(tmp_path / "a.mat"), "mat") as (headers, read):
+        found = dict(zip(headers, read(list(headers)), strict=True))
     assert set(found) == set(arrays) - {"struct"}
     for name, array in found.items():
         if name == "cells":
@@ -136,10 +136,14 @@ def test_messages_are_one_printable_line():
     assert one_line("x" * 5000 + " the way out").endswith("the way out")
 
 
-def test_a_file_may_be_named_like_a_parameter():
-    error = DataError("labels=None.fasta: contains no objects; use labels=COLUMN")
-    typed = ["fit", "labels=None.fasta"]
-    assert told(error, typed) == "labels=None.fasta: contains no objects; use --labels COLUMN"
+def test_a_file_may_be_named_like_a_parameter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labels=None.csv").write_text("first,second,third\na,b,c\nd,e,f\n")
+    found = CliRunner().invoke(krein, ["fit", "labels=None.csv", "-o", "m.krein"])
+    assert "labels=None.csv: which column contains the objects?" in found.stderr
+    assert "use --objects COLUMN (and --labels, --names)" in found.stderr
+    with pytest.raises(DataError, match=r"use objects=COLUMN \(and labels=, names=\)"):
+        open_source("labels=None.csv")
 
 
 def test_control_characters_do_not_reach_the_terminal(tmp_path):
@@ -195,7 +199,7 @@ def test_files_left_by_a_dead_process_are_removed(tmp_path):
     ]
     for path in (stale, *others):
         path.touch()
-    with written_whole(tmp_path / "file") as file:
+    with atomic_write(tmp_path / "file") as file:
         file.write(b"x")
     assert not stale.exists()
     assert all(path.exists() for path in others)

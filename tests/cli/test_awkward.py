@@ -38,7 +38,8 @@ def test_invalid_options_exit_with_2(files, model, run, args):
 def test_csv_rows_survive_a_round_trip(tmp_path):
     rows = [["a\rb", "x"], ["c\r\nd", "y"], ["e\nf", 'g"h'], ["i", "j"]]
     file = io.StringIO(newline="")
-    RowWriter(file, ["name", "label"], "csv").write(rows)
+    writer = RowWriter(file, ["name", "label"], "csv")
+    writer.write({"name": name, "label": label} for name, label in rows)
     found = list(csv.reader(io.StringIO(file.getvalue(), newline="")))
     assert found == [["name", "label"], *rows]
     assert file.getvalue().endswith("\ni,j\n")
@@ -46,7 +47,7 @@ def test_csv_rows_survive_a_round_trip(tmp_path):
 
 def test_json_rejects_nan():
     with pytest.raises(ValueError, match="JSON"):
-        RowWriter(io.StringIO(), ["p"], "jsonl").write([[float("nan")]])
+        RowWriter(io.StringIO(), ["p"], "jsonl").write([{"p": float("nan")}])
 
 
 def test_a_nan_probability_is_not_written(files, model, run, monkeypatch):

@@ -32,7 +32,7 @@ def test_a_model_says_what_it_is(files, run, name):
     assert about["measure_params"] == clf.measure_.params()
     assert about["objects"] == 70
     assert tuple(about["signature"]) == clf.signature_
-    assert about["compared"] == clf.kernel_evaluations_
+    assert about["compared"] == clf.comparisons_to_fit_
     assert about["bytes"] == os.path.getsize("any.name")
     assert about["version"] == library.__version__
     assert about["class_sizes"] == (None if name == "pcvm" else [24, 22, 24])

@@ -137,7 +137,7 @@ class TestGroups:
     @pytest.mark.parametrize(
         ("groups", "code", "message"),
         [
-            ("identity:2", 2, "--groups 'identity:2': pass one group per object, or"),
+            ("identity:2", 2, "--groups identity:2: pass one group per object, or"),
             ("nobody", 1, "there is no column 'nobody' for the labels"),
             ("language", 1, "class 'de' is in a single group"),
         ],

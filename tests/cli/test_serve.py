@@ -18,15 +18,14 @@ import pytest
 
 import krein as library
 from krein.cli.predictor import Predictor
+from krein.cli.serve import Limits, Service, make_app
 from krein.io import open_source
 
 uvicorn = pytest.importorskip("uvicorn")
 pytest.importorskip("starlette")
 
-from krein.cli.service import Limits, make_app  # noqa: E402 - it needs the packages above
-
 # some requests contain objects far shorter than the training objects, which gives a warning
-pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.foreign.OtherKindWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.foreign.ForeignObjectWarning")
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 PATTERN = ("--label-pattern", r"family=(\w+)")
@@ -36,7 +35,7 @@ JSON = {"Content-Type": "application/json"}
 @contextlib.contextmanager
 def served(path, limits=None, **options):
     """Serve a model on a free port, in a thread; yield the port."""
-    app = make_app(Predictor(path, jobs=1, every=True), path, limits, **options)
+    app = make_app(Service(path, limits or Limits()), **options)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         # outside the main thread uvicorn leaves signals alone
@@ -206,7 +205,7 @@ def test_a_slow_request_times_out(files, model, monkeypatch):
         return plain(self, chunk)
 
     monkeypatch.setattr(Predictor, "rows_of", slow)
-    with served(model, Limits(seconds=0.5, threads=1)) as port:
+    with served(model, Limits(seconds=0.5), threads=1) as port:
         # the first occupies the only thread, the second waits for it
         for _ in range(2):
             status, answer = ask(port, {"objects": ["MKVLA"] * 100})
@@ -234,9 +233,14 @@ def test_the_service_describes_itself(files, model):
             for method in methods:
                 body = b'{"object": "MKVLA"}' if method == "post" else None
                 assert call(port, method.upper(), path, body)[0] == 200
-        answers = document["paths"]["/predict"]["post"]["responses"]
-        one = answers["200"]["content"]["application/json"]["schema"]["oneOf"][0]
-        assert set(ask(port, {"object": "MKVLA"})[1]) == set(one["properties"])
+        schemas = document["components"]["schemas"]
+        answer = ask(port, {"object": "MKVLA"})[1]
+        assert set(answer) == set(schemas["Prediction"]["properties"])
+        assert set(answer["evidence"][0]) == set(schemas["KnownObject"]["properties"])
+        assert schemas["Object"] == {"type": "string"}
+        assert schemas["ManyObjects"]["properties"]["objects"]["maxItems"] == 1000
+        refs = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
+        assert refs == set(schemas)
 
 
 def test_the_command_serves_until_it_is_stopped(files, model, environment):

@@ -8,9 +8,7 @@ import json
 import pytest
 
 from krein.cli import predictor as predict_module
-from krein.cli import results as columns_module
-from krein.cli.reading import LetterPolicy
-from krein.cli.results import Columns
+from krein.cli.predictor import LetterReader
 from krein.io import Chunk
 
 PATTERN = ("--label-pattern", r"family=(\w+)")
@@ -96,12 +94,12 @@ def test_coverage_counts_readable_objects(files, model, run):
     ],
 )
 def test_letters_are_read_by_convention(given, read):
-    assert LetterPolicy("BLOSUM62", None).read(Chunk(["a"], [given], None, 0))[0] == [read]
+    assert LetterReader("BLOSUM62", None).read(Chunk(["a"], [given], None, 0))[0] == [read]
 
 
 def test_rna_is_read_as_dna():
     given = ["ACGU", "AC-GE", "ACGN"]
-    found, _ = LetterPolicy("NUC.4.4", None).read(Chunk(["a", "b", "c"], given, None, 0))
+    found, _ = LetterReader("NUC.4.4", None).read(Chunk(["a", "b", "c"], given, None, 0))
     assert found == ["ACGT", "ACGN", "ACGN"]
 
 
@@ -153,21 +151,6 @@ def test_unknown_letters_is_an_option_for_sequences(files, run):
     code, _, err = run("predict", "m.krein", "--unknown-letters", "X", input="house\n")
     assert code == 2
     assert "--unknown-letters is for sequences; the model compares by levenshtein" in err
-
-
-def test_a_column_is_added_by_one_function(files, model, run, monkeypatch):
-    plain = columns_module.columns_of
-
-    def longer(found, **options):
-        lengths = Columns(("length",), lambda batch: [[len(s)] for s in batch.objects])
-        return [*plain(found, **options), lengths]
-
-    monkeypatch.setattr(predict_module, "columns_of", longer)
-    put_between(files, "12")
-    code, out, _ = run("predict", "model.krein", "mixed.fasta")
-    assert code == 0
-    lengths = [row["length"] for row in table(out)]
-    assert lengths == ["60"] * 7 + [""] + ["60"] * 13
 
 
 def test_tsv_has_a_header_and_is_recognised_by_its_suffix(files, model, run):

@@ -10,7 +10,7 @@ import pytest
 from krein.compare import open_new_pairs, open_pairs
 from krein.compare.pairs import BLOCK_BYTES
 from krein.measures import precomputed as matrix_module
-from krein.measures.precomputed import GivenColumns
+from krein.measures.precomputed import PrecomputedColumns
 
 RNG = np.random.default_rng(0)
 S = RNG.normal(size=(50, 50))
@@ -168,7 +168,7 @@ def test_the_check_does_not_copy_the_matrix():
 
 def test_new_objects_in_both_shapes():
     landmarks = np.array([40, 2, 9])
-    kept = GivenColumns(landmarks, 50)
+    kept = PrecomputedColumns(landmarks, 50)
     for X in (S[:7], S[:7, landmarks]):
         pairs = open_new_pairs("precomputed", X, kept)
         assert pairs.shape == (7, 3)

@@ -13,7 +13,7 @@ from sklearn.discriminant_analysis import (
     QuadraticDiscriminantAnalysis,
 )
 
-from krein.core.covariance import ChosenCovariance, inverse_root, oas, shrinkage_to_identity
+from krein.core.covariance import ChosenCovariance, oas, shrinkage_to_identity, within_root
 from krein.core.gaussian import FisherFamily, fit_fisher, fit_fisher_one_against_rest, fit_quadratic
 from krein.core.moments import ClassMoments
 from krein.core.space import LandmarkSpace
@@ -182,16 +182,18 @@ def test_shrinkage_to_identity_is_a_share():
     assert shrinkage_to_identity(np.eye(3), 1e6) == 1.0
 
 
-def test_inverse_root_inverts():
+def test_within_root_inverts_the_shrunk_covariance():
     S = with_eigenvalues([4, 3, 2, 1, 0.5], 5)
-    A, _ = inverse_root(S * 10, 10, 0.0, 1.0)
+    moments = ClassMoments(np.zeros(5), np.array([11.0]), np.zeros((1, 5)), 10 * S)
+    A, _ = within_root(moments, 0.0)
     assert_allclose(A @ A.T, np.linalg.inv(S), rtol=1e-8)
-    A, rho = inverse_root(S * 10, 10, 0.3, 1.0)
+    A, rho = within_root(moments, 0.3)
     assert rho == 0.3
     expected = np.linalg.inv(0.7 * S + 0.3 * np.trace(S) / 5 * np.eye(5))
     assert_allclose(A @ A.T, expected, rtol=1e-8)
-    A, rho = inverse_root(np.zeros((5, 5)), 10, "oas", 4.0)
-    assert_allclose(A @ A.T, np.eye(5) / 4)
+    places = np.repeat([[4.0, 2.0], [-4.0, -2.0]], 5, axis=0)  # variances 16 and 4
+    A, rho = within_root(moments_of(places, np.repeat([0, 1], 5), 2), "oas")
+    assert_allclose(A @ A.T, np.eye(2) / 10)
     assert rho == 1.0
 
 

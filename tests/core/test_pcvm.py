@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
 
-from krein.core.pcvm.fit import PCVMFamily, prune_pcvm
 from krein.core.pcvm.left_out import choose_scale
 from krein.core.pcvm.mode import GammaPrior, Posterior, Probit, Softmax, fit_pcvm, signs
 from krein.core.pcvm.rows import FeaturesInMemory, Rows, column_statistics
+from krein.core.pcvm.training import PCVMFamily, prune_pcvm
 from krein.core.space import LandmarkSpace
 
 from .fixed import FixedPrecision

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm import fit as pcvm_function
-from krein.core.pcvm.fit import POWERS, choose_function, clearly_positive
+from krein.core.pcvm import training as pcvm_function
 from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.rows import FeaturesInMemory, Rows, basis_values
+from krein.core.pcvm.training import POWERS, choose_function, clearly_positive
 
 SMALLER = POWERS[1:]
 

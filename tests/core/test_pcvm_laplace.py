@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from krein.core.pcvm.fit import Kept, _order, prune_pcvm
 from krein.core.pcvm.left_out import (
     Candidate,
     LossCurvature,
@@ -15,6 +14,7 @@ from krein.core.pcvm.left_out import (
 )
 from krein.core.pcvm.mode import GammaPrior, curvature, fit_pcvm
 from krein.core.pcvm.rows import Rows
+from krein.core.pcvm.training import Kept, _order, prune_pcvm
 
 from .fixed import FixedPrecision
 
@@ -235,7 +235,7 @@ def test_pruning_bisects_the_number_of_basis_functions(n_classes, monkeypatch):
         tried.append(int(allowed.sum()))
         return fit_pcvm(*args, allowed=allowed, **options)
 
-    monkeypatch.setattr("krein.core.pcvm.fit.fit_pcvm", counted)
+    monkeypatch.setattr("krein.core.pcvm.training.fit_pcvm", counted)
     pruned = prune_pcvm(rows, basis, None, full, prior=prior)
     accepted = {size for size, _, _ in pruned.path}
     assert len(tried) <= 2 * np.log2(len(full.kept)) + 2

@@ -66,7 +66,7 @@ def test_softmax_of_huge_scores_is_finite_and_sums_to_one():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_link_derivatives_agree_with_differences(link, weighted):
     rng = np.random.default_rng(0)
-    n, r, C = 12, 3, link.n_scores(2 if link.name == "probit" else 3)
+    n, r, C = 12, 3, link.n_scores(2 if isinstance(link, Probit) else 3)
     F, y = rng.normal(size=(n, r)), rng.integers(0, max(C, 2), n)
     s = rng.random(n) if weighted else 1.0
     F1 = np.column_stack([F, np.ones(n)])

@@ -5,9 +5,7 @@ import pytest
 
 import krein.core.pcvm.left_out
 import krein.data.dataset
-import krein.data.files
 import krein.data.opening
-import krein.data.partitioned
 import krein.estimators.discriminants
 import krein.estimators.pcvm
 
@@ -17,8 +15,7 @@ def small_sample(monkeypatch):
     """Lower the limit for in-memory data to 500 objects."""
     for module in (krein.estimators.pcvm, krein.data.opening):
         monkeypatch.setattr(module, "IN_MEMORY_OBJECTS", 500)
-    for kind in (krein.data.files.Files, krein.data.partitioned.Partitioned):
-        monkeypatch.setattr(kind, "most_sampled", 500)
+    monkeypatch.setattr(krein.data.dataset.Dataset, "most_sampled", 500)
     monkeypatch.setattr(krein.estimators.discriminants, "SAMPLE_SIZE", 700)
     monkeypatch.setattr(krein.core.pcvm.left_out, "LEFT_OUT_ROWS", 700)
 

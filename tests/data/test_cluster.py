@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from krein import IKFD, IKQD, PCVM
+from krein.compare.pairs import Counter
 from krein.core.moments import FAN
 from krein.core.pcvm.rows import rows_per_block
 from krein.core.space import LandmarkSpace
@@ -29,19 +31,18 @@ with warnings.catch_warnings():
 from distributed import Client, LocalCluster
 
 from krein.data.dask import DaskCollection, spread
-from krein.data.dataset import Chunk, LandmarkColumns, ProvenanceRange
+from krein.data.dataset import Chunk, LandmarkColumns, where_in_runs, where_numbered
 from krein.data.partitioned import (
     FEATURE_BYTES,
     LONGEST_SECONDS,
     SCHEDULING_SECONDS,
-    Work,
     count_tasks,
     rows_per_task,
     rows_to_keep,
 )
 from krein.io import open_source
 from krein.measures import get_measure
-from krein.measures.precomputed import GivenColumns
+from krein.measures.precomputed import PrecomputedColumns
 
 N = 1500
 WORDS, LABELS = make_words(N)
@@ -117,11 +118,11 @@ def test_kept_blocks_are_released(client):
     space = LandmarkSpace.of(D[::30], "dissimilarity")
     given, none = get_measure("precomputed-distance"), np.empty(0, dtype=np.intp)
     columns = LandmarkColumns(
-        given, GivenColumns(np.arange(30), 30), np.arange(0, 900, 30), none, D[:0]
+        given, PrecomputedColumns(np.arange(30), 30), np.arange(0, 900, 30), none, D[:0]
     )
     term = FeatureTerm(columns, space, space.origin(), np.array([0, 1]), None)
     with DaskCollection(da.from_array(D, chunks=(300, 30)), y) as data:
-        kept, _ = data.keep(term, 30, 300)
+        kept, _ = data.keep(term, 30, 300, Counter())
         other = kept.under("-d")
         np.testing.assert_allclose(other.mean, -D.mean(axis=0))
         kept.close()
@@ -282,7 +283,7 @@ def test_the_number_of_tasks_is_nearly_optimal(work, threads):
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**8), st.integers(1, 5000), st.floats(0, 10), st.integers(1, 2000))
 def test_kept_blocks_are_whole_branches_and_not_too_large(N, m, seconds, threads):
-    rows, least = rows_to_keep(Work(N, m, seconds), m, threads), rows_per_block(m)
+    rows, least = rows_to_keep(N, seconds, m, threads), rows_per_block(m)
     assert rows // least in [FAN**k for k in range(9)]
     assert rows % least == 0
     if rows > least:
@@ -292,19 +293,12 @@ def test_kept_blocks_are_whole_branches_and_not_too_large(N, m, seconds, threads
 
 
 def test_blocks_of_a_chunk_know_where_their_objects_come_from():
-    class Part:
-        def __init__(self, name):
-            self.name = name
-
-        def where(self, i):
-            return f"{self.name}{i}"
-
-    provenance = (ProvenanceRange(Part("x"), 5, 3), ProvenanceRange(Part("y"), 0, 5))
-    chunk = Chunk(40, list("abcdefgh"), provenance=provenance, size=8)
+    runs = [(partial(where_numbered, "x", 5), 3), (partial(where_numbered, "y", 0), 5)]
+    chunk = Chunk(40, list("abcdefgh"), provenance=partial(where_in_runs, runs))
     blocks = list(chunk.blocks(3))
     assert [block.start for block in blocks] == [40, 43, 46]
-    told = [block.where(i) for block in blocks for i in range(len(block))]
-    assert told == ["x5", "x6", "x7", "y0", "y1", "y2", "y3", "y4"]
+    found = [block.where(i) for block in blocks for i in range(len(block))]
+    assert found == ["x 5", "x 6", "x 7", "y 0", "y 1", "y 2", "y 3", "y 4"]
 
 
 def test_labels_that_do_not_fit_are_refused(client):

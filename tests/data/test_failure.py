@@ -26,7 +26,7 @@ import dask.bag as db
 from distributed import Client, LocalCluster
 
 from krein.data.dask import DaskCollection, connect
-from krein.data.partitioned import KeptRows
+from krein.data.partitioned import EngineRows
 from krein.measures import get_measure
 
 N = 1200
@@ -98,7 +98,7 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
     monkeypatch.setattr(krein.core.pcvm.rows, "BLOCK_BYTES", 1)  # 256 rows per block
     passes, victims = [], []
 
-    def counted(self, term, own=KeptRows.sum):
+    def counted(self, term, own=EngineRows.sum):
         passes.append(term)
         if len(passes) == 20:
             block = self.kept.blocks[0]
@@ -107,7 +107,7 @@ def test_a_worker_killed_between_passes_changes_no_digit(client, monkeypatch):
             os.kill(victims[0], signal.SIGKILL)
         return own(self, term)
 
-    monkeypatch.setattr(KeptRows, "sum", counted)
+    monkeypatch.setattr(EngineRows, "sum", counted)
     there = PCVM("levenshtein", landmarks=CHOSEN).fit(*bags())
     assert len(passes) > 30
     assert victims[0] not in client.run(os.getpid).values()
@@ -118,8 +118,12 @@ def test_a_poisoned_object_is_named_and_stops_the_run(client, tmp_path):
     X, y = bags()
     clf = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
     place = r"partition 4, object 0, with landmark \d+ \(object \d+\)"
-    with pytest.raises(ObjectError, match=rf"{place}: Alike raised RuntimeError: no such word"):
+    with pytest.raises(
+        ObjectError, match=rf"{place}: Alike raised RuntimeError: no such word"
+    ) as caught:
         clf.fit(X, y)
+    assert caught.value.row == N // 2
+    assert caught.value.reason == "Alike raised RuntimeError: no such word"
     assert not hasattr(clf, "classes_")
     clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster still works
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
@@ -243,9 +247,10 @@ def test_an_object_that_crashes_its_worker_is_named(tmp_path):
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         cluster(1) as local,
         Client(local),
-        pytest.raises(ObjectError, match="partition 4, object 0: crashes the process"),
+        pytest.raises(ObjectError, match="partition 4, object 0: crashes the process") as caught,
     ):
         PCVM(Fatal(tmp_path, fatal=FATAL), landmarks=CHOSEN).fit(*bags())
+    assert caught.value.row == N // 2
 
 
 class Slow(Alike):
@@ -268,7 +273,7 @@ def test_losing_the_last_worker_is_reported_and_ends_the_fit(tmp_path, monkeypat
 
 
 def test_another_version_on_a_worker_is_reported_before_the_work_begins(client, monkeypatch):
-    monkeypatch.setattr("krein.version.__version__", "9.9")
+    monkeypatch.setattr("krein.__version__", "9.9")
     with pytest.raises(
         RuntimeError, match=r"worker at tcp.* has krein .*, but this machine has 9\.9: inst"
     ):

@@ -1,6 +1,7 @@
 """Fit and predict from files: the same results as in memory, with little memory."""
 
 import os
+import pickle
 import subprocess
 import sys
 import tracemalloc
@@ -15,7 +16,8 @@ import krein
 import krein.core.pcvm.rows
 from krein import IKFD, IKQD, PCVM
 from krein.core.pcvm.rows import FeaturesInMemory
-from krein.data.dataset import OF_EACH_CLASS, FeatureBlock, uniform_keys
+from krein.data import ObjectError
+from krein.data.dataset import SAMPLED_PER_CLASS, FeatureBlock, uniform_keys
 from krein.data.files import FeatureFile, MappedFile, SourceFile
 from krein.datasets import make_protein_families
 from krein.io import open_source
@@ -233,8 +235,8 @@ def test_the_sample_does_not_depend_on_the_chunks(table):
         assert found[0].objects == other.objects
     rare = labels == "rare"
     assert np.isin(np.flatnonzero(rare), found[0].indices).all()  # all of a small class
-    assert rare.sum() < OF_EACH_CLASS
-    assert 300 < len(found[0].indices) < 300 + 4 * OF_EACH_CLASS
+    assert rare.sum() < SAMPLED_PER_CLASS
+    assert 300 < len(found[0].indices) < 300 + 4 * SAMPLED_PER_CLASS
 
 
 def test_keys_are_uniform_and_depend_only_on_the_index():
@@ -279,7 +281,7 @@ def test_pages_that_were_read_do_not_stay_in_memory(tmp_path):
         with open("/proc/self/statm") as file:
             return int(file.read().split()[2]) * os.sysconf("SC_PAGE_SIZE")
 
-    chunks = MappedFile(mapped, y, measure=get_measure("elm")).chunks(1000)
+    chunks = MappedFile(mapped, labels=y, measure=get_measure("elm")).chunks(1000)
     next(chunks)
     before = resident()
     for _ in chunks:
@@ -300,7 +302,8 @@ def peak():
 mapped = np.load(sys.argv[1], mmap_mode="r")
 before = peak()
 elm = get_measure("elm")
-MappedFile(mapped, np.zeros(len(mapped)), measure=elm).take(np.arange(0, len(mapped), 200), elm)
+data = MappedFile(mapped, labels=np.zeros(len(mapped)), measure=elm)
+data.take(np.arange(0, len(mapped), 200), elm)
 print((peak() - before) / mapped.nbytes)
 """
 
@@ -321,7 +324,7 @@ def test_changes_in_a_private_map_are_read(tmp_path):
     private = np.load(tmp_path / "x.npy", mmap_mode="c")
     private[50] = 7.0
     for _ in range(2):
-        data = MappedFile(private, y, measure=get_measure("elm"))
+        data = MappedFile(private, labels=y, measure=get_measure("elm"))
         found = [chunk.objects for chunk in data.chunks(30)]
         np.testing.assert_array_equal(np.concatenate(found), private)
         assert (found[1][20] == 7.0).all()
@@ -379,8 +382,26 @@ def test_an_invalid_object_is_named(small_sample):
                     part, labels[i : i + size].tolist(), i, "broken.csv", "strings",
                 )  # fmt: skip
 
-    with pytest.raises(ValueError, match=r"broken\.csv, string 1700 \('n1700'\): this string is 5"):
-        IKFD("levenshtein", landmarks=np.arange(30)).fit(Broken())
+    named = r"broken\.csv, string 1700 \('n1700'\): this string is 5"
+    for landmarks in (np.arange(30), [0, 1700]):  # refused in a block, and as a landmark
+        with pytest.raises(ObjectError, match=named) as caught:
+            IKFD("levenshtein", landmarks=landmarks).fit(Broken())
+        error = pickle.loads(pickle.dumps(caught.value))  # as if a worker had raised it
+        assert (error.row, error.kind) == (1700, "string")
+        assert error.where == "broken.csv, string 1700 ('n1700')"
+        assert str(error) == str(caught.value) == f"{error.where}: {error.reason}"
+
+
+def test_an_invalid_row_of_a_memory_map_is_named(tmp_path, small_sample):
+    X, y = make_points(700)
+    clf = IKFD(landmarks=np.arange(20)).fit(X, y)
+    X[600, 1] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for call in (lambda: clf.predict(mapped), lambda: clone(clf).fit(mapped, y)):
+        with pytest.raises(ObjectError, match=r"x\.npy, row 600: this vector") as caught:
+            call()
+        assert caught.value.row == 600
 
 
 def test_impossible_fits_from_a_file_are_refused(table, small_sample):

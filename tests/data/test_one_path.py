@@ -4,16 +4,21 @@ import mmap
 import os
 import warnings
 from dataclasses import fields, replace
+from operator import add
 
 import numpy as np
 import pytest
 
 import krein.data.files
 from krein import IKFD, IKQD, PCVM
+from krein.compare.pairs import Counter
 from krein.compare.workers import processors
 from krein.core.moments import ClassMoments
+from krein.data import open_data
 from krein.data.dataset import Counted, aligned
+from krein.data.partitioned import PILOT
 from krein.io import open_source
+from krein.measures import get_measure
 
 from .conftest import equal_models, make_words
 
@@ -119,6 +124,21 @@ def test_values_to_named_landmarks_are_enough(make, client, tmp_path):
         equal_models(here, fit(values), C[:100])
 
 
+def cost_of(chunk):
+    return Counted(len(chunk), 2 * len(chunk), len(chunk))
+
+
+def test_a_pass_adds_its_cost_to_the_counter(client, tmp_path, small_sample):
+    path, *_ = in_a_file(tmp_path, WORDS, LABELS, None)
+    X, y, _ = on_dask(tmp_path, WORDS, LABELS, None)
+    for args, extra in (((WORDS, LABELS), 0), ((path,), 0), ((X, y), PILOT)):
+        counter = Counter(5)
+        with open_data(*args, measure=get_measure("levenshtein")) as data:
+            assert data.reduce(cost_of, add, 100, 2, counter) == N
+        assert counter.compared == 5 + 2 * (N + extra)  # on a cluster, the pace is measured first
+        assert counter.reused == N + extra
+
+
 def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path, small_sample):
     path, *_ = in_a_file(tmp_path, WORDS, LABELS, None)
     model = PCVM("levenshtein", landmarks=GIVEN, n_jobs=2).fit(path)
@@ -156,7 +176,6 @@ def test_arrays_from_messages_are_aligned():
     moments = ClassMoments.of(B, np.arange(50) % 2, 2, origin=np.zeros(3))
     sent = Counted(
         replace(moments, **{f.name: unaligned(getattr(moments, f.name)) for f in fields(moments)}),
-        50,
         150,
     )
     for item in (sent.value, [unaligned(B), unaligned(B)], unaligned(B), sent):

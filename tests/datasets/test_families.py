@@ -22,8 +22,8 @@ from krein.datasets.simulated import (
 
 
 def scores(X):
-    everyone = np.arange(len(X))
-    K = open_pairs("smith-waterman", X).block(everyone, everyone)
+    all_rows = np.arange(len(X))
+    K = open_pairs("smith-waterman", X).block(all_rows, all_rows)
     np.fill_diagonal(K, -np.inf)
     return K
 

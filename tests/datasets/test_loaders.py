@@ -65,7 +65,7 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
     for module in [m for m in sys.modules if m.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(sys, "meta_path", [Missing(package), *sys.meta_path])
-    datasets.families.substitutions.cache_clear()
+    datasets.simulated.substitutions.cache_clear()
     with pytest.raises(ImportError, match=rf'{name}.*{package}.*"krein\[{extra}\]"'):
         getattr(datasets, name)()
 

@@ -108,8 +108,8 @@ def test_radii_are_checked():
 
 
 def distances(X):
-    everyone = np.arange(len(X))
-    return open_pairs("balls", X).block(everyone, everyone)
+    all_rows = np.arange(len(X))
+    return open_pairs("balls", X).block(all_rows, all_rows)
 
 
 def accuracy(K, y):

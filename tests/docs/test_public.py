@@ -26,6 +26,7 @@ PARTS = {
     "io",
     "landmarks",
     "measures",
+    "model",
     "reject",
     "report",
 }
@@ -46,7 +47,7 @@ NOT_CALLED = {
 """Classes with parameters that users do not create, and what creates them."""
 
 UNLISTED = {
-    "krein.measures.precomputed.GivenValues": "created for measure='precomputed'",
+    "krein.measures.precomputed.Precomputed": "created for measure='precomputed'",
 }
 """Classes with parameters that the reference does not list, and what creates them."""
 
@@ -96,12 +97,8 @@ class TestEstimator:
         assert told
         assert all(entry.type and entry.desc for entry in told)
 
-    def test_has_examples_and_names_its_relatives(self, cls):
+    def test_has_examples(self, cls):
         assert sections(cls)["Examples"]
-        assert sections(cls)["See Also"]
-
-    def test_is_complete_on_its_own(self, cls):
-        assert "as for" not in re.sub(r"\s+", " ", inspect.getdoc(cls))
 
     def test_see_also_names_what_exists(self, cls):
         for names, _ in sections(cls)["See Also"]:
@@ -117,7 +114,6 @@ def test_a_public_function_describes_itself(name):
     assert [entry.name for entry in told["Parameters"]] == expected
     assert told["Examples"]
     assert all(other in krein.__all__ for names, _ in told["See Also"] for other, _role in names)
-    assert told["See Also"]
 
 
 def classes_to_create():
@@ -173,10 +169,8 @@ class TestParameters:
 
 @pytest.mark.parametrize("name", available())
 class TestMeasure:
-    def test_says_what_it_is_and_names_its_relatives(self, name):
-        told = sections(type(get_measure(name)))
-        assert told["Summary"]
-        assert 1 <= len(told["See Also"]) <= 3
+    def test_says_what_it_is(self, name):
+        assert sections(type(get_measure(name)))["Summary"]
 
     def test_see_also_names_what_the_reference_lists(self, name):
         cls = type(get_measure(name))
@@ -185,11 +179,6 @@ class TestMeasure:
             for other, _role in names:
                 assert other in NAMES or f"{cls.__module__}.{other}" in NAMES
                 assert other != cls.__name__
-
-    def test_is_complete_on_its_own(self, name):
-        told = re.sub(r"\s+", " ", inspect.getdoc(type(get_measure(name))))
-        assert "as for" not in told
-        assert "as in `" not in told
 
 
 def test_classes_that_are_not_created_are_documented():

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from krein import IKFD, KreinClassifier, load
-from krein.measures.foreign import OtherKindWarning
+from krein.measures.foreign import ForeignObjectWarning
 
 
 def blobs(n, seed, places=4, spread=0.6):
@@ -46,7 +46,7 @@ def test_objects_of_another_class_are_novel(fitted):
 def test_objects_of_another_kind_belong_to_no_class():
     words = ["house", "mouse", "haus", "maus"] * 10
     clf = KreinClassifier("levenshtein").fit(words, ["en", "en", "de", "de"] * 10)
-    with pytest.warns(OtherKindWarning):
+    with pytest.warns(ForeignObjectWarning):
         p = clf.novelty(["m" * 60, "laus"])
     assert p[0] == 0
     assert p[1] > 0

@@ -40,7 +40,7 @@ def alone(model):
     for train, test in FOLDS.split(WORDS, LABELS):
         model.fit(words[train].tolist(), LABELS[train])
         P[test] = model.predict_proba(words[test].tolist())
-        evaluations.append(model.kernel_evaluations_)
+        evaluations.append(model.comparisons_to_fit_)
     return P, np.mean(evaluations)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from krein.estimators.registry import MODELS, ModelFamily
 from sklearn.datasets import load_iris
 
 from krein import IKFD
 from krein.compare import open_pairs
-from krein.estimators.registry import MODELS, ModelFamily
 from krein.evaluation import evaluate, models
-from krein.evaluation.features import Convolutions, FeatureBaseline, feature_kind
+from krein.evaluation.baselines import Convolutions, FeatureBaseline, feature_kind
 from krein.measures import get_measure
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")

@@ -41,7 +41,6 @@ def test_scores_match_the_definition():
         assert unknown.auroc[k] == pytest.approx(area, abs=1e-12)
         limit = np.quantile(scores[codes != c], 0.95)
         assert unknown.found[k] == pytest.approx((scores[codes == c] > limit).mean())
-        assert unknown.counts[k] == (codes == c).sum()
         assert unknown.nearest[k] != c
 
 
@@ -75,14 +74,14 @@ def test_planted_mistakes_are_found_and_nothing_else():
     X, codes = blobs(n=120, spread=0.4)
     D = distances(X)
     clean = evaluate(D, codes, ["auto"], measure="precomputed-distance", folds=4)
-    assert clean.models["auto"].strange == []
+    assert clean.models["auto"].suspect_labels == []
     planted = codes.copy()
     wrong = [17, 60, 101]
     planted[wrong] = (codes[wrong] + 1) % 4
     found = evaluate(D, planted, ["auto"], measure="precomputed-distance", folds=4)
-    strange = found.models["auto"].strange
-    assert sorted(one.index for one in strange) == wrong
-    for one in strange:
+    suspect = found.models["auto"].suspect_labels
+    assert sorted(one.index for one in suspect) == wrong
+    for one in suspect:
         assert one.other == codes[one.index]
         assert one.probability <= 0.05
         assert one.other_probability >= 0.9
@@ -90,7 +89,7 @@ def test_planted_mistakes_are_found_and_nothing_else():
         for other in one.nearest:
             assert planted[other] != planted[one.index]
             assert found.folds[other] != found.folds[one.index]
-    assert [one.probability for one in strange] == sorted(one.probability for one in strange)
+    assert [one.probability for one in suspect] == sorted(one.probability for one in suspect)
 
 
 def test_nothing_is_compared_again_if_all_pairs_are_stored():
@@ -105,7 +104,7 @@ def test_nothing_is_compared_again_if_all_pairs_are_stored():
 def test_models_without_a_second_look_report_none_of_these():
     X, codes = blobs(n=80)
     found = evaluate(X, codes, ["ikfd"], measure="manhattan", folds=3).models["ikfd"]
-    assert (found.looks, found.unknown, found.strange) == (None, None, [])
+    assert (found.looks, found.unknown, found.suspect_labels) == (None, None, [])
     assert found.summary()["unknown"] is None
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import pickle
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -161,8 +163,8 @@ def test_ts_with_channels_lengths_and_labels(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (TS + "1,?,2:1,2,3:wave\n", r"line 9, series 2: channel 0, time 1: the value is missing"),
-        (TS + "1,two:1,2:wave\n", r"line 9, series 2: channel 0, time 1: 'two' is not a number"),
+        (TS + "1,?,2:1,2,3:wave\n", r"line 9, series 2: channel 0, time 1 contains '\?'"),
+        (TS + "1,two:1,2:wave\n", r"line 9, series 2: channel 0, time 1 contains 'two', which"),
         (TS + "1,2:1:wave\n", r"line 9, series 2: its channels have different lengths"),
         (TS + "1,2:wave\n", r"line 9, series 2: has 1 channels, but series 0 has 2"),
         (TS + "1,2:3,4:\n", r"line 9, series '2': has no label"),
@@ -176,3 +178,98 @@ def test_broken_ts_is_named(tmp_path, text, message):
     (tmp_path / "g.ts").write_text(text)
     with pytest.raises(DataError, match=message):
         open_source(tmp_path / "g.ts").read()
+
+
+def npy_header(version, header, values=b""):
+    text = repr(header).encode() + b"\n"
+    width = 2 if version == 1 else 4
+    return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(width, "little") + text + values
+
+
+@pytest.mark.parametrize("dtype", ["<U0", "|S0", "|V0"])
+def test_values_without_bytes_are_refused(tmp_path, dtype):
+    """They take no bytes in the file, but NumPy would allocate some for each."""
+    header = {"descr": dtype, "fortran_order": False, "shape": (400_000_000,)}
+    content = npy_header(1, header)
+    (tmp_path / "y.npy").write_bytes(content)
+    (tmp_path / "y.npy.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "w.txt").write_text("one\ntwo\n")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("y.npy", content)
+    tracemalloc.start()
+    try:
+        for name in ("y.npy", "y.npy.gz"):
+            with pytest.raises(DataError, match=r"cannot be read as \.npy: .* values of 0 bytes"):
+                open_source(tmp_path / name)
+            with pytest.raises(DataError, match="values of 0 bytes"):
+                open_source(tmp_path / "w.txt", labels=str(tmp_path / name))
+        with pytest.raises(DataError, match="contains no arrays"):
+            open_source(tmp_path / "a.npz")
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + bytes(50_000_000),  # a header of 4 GiB
+        npy_header(9, {"descr": "<f8", "fortran_order": False, "shape": (1, 1)}, bytes(8)),
+        npy_header(1, {"descr": "<f8", "fortran_order": False, "shape": (-1, 2)}),
+        npy_header(1, {"descr": "<f8", "fortran_order": False, "shape": (0, 2**40, 2**40)}),
+        npy_header(1, {"descr": "<f8", "fortran_order": False, "shape": (2**20, 2**20)}),
+        npy_header(1, {"descr": "no type", "fortran_order": False, "shape": (2, 2)}),
+        npy_header(1, "[" * 5000),
+    ],
+    ids=range(9),
+)
+@pytest.mark.parametrize("pack", [lambda b: b, gzip.compress])
+def test_damaged_headers_take_no_memory(tmp_path, content, pack):
+    path = tmp_path / ("a.npy" if pack(b"") == b"" else "a.npy.gz")
+    path.write_bytes(pack(content))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"a\.npy.*: (cannot be read as \.npy|would take)"):
+            open_source(path)
+        assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_packed_matlab_file_is_unpacked(tmp_path):
+    savemat(tmp_path / "a.mat", {"K": np.eye(3), "y": np.array(["u", "v", "u"], dtype=object)})
+    (tmp_path / "a.mat.gz").write_bytes(gzip.compress((tmp_path / "a.mat").read_bytes()))
+    chunk = open_source(tmp_path / "a.mat.gz").read()
+    np.testing.assert_array_equal(chunk.objects, np.eye(3))
+    assert chunk.labels == ["u", "v", "u"]
+
+
+def test_matlab_arrays_that_are_not_data_are_named(tmp_path):
+    path = tmp_path / "a.mat"
+    savemat(path, {"K": np.eye(3) * 1j, "y": np.array(["u", 2.0, "u"], dtype=object)})
+    with pytest.raises(DataError, match="array 'K': contains complex128, not real numbers"):
+        open_source(path, label_pattern="(.)")
+    savemat(path, {"K": np.eye(3), "y": np.array(["u", 2.0, "u"], dtype=object)})
+    with pytest.raises(DataError, match="'y' contains cells that are not strings"):
+        open_source(path)
+    savemat(path, {"K": np.zeros((3000, 3000))}, do_compression=True)
+    with pytest.raises(DataError, match=r"array 'K': would take 68\.7 MiB, more than "):
+        open_source(path, max_size=2**20)
+    assert open_source(path).read().objects.shape == (3000, 3000)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_damaged_matlab_files_are_named(tmp_path, packed):
+    path = tmp_path / "a.mat"
+    savemat(path, {"K": np.random.default_rng(0).normal(size=(40, 40))}, do_compression=packed)
+    content = path.read_bytes()
+    middle = len(content) // 2
+    huge = content.replace((12800).to_bytes(4, "little"), (2**31).to_bytes(4, "little"))
+    for broken in (b"", content[:100], content[:middle], content[:-1], huge[: 2 * middle]):
+        if broken == content:
+            continue
+        path.write_bytes(broken)
+        with pytest.raises(DataError, match=r"a\.mat: cannot be read as \.mat"):
+            open_source(path)

@@ -281,10 +281,16 @@ def test_standard_input_is_recognised_by_its_first_letters_and_read_once(monkeyp
 
 
 def test_an_error_of_a_measure_is_located_in_the_file(tmp_path):
-    from krein.measures import get_measure
+    from krein.measures import PairError, get_measure
 
     chunk = open_source(written(tmp_path, FASTA)).read()
     with pytest.raises(ValueError) as caught:
         get_measure("smith-waterman", {"unknown_letters": "fail"}).check(chunk.objects)
     said = str(chunk.located(caught.value))
     assert "a.fasta, line 6, sequence 'P2': contains '*' at position 4" in said
+    assert (
+        chunk.located(PairError(0, 2, "the value is nan"), 1)
+        .args[0]
+        .endswith("line 6, sequence 'P2': the value is nan")
+    )
+    assert str(chunk.located(ValueError("sequence 1 is odd"))) == f"{chunk.path}: sequence 1 is odd"

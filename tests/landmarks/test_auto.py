@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from krein import IKFD, IKQD, PCVM, NystromMap
 from krein.compare import Pairs
 from krein.core.gaussian import FisherFamily, QuadraticFamily
-from krein.core.pcvm.fit import PCVMFamily
+from krein.core.pcvm.training import PCVMFamily
 from krein.core.space import LandmarkSpace
 from krein.landmarks import Auto
 from krein.landmarks import auto as module

@@ -69,8 +69,8 @@ def test_from_a_lazy_measure_and_from_a_matrix(rule, kind):
     selection = rule.select(pairs, codes, rng())
     check(selection, 90)
     assert pairs.evaluations <= 90 * 100 + 90 * (len(selection.indices) + 2) + 500 * 7
-    everyone = np.arange(90)
-    matrix = given_pairs(lazy(X, kind).block(everyone, everyone), kind)
+    all_rows = np.arange(90)
+    matrix = given_pairs(lazy(X, kind).block(all_rows, all_rows), kind)
     check(rule.select(matrix, codes, rng()), 90)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from krein.measures import Measure, available, get_measure
+from krein.measures import Measure, RefusedObject, available, get_measure
 from krein.measures.function import FunctionMeasure
 
 from .market import MARKET
@@ -57,3 +58,20 @@ else:
     raise SystemExit("no error")
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("elm", {"sigma": 0}), ("rbf", {"gamma": -1.0}), ("tl1", {"rho": 0.0}), ("msm", {"cost": 0})],
+)
+def test_parameters_that_must_be_positive(name, params):
+    (parameter,) = params
+    with pytest.raises(ValueError, match=f"^{parameter} must be above 0; got"):
+        get_measure(name, params)
+
+
+def test_masked_entries_are_refused_with_both_remedies():
+    masked = np.ma.masked_equal([[1.0, 2.0], [3.0, 4.0]], 4.0)
+    remedy = r"fill in missing values \(X\.filled\(value\)\), or leave it out$"
+    with pytest.raises(RefusedObject, match=f"^object 1 is partly masked: {remedy}"):
+        get_measure("linear").check(masked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from krein.measures import get_measure
-from krein.measures.sequences import LettersWarning
+from krein.measures.sequences import LettersWarning, UnreadableSequence, get_scoring
 
 from .market import proteins
 
@@ -232,3 +233,12 @@ def test_memory_does_not_grow_with_the_number_of_pairs():
     measure.block(sequences, sequences)
     grown = (pages() - before) * resource.getpagesize()
     assert grown < 8 * len(sequences) ** 2  # the values themselves are freed again
+
+
+def test_an_unreadable_sequence_carries_its_reason_and_remedy():
+    alphabet = get_scoring("BLOSUM62").alphabet
+    with pytest.raises(UnreadableSequence) as caught:
+        alphabet.read("MK1", "map", Counter())
+    assert caught.value.reason == "contains '1' at position 3, which is not scored with BLOSUM62"
+    assert caught.value.remedy.startswith("remove it, or have it read as X")
+    assert str(caught.value) == f"{caught.value.reason}; {caught.value.remedy}"

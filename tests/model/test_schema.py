@@ -324,7 +324,7 @@ def test_objects_pass_the_check_of_the_measure():
 
 def test_columns_of_a_matrix_are_within_its_width():
     hint, context = Annotated[Any, OBJECTS, "m"], Context(get_measure("precomputed"), {"m": 2})
-    tree = {"class": "GivenColumns", "fields": {"columns": np.array([0, 4]), "width": 5}}
+    tree = {"class": "PrecomputedColumns", "fields": {"columns": np.array([0, 4]), "width": 5}}
     assert len(check(tree, hint, context)) == 2
     tree["fields"]["width"] = 4
     with pytest.raises(ValueError, match="beyond 4"):

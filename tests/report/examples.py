@@ -6,7 +6,7 @@ import numpy as np
 
 from krein.core.space import SpectrumEstimate, negative_mass, signature
 from krein.evaluation import Evaluation, ModelResult
-from krein.evaluation.heldout import LookCurve, Strange, Unknown
+from krein.evaluation.heldout import LookCurve, SuspectLabel, UnknownClasses
 from krein.evaluation.result import Duplicates, ObjectMap, PairCount
 
 HOSTILE = "</script><script>document.title='broken'</script><img src=http://127.0.0.1:9/x>\"'&"
@@ -49,10 +49,10 @@ def made_up(
         n,
     )
     every = np.arange(n_classes)
-    unknown = Unknown(
-        every, 1 - 0.4 * every / n_classes, 1 - 0.9 * every / n_classes, every[::-1].copy(),
-        np.full(n_classes, 5), n,
-    )  # fmt: skip
+    unknown = UnknownClasses(
+        every, 1 - 0.4 * every / n_classes, 1 - 0.9 * every / n_classes, every[::-1].copy(), n
+    )
+    suspect = SuspectLabel(3, 0.01, 1, 0.98, (4, 5, 6))
     models = {}
     for k in range(n_models):
         P = rng.dirichlet(np.ones(n_classes), size=n) * (0.0 if perfect else 2.0 + 0.4 * k)
@@ -73,7 +73,7 @@ def made_up(
             curve=curve if grown and k == 0 else None,
             looks=looks if k == 0 else None,
             unknown=unknown if k == 0 else None,
-            strange=[Strange(3, 0.01, 1, 0.98, (4, 5, 6))] if k == 0 and not perfect else [],
+            suspect_labels=[suspect] if k == 0 and not perfect else [],
         )
     lam = np.sort(rng.exponential(size=n) ** 3) * (
         1 if psd else np.where(rng.random(n) < 0.3, -1, 1)

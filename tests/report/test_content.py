@@ -32,7 +32,7 @@ from krein.report.objectmap import (
     neighbours,
     text_width,
 )
-from krein.report.templates import breakable, embedded
+from krein.report.page import breakable, embedded
 
 from .examples import HOSTILE, made_up
 
@@ -364,7 +364,7 @@ class TestUnknown:
         assert told["rows"][0]["nearest"] == "Family_00+Long_Name"
 
     def test_a_doubtful_label_is_reported_with_the_nearest_objects(self):
-        told = report_content(made_up(), title=None, command=None, threshold=None)["strange"]
+        told = report_content(made_up(), title=None, command=None, threshold=None)["suspect_labels"]
         (row,) = told["rows"]
         assert (row["name"], row["label"]) == ("object 3", "Family_00+Long_Name")
         assert [near["name"] for near in row["nearest"]] == ["object 4", "object 5", "object 6"]

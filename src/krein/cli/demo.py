@@ -8,7 +8,8 @@ import time
 import click
 
 from .evaluate import check_report, show, split_models
-from .group import command as krein_command
+from .group import krein_command
+from .options import as_json, seed
 from .output import say
 
 
@@ -16,24 +17,17 @@ from .output import say
 @click.option(
     "--compare",
     default="auto,logistic,svm-clip,knn",
-    show_default=True,
     callback=split_models,
     metavar="MODELS",
     help="Models to compare, separated by commas; see krein evaluate.",
 )
-@click.option("--folds", type=click.IntRange(2), default=3, show_default=True, help="As there.")
+@click.option("--folds", type=click.IntRange(2), default=3, help="As there.")
 @click.option(
-    "--report",
-    type=click.Path(),
-    default="krein-demo.html",
-    show_default=True,
-    help="File to write the report to.",
+    "--report", type=click.Path(), default="krein-demo.html", help="File to write the report to."
 )
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="As there."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def command(compare: list[str], folds: int, report: str, seed: int, as_json: bool) -> None:
+@seed
+@as_json
+def command(compare: list[str], folds: int, report: str, random_state: int, as_json: bool) -> None:
     """Classify scikit-learn's 1,797 digits by tangent distance, and write a report.
 
     Tangent distance allows an image to shift, rotate and grow a little before it is compared. It is
@@ -62,7 +56,7 @@ def command(compare: list[str], folds: int, report: str, seed: int, as_json: boo
         measure="tangent",
         folds=folds,
         names=[f"digit {i}" for i in range(len(digits.target))],
-        random_state=seed,
+        random_state=random_state,
         verbose=int(sys.stderr.isatty()),
     )
     show(found, report, as_json, "Digits by tangent distance", time.perf_counter() - start)

@@ -7,19 +7,26 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import click
 
-from ..estimators.registry import MODELS as FAMILIES
-from ..io import DataError
+from ..estimators import MODELS as FAMILIES
 from ..io.streams import STDIN
 from . import options
-from .group import command as krein_command
-from .group import typed
-from .output import check_target, console, printable, say, warnings_told
-from .reading import check_rule, choose_measure, describe_classes, labelled, open_data
+from .group import command_line, krein_command
+from .output import check_target, printable, say, warnings_as_lines
+from .reading import (
+    check_rule,
+    choose_measure,
+    describe_classes,
+    locating,
+    open_data,
+    require_labels,
+    warn_of_matrix,
+)
 
 MODELS = (*FAMILIES, "svm-clip", "knn", "logistic", "features")
 
@@ -40,9 +47,7 @@ def split_models(
 
 
 @krein_command("evaluate")
-@click.argument("data", type=click.Path(allow_dash=True))
-@options.labelling
-@options.measuring
+@options.labelled_data
 @click.option(
     "--compare",
     callback=split_models,
@@ -53,11 +58,7 @@ def split_models(
     f"knn compare all pairs. Default: auto, knn and, if the objects have features, features.",
 )
 @click.option(
-    "--folds",
-    type=click.IntRange(2),
-    default=10,
-    show_default=True,
-    help="Number of cross-validation folds.",
+    "--folds", type=click.IntRange(2), default=10, help="Number of cross-validation folds."
 )
 @click.option(
     "--groups",
@@ -66,51 +67,24 @@ def split_models(
     "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
     "0.4.",
 )
-@click.option(
-    "--label-ranks",
-    metavar="SIGN",
-    help="Separator of hierarchical labels: also report the figures for each rank.",
-)
-@click.option(
-    "--rank-above",
-    type=options.Share(0.5, 1, min_open=True),
-    default=0.9,
-    show_default=True,
-    metavar="P",
-    help="Answer with the deepest rank that has at least this probability.",
-)
+@options.label_ranks
 @options.choosing
 @options.calibrating
-@options.reading
 @options.running
 @click.option(
     "--report",
     type=click.Path(),
     help="Write an HTML report with figures, a map and uncertain cases.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@options.as_json
 def command(
-    data: str,
-    labels: str | None,
-    label_pattern: str | None,
-    measure: str | None,
-    measure_params: tuple[str, ...],
-    distance: bool,
-    symmetrize: bool,
+    data: options.DataOptions,
     compare: list[str] | None,
-    folds: int,
     groups: str | None,
-    label_ranks: str | None,
-    rank_above: float,
-    landmarks: str | None,
-    n_landmarks: int | None,
     calibrate: bool | None,
-    seed: int,
-    jobs: int | None,
-    cache: str | None,
     report: str | None,
     as_json: bool,
-    **reading: Any,
+    **settings: Any,
 ) -> None:
     """Cross-validate models on DATA, all on the same folds.
 
@@ -122,51 +96,38 @@ def command(
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
     """
-    from .survey import warn_of_matrix
-
-    check_report(report, reads=(data, labels, groups))
-    check_rule(landmarks, n_landmarks)
-    check_groups(groups, data)
-    opened = {"measure": measure, "distance": distance, **reading}
-    source = open_data(data, labels=labels, label_pattern=label_pattern, **opened)
+    check_report(report, reads=(data.data, data.labels, groups))
+    check_rule(settings["landmarks"], settings["n_landmarks"])
+    check_groups(groups, data.data)
+    source = open_data(data)
     start = time.perf_counter()
     chunk = source.read()
-    y = labelled(chunk, source)
-    grouped = read_groups(groups, data, opened)
-    comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
-    warn_of_matrix(chunk, distance)
+    y = require_labels(chunk, source)
+    comparison = choose_measure(source.kind, chunk.objects, data)
+    warn_of_matrix(chunk, data.distance)
+    group_labels: str | list[str] | None = groups
+    if groups is not None and not groups.startswith("identity:"):
+        group_labels = open_data(replace(data, labels=groups, label_pattern=None)).read().labels
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))
         say("measure", str(comparison))
     from ..evaluation import evaluate
 
-    try:
-        with warnings_told():
-            found = evaluate(
-                chunk.objects,
-                y,
-                compare,
-                measure=comparison.measure,
-                measure_params=comparison.params or None,
-                landmarks=landmarks,
-                n_landmarks=n_landmarks,
-                calibrate=calibrate is not False,
-                folds=folds,
-                groups=grouped,
-                label_ranks=label_ranks,
-                rank_above=rank_above,
-                names=chunk.names,
-                random_state=seed,
-                n_jobs=jobs,
-                cache=cache,
-                symmetrize=symmetrize,
-                verbose=int(sys.stderr.isatty()),
-            )
-    except DataError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise chunk.located(error) from error
+    with warnings_as_lines(), locating(chunk):
+        found = evaluate(
+            chunk.objects,
+            y,
+            compare,
+            measure=comparison.measure,
+            measure_params=comparison.params or None,
+            calibrate=calibrate is not False,
+            groups=group_labels,
+            names=chunk.names,
+            symmetrize=data.symmetrize,
+            verbose=int(sys.stderr.isatty()),
+            **settings,
+        )
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
 
 
@@ -180,20 +141,12 @@ def check_groups(groups: str | None, data: str) -> None:
         try:
             parse_identity(groups)
         except ValueError as error:
-            raise click.UsageError(str(error).replace("groups=", "--groups ", 1)) from error
+            raise click.UsageError(str(error)) from error
     elif data == STDIN:
         raise click.UsageError(
             "--groups needs to read the data twice, which standard input does not allow: save "
             "the data to a file"
         )
-
-
-def read_groups(groups: str | None, data: str, opened: dict[str, Any]) -> str | list[str] | None:
-    """Return the group of each object, from a column or a file; "identity:T" is returned
-    unchanged."""
-    if groups is None or groups.startswith("identity:"):
-        return groups
-    return open_data(data, labels=groups, **opened).read().labels
 
 
 def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:
@@ -210,7 +163,7 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
     if report is not None:
         from ..report import write_report
 
-        write_report(found, report, title=title, command=typed())
+        write_report(found, report, title=title, command=command_line())
     if as_json:
         click.echo(json.dumps(found.summary(), ensure_ascii=False))
         return
@@ -238,6 +191,7 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
 
 def _print_table(found: Any) -> None:
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -258,7 +212,8 @@ def _print_table(found: Any) -> None:
             f"{s['evaluations']:,}",
             f"{sum(s['seconds'].values()):.1f}",
         )
-    out = console()
+    wide = None if sys.stdout.isatty() else 200
+    out = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=wide)
     out.print(table)
     out.print(
         Text(

@@ -3,40 +3,27 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ..io import DataError, Source
+from ..io import DataError
 from . import options
 from .evaluate import check_report
-from .group import command as krein_command
-from .group import typed
-from .output import say, warnings_told
-from .predictor import Predictor
-from .reading import POLICIES
-from .results import Asked, too_few
-
-if TYPE_CHECKING:
-    from ..report.why import ExplainedObjects
+from .group import command_line, krein_command
+from .output import say, warnings_as_lines
+from .predictor import Details, Predictor
 
 
 @krein_command("explain")
-@click.argument("model", type=click.Path())
-@click.argument("new", type=click.Path(allow_dash=True), default="-")
+@options.new_objects
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    default="why.html",
-    show_default=True,
-    help="File to write the page to.",
+    "-o", "--output", type=click.Path(), default="why.html", help="File to write the page to."
 )
 @click.option(
     "--nearest",
     type=click.IntRange(1, 20),
     default=3,
-    show_default=True,
     metavar="N",
     help="Number of known objects shown next to each object.",
 )
@@ -45,25 +32,14 @@ if TYPE_CHECKING:
     "most",
     type=click.IntRange(1, 1000),
     default=50,
-    show_default=True,
     metavar="N",
     help="Maximum number of objects on the page; the first ones are shown.",
 )
-@click.option(
-    "--novel-below",
-    type=options.Share(0, 1),
-    metavar="P",
-    help="Call objects novel if their p-value is at most this. Default: 0.01.",
-)
-@click.option(
-    "--unknown-letters",
-    type=click.Choice(POLICIES),
-    help="What to do with letters that the model does not score: X reads them as X (N in DNA), "
-    "skip leaves out the whole sequence, fail ends the run. Default: see krein predict.",
-)
+@options.novel_below
+@options.unknown_letters
 @click.option("--title", help="Heading of the page.")
 @options.reading
-@click.option("--jobs", type=options.JOBS, help="Number of workers; default: all processors.")
+@options.jobs
 def command(
     model: str,
     new: str,
@@ -73,7 +49,7 @@ def command(
     novel_below: float | None,
     unknown_letters: str | None,
     title: str | None,
-    jobs: int | None,
+    n_jobs: int | None,
     **reading: Any,
 ) -> None:
     """Explain on one HTML page why the objects of NEW got their labels from a MODEL of krein fit.
@@ -88,40 +64,31 @@ def command(
       krein explain model.krein new.fasta --max 10 --nearest 5
     """
     check_report(output, reads=(model, new))
-    asked = Asked(novel_below, evidence=nearest)
     predictor = Predictor(
-        model, None, jobs, None, unknown_letters, max_size=reading["max_size"], asked=asked
+        model,
+        Details(novel_below=novel_below, evidence=nearest),
+        n_jobs=n_jobs,
+        unknown_letters=unknown_letters,
+        max_size=reading["max_size"],
     )
-    if novel_below is not None and (warning := too_few(predictor.model)) is not None:
-        click.echo(f"krein: warning: {warning}", err=True)
     start = time.perf_counter()
-    with warnings_told():
-        found = _explained(predictor, predictor.open(new, **reading), most)
-        if not found.names:
-            raise DataError(found.unreadable[0][1])
-        from ..report.why import write_page
+    source = predictor.open(new, **reading)
+    with warnings_as_lines():
+        from ..report.explanations import ExplainedObjects, write_explained
 
-        write_page(predictor.model, found, output, title=title, command=typed())
-    predictor.say_what_was_read()
-    n, seconds = len(found.names), time.perf_counter() - start
-    more = f", the first of {n + len(found.unreadable) + found.left_out:,}"
-    say("explained", f"{n:,} objects{more if found.left_out else ''} in {seconds:.1f} s")
+        chunks = source.chunks(most)
+        chunk = next(chunks, None)
+        if chunk is None:
+            raise DataError(f"{source.shown}: there are no objects")
+        found = predictor.assess(chunk)
+        names = [chunk.names[i] for i in found.places]
+        unreadable = [(chunk.names[i], reason) for i, reason in sorted(found.reasons.items())]
+        if not names:
+            raise DataError(unreadable[0][1])
+        n_others = sum(len(other) for other in chunks)
+        explained = ExplainedObjects(names, found.objects, found.assessed, unreadable, n_others)
+        write_explained(predictor.model, explained, output, title=title, command=command_line())
+    predictor.warn_of_objects()
+    more = f", the first of {len(chunk) + n_others:,}" if n_others else ""
+    say("explained", f"{len(names):,} objects{more} in {time.perf_counter() - start:.1f} s")
     say("written", output)
-
-
-def _explained(predictor: Predictor, source: Source, most: int) -> ExplainedObjects:
-    """Assess the first objects, and count the others."""
-    from ..report.why import ExplainedObjects
-
-    chunks = source.chunks(most)
-    chunk = next(chunks, None)
-    if chunk is None:
-        raise DataError(f"{source.shown}: there are no objects")
-    found = predictor.assessed(chunk)
-    return ExplainedObjects(
-        [chunk.names[i] for i in found.places],
-        found.objects,
-        found.assessed,
-        [(chunk.names[i], reason) for i, reason in sorted(found.reasons.items())],
-        sum(len(other) for other in chunks),
-    )

@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
 import click
 
-from ..estimators.registry import MODELS
+from ..estimators import MODELS
 from ..io import Chunk, Source
 from . import options
-from .group import command as krein_command
+from .group import krein_command
 from .output import check_target, printable, say
+from .predictor import too_few_for_novelty
 from .reading import (
     Comparison,
     check_rule,
     choose_measure,
     column_names,
     describe_classes,
-    labelled,
+    locating,
     open_data,
+    require_labels,
+    warn_of_matrix,
 )
-from .results import too_few
 
 
 @krein_command("fit")
-@click.argument("data", type=click.Path(allow_dash=True))
-@options.labelling
-@options.measuring
+@options.labelled_data
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
     default="auto",
-    show_default=True,
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
 @options.choosing
 @options.calibrating
-@options.reading
 @options.running
 @click.option(
     "--cluster",
@@ -50,7 +49,6 @@ from .results import too_few
     "--wait",
     type=click.FloatRange(0),
     default=60.0,
-    show_default=True,
     metavar="SECONDS",
     help="How long to wait for workers before giving up.",
 )
@@ -63,25 +61,14 @@ from .results import too_few
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing model file.")
 def command(
-    data: str,
-    labels: str | None,
-    label_pattern: str | None,
-    measure: str | None,
-    measure_params: tuple[str, ...],
-    distance: bool,
-    symmetrize: bool,
+    data: options.DataOptions,
     model: str,
-    landmarks: str | None,
-    n_landmarks: int | None,
     calibrate: bool | None,
-    seed: int,
-    jobs: int | None,
-    cache: str | None,
     cluster: str | None,
     wait: float,
     output: str,
     force: bool,
-    **reading: Any,
+    **settings: Any,
 ) -> None:
     """Fit a model to the labelled objects of DATA, and write it to a file.
 
@@ -97,59 +84,51 @@ def command(
     """
     import numpy as np
 
-    from .survey import warn_of_matrix
-
-    check_target(output, force=force, reads=(data, labels))
-    check_rule(landmarks, n_landmarks)
-    calibrated = calibrates(model, calibrate)
-    source = open_data(
-        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
-        **reading,
-    )  # fmt: skip
+    check_target(output, force=force, reads=(data.data, data.labels))
+    check_rule(settings["landmarks"], settings["n_landmarks"])
+    settings["calibrate"] = calibrates(model, calibrate)
+    source = open_data(data)
     start = time.perf_counter()
     chunk, whole = beginning(source)
-    y = labelled(chunk, source, whole=whole)
-    comparison = choose_measure(source.kind, chunk.objects, measure, measure_params, distance)
-    warn_of_matrix(chunk, distance)
+    y = require_labels(chunk, source, whole=whole)
+    comparison = choose_measure(source.kind, chunk.objects, data)
+    warn_of_matrix(chunk, data.distance)
     number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
     say("data", f"{number} objects: {printable(source.understood, 200)}")
     if whole:
         say("classes", describe_classes(y))
     say("measure", str(comparison))
-    estimator = make_estimator(
-        model,
-        comparison,
-        landmarks=landmarks,
-        n_landmarks=n_landmarks,
-        calibrate=calibrated,
-        symmetrize=symmetrize,
-        n_jobs=jobs,
-        cache=cache,
-        verbose=1,
-        random_state=seed,
-    )
+    estimator = make_estimator(model, comparison, symmetrize=data.symmetrize, verbose=1, **settings)
     if cluster is not None:
         fit_on_cluster(estimator, source, cluster, wait)
     elif whole:
-        fit_objects(estimator, chunk, y)
-        if hasattr(estimator, "name_objects"):
-            estimator.name_objects(chunk.names)
+        with locating(chunk):
+            estimator.fit(chunk.objects, y)
+        estimator.name_objects(chunk.names)
     else:
         estimator.fit(source)
     columns = column_names(source)
     if columns is not None:  # as scikit-learn stores those of a data frame
-        estimator.feature_names_in_ = np.array(columns, dtype=object)
+        names = np.array(columns, dtype=np.str_)
+        estimator.feature_names_in_ = names.astype(object)
+        estimator.model_ = replace(estimator.model_, feature_names=names)
     estimator.save(output)
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in chunks")
-    say("model", describe(estimator, model))
+    p, q, _ = estimator.signature_
+    say(
+        "model",
+        f"{model}{', calibrated' if estimator.calibrate else ''}, "
+        f"{len(estimator.landmarks_):,} landmarks ({estimator.landmarks}), "
+        f"{p} positive and {q} negative dimensions",
+    )
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
-    if cache is not None and source.kind != "matrix":
-        reused = estimator.kernel_reused_
-        total = reused + estimator.kernel_evaluations_
-        say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {cache}")
-    if (warning := too_few(estimator)) is not None:
+    if settings["cache"] is not None and source.kind != "matrix":
+        reused = estimator.comparisons_reused_
+        total = reused + estimator.comparisons_to_fit_
+        say("cache", f"reused {reused:,} of {total:,} comparisons, kept in {settings['cache']}")
+    if (warning := too_few_for_novelty(estimator.model_)) is not None:
         say("novelty", warning)
     say("time", f"{time.perf_counter() - start:.1f} s")
     say("written", output)
@@ -176,14 +155,6 @@ def calibrates(model: str, wanted: bool | None) -> bool:
             f"--no-calibrate cannot be used with --model {model}, which is always calibrated"
         )
     return not always and (MODELS[model].calibrate if wanted is None else wanted)
-
-
-def fit_objects(estimator: Any, chunk: Chunk, labels: list[str]) -> None:
-    """Fit the model; an error about the i-th object names its position in the file."""
-    try:
-        estimator.fit(chunk.objects, labels)
-    except (ValueError, TypeError) as error:
-        raise chunk.located(error) from error
 
 
 def beginning(source: Source) -> tuple[Chunk, bool]:
@@ -223,23 +194,11 @@ def fit_on_cluster(estimator: Any, source: Source, address: str, wait: float) ->
             raise
 
 
-def describe(estimator: Any, model: str) -> str:
-    """Return a description of the model."""
-    p, q, _ = estimator.signature_
-    calibrated = ", calibrated" if estimator.calibrate else ""
-    landmarks = estimator.landmarks
-    return (
-        f"{model}{calibrated}, {len(estimator.landmarks_):,} landmarks ({landmarks}), "
-        f"{p} positive and {q} negative dimensions"
-    )
-
-
 def describe_cost(estimator: Any, n: int) -> str:
     """Return the number of comparisons, relative to all pairs, and the number per prediction."""
     from ..measures import get_measure
 
-    pairs = estimator.kernel_evaluations_
-    per_prediction = getattr(estimator, "comparisons_", len(estimator.landmarks_))
+    pairs, per_prediction = estimator.comparisons_to_fit_, estimator.model_.comparisons
     measure = get_measure(estimator.measure, estimator.measure_params)
     if measure.accepts == "values":  # some are read more than once, so a share would be meaningless
         return f"none, the matrix is given; {per_prediction:,.0f} values per prediction"

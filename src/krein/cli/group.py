@@ -21,7 +21,8 @@ from typing import Any, NoReturn
 import click
 
 from ..version import __version__
-from .options import one_line, told
+from ..wording import options_for_parameters
+from .options import OPTIONS_FOR_PARAMETERS, message_of, one_line
 
 _COMMANDS = {
     "inspect": "Describe a file: objects, classes, how indefinite; with advice.",
@@ -39,30 +40,25 @@ _stopped: int | None = None
 _typed: list[str] = []
 
 
-def typed() -> str:
-    """Return the command as it was typed."""
+def command_line() -> str:
+    """Return the command as the user typed it."""
     return shlex.join(["krein", *_typed])
 
 
-def command(name: str, **options: Any) -> Any:
-    """Turn a function into a command, with the option `--debug`."""
+def krein_command(name: str) -> Any:
+    """Return a decorator that turns a function into a command, with the option `--debug`."""
 
-    def made(function: Any) -> click.Command:
-        found: click.Command = click.command(name, short_help=_COMMANDS[name], **options)(function)
-        found.params.append(_debug_option())
-        return found
+    def decorate(function: Any) -> click.Command:
+        help = "Show the traceback of an error."
+        debug = click.option(
+            "--debug", is_flag=True, expose_value=False, callback=_set_debug, help=help
+        )
+        made: click.Command = click.command(
+            name, short_help=_COMMANDS[name], context_settings={"show_default": True}
+        )(function)
+        return debug(made)
 
-    return made
-
-
-def _debug_option() -> click.Option:
-    return click.Option(
-        ["--debug"],
-        is_flag=True,
-        expose_value=False,
-        callback=_set_debug,
-        help="Show the traceback of an error.",
-    )
+    return decorate
 
 
 def _set_debug(context: click.Context, option: click.Parameter, value: bool) -> None:
@@ -104,10 +100,11 @@ class Group(click.Group):
         given = args[0] if args else extra.get("args")
         _typed = list(sys.argv[1:] if given is None else given)
         extra["standalone_mode"] = False
-        with _watched_signals(), warnings.catch_warnings():
+        spelling = dict(OPTIONS_FOR_PARAMETERS)
+        if {"predict", "explain", "serve"} & set(_typed[:2]):  # the measure is part of the model
+            spelling["measure_params"] = "krein fit --measure-param"
+        with options_for_parameters(spelling), _watched_signals(), warnings.catch_warnings():
             warnings.showwarning = _warn
-            # the commands warn about a matrix themselves, in terms of their options
-            warnings.filterwarnings("ignore", "This looks like a matrix of")
             sys.exit(self._run(*args, **extra))
 
     def _run(self, *args: Any, **extra: Any) -> int:
@@ -139,7 +136,7 @@ class Group(click.Group):
             return _stopped
         if _debug:
             raise error
-        _say(f"error: {told(error, _typed)}")
+        _say(f"error: {message_of(error)}")
         return 1
 
 

@@ -1,52 +1,56 @@
-"""`krein inspect`: describe a file, and give advice."""
+"""`krein inspect`: describe data before anything is fitted, with one sentence of advice; or a
+model file."""
 
 from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections import Counter
 from typing import Any
 
 import click
 import numpy as np
 
+from ..compare import Pairs, open_pairs
+from ..compare.cache import object_digests
+from ..core.checks import Array
+from ..io import Chunk, DataError
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..io.streams import STDIN
 from ..measures import get_measure
-from ..measures.base import plain
+from ..measures.base import looks_like, mistaken_for, plain
+from ..measures.precomputed import AsymmetryError, as_matrix, check_square
 from . import options
-from .group import command as krein_command
+from .group import krein_command
 from .output import printable, say
-from .reading import choose_measure, describe_classes, open_data
+from .reading import (
+    MATRIX_REMEDIES,
+    Comparison,
+    choose_measure,
+    describe_classes,
+    locating,
+    open_data,
+)
+
+NEGATIVE = 0.01
+"""Up to this share of the spectrum, the negative part may be noise."""
+
+LARGE = 20_000
+"""Above this number of objects, a model that needs a single pass is recommended."""
 
 
 @krein_command("inspect")
-@click.argument("data", type=click.Path(allow_dash=True))
-@options.labelling
-@options.measuring
-@options.reading
+@options.labelled_data
 @click.option(
     "--sample",
     type=click.IntRange(2),
     default=500,
-    show_default=True,
     help="Number of objects compared with each other to estimate the spectrum.",
 )
-@click.option("--seed", type=options.SEED, default=0, show_default=True, help="Seed of the sample.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
-def command(
-    data: str,
-    labels: str | None,
-    label_pattern: str | None,
-    measure: str | None,
-    measure_params: tuple[str, ...],
-    distance: bool,
-    symmetrize: bool,
-    sample: int,
-    seed: int,
-    as_json: bool,
-    **reading: Any,
-) -> None:
+@options.seed
+@options.as_json
+def command(data: options.DataOptions, sample: int, random_state: int, as_json: bool) -> None:
     """Describe DATA: objects, classes, lengths, duplicates, how indefinite; and give advice.
 
     Objects are read in chunks, and if there are many, a random sample is compared. For a model
@@ -57,101 +61,279 @@ def command(
       krein inspect distances.csv --distance
       krein inspect model.krein
     """
-    if data != STDIN and is_model(data):
-        pass
+    comparison = None
+    if data.data != STDIN and is_model(data.data):
+        about = describe_model(data.data, data.max_size)
+    else:
+        about, comparison = describe_data(data, sample, random_state)
+    if as_json:
+        click.echo(json.dumps(about, ensure_ascii=False, indent=1))
+    elif comparison is None:
+        show_model(about)
+    else:
+        show_data(about, comparison)
 
-        described = describe_model(data, reading["max_size"])
-        if as_json:
-            click.echo(json.dumps(described, ensure_ascii=False, indent=1))
-        else:
-            show_model(described)
-        return
-    from .survey import Overview, advise, look_at_matrix, look_at_values
 
-    source = open_data(
-        data, labels=labels, label_pattern=label_pattern, measure=measure, distance=distance,
-        **reading,
-    )  # fmt: skip
-    survey = Overview(sample, seed)
+# Data
+
+
+def describe_data(
+    data: options.DataOptions, size: int, seed: int
+) -> tuple[dict[str, Any], Comparison]:
+    """Return the description of data, and how `size` of the objects were compared."""
+    source = open_data(data)
+    overview = Overview(size, seed)
     if source.kind == "matrix":
         chunk = source.read()
-        survey.add(chunk)
-        comparison = choose_measure("matrix", [], None, measure_params, distance)
-        found = look_at_matrix(chunk, distance, sample, seed)
+        overview.add(chunk)
+        comparison = choose_measure("matrix", [], data)
+        found = look_at_matrix(chunk, data.distance, size, seed)
     else:
         for chunk in source.chunks(4096):
-            survey.add(chunk)
-        comparison = choose_measure(source.kind, survey.objects, measure, measure_params, distance)
-        found = look_at_values(survey.sampled(), comparison.measure, comparison.params, symmetrize)
+            overview.add(chunk)
+        some = overview.sampled(chunk)
+        comparison = choose_measure(source.kind, some.objects, data)
+        found = look_at_values(some, comparison, data.symmetrize)
+    lengths = np.array(overview.lengths)
     about: dict[str, Any] = {
         "data": source.shown,
         "understood": source.understood,
-        "objects": survey.n,
-        "classes": dict(Counter(survey.labels).most_common()) if survey.labels else None,
-        "lengths": survey.lengths(),
-        "duplicates": survey.duplicates(),
+        "objects": overview.n,
+        "classes": dict(Counter(overview.labels).most_common()) if overview.labels else None,
+        "lengths": [int(f(lengths)) for f in (np.min, np.median, np.max)] if len(lengths) else None,
+        "duplicates": overview.duplicates,
         "measure": comparison.measure,
         "measure_params": comparison.params,
         **found,
     }
-    about["advice"] = advise(source.kind, about, distance, symmetrize)
-    if as_json:
-        click.echo(json.dumps(about, ensure_ascii=False, indent=1))
-        return
-    _show(about, survey.labels, str(comparison))
+    about["advice"] = advise(source.kind, about, data.distance, data.symmetrize)
+    return about, comparison
 
 
-def _show(about: dict[str, Any], labels: list[str], measure: str) -> None:
-    def row(what: str, value: str) -> None:
-        say(what, printable(value, 2000))
+class Overview:
+    """Counts over chunks of objects, and a random sample of them (a reservoir)."""
 
-    row("data", about["data"])
-    row("objects", f"{about['objects']:,}: {about['understood']}")
-    row("classes", describe_classes(labels) if labels else "no labels")
+    def __init__(self, size: int, seed: int) -> None:
+        self.size, self.n = size, 0
+        self.labels: list[str] = []
+        self.lengths = array("q")  # if objects have a length
+        self.duplicates = {"objects": 0, "conflicting": 0, "names": 0}
+        self._sample: list[tuple[str, Any, int | None]] = []  # name, object, line
+        self._rng = np.random.default_rng(seed)
+        self._seen: dict[bytes, str | None] = {}  # the label of each object, by its digest
+        self._names: set[str] = set()
+
+    def add(self, chunk: Chunk) -> None:
+        """Count the objects of a chunk."""
+        self.labels += chunk.labels or []
+        if chunk.kind in ("sequences", "strings", "series"):
+            self.lengths.extend(len(item) for item in chunk.objects)
+        for i, digest in enumerate(object_digests(chunk.objects)):
+            name, label = chunk.names[i], chunk.labels[i] if chunk.labels else None
+            key = bytes(digest)
+            if key in self._seen:
+                self.duplicates["objects"] += 1
+                self.duplicates["conflicting"] += self._seen[key] != label
+            else:
+                self._seen[key] = label
+            self.duplicates["names"] += name in self._names
+            self._names.add(name)
+            if chunk.kind != "matrix":
+                line = None if chunk.lines is None else chunk.lines[i]
+                self._draw((name, chunk.objects[i], line))
+            self.n += 1
+
+    def _draw(self, one: tuple[str, Any, int | None]) -> None:
+        if self.n < self.size:
+            self._sample.append(one)
+        elif (at := int(self._rng.integers(self.n + 1))) < self.size:
+            self._sample[at] = one
+
+    def sampled(self, like: Chunk) -> Chunk:
+        """Return the sample as a chunk of the same file and kind; objects keep their lines."""
+        names, objects, lines = map(list, zip(*self._sample, strict=True))
+        numbers = np.stack(objects) if like.kind == "vectors" else objects
+        known = None if None in lines else lines
+        return Chunk(names, numbers, None, 0, like.path, like.kind, known)
+
+
+def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> dict[str, Any]:
+    """Describe the values of a measure among some objects. O(len(chunk)²) pairs."""
+    from ..landmarks.base import given_pairs  # slow to import, and not needed for a model
+
+    with locating(chunk):
+        pairs = open_pairs(
+            comparison.measure,
+            chunk.objects,
+            measure_params=comparison.params,
+            symmetrize=symmetrize,
+            verbose=1,
+        )
+        everyone = np.arange(len(pairs))
+        values = pairs.block(everyone, everyone)
+    known = given_pairs(values, pairs.kind)
+    return {
+        "asymmetry": None,
+        "looks_like": None,
+        **_spectrum(known, len(chunk), 0),
+        **_degenerate(values, chunk.names),
+    }
+
+
+def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[str, Any]:
+    """Describe a matrix of values; a large one is sampled. O(size³) beyond reading it."""
+    matrix = as_matrix(chunk.objects)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise DataError(
+            f"{chunk.path}: the matrix must be square, with a row and a column per object; got "
+            f"{matrix.shape[0]} × {matrix.shape[1]}"
+        )
+    asymmetry = None
+    try:
+        check_square(matrix, "dissimilarity" if distance else "similarity")
+    except AsymmetryError as error:
+        asymmetry = error.reason
+    except ValueError as error:
+        raise DataError(f"{chunk.path}: {error}") from error
+    name = "precomputed-distance" if distance else "precomputed"
+    pairs = open_pairs(name, matrix, symmetrize=True)
+    rng = np.random.default_rng(seed)
+    n = len(pairs)
+    some = np.sort(rng.choice(n, min(n, 2 * size), replace=False))
+    values = pairs.block(some, some)
+    return {
+        "asymmetry": asymmetry,
+        "looks_like": looks_like(values),
+        **_spectrum(pairs, size if n > 2 * size else n, seed),
+        **_degenerate(values, [chunk.names[i] for i in some]),
+    }
+
+
+def _spectrum(pairs: Pairs, size: int, seed: int) -> dict[str, Any]:
+    from ..core.space import double_centre, estimate_spectrum
+
+    def block(rows: Any, cols: Any) -> Array:
+        values = pairs.block(rows, cols)
+        return values if pairs.kind == "similarity" else double_centre(values**2)
+
+    found = estimate_spectrum(block, len(pairs), size=size, rng=np.random.default_rng(seed))
+    return {
+        "signature": tuple(found.signature),
+        "negative_mass": abs(found.negative_mass),  # not −0
+        "sampled": found.n_sampled,
+    }
+
+
+def _degenerate(values: Array, names: list[str]) -> dict[str, list[str]]:
+    """Return the objects that have the same value to all others, and so carry no information."""
+    off = ~np.eye(len(values), dtype=bool)
+    lowest = np.where(off, values, np.inf).min(axis=1)
+    highest = np.where(off, values, -np.inf).max(axis=1)
+    flat = (lowest == highest) if len(values) > 2 else np.zeros(len(values), dtype=bool)
+    zero = flat & (lowest == 0)
+    return {
+        "constant": [names[i] for i in np.flatnonzero(flat & ~zero)],
+        "zero": [names[i] for i in np.flatnonzero(zero)],
+    }
+
+
+def measure_options(about: dict[str, Any]) -> str:
+    """Return the options of `krein fit` for the comparison used here.
+
+    >>> measure_options({"measure": "smith-waterman", "measure_params": {"matrix": "NUC.4.4"}})
+    '--measure smith-waterman --measure-param matrix=NUC.4.4'
+    """
+    params = [
+        f"--measure-param {name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in about["measure_params"].items()
+    ]
+    return " ".join([f"--measure {about['measure']}", *params])
+
+
+def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -> str:
+    """Return one sentence: what to do with the data."""
+    if mistaken := mistaken_for(about["looks_like"], distance, remedies=MATRIX_REMEDIES):
+        return mistaken
+    if about["asymmetry"] and not symmetrize:
+        return "The two directions differ: use --symmetrize to average them."
+    if about["duplicates"]["names"]:
+        return "Some names occur more than once: rename them, because results are listed by name."
+    if not about["classes"]:
+        return "There are no labels: to fit a model, use --labels or --label-pattern."
+    counts = about["classes"]
+    if len(counts) < 2:
+        return "All objects have the same label: there is nothing to classify."
+    rarest = min(counts, key=lambda name: counts[name])
+    if counts[rarest] < 2:
+        return (
+            f"The class {rarest!r} has only one object, from which little can be learned: merge "
+            f"the class with another, or leave it out."
+        )
+    model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
+    name = "" if kind == "matrix" else f" {measure_options(about)} and"
+    remedy = f"use{name}{model}"
+    share = about["negative_mass"]
+    if share > NEGATIVE:
+        return (
+            f"{100 * share:.0f} % of the spectrum is negative: keep it, because krein uses it "
+            f"and clipping would lose it; {remedy}."
+        )
+    if kind == "vectors":
+        return (
+            f"The measure is (nearly) a kernel and the objects are vectors: gradient boosting or "
+            f"an SVM may work as well; with krein, {remedy}."
+        )
+    return (
+        f"Hardly any of the spectrum is negative ({100 * share:.2g} %), so a kernel method works "
+        f"too, but it compares all pairs; to compare fewer, {remedy}."
+    )
+
+
+def show_data(about: dict[str, Any], comparison: Comparison) -> None:
+    """Print the description of data."""
+    say("data", about["data"])
+    say("objects", f"{about['objects']:,}: {about['understood']}")
+    say("classes", describe_classes(about["classes"]) if about["classes"] else "no labels")
     if about["lengths"]:
         shortest, median, longest = about["lengths"]
-        row("lengths", f"{shortest:,} to {longest:,}, median {median:,}")
-    row("duplicates", _duplicates(about["duplicates"]))
-    row("measure", measure)
-    row("symmetric", about["asymmetry"] or "yes")
+        say("lengths", f"{shortest:,} to {longest:,}, median {median:,}")
+    say("duplicates", _duplicates(about["duplicates"]))
+    say("measure", str(comparison))
+    say("symmetric", about["asymmetry"] or "yes")
     p, q, z = about["signature"]
     of = "" if about["sampled"] == about["objects"] else f", in a sample of {about['sampled']:,}"
-    row("signature", f"{p} positive, {q} negative, {z} zero eigenvalues{of}")
-    row("negative", f"{100 * about['negative_mass']:.2f} % of the spectrum{of}")
-    for name, told in (("constant", "the same value to all others"), ("zero", "0 to all others")):
-        if about[name]:
-            shown = ", ".join(printable(n, 30) for n in about[name][:5])
-            more = f" and {len(about[name]) - 5} more" if len(about[name]) > 5 else ""
-            row("degenerate", f"{told}: {shown}{more}")
+    say("signature", f"{p} positive, {q} negative, {z} zero eigenvalues{of}")
+    say("negative", f"{100 * about['negative_mass']:.2f} % of the spectrum{of}")
+    for key, problem in (("constant", "the same value to all others"), ("zero", "0 to all others")):
+        if names := about[key]:
+            shown = ", ".join(printable(name, 30) for name in names[:5])
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            say("degenerate", f"{problem}: {shown}{more}")
     click.echo()
     click.secho(printable(about["advice"], 2000), bold=True)
 
 
 def _duplicates(found: dict[str, int]) -> str:
-    if not found["objects"] and not found["names"]:
-        return "none"
     parts = []
-    if found["objects"]:
-        n = found["objects"]
+    if n := found["objects"]:
         parts.append("1 repeated object" if n == 1 else f"{n:,} repeated objects")
-    if found["conflicting"]:
-        parts.append(f"{found['conflicting']:,} of them with different labels")
-    if found["names"]:
-        parts.append(f"{found['names']:,} repeated names")
-    return ", ".join(parts)
+    if n := found["conflicting"]:
+        parts.append(f"{n:,} of them with different labels")
+    if n := found["names"]:
+        parts.append(f"{n:,} repeated names")
+    return ", ".join(parts) or "none"
 
 
-# -------------------------------------------------------------------------------------------------
-# Describe a model file: what it was fitted to, how it compares, what it contains.
-# -------------------------------------------------------------------------------------------------
+# A model file: what it was fitted to, how it compares, what it contains
 
 
 def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
     """Return the description of a model file; missing entries are None."""
     tree = read_model(path, max_size)
     version, written = read_versions(path, max_size)
+    file = {"bytes": os.path.getsize(path), "version": version, "format": written}
     try:
-        return _described(path, tree, version, written)
+        return {"model": str(path), **_describe_contents(tree), **file}
     # valid checksums, but not written by krein
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise ModelFileError(
@@ -159,35 +341,31 @@ def describe_model(path: str, max_size: int | None = None) -> dict[str, Any]:
         ) from error
 
 
-def _described(path: str, tree: dict[str, Any], version: str, written: int) -> dict[str, Any]:
+def _describe_contents(tree: dict[str, Any]) -> dict[str, Any]:
     params, fitted = tree["params"], tree["fitted"]
     measure, measure_params = _measure(params)
-    labels, landmarks = fitted.get("classes_"), fitted.get("landmarks_")
-    columns = fitted.get("feature_names_in_")
-    signature = fitted.get("signature_")
-    rule, names = params.get("landmarks"), fitted.get("landmark_names_")
+    model = fitted["model_"]["fields"]
+    labels, landmarks = model.get("classes"), model["landmarks"]["fields"]
+    columns, names, rule = model.get("feature_names"), landmarks["names"], params.get("landmarks")
+    known = _known_objects(model)
     return {
-        "model": str(path),
         "estimator": tree["estimator"],
         "classes": None if labels is None else plain(labels),
-        "class_sizes": _class_sizes(fitted),
+        "class_sizes": _class_sizes(fitted, model),
         "objects": fitted.get("n_samples_seen_"),
         "measure": measure,
         "measure_params": measure_params,
         "columns": None if columns is None else columns.tolist(),
-        "landmarks": None if landmarks is None else len(landmarks),
-        "landmark_rows": None if landmarks is None else plain(landmarks),
+        "landmarks": len(landmarks["indices"]),
+        "landmark_rows": plain(landmarks["indices"]),
         "landmark_names": None if names is None else names.tolist(),
         "landmark_rule": rule if isinstance(rule, str) else None,
-        "comparisons": fitted.get("comparisons_"),
-        "candidates": _candidates(fitted),
-        "expected": _expected(fitted),
-        "signature": None if signature is None else signature["signature"],
+        "comparisons": model.get("comparisons"),
+        "candidates": None if known is None else known["n_candidates"],
+        "expected": _expected(model),
+        "signature": fitted.get("signature_"),
         "calibrated": params.get("calibrate"),
-        "compared": fitted.get("kernel_evaluations_"),
-        "bytes": os.path.getsize(path),
-        "version": version,
-        "format": written,
+        "compared": fitted.get("comparisons_to_fit_"),
     }
 
 
@@ -204,15 +382,21 @@ def _measure(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return named, {} if found.accepts == "values" else found.params()
 
 
-def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
+def _known_objects(model: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the known objects of the second look."""
+    second = model.get("second_look")
+    return None if second is None else second["fields"]["known"]["fields"]
+
+
+def _class_sizes(fitted: dict[str, Any], model: dict[str, Any]) -> list[float] | None:
     """Return the number of objects per class, if the model keeps the moments of a stream, or all of
     its training objects."""
-    stream, known = fitted.get("stream_"), fitted.get("known_")
+    stream, known = fitted.get("stream_"), _known_objects(model)
     if stream is not None:
         sizes = stream["fields"]["moments"]["fields"]["weights"]
     elif known is not None:
-        kept = known["fields"]["codes"], known["fields"]["landmark_classes"]
-        sizes = np.bincount(np.concatenate(kept), minlength=len(fitted["classes_"]))
+        kept = known["codes"], model["landmarks"]["fields"]["codes"]
+        sizes = np.bincount(np.concatenate(kept), minlength=len(model["classes"]))
         if sizes.sum() != fitted["n_samples_seen_"]:
             return None
     else:
@@ -220,29 +404,21 @@ def _class_sizes(fitted: dict[str, Any]) -> list[float] | None:
     return [int(n) if n == int(n) else float(n) for n in sizes.tolist()]
 
 
-def _candidates(fitted: dict[str, Any]) -> int | None:
-    """Return the number of candidates in a second look, if the model has one."""
-    known = fitted.get("known_")
-    return None if known is None else known["fields"]["n_candidates"]
-
-
-def _expected(fitted: dict[str, Any]) -> dict[str, float] | None:
+def _expected(model: dict[str, Any]) -> dict[str, float] | None:
     """Return accuracy and log-loss on held-out training objects, if the model keeps their scores.
 
     The scores are the log-odds of the true labels before probabilities are bounded.
     """
     from scipy.special import log_expit
 
-    from ..core.looks import bounded
-
-    reference = fitted.get("reference_")
-    if reference is None:
+    if model.get("reference") is None:
         return None
-    labels, novelty = (reference["fields"][part]["fields"] for part in ("labels", "novelty"))
-    weights = labels["weights"]
-    right = novelty["predicted"] == labels["codes"]
-    n_seen = fitted["looks_"]["fields"]["n_seen"]
-    losses = -bounded(log_expit(labels["odds"]), n_seen, labels["n_classes"])
+    reference, n_seen = model["reference"]["fields"], model["pool"]["fields"]["n_seen"]
+    weights = reference["weights"]
+    right = reference["predicted"] == reference["codes"]
+    share = 1 / (n_seen + 1)  # of the uniform distribution, which bounds the probabilities
+    P = (1 - share) * np.exp(log_expit(reference["odds"])) + share / len(model["classes"])
+    losses = -np.log(P)
     return {
         "accuracy": float(np.average(right, weights=weights)),
         "log_loss": float(np.average(losses, weights=weights)),
@@ -253,49 +429,40 @@ def _expected(fitted: dict[str, Any]) -> dict[str, float] | None:
 def show_model(about: dict[str, Any]) -> None:
     """Print the description of a model file."""
 
-    def row(what: str, value: str | None) -> None:
-        if value is not None:
-            say(what, printable(value, 2000))
-
-    row("model", f"{about['model']}: {about['estimator']}")
-    row("classes", _classes(about))
-    row("objects", None if about["objects"] is None else f"{about['objects']:,} training objects")
-    params = ", ".join(f"{key}={value}" for key, value in about["measure_params"].items())
-    row("measure", about["measure"] + (f" ({params})" if params else ""))
-    row("columns", None if about["columns"] is None else ", ".join(about["columns"]))
+    say("model", f"{about['model']}: {about['estimator']}")
+    if about["classes"] is not None:
+        names = [printable(str(name), 30) for name in about["classes"]]
+        if about["class_sizes"] is not None:
+            names = [f"{a} ({n:,})" for a, n in zip(names, about["class_sizes"], strict=True)]
+        say("classes", f"{len(names)}: {_shortened(names)}")
+    if about["objects"] is not None:
+        say("objects", f"{about['objects']:,} training objects")
+    say("measure", str(Comparison(about["measure"], about["measure_params"])))
+    if about["columns"] is not None:
+        say("columns", ", ".join(about["columns"]))
     rule = f", chosen by {about['landmark_rule']}" if about["landmark_rule"] else ""
-    row("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
+    say("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
     numbers = [str(number) for number in about["landmark_rows"] or ()]
     if about["landmark_names"] not in (None, numbers):
-        row("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))
+        say("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))
     if about["comparisons"] is not None:
         more = f"; {about['candidates']:,} in a second look" if about["candidates"] else ""
-        row("comparisons", f"{about['comparisons']:,.0f} per prediction on average{more}")
-    if about["expected"] is not None:
-        expected = about["expected"]
-        row(
+        say("comparisons", f"{about['comparisons']:,.0f} per prediction on average{more}")
+    if (expected := about["expected"]) is not None:
+        say(
             "expected",
             f"accuracy {100 * expected['accuracy']:.1f} %, log-loss {expected['log_loss']:.3f}, "
             f"on {expected['held_out']:,} held-out training objects",
         )
     if about["signature"] is not None:
         p, q, _ = about["signature"]
-        row("signature", f"{p} positive and {q} negative dimensions")
+        say("signature", f"{p} positive and {q} negative dimensions")
     if about["calibrated"] is not None:
-        row("calibrated", "yes" if about["calibrated"] else "no")
+        say("calibrated", "yes" if about["calibrated"] else "no")
     if about["compared"] is not None:
-        row("compared", f"{about['compared']:,} pairs compared during the fit")
-    row("size", f"{about['bytes']:,} bytes")
-    row("written by", f"krein {about['version']}, format {about['format']}")
-
-
-def _classes(about: dict[str, Any]) -> str | None:
-    if about["classes"] is None:
-        return None
-    names = [printable(str(name), 30) for name in about["classes"]]
-    if about["class_sizes"] is not None:
-        names = [f"{a} ({n:,})" for a, n in zip(names, about["class_sizes"], strict=True)]
-    return f"{len(names)}: {_shortened(names)}"
+        say("compared", f"{about['compared']:,} pairs compared during the fit")
+    say("size", f"{about['bytes']:,} bytes")
+    say("written by", f"krein {about['version']}, format {about['format']}")
 
 
 def _shortened(names: list[str]) -> str:

@@ -1,24 +1,33 @@
-"""Options that several commands share."""
+"""Options that several commands share, and error messages in terms of options.
+
+`krein --help` imports this module, so it imports nothing heavy. Options that are passed on to an
+estimator have the name of its parameter: `--jobs` is `n_jobs`, `--seed` is `random_state`.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any
 
 import click
 
-from ..io.streams import parse_size
-
 Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
 
 RULES = ("stratified", "meb", "auto", "all", "kmeans", "entropy", "random", "leverage")
 FORMATS = (
     "fasta", "fastq", "csv", "tsv", "jsonl", "lines", "parquet", "npy", "npz", "mat", "ts",
     "vectors", "series", "matrix",
 )  # fmt: skip
+ROW_FORMATS = ("csv", "tsv", "jsonl")
+LETTER_POLICIES = ("X", "skip", "fail")
+"""Replace each letter by X, skip the whole sequence, or end the run.
+
+In a measure, `unknown_letters="skip"` leaves out the letters only (`krein.measures.sequences`).
+"""
 
 
 class Share(click.FloatRange):
@@ -52,252 +61,260 @@ class Size(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the number."""
+        from ..io.streams import parse_size
+
         try:
             return parse_size(value) if isinstance(value, str) else value
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
 
-JOBS = Jobs()
-SIZE = Size()
-SEED = click.IntRange(0, 2**32 - 1)
+def together(*options: Decorator) -> Decorator:
+    """Return a decorator that adds several options, in this order."""
+
+    def add(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
-def _applied(function: Function, options: list[Any]) -> Function:
-    for option in reversed(options):
-        function = option(function)
-    return function
+seed = click.option(
+    "--seed", "random_state", type=click.IntRange(0, 2**32 - 1), default=0, help="Random seed."
+)
+jobs = click.option(
+    "--jobs", "n_jobs", type=Jobs(), help="Number of workers; default: all processors."
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+
+reading = together(
+    click.option(
+        "--objects",
+        metavar="COLUMN",
+        help="Column with the objects, by name or by number from 1. Several columns form "
+        "vectors: separate them by commas, or give a range of numbers such as 3-10. For "
+        "JSON lines, the field; for .npz and .mat files, the array.",
+    ),
+    click.option(
+        "--names", metavar="COLUMN", help="Column (or array) with the names of the objects."
+    ),
+    click.option(
+        "--input-format",
+        type=click.Choice(FORMATS),
+        help="Format of the file, if its name does not show it; or the meaning of its "
+        "numbers: vectors, series, or a matrix of values.",
+    ),
+    click.option(
+        "--no-header", is_flag=True, help="The first row of a table is data, not a header."
+    ),
+    click.option(
+        "--max-size",
+        type=Size(),
+        help="Maximum size of a line, record or cell (default 32M), and of the arrays of "
+        "a compressed file (default 256M, or 20 times the file). Raise it for larger "
+        "objects, for example 2G.",
+    ),
+)
 
 
-def reading(function: Function) -> Function:
-    """Options for how a file of objects is read."""
-    return _applied(
-        function,
-        [
-            click.option(
-                "--objects",
-                metavar="COLUMN",
-                help="Column with the objects, by name or by number from 1. Several columns form "
-                "vectors: separate them by commas, or give a range of numbers such as 3-10. For "
-                "JSON lines, the field; for .npz and .mat files, the array.",
-            ),
-            click.option(
-                "--names", metavar="COLUMN", help="Column (or array) with the names of the objects."
-            ),
-            click.option(
-                "--input-format",
-                type=click.Choice(FORMATS),
-                help="Format of the file, if its name does not show it; or the meaning of its "
-                "numbers: vectors, series, or a matrix of values.",
-            ),
-            click.option(
-                "--no-header", is_flag=True, help="The first row of a table is data, not a header."
-            ),
-            click.option(
-                "--max-size",
-                type=SIZE,
-                help="Maximum size of a line, record or cell (default 32M), and of the arrays of "
-                "a compressed file (default 256M, or 20 times the file). Raise it for larger "
-                "objects, for example 2G.",
-            ),
-        ],
-    )
+@dataclass(frozen=True)
+class DataOptions:
+    """What the user says about DATA: how to read and label it, and how to compare its objects."""
+
+    data: str
+    labels: str | None
+    label_pattern: str | None
+    measure: str | None
+    measure_params: tuple[str, ...]
+    distance: bool
+    symmetrize: bool
+    objects: str | None
+    names: str | None
+    input_format: str | None
+    no_header: bool
+    max_size: int | None
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters of the measure; each is a number, true, false, null, or text."""
+        params: dict[str, Any] = {}
+        for pair in self.measure_params:
+            key, equals, value = pair.partition("=")
+            if not equals or not key:
+                raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--measure-param")
+            try:
+                params[key] = json.loads(value)
+            except ValueError:
+                params[key] = value
+            if str(params[key]).strip().lower() == "nan":
+                raise click.BadParameter(
+                    f"{pair!r}: {key} is not a number", param_hint="--measure-param"
+                )
+        return params
 
 
-def labelling(function: Function) -> Function:
-    """Options for where labels come from."""
-    return _applied(
-        function,
-        [
-            click.option(
-                "--labels",
-                metavar="COLUMN|FILE",
-                help="Column (or array) of labels; or a file: a table of names and labels "
-                "(FILE:COLUMN if it has more columns), or one label per line in the order of the "
-                "objects. Sequences are matched by identifier, accession or entry name.",
-            ),
-            click.option(
-                "--label-pattern",
-                metavar="REGEX",
-                help="Regular expression that finds the label in a FASTA header or a name, with "
-                r"one group for the label, as in 'family=(\S+)'.",
-            ),
-        ],
-    )
-
-
-def measuring(function: Function) -> Function:
-    """Options for how objects are compared."""
+def labelled_data(function: Function) -> Function:
+    """Add DATA and the options that describe it; the command receives them as `DataOptions`."""
 
     @wraps(function)
-    def with_strands(*args: Any, both_strands: bool, **options: Any) -> Any:
+    def command(both_strands: bool, **given: Any) -> Any:
         if both_strands:
-            options["measure_params"] = (*options["measure_params"], "both_strands=true")
-        return function(*args, **options)
+            given["measure_params"] += ("both_strands=true",)
+        described = {field.name: given.pop(field.name) for field in fields(DataOptions)}
+        return function(DataOptions(**described), **given)
 
-    return _applied(
-        with_strands,
-        [
-            click.option(
-                "--measure",
-                metavar="NAME",
-                help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
-                "damerau, lcs, jaro-winkler, dtw, erp, msm, tangent, compression, elm, rbf, … "
-                "Default: chosen to suit the objects.",
-            ),
-            click.option(
-                "--measure-param",
-                "measure_params",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="Parameter of the measure, such as matrix=NUC.4.4; may be repeated.",
-            ),
-            click.option(
-                "--both-strands",
-                is_flag=True,
-                help="Also compare DNA or RNA with its reverse complement, and use the better "
-                "score, at twice the cost.",
-            ),
-            click.option(
-                "--distance", is_flag=True, help="The matrix contains distances, not similarities."
-            ),
-            click.option(
-                "--symmetrize",
-                is_flag=True,
-                help="Use the average of both directions if they differ.",
-            ),
-        ],
-    )
-
-
-def choosing(function: Function) -> Function:
-    """Options for how landmarks are chosen."""
-    return _applied(
-        function,
-        [
-            click.option(
-                "--landmarks",
-                type=click.Choice(RULES),
-                help="How landmarks are chosen. Default: stratified (a random sample of each "
-                "class) for --model auto, meb (minimum enclosing balls) for the others.",
-            ),
-            click.option(
-                "--n-landmarks",
-                type=click.IntRange(1),
-                help="Number of landmarks, for stratified, kmeans, entropy, random and leverage.",
-            ),
-        ],
-    )
+    return together(
+        click.argument("data", type=click.Path(allow_dash=True)),
+        click.option(
+            "--labels",
+            metavar="COLUMN|FILE",
+            help="Column (or array) of labels; or a file: a table of names and labels "
+            "(FILE:COLUMN if it has more columns), or one label per line in the order of the "
+            "objects. Sequences are matched by identifier, accession or entry name.",
+        ),
+        click.option(
+            "--label-pattern",
+            metavar="REGEX",
+            help="Regular expression that finds the label in a FASTA header or a name, with "
+            r"one group for the label, as in 'family=(\S+)'.",
+        ),
+        click.option(
+            "--measure",
+            metavar="NAME",
+            help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
+            "damerau, lcs, jaro-winkler, dtw, erp, msm, tangent, compression, elm, rbf, … "
+            "Default: chosen to suit the objects.",
+        ),
+        click.option(
+            "--measure-param",
+            "measure_params",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Parameter of the measure, such as matrix=NUC.4.4; may be repeated.",
+        ),
+        click.option(
+            "--both-strands",
+            is_flag=True,
+            help="Also compare DNA or RNA with its reverse complement, and use the better "
+            "score, at twice the cost.",
+        ),
+        click.option(
+            "--distance", is_flag=True, help="The matrix contains distances, not similarities."
+        ),
+        click.option(
+            "--symmetrize", is_flag=True, help="Use the average of both directions if they differ."
+        ),
+        reading,
+    )(command)
 
 
-def calibrating(function: Function) -> Function:
-    """Option for calibrated probabilities."""
-    option = click.option(
-        "--calibrate/--no-calibrate",
-        default=None,
-        help="Calibrate probabilities on held-out objects. On by default for ikfd and ikqd; auto "
-        "is always calibrated.",
-    )
-    return option(function)
+choosing = together(
+    click.option(
+        "--landmarks",
+        type=click.Choice(RULES),
+        help="How landmarks are chosen. Default: stratified (a random sample of each "
+        "class) for --model auto, meb (minimum enclosing balls) for the others.",
+    ),
+    click.option(
+        "--n-landmarks",
+        type=click.IntRange(1),
+        help="Number of landmarks, for stratified, kmeans, entropy, random and leverage.",
+    ),
+)
+calibrating = click.option(
+    "--calibrate/--no-calibrate",
+    default=None,
+    help="Calibrate probabilities on held-out objects. On by default for ikfd and ikqd; auto "
+    "is always calibrated.",
+)
+running = together(
+    seed,
+    jobs,
+    click.option(
+        "--cache",
+        type=click.Path(file_okay=False),
+        help="Folder for finished comparisons: after an interruption, the same command "
+        "resumes from there.",
+    ),
+)
+
+new_objects = together(
+    click.argument("model", type=click.Path()),
+    click.argument("new", type=click.Path(allow_dash=True), default="-"),
+)
+novel_below = click.option(
+    "--novel-below",
+    type=Share(0, 1),
+    metavar="P",
+    help="Call objects novel (like none of the classes) if their p-value is at most this. "
+    "Default: 0.01.",
+)
+unknown_letters = click.option(
+    "--unknown-letters",
+    type=click.Choice(LETTER_POLICIES),
+    help="What to do with letters that the model does not score: X reads them as X (N in DNA), "
+    "skip leaves out the whole sequence, which then counts as unreadable, fail ends the run (or "
+    "refuses the request). By default, U is read as C, O as K and others as X, and gaps and a "
+    "final * are left out. To leave out the letters only, fit the model with --measure-param "
+    "unknown_letters=skip.",
+)
+label_ranks = together(
+    click.option(
+        "--label-ranks",
+        metavar="SIGN",
+        help="Separator of hierarchical labels, such as ';': also report the deepest rank that is "
+        "probable enough, and in an evaluation the figures for each rank.",
+    ),
+    click.option(
+        "--rank-above",
+        type=Share(0.5, 1, min_open=True),
+        default=0.9,
+        metavar="P",
+        help="Minimum probability of that rank.",
+    ),
+)
+row_output = together(
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(),
+        help="File to write the rows to; default: standard output.",
+    ),
+    click.option(
+        "--format",
+        "row_format",
+        type=click.Choice(ROW_FORMATS),
+        help="Format of the rows. Default: by the suffix of -o, else JSON lines if the input is "
+        "JSON lines, else CSV.",
+    ),
+)
 
 
-def running(function: Function) -> Function:
-    """Options for how the work is done."""
-    return _applied(
-        function,
-        [
-            click.option(
-                "--seed",
-                type=SEED,
-                default=0,
-                show_default=True,
-                help="Random seed.",
-            ),
-            click.option("--jobs", type=JOBS, help="Number of workers; default: all processors."),
-            click.option(
-                "--cache",
-                type=click.Path(file_okay=False),
-                help="Folder for finished comparisons: after an interruption, the same command "
-                "resumes from there.",
-            ),
-        ],
-    )
+# Messages
 
-
-def parse_params(given: tuple[str, ...]) -> dict[str, Any]:
-    """Return KEY=VALUE options as a dict; a value is a number, true, false, null, or text."""
-    params: dict[str, Any] = {}
-    for pair in given:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--measure-param")
-        try:
-            params[key] = json.loads(value)
-        except ValueError:
-            params[key] = value
-        if str(params[key]).strip().lower() == "nan":
-            raise click.BadParameter(
-                f"{pair!r}: {key} is not a number", param_hint="--measure-param"
-            )
-    return params
-
-
-# -------------------------------------------------------------------------------------------------
-# Translate errors of the library into messages of the command.
-# -------------------------------------------------------------------------------------------------
-
-_OPTIONS = {
+OPTIONS_FOR_PARAMETERS = {
     "objects": "--objects",
     "labels": "--labels",
     "names": "--names",
     "format": "--input-format",
     "symmetrize": "--symmetrize",
-    "n_jobs": "--jobs",
     "n_landmarks": "--n-landmarks",
     "landmarks": "--landmarks",
     "measure": "--measure",
+    "measure_params": "--measure-param",
     "folds": "--folds",
+    "groups": "--groups",
     "max_size": "--max-size",
 }
-_WORD = re.compile(
-    # quoted text is the user's own, unless it is the value of a parameter
-    r"\b(?P<name>" + "|".join(_OPTIONS) + r")=(?P<value>True\b|'[^']*'|[\w-]+)?|'(?:[^'\\]|\\.)*'"
-)
-_PARAMS = re.compile(r"measure_params=\{'(\w+)': '?(\w+)'?\}")
+
+LONGEST = 280
+"""Maximum length of a message; it begins with the problem and ends with the remedy."""
 
 
 def printable(text: str, longest: int = 60) -> str:
     """Return text from the data with control characters escaped, safe to print on a terminal."""
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-LONGEST = 280
-"""Maximum length of a message; it begins with the problem and ends with the remedy."""
-
-
-def told(error: BaseException, typed: Sequence[str] = ()) -> str:
-    """Return the message of an error in one line, with options instead of Python parameters.
-
-    Text that the user `typed` is repeated unchanged: a file may be called `labels=None.fasta`.
-    """
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    message = " ".join(str(error).split())
-    if isinstance(error, ArithmeticError):
-        return "the numbers are too large or too small to compute with; rescale the data"
-    if not isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError):
-        return f"{type(error).__name__}: {message} (--debug shows where)"
-    kept = [re.escape(" ".join(word.split())) for word in typed if "=" in word]
-    kept += [re.escape(word.partition("=")[2]) for word in typed if word.startswith("--")]
-    own = "|".join(sorted((word for word in kept if word), key=len, reverse=True))
-    parts = re.split(f"({own})", message) if own else [message]
-    return "".join(part if i % 2 else _translated(part) for i, part in enumerate(parts))
-
-
-def _translated(message: str) -> str:
-    message = message.replace("krein.measures.available()", "krein fit --help")
-    return _WORD.sub(_option, _PARAMS.sub(r"--measure-param \1=\2", message))
 
 
 def one_line(message: str) -> str:
@@ -314,10 +331,12 @@ def one_line(message: str) -> str:
     return f"{text[:half]} … {text[-(LONGEST - half - 3) :]}"
 
 
-def _option(found: re.Match[str]) -> str:
-    name, value = found["name"], found["value"]
-    if name is None:
-        return found[0]
-    if value is None or value == "True":
-        return _OPTIONS[name]
-    return f"{_OPTIONS[name]} {value.strip(chr(39))}"
+def message_of(error: BaseException) -> str:
+    """Return the message of an error; an unexpected one is named, too."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, ArithmeticError):
+        return "the numbers are too large or too small to compute with; rescale the data"
+    if isinstance(error, ValueError | TypeError | ImportError | OSError | RuntimeError):
+        return " ".join(str(error).split())
+    return f"{type(error).__name__}: {error} (--debug shows where)"

@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
@@ -19,9 +19,11 @@ from typing import IO, Any, cast
 import click
 
 from ..io import DataError, Source
-from ..io.streams import STDIN, bare_name, is_stream, written_whole
+from ..io.streams import STDIN, atomic_write, bare_name, is_stream
 from ..io.tables import JsonLines
 from .options import printable
+
+# The terminal
 
 
 def say(what: str, value: str, *, err: bool = False) -> None:
@@ -30,55 +32,30 @@ def say(what: str, value: str, *, err: bool = False) -> None:
     click.echo(click.style(f"{what:<12}", bold=True) + printable(value, 2000), err=err)
 
 
-def console(*, err: bool = False) -> Any:
-    """Return a rich console that prints text unchanged, without colours unless it is a terminal."""
-    from rich.console import Console
-
-    stream = sys.stderr if err else sys.stdout
-    wide = None if stream.isatty() else 200
-    return Console(file=stream, markup=False, highlight=False, emoji=False, width=wide)
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    click.echo(f"krein: warning: {text}", err=True)
 
 
-def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | None] = ()) -> None:
-    """Refuse a file that cannot be written, before the work starts.
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Print Python warnings in the style of the command: one line each on standard error."""
+    # the command reports these itself
+    from ..measures.foreign import ForeignObjectWarning
+    from ..measures.precomputed import KindWarning
 
-    It must not be one of the files that the command reads (`reads`), whatever name is used.
-    """
-    if path is None:
-        return
-    if Path(path).is_dir():
-        raise DataError(f"{path}: is a folder, not a file")
-    for other in reads:
-        if other is not None and _is_read(path, other):
-            raise click.UsageError(f"{path}: is an input and would be overwritten")
-    if is_stream(path):
-        if not os.access(path, os.W_OK):
-            raise DataError(f"{path}: cannot be written to")
-        return
-    target = Path(os.path.realpath(path) if os.path.islink(path) else path)
-    if not target.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {target.parent}")
-    if not os.access(target.parent, os.W_OK):
-        raise DataError(f"{path}: the folder {target.parent} cannot be written to")
-    if not force and target.exists():
-        raise DataError(f"{path}: already exists; --force replaces it")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore", KindWarning)
+        warnings.simplefilter("ignore", ForeignObjectWarning)
+        yield
+    for text in dict.fromkeys(
+        str(one.message) for one in caught if issubclass(one.category, UserWarning)
+    ):
+        warn(printable(text, 300))
 
 
-def _is_read(path: str, other: str) -> bool:
-    """Whether `other` (a file, `labels.csv:column`, or standard input) is the file `path`."""
-    try:
-        target = os.stat(path)
-        if not stat.S_ISREG(target.st_mode):
-            return False
-        if other == STDIN:
-            return os.path.samestat(target, os.fstat(sys.stdin.fileno()))
-        found = other if os.path.exists(other) else other.rpartition(":")[0]
-        return os.path.samestat(target, os.stat(found))
-    except (OSError, ValueError, AttributeError):  # one of them is not a file
-        return False
-
-
-class _Shown(io.TextIOBase):
+class _SafeTerminal(io.TextIOBase):
     """A terminal on which control characters are shown, not executed."""
 
     def __init__(self, terminal: IO[str]) -> None:
@@ -93,6 +70,48 @@ class _Shown(io.TextIOBase):
         self.terminal.flush()
 
 
+# Files
+
+
+def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | None] = ()) -> None:
+    """Refuse a file that cannot be written, before the work starts.
+
+    It must not be one of the files that the command reads (`reads`), whatever name is used.
+    """
+    if path is None:
+        return
+    if Path(path).is_dir():
+        raise DataError(f"{path}: is a folder, not a file")
+    for other in reads:
+        if other is not None and _is_same_file(path, other):
+            raise click.UsageError(f"{path}: is an input and would be overwritten")
+    if is_stream(path):
+        if not os.access(path, os.W_OK):
+            raise DataError(f"{path}: cannot be written to")
+        return
+    target = Path(os.path.realpath(path) if os.path.islink(path) else path)
+    if not target.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise DataError(f"{path}: the folder {target.parent} cannot be written to")
+    if not force and target.exists():
+        raise DataError(f"{path}: already exists; --force replaces it")
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    """Whether `other` (a file, `labels.csv:column`, or standard input) is the file `path`."""
+    try:
+        target = os.stat(path)
+        if not stat.S_ISREG(target.st_mode):
+            return False
+        if other == STDIN:
+            return os.path.samestat(target, os.fstat(sys.stdin.fileno()))
+        found = other if os.path.exists(other) else other.rpartition(":")[0]
+        return os.path.samestat(target, os.stat(found))
+    except (OSError, ValueError, AttributeError):  # one of them is not a file
+        return False
+
+
 @contextmanager
 def writing(path: str | None) -> Iterator[IO[str]]:
     """Open a file for text, or standard output (None).
@@ -102,10 +121,10 @@ def writing(path: str | None) -> Iterator[IO[str]]:
     """
     if path is None:
         # names and labels are untrusted: a terminal would execute control characters in them
-        yield cast(IO[str], _Shown(sys.stdout)) if sys.stdout.isatty() else sys.stdout
+        yield cast(IO[str], _SafeTerminal(sys.stdout)) if sys.stdout.isatty() else sys.stdout
         sys.stdout.flush()
         return
-    with written_whole(path) as raw:
+    with atomic_write(path) as raw:
         packed: Any = raw
         if path.endswith(".gz"):
             packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)
@@ -118,59 +137,25 @@ def writing(path: str | None) -> Iterator[IO[str]]:
             packed.close()
 
 
-@contextmanager
-def warnings_told() -> Iterator[None]:
-    """Print Python warnings in the style of the command: one line each on standard error."""
-    # the command reports these itself
-    from ..measures.foreign import OtherKindWarning
-    from ..measures.precomputed import KindWarning
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        warnings.simplefilter("ignore", KindWarning)
-        warnings.simplefilter("ignore", OtherKindWarning)
-        yield
-    for text in dict.fromkeys(
-        str(one.message) for one in caught if issubclass(one.category, UserWarning)
-    ):
-        click.echo(f"krein: warning: {printable(text, 300)}", err=True)
-
-
-# -------------------------------------------------------------------------------------------------
-# Rows of results as CSV, TSV or JSON lines.
-# -------------------------------------------------------------------------------------------------
-
-FORMATS = ("csv", "tsv", "jsonl")
+# Rows of results
 
 _SUFFIXES = {
-    (".jsonl", ".ndjson", ".json"): "jsonl",
-    (".tsv", ".tab"): "tsv",
-    (".csv",): "csv",
-}
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tsv": "tsv", ".tab": "tsv",
+    ".csv": "csv",
+}  # fmt: skip
 
 
-def row_format(path: str | None, asked: str | None, source: Source | None = None) -> str:
+def choose_row_format(path: str | None, wanted: str | None, source: Source | None = None) -> str:
     """Return the format of the rows: as requested, or by the suffix of the file, or like the input.
 
     JSON lines give JSON lines; any other input gives CSV.
     """
-    if asked is not None:
-        return asked
-    for suffix, how in _SUFFIXES.items():
+    if wanted is not None:
+        return wanted
+    for suffix, row_format in _SUFFIXES.items():
         if path is not None and bare_name(path).endswith(suffix):
-            return how
+            return row_format
     return "jsonl" if isinstance(source, JsonLines) else "csv"
-
-
-def format_option(function: Any) -> Any:
-    """`--format` of the rows."""
-    return click.option(
-        "--format",
-        "row_format",
-        type=click.Choice(FORMATS),
-        help="Format of the rows. Default: by the suffix of -o, else JSON lines if the input is "
-        "JSON lines, else CSV.",
-    )(function)
 
 
 class RowWriter:
@@ -179,30 +164,29 @@ class RowWriter:
     The header is written with the first rows: if these fail, nothing is written.
     """
 
-    def __init__(self, file: IO[str], columns: Sequence[str], how: str) -> None:
-        self.file, self.columns, self.how = file, list(columns), how
+    def __init__(self, file: IO[str], columns: Sequence[str], row_format: str) -> None:
+        self.file, self.columns, self.row_format = file, list(columns), row_format
         style: dict[str, Any] = {"lineterminator": "\n"}
-        if how == "tsv":
+        if row_format == "tsv":
             style["delimiter"] = "\t"
         self._csv = csv.writer(file, **style)
         self._quoting = csv.writer(file, quoting=csv.QUOTE_ALL, **style)
-        self._named = False
+        self._has_header = False
 
-    def write(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Write some rows."""
-        if self.how != "jsonl":
-            if not self._named:
-                self._csv.writerow(self.columns)
-                self._named = True
+    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write some rows, each with a cell for every column."""
+        if self.row_format == "jsonl":
             for row in rows:
-                cells = [_cell(value) for value in row]
+                self.file.write(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
+        else:
+            if not self._has_header:
+                self._csv.writerow(self.columns)
+                self._has_header = True
+            for row in rows:
+                cells = [_cell(row[name]) for name in self.columns]
                 # Python up to 3.12 leaves a bare carriage return unquoted, which ends a row
                 bare = any(isinstance(cell, str) and "\r" in cell for cell in cells)
                 (self._quoting if bare else self._csv).writerow(cells)
-        else:
-            for row in rows:
-                record = dict(zip(self.columns, row, strict=True))
-                self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
         self.file.flush()
 
 

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import array
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import Any
+from typing import IO, Any
 
 import click
+import numpy as np
 
-from ..io import DataError
+from ..io import Chunk, DataError, Source
+from ..io.streams import STDIN, read_lines
 from . import options
-from .group import command as krein_command
+from .group import krein_command
 from .output import (
     RowWriter,
     check_target,
-    format_option,
+    choose_row_format,
     printable,
-    row_format,
     say,
-    warnings_told,
+    warn,
+    warnings_as_lines,
     writing,
 )
-from .predictor import CHUNK, Predictor, Row
-from .reading import POLICIES
-from .results import Asked, Counts, novelty_options, sorting, too_few
+from .predictor import CHUNK, NOVEL, UNREADABLE, Details, Predictor, Row
 
 
 @krein_command("predict")
-@click.argument("model", type=click.Path())
-@click.argument("new", type=click.Path(allow_dash=True), default="-")
-@click.option(
-    "-o", "--output", type=click.Path(), help="File to write the rows to; default: standard output."
-)
-@format_option
+@options.new_objects
+@options.row_output
 @click.option(
     "--reject-below",
     type=options.Share(0, 1),
@@ -51,29 +49,35 @@ from .results import Asked, Counts, novelty_options, sorting, too_few
     "written after all objects have been read, because the limit is known only then.",
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
+@options.label_ranks
+@options.unknown_letters
+@options.novel_below
 @click.option(
-    "--label-ranks",
-    metavar="SIGN",
-    help="Separator of hierarchical labels: add the deepest rank that is probable enough, with "
-    "its probability.",
+    "--sets",
+    type=options.Share(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Add the labels that cannot be ruled out: the set contains the true label for this share "
+    "of the objects.",
 )
 @click.option(
-    "--rank-above",
-    type=options.Share(0.5, 1, min_open=True),
-    default=0.9,
-    show_default=True,
-    metavar="P",
-    help="Minimum probability of that rank.",
+    "--evidence",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Add the N nearest known objects, with their labels and values of the measure.",
 )
 @click.option(
-    "--unknown-letters",
-    type=click.Choice(POLICIES),
-    help="What to do with letters that the model does not score: X reads them as X (N in DNA), "
-    "skip leaves out the whole sequence (its row has the status unreadable), fail ends the run. By "
-    "default, U is read as C, O as K and others as X, and gaps and a final * are left out. To "
-    "leave out the letters only, fit the model with --measure-param unknown_letters=skip.",
+    "--classified-out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write the objects that got a label, in the format of NEW: sequences as FASTA with "
+    "their labels, lines of other text files as they are.",
 )
-@novelty_options
+@click.option(
+    "--unclassified-out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write the objects that are novel, rejected or unreadable, in the format of NEW.",
+)
 @click.option(
     "--kraken-report",
     type=click.Path(),
@@ -81,7 +85,7 @@ from .results import Asked, Counts, novelty_options, sorting, too_few
     help="Also write the number of objects per label, in the format of Kraken's reports.",
 )
 @options.reading
-@click.option("--jobs", type=options.JOBS, help="Number of workers; default: all processors.")
+@options.jobs
 def command(
     model: str,
     new: str,
@@ -93,13 +97,13 @@ def command(
     label_ranks: str | None,
     rank_above: float,
     unknown_letters: str | None,
-    kraken_report: str | None,
     novel_below: float | None,
     sets: float | None,
     evidence: int | None,
     classified_out: str | None,
     unclassified_out: str | None,
-    jobs: int | None,
+    kraken_report: str | None,
+    n_jobs: int | None,
     **reading: Any,
 ) -> None:
     """Label the objects of NEW with a MODEL from krein fit.
@@ -128,47 +132,39 @@ def command(
     for target in (classified_out, unclassified_out):
         check_target(target, reads=(model, new, output, kraken_report))
     ranks = None if label_ranks is None else (label_ranks, rank_above)
-    asked = Asked(novel_below, reject_below, sets, evidence)
     predictor = Predictor(
         model,
-        top,
-        jobs,
-        reject_below,
-        unknown_letters,
-        ranks,
+        Details(top or 0, reject_below, novel_below, sets, evidence, ranks),
+        n_jobs=n_jobs,
+        unknown_letters=unknown_letters,
         max_size=reading["max_size"],
-        asked=asked,
     )
-    if novel_below is not None and (warning := too_few(predictor.model)) is not None:
-        click.echo(f"krein: warning: {warning}", err=True)
     source = predictor.open(new, **reading)
     start = time.perf_counter()
-    how = _row_format(output, row_format, source)
     with (
-        warnings_told(),
-        sorting(source, classified_out, unclassified_out) as sort,
+        warnings_as_lines(),
+        splitting(source, classified_out, unclassified_out) as splitter,
         writing(output) as file,
     ):
-        rows = predictor.rows(source, sort)
-        counts = Counts(predictor.names)
-        writer = RowWriter(file, predictor.names, how)
-        threshold = reject_below
+        writer = RowWriter(file, predictor.names, choose_row_format(output, row_format, source))
+        counts = Counts()
+        rows, threshold = splitter.split(predictor.rows(source)), reject_below
         if coverage is not None:
-            rows, threshold = _covering(rows, counts, coverage)
+            rows, threshold = _covering(rows, coverage)
         for part in rows:
             writer.write(part)
             counts.add(part)
     if kraken_report is not None:
         with writing(kraken_report) as file:
             counts.report.write(file)
-    predictor.say_what_was_read()
+    predictor.warn_of_objects()
     if counts.unreadable == counts.total:
         raise DataError(counts.first_reason)
     if counts.unreadable:
         number = f"{counts.unreadable:,} of {counts.total:,} objects cannot be read"
         first = "" if counts.unreadable == 1 else "the first is "
         reason = printable(counts.first_reason, 200)
-        click.echo(f"krein: warning: {number}: {first}{reason}", err=True)
+        warn(f"{number}: {first}{reason}")
     if output is not None:
         seconds = time.perf_counter() - start
         say(
@@ -180,27 +176,26 @@ def command(
         say("written", output, err=True)
 
 
-_row_format = row_format
+def is_classified(row: Row) -> bool:
+    """Whether the object of a row got a label, that is, is not novel, rejected or unreadable."""
+    return row["status"] not in (UNREADABLE, NOVEL) and not row["rejected"]
 
 
-def _covering(
-    rows: Iterator[list[Row]], counts: Counts, coverage: float
-) -> tuple[Iterator[list[Row]], float]:
+# --coverage
+
+
+def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list[Row]], float]:
     """Mark rows as rejected so that the given share is accepted; return the rows and the threshold.
 
     The threshold depends on all objects, so rows are kept in a temporary file; memory use is only
     8 bytes per row.
     """
-    import numpy as np
-
     from ..reject import threshold_for_coverage
 
-    at = counts.at
-    probability, rejected, status = at["probability"], at["rejected"], at["status"]
-    confidence = array.array("d")
+    confidence = array("d")
     waiting = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by `decided`
     for part in rows:
-        confidence.extend(row[probability] for row in part if row[probability] is not None)
+        confidence.extend(row["probability"] for row in part if row["probability"] is not None)
         waiting.writelines(json.dumps(row) + "\n" for row in part)
     threshold = 0.0
     if confidence:
@@ -211,10 +206,170 @@ def _covering(
             waiting.seek(0)
             while part := [json.loads(line) for line in islice(waiting, CHUNK)]:
                 for row in part:
-                    if row[probability] is not None:
-                        row[rejected] = row[probability] < threshold
-                        if row[status] in ("known", "ambiguous"):
-                            row[status] = "ambiguous" if row[rejected] else "known"
+                    if row["probability"] is not None:
+                        row["rejected"] = row["probability"] < threshold
+                        if row["status"] in ("known", "ambiguous"):
+                            row["status"] = "ambiguous" if row["rejected"] else "known"
                 yield part
 
     return decided(), threshold
+
+
+# --classified-out and --unclassified-out: split the objects into two files, as Kraken does
+
+
+class Splitter:
+    """Writes objects to one of two files, by whether they are classified.
+
+    Sequences are written as FASTA while they are read, each with its label. The lines of other text
+    files are copied after all objects have been read: the reader records the line on which each
+    object begins; it ends where the next one begins. Lines before the first object go to both
+    files.
+    """
+
+    def __init__(self, source: Source, files: dict[bool, IO[str] | None]) -> None:
+        self.source, self.files = source, files
+        self._first_lines, self._classified = array("q"), bytearray()
+
+    def split(self, found: Iterable[tuple[Chunk, list[Row]]]) -> Iterator[list[Row]]:
+        """Yield the rows of each chunk, after its objects have been written or recorded."""
+        for chunk, rows in found:
+            if any(self.files.values()):
+                self._add(chunk, rows)
+            yield rows
+
+    def _add(self, chunk: Chunk, rows: list[Row]) -> None:
+        if self.source.kind == "sequences":
+            for sequence, row in zip(chunk.objects, rows, strict=True):
+                classified = is_classified(row)
+                if (file := self.files[classified]) is not None:
+                    label = f" label={row['label']}" if classified else ""
+                    file.write(f">{row['name']}{label}\n{sequence}\n")
+            return
+        if chunk.lines is None:
+            raise DataError(
+                f"{chunk.path}: --classified-out and --unclassified-out copy lines, but this is "
+                f"not a text file; select the rows by name from the output instead"
+            )
+        self._first_lines.extend(chunk.lines)
+        self._classified.extend(map(is_classified, rows))
+
+    def finish(self) -> None:
+        """Copy the recorded lines."""
+        if self.source.kind == "sequences" or not any(self.files.values()):
+            return
+        i, to = -1, [self.files[True], self.files[False]]
+        max_size = getattr(self.source, "max_size", None)
+        for number, text in enumerate(read_lines(self.source.path, max_size), 1):
+            if i + 1 < len(self._first_lines) and number == self._first_lines[i + 1]:
+                i += 1
+                to = [self.files[bool(self._classified[i])]]
+            for file in to:
+                if file is not None:
+                    file.write(text)
+
+
+@contextmanager
+def splitting(
+    source: Source, classified: str | None, unclassified: str | None
+) -> Iterator[Splitter]:
+    """Open the files that objects are split into, if any."""
+    if (classified or unclassified) and source.kind != "sequences" and source.path == STDIN:
+        raise click.UsageError(
+            "--classified-out and --unclassified-out read NEW a second time, unless it is FASTA: "
+            "save standard input to a file first"
+        )
+    with ExitStack() as stack:
+        files = {
+            which: None if path is None else stack.enter_context(writing(path))
+            for which, path in ((True, classified), (False, unclassified))
+        }
+        splitter = Splitter(source, files)
+        yield splitter
+        splitter.finish()
+
+
+# Counts of the objects in a run
+
+Taxon = tuple[str, ...]
+SEPARATOR = ";"
+
+
+class KrakenReport:
+    """The number of objects at each label and below it, in the format of Kraken's reports.
+
+    It has six tab-separated columns: share in per cent, objects at or below the label, objects at
+    the label, rank, identifier (always 0, since labels have none), and name, indented by depth.
+    Hierarchical labels (`Bacteria;Firmicutes`) form a tree. Objects that are rejected or unreadable
+    count as unclassified.
+
+    Examples
+    --------
+    >>> import sys
+    >>> report = KrakenReport()
+    >>> for label in ["a;b", "a;c", "a;c", None]:
+    ...     report.add(label)
+    >>> report.write(sys.stdout) # doctest: +NORMALIZE_WHITESPACE
+     25.00  1  1  U   0  unclassified
+     75.00  3  0  R   0  root
+     75.00  3  0  R1  0    a
+     50.00  2  2  R2  0      c
+     25.00  1  1  R2  0      b
+    """
+
+    def __init__(self) -> None:
+        self._own: Counter[Taxon] = Counter()
+        self._unclassified = 0
+
+    def add(self, label: str | None) -> None:
+        """Count an object by its label, None if it is unclassified."""
+        if label is None:
+            self._unclassified += 1
+        else:
+            self._own[tuple(part.strip() for part in label.split(SEPARATOR))] += 1
+
+    def write(self, file: IO[str]) -> None:
+        """Write the lines, the largest clades first."""
+        total = self._unclassified + self._own.total()
+
+        def line(below: int, own: int, rank: str, name: str) -> str:
+            share = 100 * below / total if total else 0.0
+            return f"{share:6.2f}\t{below}\t{own}\t{rank}\t0\t{name}\n"
+
+        file.write(line(self._unclassified, self._unclassified, "U", "unclassified"))
+        file.write(line(self._own.total(), 0, "R", "root"))
+        below: Counter[Taxon] = Counter()
+        for path, count in self._own.items():
+            for depth in range(1, len(path) + 1):
+                below[path[:depth]] += count
+        for path in _in_order(below, ()):
+            depth = len(path)
+            name = "  " * depth + " ".join(path[-1].split())
+            file.write(line(below[path], self._own[path], f"R{depth}", name))
+
+
+def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
+    depth = len(parent) + 1
+    children = [path for path in below if len(path) == depth and path[:-1] == parent]
+    for path in sorted(children, key=lambda path: (-below[path], path)):
+        yield path
+        yield from _in_order(below, path)
+
+
+class Counts:
+    """Counts of objects by outcome."""
+
+    def __init__(self) -> None:
+        self.total = self.rejected = self.unreadable = 0
+        self.first_reason = ""
+        self.report = KrakenReport()
+
+    def add(self, rows: list[Row]) -> None:
+        """Count some rows."""
+        for row in rows:
+            self.total += 1
+            if row["status"] == UNREADABLE:
+                self.first_reason = self.first_reason or row["reason"]
+                self.unreadable += 1
+            self.rejected += bool(row["rejected"])
+            self.report.add(row["label"] if is_classified(row) else None)

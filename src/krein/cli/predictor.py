@@ -1,28 +1,27 @@
-"""A loaded model, and its rows of predictions."""
+"""A loaded model and its predictions as rows: for `predict`, `explain` and `serve`."""
 
 from __future__ import annotations
 
 import os
 import sys
-import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from ..io import Chunk, DataError, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take
-from ..measures.foreign import NAMED
-from ..measures.foreign import told as told_others
-from .options import printable, told
-from .reading import letters_of, match_columns
-from .results import UNREADABLE, Asked, Batch, Sorted, columns_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from ..measures.foreign import NAMED, describe_foreign
+from ..model.model import Comparisons, Model
+from .options import message_of, printable
+from .output import warn
+from .reading import match_columns
 
 CHUNK = 2048
 """Number of objects in memory at a time."""
@@ -30,7 +29,23 @@ CHUNK = 2048
 NEAREST = 3
 """Number of known objects that a service names as evidence."""
 
-Row = list[Any]
+OK, NOVEL, UNREADABLE = "ok", "novel", "unreadable"
+"""Status of an object: compared by a model that cannot tell more, novel, or not comparable."""
+
+Row = dict[str, Any]  # a cell for each name of a column
+
+
+@dataclass(frozen=True)
+class Details:
+    """What to report beyond the label and the runner-up; None and 0 leave it out."""
+
+    top: int = 0  # number of most probable labels
+    reject_below: float | None = None
+    novel_below: float | None = None
+    sets: float | None = None  # share of the sets of labels that contain the true one
+    evidence: int | None = None  # number of nearest known objects
+    ranks: tuple[str, float] | None = None  # separator of hierarchical labels, least probability
+    nested: bool = False  # for JSON: all probabilities and the evidence, each in one cell
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,7 @@ class Assessed:
 
     places: list[int]  # positions of the objects that could be compared
     objects: Any
-    assessed: NDArray[Any]  # structured, as `Asked.of` returns it
+    assessed: NDArray[Any]  # structured, with `probabilities` and what else the model tells
     reasons: dict[int, str]  # why the others could not, by position
     foreign: dict[int, str]  # why some look unlike the training objects, by position
 
@@ -50,52 +65,71 @@ class Predictor:
     def __init__(
         self,
         path: str,
-        top: int | None = None,
-        jobs: int | None = None,
-        threshold: float | None = None,
-        unknown_letters: str | None = None,
-        ranks: tuple[str, float] | None = None,
+        details: Details,
         *,
-        every: bool = False,
+        n_jobs: int | None = None,
+        unknown_letters: str | None = None,
         max_size: int | None = None,
-        asked: Asked | None = None,
     ) -> None:
         from .. import load_model
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
-        self.model = load_model(path, max_size=max_size)
+        self.model: Model = load_model(path, max_size=max_size)
         if not hasattr(self.model, "predict_proba"):
-            raise DataError(
-                f"{path}: contains a {type(self.model).__name__}, which does not predict labels"
-            )
-        self.model.n_jobs = jobs
-        if asked is None:
-            asked = Asked(evidence=NEAREST if every and hasattr(self.model, "assess") else None)
-        self.asked = asked
-        self.asked.check(self.model)
-        self.columns = columns_of(
-            self.model,
-            top=top or 0,
-            threshold=threshold,
-            ranks=ranks,
-            every=every,
-            asked=self.asked,
-        )
-        self.names = ["name", *(name for group in self.columns for name in group.names), "reason"]
-        self.others: dict[str, tuple[list[str], int]] = {}
-        self.unknown_letters = unknown_letters
-        self.letters = letters_of(self.model.measure_, unknown_letters)
+            raise DataError(f"{path}: contains a transformer, which does not predict labels")
+        self.n_jobs = n_jobs
+        self.assesses = self.model.reference is not None  # novelty, sets and evidence
+        if details.nested:
+            details = replace(details, evidence=NEAREST if self.assesses else None)
+        self.details, self.unknown_letters = details, unknown_letters
+        self._set_thresholds()
+        self.labels = [str(label) for label in self.model.classes.tolist()]
+        self.tree: Any = None  # of hierarchical labels
+        if details.ranks is not None:
+            from ..core.ranks import Ranks
+
+            try:
+                self.tree = Ranks.of(self.labels, details.ranks[0])
+            except ValueError as error:
+                raise DataError(f"--label-ranks: {error}") from error
+        self.letters = letter_reader(self.model.measure, unknown_letters)
         if unknown_letters is not None and self.letters is None:
             raise click.UsageError(
-                f"--unknown-letters is for sequences; the model compares by {self.model.measure}"
+                f"--unknown-letters is for sequences; the model compares by "
+                f"{self.model.measure.name}"
             )
+        self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
+        P = ("probabilities", np.float64, (len(self.labels),))
+        more = [("status", object), ("novelty", float), ("set", object), ("why", object)]
+        self._nothing = np.empty(0, dtype=[P, *more])
+        self.names = ["name", *self._columns(self._nothing), "reason"]
+
+    def _set_thresholds(self) -> None:
+        """Pass the thresholds on to the model; refuse options that it does not support."""
+        details = self.details
+        if self.assesses:
+            if details.novel_below is not None:
+                self.model = replace(self.model, novel_below=details.novel_below)
+                if (warning := too_few_for_novelty(self.model)) is not None:
+                    warn(warning)
+            if details.reject_below is not None:
+                self.model = replace(self.model, ambiguous_below=details.reject_below)
+            return
+        for option, value in (
+            ("--novel-below", details.novel_below),
+            ("--sets", details.sets),
+            ("evidence", details.evidence),
+        ):
+            if value is not None:
+                raise DataError(
+                    f"{option} needs a model with held-out scores: krein fit --model auto, or "
+                    "--calibrate"
+                )
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
-        from ..measures import get_measure
-
-        given = get_measure(self.model.measure, self.model.measure_params).accepts == "values"
+        given = self.model.measure.accepts == "values"
         header = False if no_header else None
         wanted_format = "matrix" if given and input_format is None else input_format
         source = open_source(path, format=wanted_format, header=header, **named)
@@ -103,7 +137,7 @@ class Predictor:
             source = open_source(path, format="vectors", header=header, **named)
         if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)
-        wanted = getattr(self.model, "feature_names_in_", None)
+        wanted = self.model.feature_names
         if wanted is not None:
             match_columns(source, wanted.tolist(), named.get("objects") is not None)
         source.lenient = True
@@ -111,9 +145,7 @@ class Predictor:
 
     def _check_kind(self, source: Source) -> None:
         """Refuse text for a model of numbers, and numbers for a model of text."""
-        import numpy as np
-
-        known = self.model.landmark_objects_
+        known = self.model.landmarks.objects
         text = isinstance(known[0], str | bytes)
         if text == (source.kind in ("sequences", "strings")):
             return
@@ -121,67 +153,93 @@ class Predictor:
             found, wanted = ("numbers", "text") if text else ("text", "numbers")
             raise DataError(
                 f"{source.shown}: contains {found} ({source.understood}), but the model compares "
-                f"{wanted} by {self.model.measure}; if it is the wrong column, name the right one "
-                f"with --objects"
+                f"{wanted} by {self.model.measure.name}; if it is the wrong column, name the right "
+                "one with --objects"
             )
 
-    def rows(self, source: Source, sort: Sorted | None = None) -> Iterator[list[Row]]:
-        """Yield the rows of each chunk."""
-        at = {name: i for i, name in enumerate(self.names)}
-        with _counting() as count, warnings.catch_warnings():
-            # the columns have been matched by their names already
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            for chunk in source.arriving(CHUNK):
-                rows = self.rows_of(chunk)
-                if sort is not None:
-                    sort.write(chunk, rows, at)
-                yield rows
-                count(len(chunk))
+    def rows(self, source: Source) -> Iterator[tuple[Chunk, list[Row]]]:
+        """Yield each chunk with its rows."""
+        with _progress() as advance:
+            for chunk in source.stream(CHUNK):
+                yield chunk, self.rows_of(chunk)
+                advance(len(chunk))
 
     def rows_of(self, chunk: Chunk) -> list[Row]:
         """Return the row of each object of a chunk."""
-        found = self.assessed(chunk)
-        cells: list[Row] = [[] for _ in found.places]
-        if found.places:
-            batch = Batch.of(self.model, found.objects, found.assessed)
-            for group in self.columns:
-                for row, part in zip(cells, group.cells(batch), strict=True):
-                    row += part
+        found = self.assess(chunk)
+        cells = zip(*self._columns(found.assessed).values(), strict=True)
         answered = dict(zip(found.places, cells, strict=True))
-        width, status = len(self.names) - 2, self.names.index("status") - 1
-        nothing: Row = [None] * width
-        nothing[status] = UNREADABLE
-        return [
-            [name, *answered.get(i, nothing), found.reasons.get(i, found.foreign.get(i))]
-            for i, name in enumerate(chunk.names)
-        ]
+        nothing = [UNREADABLE if name == "status" else None for name in self.names[1:-1]]
+        reasons = found.foreign | found.reasons
+        rows = (
+            [name, *answered.get(i, nothing), reasons.get(i)] for i, name in enumerate(chunk.names)
+        )
+        return [dict(zip(self.names, row, strict=True)) for row in rows]
 
-    def assessed(self, chunk: Chunk) -> Assessed:
+    def _columns(self, found: NDArray[Any]) -> dict[str, list[Any]]:
+        """Return the columns of a table of predictions: a name, and a cell for each object."""
+        details, labels = self.details, self.labels
+        P = found["probabilities"]  # (n, C)
+        order = np.argsort(-P, axis=1, kind="stable")  # (n, C): classes, the most probable first
+
+        def ranked(k: int) -> tuple[list[str], list[float]]:
+            classes = order[:, k]
+            return [labels[c] for c in classes], P[np.arange(len(P)), classes].tolist()
+
+        cells: dict[str, list[Any]] = {}
+        cells["label"], cells["probability"] = ranked(0)
+        cells["runner_up"], cells["runner_up_probability"] = ranked(1)
+        least = details.reject_below or 0.0
+        cells["rejected"] = [p < least for p in cells["probability"]]
+        for k in range(2, min(details.top, len(labels)) + 1):
+            cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
+        if details.ranks is not None:
+            nodes, p, rank = self.tree.deepest(P, details.ranks[1])
+            cells["rank_label"] = nodes
+            cells["rank_probability"], cells["rank"] = p.tolist(), rank.tolist()
+        if details.nested:
+            cells["probabilities"] = [dict(zip(labels, p, strict=True)) for p in P.tolist()]
+        cells["status"] = found["status"].tolist() if self.assesses else [OK] * len(P)
+        if self.assesses:
+            cells["novelty"] = found["novelty"].tolist()
+        if details.sets is not None:
+            cells["set"] = [
+                "|".join(label for label, inside in zip(labels, row, strict=True) if inside)
+                for row in found["set"]
+            ]
+        if details.evidence is not None:
+            nearest = [[_known_object(near) for near in why.nearest] for why in found["why"]]
+            if details.nested:
+                cells["evidence"] = nearest
+                return cells
+            columns = {"nearest": "name", "nearest_label": "label", "nearest_value": "value"}
+            for k in range(details.evidence):
+                for column, part in columns.items():
+                    cells[f"{column}_{k + 1}"] = [
+                        known[k][part] if k < len(known) else None for known in nearest
+                    ]
+        return cells
+
+    def assess(self, chunk: Chunk) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
-        import numpy as np
-
         objects, reasons = chunk.objects, dict[int, str]()
         if self.letters is not None:
             objects, reasons = self.letters.read(chunk)
         reasons |= chunk.unreadable
         places = [i for i in range(len(chunk)) if i not in reasons]
         readable = take(objects, np.array(places, dtype=np.intp))
-        foreign = self._note_others(readable, chunk, places)
-        found = dict(self._answered(readable, chunk, places))
+        foreign = self._find_foreign(readable, chunk, places)
+        found = dict(self._predictions(readable, chunk, places))
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
         good = [i for i in range(len(chunk)) if i not in reasons]
         answers: list[Any] = [found[i] for i in good]
-        return Assessed(
-            good,
-            take(objects, np.array(good, dtype=np.intp)),
-            np.array(answers, dtype=answers[0].dtype) if answers else np.empty(0),
-            reasons,
-            foreign,
-        )
+        assessed = np.array(answers, dtype=answers[0].dtype) if answers else self._nothing
+        compared = take(objects, np.array(good, dtype=np.intp))
+        return Assessed(good, compared, assessed, reasons, foreign)
 
-    def _answered(
+    def _predictions(
         self, objects: Any, chunk: Chunk, places: list[int]
     ) -> Iterator[tuple[int, Any | str]]:
         """Yield the position of each object with its prediction, or the reason why it has none.
@@ -190,24 +248,19 @@ class Predictor:
         objects take about k·log₂ n calls. Vectors and precomputed values have the same width in the
         whole file, so a wrong width affects all objects and is an error.
         """
-        import numpy as np
-
         if not places:
             return
         try:
-            assessed = self.asked.of(self.model, objects)
+            assessed = self._predict(objects)
         except (ValueError, TypeError) as error:
             if chunk.kind in ("vectors", "matrix"):
                 raise chunk.located(error) from error
             half = len(places) // 2
             if half:
-                yield from self._answered(objects[:half], chunk, places[:half])
-                yield from self._answered(objects[half:], chunk, places[half:])
+                yield from self._predictions(objects[:half], chunk, places[:half])
+                yield from self._predictions(objects[half:], chunk, places[half:])
             else:
-                located = str(chunk.alone(places[0]).located(error))
-                # the measure is part of the model
-                located = located.replace("measure_params", "krein fit measure_params")
-                yield places[0], told(DataError(located))
+                yield places[0], message_of(chunk.located(error, places[0]))
             return
         for i, found in zip(places, assessed, strict=True):
             reason = (
@@ -217,28 +270,111 @@ class Predictor:
             )
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
-    def _note_others(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
+    def _predict(self, objects: Any) -> NDArray[Any]:
+        """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
+        `why` if the model tells them. Each pair is compared only once."""
+        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs)
+        if self.assesses:
+            found: NDArray[Any] = self.model.assess(
+                objects, coverage=self.details.sets, evidence=self.details.evidence, run=run
+            )
+            return found
+        P = self.model.predict_proba(objects, run)
+        plain = np.empty(len(P), dtype=[("probabilities", np.float64, (P.shape[1],))])
+        plain["probabilities"] = P
+        return plain
+
+    def _find_foreign(self, objects: Any, chunk: Chunk, places: list[int]) -> dict[int, str]:
         """Return why objects look unlike the training objects; keep names for one warning."""
-        from ..estimators.twolooks import FittedTwoLooks, likeness_of
-
-        likeness = likeness_of(self.model) if isinstance(self.model, FittedTwoLooks) else None
-        others = {} if likeness is None else likeness.others(objects)
-        for why, rows in others.items():
-            names, n = self.others.get(why, ([], 0))
+        profile = self.model.profile
+        foreign = {} if profile is None else profile.foreign(objects)
+        for why, rows in foreign.items():
+            names, n = self.foreign.get(why, ([], 0))
             more = [printable(chunk.names[places[i]], 30) for i in rows[: NAMED - len(names)]]
-            self.others[why] = (names + more, n + len(rows))
-        return {places[i]: f"of another kind: {why}" for why, rows in others.items() for i in rows}
+            self.foreign[why] = (names + more, n + len(rows))
+        return {places[i]: f"of another kind: {why}" for why, rows in foreign.items() for i in rows}
 
-    def say_what_was_read(self) -> None:
+    def warn_of_objects(self) -> None:
         """Warn once about sequences with letters that are not scored, or that look foreign."""
-        if self.others:
-            click.echo(f"krein: warning: {told_others(self.others)}", err=True)
-        if self.letters is not None and self.letters.n_mapped:
-            click.echo(f"krein: warning: {self.letters.told()}", err=True)
+        if self.foreign:
+            warn(describe_foreign(self.foreign))
+        if self.letters is not None and self.letters.n_changed:
+            warn(str(self.letters))
+
+
+def _known_object(near: Any) -> dict[str, Any]:
+    name = near.name or str(near.index)
+    return {"name": name, "label": str(near.label), "value": near.value}
+
+
+def too_few_for_novelty(model: Model) -> str | None:
+    """Return a warning if no object can be called novel because there are too few held-out
+    objects."""
+    reference = model.reference
+    if reference is None or reference.smallest <= model.novel_below:
+        return None
+    n, needed = len(reference.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
+    return (
+        f"too few training objects to call new objects novel at {model.novel_below:g}: it takes "
+        f"{needed} held-out objects, and there are {n}; fit to more objects, or use krein "
+        f"predict --novel-below {np.ceil(1000 * reference.smallest) / 1000:g}"
+    )
+
+
+class LetterReader:
+    """Reads sequences with letters that the scoring matrix of a model does not contain.
+
+    `policy` is one of `options.LETTER_POLICIES`, or None for the default
+    (`krein.measures.sequences`). As text, it is a message about the letters that were replaced.
+    """
+
+    def __init__(self, matrix: str, policy: str | None) -> None:
+        from ..measures.sequences import get_scoring
+
+        self.alphabet = get_scoring(matrix).alphabet
+        self.policy = {None: "map", "X": "X"}.get(policy, "fail")
+        self.changes: Counter[str] = Counter()
+        self.n_changed = 0
+
+    def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
+        """Return the sequences in the letters that are scored, and why some are skipped."""
+        from ..measures.sequences import UnreadableSequence
+
+        objects, reasons = list(chunk.objects), dict[int, str]()
+        for i, given in enumerate(objects):
+            changes: Counter[str] = Counter()
+            if isinstance(given, str):
+                try:
+                    objects[i] = self.alphabet.read(given, self.policy, changes)
+                except UnreadableSequence as error:
+                    reasons[i] = f"{chunk.where(i)}: {error.reason}"
+            self.n_changed += bool(changes)
+            self.changes += changes
+        return objects, reasons
+
+    def __str__(self) -> str:
+        how = ", ".join(f"{what} ({n:,})" for what, n in self.changes.most_common())
+        sequences = "1 sequence" if self.n_changed == 1 else f"{self.n_changed:,} sequences"
+        return printable(
+            f"{sequences} contained letters that {self.alphabet.name} does not score: {how} "
+            "(--unknown-letters)",
+            300,
+        )
+
+
+def letter_reader(measure: Any, policy: str | None) -> LetterReader | None:
+    """Return the reader for a measure that aligns sequences; None for any other measure.
+
+    A model fitted with its own rule for unknown letters keeps it unless `policy` is given.
+    """
+    rule = getattr(measure, "unknown_letters", None)
+    if rule is None or (policy is None and rule != "map"):
+        return None
+    return LetterReader(measure.matrix, policy)
 
 
 @contextmanager
-def _counting() -> Iterator[Any]:
+def _progress() -> Iterator[Any]:
     """Show the number of objects on standard error, if it is a terminal."""
     if not sys.stderr.isatty() or sys.stdout.isatty():
         yield lambda n: None

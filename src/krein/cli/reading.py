@@ -1,9 +1,11 @@
-"""From options to objects: the source, its labels, and a suitable measure."""
+"""From options to objects: open the data, find their labels, and choose a measure."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,76 +14,60 @@ import click
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.tables import Layout
-from .options import parse_params, told
-from .output import printable
+from .options import DataOptions, message_of
+from .output import printable, warn
 
 _NUCLEOTIDES = frozenset("ACGTUN")
 _AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
-
 
 LONG = 1000
 """From this length on, strings are treated as texts, for which edit distances are slow and say
 little."""
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """How objects are compared, and why."""
-
-    measure: str
-    params: dict[str, Any]
-    reason: str
-
-    def __str__(self) -> str:
-        params = ", ".join(f"{key}={value}" for key, value in self.params.items())
-        return self.measure + (f" ({params})" if params else "") + self.reason
+MATRIX_REMEDIES = ("use --distance", "leave --distance out")
+"""Advice for distances read as similarities, and for similarities read as distances."""
 
 
-def open_data(
-    path: str,
-    *,
-    objects: str | None,
-    names: str | None,
-    input_format: str | None,
-    no_header: bool,
-    max_size: int | None = None,
-    labels: str | None = None,
-    label_pattern: str | None = None,
-    measure: str | None = None,
-    distance: bool = False,
-) -> Source:
+def open_data(options: DataOptions) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
-    if distance and measure is not None:
+    if options.distance and options.measure is not None:
         raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
-    options: dict[str, Any] = {
-        "objects": objects,
-        "names": names,
-        "labels": labels,
-        "label_pattern": label_pattern,
-        "header": False if no_header else None,
-        "max_size": max_size,
-    }
-    asked = "matrix" if distance and input_format is None else input_format
-    if label_pattern is not None:
+    wanted = options.input_format
+    if options.distance and wanted is None:
+        wanted = "matrix"
+    if options.label_pattern is not None:
         try:
-            PatternLabels(label_pattern)
+            PatternLabels(options.label_pattern)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+    how: dict[str, Any] = {
+        "objects": options.objects,
+        "names": options.names,
+        "labels": options.labels,
+        "label_pattern": options.label_pattern,
+        "header": False if options.no_header else None,
+        "max_size": options.max_size,
+    }
     try:
-        source = open_source(path, format=asked, **options)
+        source = open_source(options.data, format=wanted, **how)
     except ValueError as error:
-        if not distance or isinstance(error, DataError):
+        if not options.distance or isinstance(error, DataError):
             raise
-        raise click.UsageError(f"--distance is for a matrix; {told(error)}") from error
-    if distance and source.kind != "matrix":
+        raise click.UsageError(f"--distance is for a matrix; {message_of(error)}") from error
+    if options.distance and source.kind != "matrix":
         raise DataError(
             f"{source.shown}: --distance is for a matrix, but the file contains {source.kind}"
         )
-    if measure is not None and source.kind == "matrix" and asked is None:
+    if options.measure is not None and source.kind == "matrix" and wanted is None:
         # a measure needs objects; a matrix already contains values
         if not source.rereadable:
             raise click.UsageError("state the format of standard input with --input-format")
-        source = open_source(path, format="vectors", **options)
+        source = open_source(options.data, format="vectors", **how)
+    if source.kind == "matrix":
+        from ..measures.precomputed import KindWarning
+
+        # the commands say it in terms of their options; filters last until the command ends
+        warnings.simplefilter("ignore", KindWarning)
     return source
 
 
@@ -107,44 +93,98 @@ def match_columns(source: Source, wanted: Sequence[str], chosen: bool) -> None:
     layout: Layout = source.layout  # type: ignore[attr-defined]
     missing = [name for name in wanted if layout.columns.count(name) != 1]
     if missing or (chosen and set(found) != set(wanted)):
+        expected, got = (
+            ", ".join(printable(name, 30) for name in names[:20]) + (" …" if names[20:] else "")
+            for names in (wanted, found)
+        )
         raise DataError(
-            f"{source.shown}: the model was fitted to the columns {_listed(wanted)}; this file "
-            f"has {_listed(found)}"
+            f"{source.shown}: the model was fitted to the columns {expected}; this file has {got}"
         )
     objects = [layout.columns.index(name) for name in wanted]
     source.layout = replace(layout, objects=objects)  # type: ignore[attr-defined]
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(printable(name, 30) for name in names[:20]) + (" …" if names[20:] else "")
+@contextmanager
+def locating(chunk: Chunk) -> Iterator[None]:
+    """Turn an error about the i-th object of a chunk into one that names its place in the file."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise chunk.located(error) from error
 
 
-def labelled(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
+# Labels
+
+
+def require_labels(chunk: Chunk, source: Source, *, whole: bool = True) -> list[str]:
     """Return the labels, or raise an error that says how to give them; a single class is
     refused."""
     if chunk.labels is None:
-        how = "--labels FILE or --label-pattern REGEX"
-        if chunk.kind not in ("sequences",):
-            how = "--labels COLUMN (or a file), or --label-pattern REGEX"
+        how = "--labels COLUMN (or a file), or --label-pattern REGEX"
+        if chunk.kind == "sequences":
+            how = "--labels FILE or --label-pattern REGEX"
         raise DataError(f"{source.shown}: there are no labels; use {how}")
     if whole and len(set(chunk.labels)) < 2:
         raise DataError(f"{source.shown}: all objects have the label {chunk.labels[0]!r}")
     return chunk.labels
 
 
-def choose_measure(
-    kind: str, sample: Sequence[Any], measure: str | None, given: tuple[str, ...], distance: bool
-) -> Comparison:
+def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
+    """Return the number of classes, and the largest and smallest of them with their counts.
+
+    Either all labels are given, or the number of objects for each of them.
+
+    >>> describe_classes(["a", "a"]), describe_classes(["a", "b", "a"])
+    ('1 class: a (2)', '2 classes: a (2), b (1)')
+    """
+    counts = Counter(labels).most_common()
+    shown = [f"{printable(name, 30)} ({count:,})" for name, count in counts]
+    if len(shown) > 6:
+        shown = [*shown[:3], "…", *shown[-2:]]
+    return f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {', '.join(shown)}"
+
+
+# Measure
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How objects are compared, and why."""
+
+    measure: str
+    params: dict[str, Any]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        params = ", ".join(f"{key}={value}" for key, value in self.params.items())
+        return self.measure + (f" ({params})" if params else "") + self.reason
+
+
+def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Comparison:
     """Return the requested measure, or one that suits the objects."""
-    params = parse_params(given)
+    from ..measures import available, get_measure
+
+    params = options.params()
     if kind == "matrix":
         if params:
             raise click.UsageError("--measure-param needs a measure; a matrix has none")
-        if distance:
+        if options.distance:
             return Comparison("precomputed-distance", {}, " (a matrix of distances)")
         return Comparison("precomputed", {}, " (a matrix of similarities)")
-    found = Comparison(measure, params, "") if measure else suggest_measure(kind, sample, params)
-    check_measure(found)
+    if options.measure:
+        found = Comparison(options.measure, params)
+    else:
+        found = suggest_measure(kind, sample, params)
+    try:
+        get_measure(found.measure, found.params)
+    except (ValueError, TypeError) as error:  # an error in the command, not in the data
+        message = message_of(error)
+        if found.params and found.measure in available():
+            given = ", ".join(f"{name}={value}" for name, value in found.params.items())
+            message = f"--measure-param {given}: {message}"
+        raise click.UsageError(message) from error
     return found
 
 
@@ -163,26 +203,11 @@ def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) ->
     mean = total / min(len(sample), 500)
     upper = all(text.isupper() or kind == "sequences" for text in sample[:500])
     if kind == "sequences" or (mean > 20 and upper and set(letters) <= _AMINO_ACIDS):
-        return Comparison(
-            "smith-waterman", params, ", because the objects look like protein sequences"
-        )
+        reason = ", because the objects look like protein sequences"
+        return Comparison("smith-waterman", params, reason)
     if mean > LONG:
         return Comparison("compression", params, ", because the objects are long texts")
     return Comparison("levenshtein", params, ", because the objects are strings")
-
-
-def check_measure(comparison: Comparison) -> None:
-    """Refuse an unknown measure or parameter: an error in the command, not in the data."""
-    from ..measures import get_measure
-
-    try:
-        get_measure(comparison.measure, comparison.params)
-    except (ValueError, TypeError) as error:
-        message, params = told(error), comparison.params
-        if params and not any(name in message for name in params):
-            given = ", ".join(f"{name}={value}" for name, value in params.items())
-            message = f"--measure-param {given}: {message}"
-        raise click.UsageError(message) from error
 
 
 def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
@@ -194,80 +219,16 @@ def check_rule(landmarks: str | None, n_landmarks: int | None) -> None:
     try:
         get_rule(landmarks, n_landmarks)
     except ValueError as error:
-        raise click.UsageError(told(error)) from error
+        raise click.UsageError(message_of(error)) from error
 
 
-def describe_classes(labels: Sequence[str]) -> str:
-    """Return the number of classes, and the largest and smallest of them with their counts.
+def warn_of_matrix(chunk: Chunk, distance: bool) -> None:
+    """Print a warning if a matrix, judging by a sample, looks like the other kind."""
+    from ..measures.base import looks_like, mistaken_for, sample_square
 
-    >>> describe_classes(["a", "a"]), describe_classes(["a", "b", "a"])
-    ('1 class: a (2)', '2 classes: a (2), b (1)')
-    """
-    counts = Counter(labels).most_common()
-    shown = [f"{printable(name, 30)} ({count:,})" for name, count in counts]
-    if len(shown) > 6:
-        shown = [*shown[:3], "…", *shown[-2:]]
-    return f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {', '.join(shown)}"
-
-
-# -------------------------------------------------------------------------------------------------
-# Handle and count letters of new sequences that the scoring matrix of a model does not contain.
-# -------------------------------------------------------------------------------------------------
-
-POLICIES = ("X", "skip", "fail")
-"""Replace each letter by X, skip the whole sequence, or end the run.
-
-In a measure, `unknown_letters="skip"` leaves out the letters only (`krein.measures.sequences`).
-"""
-
-
-class LetterPolicy:
-    """Reads letters that are not scored, and counts the sequences that contain some.
-
-    `policy` is one of `POLICIES`, or None for the default (`krein.measures.sequences`).
-    """
-
-    def __init__(self, matrix: str, policy: str | None) -> None:
-        from ..measures.sequences import get_scoring
-
-        self.alphabet = get_scoring(matrix).alphabet
-        self.policy = {None: "map", "X": "X"}.get(policy, "fail")
-        self.done: Counter[str] = Counter()
-        self.n_mapped = 0
-
-    def read(self, chunk: Chunk) -> tuple[list[Any], dict[int, str]]:
-        """Return the sequences in the letters that are scored, and why some are skipped."""
-        objects, reasons = list(chunk.objects), dict[int, str]()
-        for i, given in enumerate(objects):
-            done: Counter[str] = Counter()
-            if isinstance(given, str):
-                try:
-                    objects[i] = self.alphabet.read(given, self.policy, done)
-                except ValueError as error:
-                    told = str(error).split("; remove it")[0]
-                    reasons[i] = f"{chunk.where(i)}: {told}"
-            if done:
-                self.n_mapped += 1
-                self.done += done
-        return objects, reasons
-
-    def told(self) -> str:
-        """Return a message about the letters that were replaced."""
-        how = ", ".join(f"{what} ({n:,})" for what, n in self.done.most_common())
-        sequences = "1 sequence" if self.n_mapped == 1 else f"{self.n_mapped:,} sequences"
-        return printable(
-            f"{sequences} contained letters that {self.alphabet.name} does not score: {how} "
-            "(--unknown-letters)",
-            300,
-        )
-
-
-def letters_of(measure: Any, policy: str | None) -> LetterPolicy | None:
-    """Return the letter policy for a measure that aligns sequences; None for any other measure.
-
-    A model fitted with its own rule for unknown letters keeps it unless `policy` is given.
-    """
-    rule = getattr(measure, "unknown_letters", None)
-    if rule is None or (policy is None and rule != "map"):
-        return None
-    return LetterPolicy(measure.matrix, policy)
+    matrix = chunk.objects
+    if chunk.kind != "matrix" or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        return
+    found = looks_like(sample_square(matrix))
+    if mistaken := mistaken_for(found, distance, remedies=MATRIX_REMEDIES):
+        warn(f"{chunk.path}: {mistaken}")

@@ -1,4 +1,15 @@
-"""Fingerprints of many objects."""
+"""A folder of finished blocks that survives the process, however it ends.
+
+    manifest.json         format, measure and parameters
+    blocks/<key>.npy      values of one block, followed by a checksum
+
+The key of a block is a hash of the measure and of the contents of its row and column objects:
+sketches, landmark columns, predictions, folds and refits can share a folder, and no block is ever
+mistaken for another. Every file is written under a temporary name, flushed to disk, and renamed:
+after a crash it is either complete or absent. Two processes that write the same file write the same
+contents. Names of temporary files contain the process id, so leftovers of dead processes can be
+removed.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +39,6 @@ def object_digests(objects: Objects) -> Digests:
     digests = b"".join(fingerprint(item) for item in objects)
     return np.frombuffer(digests, dtype=np.uint8).reshape(len(objects), SIZE)
 
-
-# -------------------------------------------------------------------------------------------------
-# Names of temporary files. They contain the process id, so leftovers of dead processes can be
-# removed.
-# -------------------------------------------------------------------------------------------------
 
 _serial = itertools.count()
 
@@ -71,22 +77,9 @@ def _alive(process: int) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        return True
+        pass  # it exists, and belongs to another user
     return True
 
-
-# -------------------------------------------------------------------------------------------------
-# A folder of finished blocks that survives the process, however it ends.
-#
-#     manifest.json         format, measure and parameters
-#     blocks/<key>.npy      values of one block, followed by a checksum
-#
-# The key of a block is a hash of the measure and of the contents of its row and column objects:
-# sketches, landmark columns, predictions, folds and refits can share a folder, and no block is
-# ever mistaken for another. Every file is written under a temporary name, flushed to disk, and
-# renamed: after a crash it is either complete or absent. Two processes that write the same file
-# write the same contents.
-# -------------------------------------------------------------------------------------------------
 
 FORMAT = 2
 """Incremented whenever older folders would be misread."""
@@ -121,11 +114,13 @@ class BlockCache:
         text = json.dumps(about, sort_keys=True)
         self.about = json.loads(text)  # tuples become lists, as they are read back
         self._measured = f"{FORMAT} {text} "
-        self._open()
-
-    def digests(self, objects: Objects) -> Digests:
-        """Return the fingerprints of the objects."""
-        return object_digests(objects)
+        try:
+            self.blocks.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _explained(error, self.folder) from error
+        self._claim()
+        for used in (self.folder, self.blocks):
+            remove_stale(used, _TEMPORARY)
 
     def key(self, what: str, *digests: Digests) -> str:
         """Return the key of a block, from the fingerprints of its rows and columns."""
@@ -146,15 +141,19 @@ class BlockCache:
         """Store the values; they are on disk when this returns."""
         _write(self.blocks / f"{key}.npy", values)
 
-    def _open(self) -> None:
-        """Create the folder, or check that it belongs to this measure."""
+    def _claim(self) -> None:
+        """Write the manifest unless there is one, and check that it belongs to this measure."""
         manifest = self.folder / _MANIFEST
-        try:
-            self.blocks.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _explained(error, self.folder) from error
         if not manifest.exists():
-            self._claim(manifest)
+            names = {item.name for item in self.folder.iterdir()} - {"blocks", _MANIFEST}
+            strangers = sorted(name for name in names if not name.startswith(_TEMPORARY))
+            if strangers and not manifest.exists():  # which another process may have written
+                raise CacheError(
+                    f"{self.folder} is not a cache folder (it contains {strangers[0]!r}); name a "
+                    f"new or empty one"
+                )
+            text = json.dumps({"format": FORMAT, "about": self.about}, indent=1)
+            _put(manifest, text.encode("utf-8"), keep=True)
         try:
             found = json.loads(manifest.read_text("utf-8"))
             version, about = found["format"], found["about"]
@@ -167,33 +166,12 @@ class BlockCache:
             )
         if about != self.about:
             raise CacheError(
-                f"{self.folder} contains blocks of {_told(about)}, not of {_told(self.about)}; "
+                f"{self.folder} contains blocks of {_called(about)}, not of {_called(self.about)}; "
                 "name another folder"
             )
-        self._sweep()
-
-    def _claim(self, manifest: Path) -> None:
-        """Claim the folder unless another process does so first."""
-        strangers = [
-            item.name
-            for item in self.folder.iterdir()
-            if item.name != "blocks" and not item.name.startswith(_TEMPORARY)
-        ]
-        if strangers and not manifest.exists():
-            raise CacheError(
-                f"{self.folder} is not a cache folder (it contains {strangers[0]!r}); name a new "
-                f"or empty one"
-            )
-        text = json.dumps({"format": FORMAT, "about": self.about}, indent=1)
-        _put(manifest, text.encode("utf-8"), keep=True)
-
-    def _sweep(self) -> None:
-        """Remove half-written files of dead processes on this machine."""
-        for folder in (self.folder, self.blocks):
-            remove_stale(folder, _TEMPORARY)
 
 
-def _told(about: Any) -> str:
+def _called(about: Any) -> str:
     try:
         params = ", ".join(f"{name}={value!r}" for name, value in about["params"].items())
         averaged = ", symmetrized" if about["symmetrize"] else ""

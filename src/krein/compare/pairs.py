@@ -1,4 +1,4 @@
-"""Compute blocks of values: row objects against column objects, compared, counted and cached."""
+"""Pairs of objects: row objects against column objects, compared in blocks, counted and cached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..measures import Measure, PairError, get_measure, take
 from ..measures.base import Array, Objects, checked_objects
-from .cache import BlockCache, was_made
+from .cache import BlockCache, object_digests, was_made
 from .workers import count_workers, in_order, in_process, progress
 
 Result = TypeVar("Result")
@@ -98,7 +98,10 @@ class Pairs:
         self.evaluate = evaluate
         self.counter = counter or Counter()
         self.cache = cache
-        self.stored = StoredBlocks(cache, self.objects, self.others)
+        if cache is not None:
+            self.row_digests = object_digests(self.objects)
+            same = self.others is self.objects
+            self.col_digests = self.row_digests if same else object_digests(self.others)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -150,8 +153,9 @@ class Pairs:
             stop = min(start + size, n)
             part = np.arange(start, stop) if rows is None else np.asarray(rows[start:stop])
             if known is None:
-                return len(part), function(part, self.values(part, cols))
-            values = with_known(part, cols, known, lambda unknown: self.values(part[unknown], cols))
+                values = self.values(part, cols)
+            else:
+                values = with_known(part, cols, known, lambda new: self.values(part[new], cols))
             return len(part), function(part, values)
 
         with progress(n * len(cols), "comparing", self.verbose) as shown:
@@ -200,81 +204,88 @@ class Pairs:
         rows = np.asarray(rows, dtype=np.intp)
         if self.others is not self.objects:
             raise ValueError("rows and columns are different objects: there is no diagonal")
-        found = self.stored.load(rows)
-        if found is not None:
-            self.counter.add(reused=found.size)
-            return found
-        try:
-            values = np.asarray(self.measure.diagonal(take(self.objects, rows)), dtype=np.float64)
-            check_finite(self.measure, values[:, None])
-        except PairError as error:
-            raise PairError(int(rows[error.row]), int(rows[error.row]), error.reason) from error
-        self.counter.add(compared=len(rows))
-        self.stored.store(values, rows)
-        return values
+
+        def compare(swapped: bool) -> Array:
+            return np.asarray(self.measure.diagonal(take(self.objects, rows)), dtype=np.float64)
+
+        return self._counted(compare, rows, None)
 
     def values(self, rows: Indices, cols: Indices) -> Array:
         """Return one block (n, m), counted, in the calling thread."""
-        found = self.stored.load(rows, cols)
-        if found is not None:
-            self.counter.add(reused=found.size)
-            return found
+
+        def compare(swapped: bool) -> Array:
+            try:
+                if self.evaluate is not None:
+                    values = self.evaluate(rows, cols, swapped)
+                else:
+                    A, B = take(self.objects, rows), take(self.others, cols)
+                    values = self._call(self.measure.block, *((B, A) if swapped else (A, B)))
+            except PairError as error:
+                row, col = (error.col, error.row) if swapped else (error.row, error.col)
+                raise PairError(row, col, error.reason) from error
+            return values.T if swapped else values
+
+        return self._counted(compare, rows, cols)
+
+    def values_each(self, rows: Indices, cols: Indices) -> Array:
+        """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, counted, in the calling
+        thread."""
+
+        def compare(swapped: bool) -> Array:
+            used, places = np.unique(cols, return_inverse=True)
+            A, B = take(self.objects, rows), take(self.others, used)
+            places = places.reshape(cols.shape)
+            if swapped:
+                return self._call(_each_swapped, self.measure, A, B, places)
+            return self._call(self.measure.each, A, B, places)
+
+        return self._counted(compare, rows, cols)
+
+    def _counted(
+        self, compare: Callable[[bool], Array], rows: Indices, cols: Indices | None
+    ) -> Array:
+        """Return values from the cache, or compare, check, count and store them.
+
+        `cols` are the columns (m,) of a block or (n, k) of each row, or None for the diagonal.
+        `compare(swapped)` returns the values in one direction, or in the other.
+        """
+        if self.cache is not None:
+            key, shape = self._key(self.cache, rows, cols)
+            found = self.cache.load(key, shape)
+            if found is not None:
+                self.counter.add(reused=found.size)
+                return found
+        both = self.symmetrize and cols is not None
         try:
-            values = self._evaluate(rows, cols, False)
-            if self.symmetrize:
-                try:
-                    values = (values + self._evaluate(rows, cols, True).T) / 2
-                except PairError as error:
-                    raise PairError(error.col, error.row, error.reason) from error
+            values = (compare(False) + compare(True)) / 2 if both else compare(False)
             check_finite(self.measure, values)
         except PairError as error:
-            raise PairError(int(rows[error.row]), int(cols[error.col]), error.reason) from error
-        self.counter.add(compared=values.size * (2 if self.symmetrize else 1))
-        self.stored.store(values, rows, cols)
+            if cols is None:
+                col = rows[error.row]
+            else:
+                col = cols[error.row, error.col] if cols.ndim == 2 else cols[error.col]
+            raise PairError(int(rows[error.row]), int(col), error.reason) from error
+        self.counter.add(compared=values.size * (2 if both else 1))
+        if self.cache is not None:
+            self.cache.store(key, values)
         return values
 
-    def _evaluate(self, rows: Indices, cols: Indices, swapped: bool) -> Array:
-        if self.evaluate is not None:
-            return self.evaluate(rows, cols, swapped)
-        A, B = take(self.objects, rows), take(self.others, cols)
-        if swapped:
-            A, B = B, A
-        if self.workers > 1 and not self.measure.releases_gil:
-            return in_process(compare_block, self.measure, A, B, workers=self.workers)
-        return self.measure.block(A, B)
-
-
-class StoredBlocks:
-    """The blocks of some rows and columns in a cache, if there is one."""
-
-    def __init__(self, cache: BlockCache | None, objects: Objects, others: Objects) -> None:
-        self.cache = cache
-        if cache is not None:
-            self.rows = cache.digests(objects)
-            self.cols = self.rows if others is objects else cache.digests(others)
-
-    def load(self, rows: Indices, cols: Indices | None = None) -> Array | None:
-        """Return the values of `rows` × `cols`, or of the diagonal, if they are stored."""
-        if self.cache is None:
-            return None
+    def _key(
+        self, cache: BlockCache, rows: Indices, cols: Indices | None
+    ) -> tuple[str, tuple[int, ...]]:
+        """Return the key of values in the cache, and their shape."""
+        digests = self.row_digests[rows]
         if cols is None:
-            shape: tuple[int, ...] = (len(rows),)
-        else:
-            shape = cols.shape if cols.ndim == 2 else (len(rows), len(cols))
-        return self.cache.load(self._key(rows, cols), shape)
-
-    def store(self, values: Array, rows: Indices, cols: Indices | None = None) -> None:
-        """Store the values, if there is a cache."""
-        if self.cache is not None:
-            self.cache.store(self._key(rows, cols), values)
-
-    def _key(self, rows: Indices, cols: Indices | None) -> str:
-        assert self.cache is not None
-        if cols is None:
-            return self.cache.key("diagonal", self.rows[rows])
+            return cache.key("diagonal", digests), rows.shape
         if cols.ndim == 2:
-            return self.cache.key("each", self.rows[rows], self.cols[cols.ravel()])
-        return self.cache.key("block", self.rows[rows], self.cols[cols])
+            return cache.key("each", digests, self.col_digests[cols.ravel()]), cols.shape
+        return cache.key("block", digests, self.col_digests[cols]), (len(rows), len(cols))
+
+    def _call(self, function: Callable[..., Array], *arguments: Any) -> Array:
+        """Return `function(*arguments)`, from another process if threads would not help."""
+        if self.workers > 1 and not self.measure.releases_gil:
+            return in_process(function, *arguments, workers=self.workers)
+        return function(*arguments)
 
 
 def try_symmetry(
@@ -312,8 +323,9 @@ def check_finite(measure: Measure, values: Array) -> None:
     """Raise a `PairError` for the first value that is not finite."""
     # one pass and no temporary array: a sum is finite unless one of its terms is not
     if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-        i, j = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
-        raise PairError(i, j, f"the measure {measure.name!r} gave {values[i, j]}")
+        place = tuple(np.argwhere(~np.isfinite(values))[0])
+        reason = f"the measure {measure.name!r} gave {values[place]}"
+        raise PairError(int(place[0]), int(place[-1]), reason)
 
 
 def with_known(
@@ -335,18 +347,10 @@ def with_known(
     return values
 
 
-def compare_block(measure: Measure, A: Objects, B: Objects) -> Array:
-    """Return the values of A × B; runs in another process."""
-    return measure.block(A, B)
-
-
-# -------------------------------------------------------------------------------------------------
-# Compare every object with its own candidates, for the second look.
-# -------------------------------------------------------------------------------------------------
-
-
 def compare_each(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
     """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, distributed and counted.
+
+    The second look uses it: every object is compared with its own candidates.
 
     Examples
     --------
@@ -364,7 +368,7 @@ def compare_each(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
 
     def run(start: int) -> None:
         part = slice(start, start + size)
-        values[part] = _compared(pairs, rows[part], cols[part])
+        values[part] = pairs.values_each(rows[part], cols[part])
 
     with progress(values.size, "looking again", pairs.verbose) as shown:
         for _ in in_order(run, range(0, len(rows), size), pairs.workers):
@@ -372,40 +376,7 @@ def compare_each(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
     return values
 
 
-def _compared(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
-    """Return the values of some rows, in the calling thread or in another process."""
-    found = pairs.stored.load(rows, cols)
-    if found is not None:
-        pairs.counter.add(reused=found.size)
-        return found
-    used, places = np.unique(cols, return_inverse=True)
-    A, B, places = take(pairs.objects, rows), take(pairs.others, used), places.reshape(cols.shape)
-    in_processes = pairs.workers > 1 and not pairs.measure.releases_gil
-
-    def compare(function: Callable[..., Array]) -> Array:
-        if in_processes:
-            return in_process(function, pairs.measure, A, B, places, workers=pairs.workers)
-        return function(pairs.measure, A, B, places)
-
-    try:
-        values = compare(each)
-        if pairs.symmetrize:
-            values = (values + compare(each_swapped)) / 2
-        check_finite(pairs.measure, values)
-    except PairError as error:
-        col = int(cols[error.row, error.col])
-        raise PairError(int(rows[error.row]), col, error.reason) from error
-    pairs.counter.add(compared=values.size * (2 if pairs.symmetrize else 1))
-    pairs.stored.store(values, rows, cols)
-    return values
-
-
-def each(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
-    """Return the values of each of A with some of B; runs in another process."""
-    return measure.each(A, B, places)
-
-
-def each_swapped(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
+def _each_swapped(measure: Measure, A: Objects, B: Objects, places: Indices) -> Array:
     """Return the values in the other direction: some of B, each with one of A."""
     values = np.empty(places.shape)
     for i, row in enumerate(places):
@@ -414,11 +385,6 @@ def each_swapped(measure: Measure, A: Objects, B: Objects, places: Indices) -> A
         except PairError as error:
             raise PairError(i, error.row, error.reason) from error
     return values
-
-
-# -------------------------------------------------------------------------------------------------
-# Open pairs for the user's objects: among themselves, or new ones with landmarks.
-# -------------------------------------------------------------------------------------------------
 
 
 def open_pairs(
@@ -476,8 +442,8 @@ def open_pairs(
     """
     chosen = get_measure(measure, measure_params).decide(X)
     objects = checked_objects(chosen, X)
-    everyone = np.arange(len(objects))
-    objects = chosen.among(objects, everyone, everyone, len(objects))
+    all_rows = np.arange(len(objects))
+    objects = chosen.among(objects, all_rows, all_rows, len(objects))
     objects, spent = try_symmetry(chosen, objects, symmetrize, cache)
     return Pairs(
         chosen,

@@ -1,4 +1,4 @@
-"""Threads and processes that compute blocks; results are returned in order."""
+"""Threads and processes that compute blocks, with results in order, and a progress bar."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ AHEAD = 2
 """Number of blocks, beyond one per worker, that may be started or finished; this bounds memory."""
 
 _here = threading.local()
+_starting, _one_at_a_time = threading.Lock(), threading.Lock()
 
 
 def processors() -> int:
@@ -132,16 +133,6 @@ def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -
         ) from error
 
 
-_starting = threading.Lock()
-
-
-# -------------------------------------------------------------------------------------------------
-# A progress bar for interactive use.
-# -------------------------------------------------------------------------------------------------
-
-_one_at_a_time = threading.Lock()
-
-
 class Progress:
     """Counts pairs or passes, and moves the bar if one is shown."""
 
@@ -164,32 +155,22 @@ def progress(total: int | None, what: str, verbose: int, unit: str = "pairs") ->
     if not verbose or not sys.stderr.isatty() or not _one_at_a_time.acquire(blocking=False):
         yield Progress()
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        ProgressColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as RichProgress
     from rich.text import Text
 
-    class Rate(ProgressColumn):
+    class Rate(rich.ProgressColumn):
         def render(self, task: Any) -> Text:
-            return Text(
-                f"{task.speed:,.{0 if task.speed > 10 else 1}f} {unit}/s" if task.speed else "",
-                style="dim",
-            )
+            digits = 0 if (task.speed or 0) > 10 else 1
+            return Text(f"{task.speed:,.{digits}f} {unit}/s" if task.speed else "", style="dim")
 
-    known = total is not None
-    bar = RichProgress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn() if known else TextColumn(f"{{task.completed:,.0f}} {unit}"),
+    known, count = total is not None, f"{{task.completed:,.0f}} {unit}"
+    bar = rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TaskProgressColumn() if known else rich.TextColumn(count),
         Rate(),
-        TimeRemainingColumn() if known else TimeElapsedColumn(),
+        rich.TimeRemainingColumn() if known else rich.TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
     )

@@ -9,14 +9,13 @@ would go to infinity whenever all held-out objects are classified correctly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy  # scipy.optimize loads on first use; predictions never need it
-from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from .checks import Array
+from .checks import Array, Indices, weights_of
 
 _SPREAD = 3.0  # standard deviation of the prior on log β
 _FAR = 12.0  # the search covers |log β| up to this
@@ -24,10 +23,7 @@ _NEWTON_STEPS = 50
 
 
 def fit_temperature(
-    scores: Array,
-    codes: NDArray[np.intp],
-    log_proba: Callable[[Array], Array],
-    weights: Array | None = None,
+    scores: Array, codes: Indices, log_proba: Callable[[Array], Array], weights: Array | None = None
 ) -> float:
     """Return β that maximises Σ w log p(code | β·scores) − ½(log β / 3)². O(n·C) per step.
 
@@ -47,7 +43,7 @@ def fit_temperature(
     True
     """
     rows = np.arange(len(codes))
-    w = np.ones(len(codes)) if weights is None else weights
+    w = weights_of(weights, len(codes))
     share = w / max(float(w.sum()), np.finfo(float).tiny)
 
     def loss(log_beta: float) -> float:
@@ -64,8 +60,7 @@ def fit_temperature(
     return float(np.exp(scipy.optimize.minimize_scalar(loss, bounds=around, method="bounded").x))
 
 
-@dataclass(frozen=True)
-class ScaleAndOffsets:
+class ScaleAndOffsets(NamedTuple):
     """p = softmax(scale · s + prior + offsets), and the mean loss at these values."""
 
     scale: float
@@ -76,7 +71,7 @@ class ScaleAndOffsets:
 def fit_scale_and_offsets(
     scores: Array,
     log_prior: Array,
-    codes: NDArray[np.intp],
+    codes: Indices,
     weights: Array | None = None,
     start: ScaleAndOffsets | None = None,
 ) -> ScaleAndOffsets:
@@ -102,7 +97,7 @@ def fit_scale_and_offsets(
     """
     n, C = scores.shape
     rows = np.arange(n)
-    w = np.ones(n) if weights is None else weights
+    w = weights_of(weights, n)
     total = float(w.sum())
     used = np.isfinite(log_prior).any(axis=0)
     wanted = np.where(used, (w / (total * used.sum()))[:, None], 0.0)  # the pseudo-object
@@ -112,16 +107,14 @@ def fit_scale_and_offsets(
     s = s - s.max(axis=1, keepdims=True)  # a constant per row changes nothing
 
     def objective(theta: Array) -> tuple[float, Array]:
-        logits = theta[0] * s + log_prior + theta[1:]
-        log_p = log_softmax(logits, axis=1)
         beta, o = theta[0], theta[1:]
+        log_p = log_softmax(beta * s + log_prior + o, axis=1)
         penalty = beta - 1 - np.log(beta) + 0.5 * float(o @ o)
         return float(-(wanted[:, used] * log_p[:, used]).sum()) + penalty, log_p
 
-    theta = np.zeros(1 + C)
-    theta[0] = 1.0
+    theta = np.append(1.0, np.zeros(C))
     if start is not None:
-        theta = np.concatenate([[start.scale], start.offsets])
+        theta = np.append(start.scale, start.offsets)
     value, log_p = objective(theta)
     for _ in range(_NEWTON_STEPS):
         p = np.exp(log_p)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 Codes = NDArray[Any]  # whole numbers 0…C−1, in any type
 Kind = Literal["similarity", "dissimilarity"]
 
@@ -48,6 +49,11 @@ LOG = Within(infinite=(-np.inf,))
 
 SYMMETRY_TOLERANCE = 1e-8
 """Largest |K − Kᵀ| relative to the largest |K| that counts as rounding."""
+
+
+def weights_of(weights: Array | None, n: int) -> Array:
+    """Return the weights of n objects, which are 1 if none are given."""
+    return np.ones(n) if weights is None else weights
 
 
 def first_missing(labels: Any) -> int | None:

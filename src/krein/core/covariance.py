@@ -1,28 +1,47 @@
-"""The shared covariance of the classes, shrunk towards a target by any amount.
+"""The shared covariance of the classes: shrunk by any amount, and chosen by its left-out loss.
 
-With S the within-class scatter of ν degrees of freedom and a target metric diag(t),
+Shrinkage. With S the within-class scatter of ν degrees of freedom and a target metric diag(t),
     Σ(ρ) = (1 − ρ) S/ν + ρ γ̄/ν diag(t),   γ̄ = tr(diag(t)⁻¹ S) / r.
-One eigendecomposition of diag(t)^(−½) S diag(t)^(−½) serves every amount ρ. If every object is a
-landmark, even that is not needed: BᵀB is then diagonal, and S is that diagonal minus one rank-one
-term per class.
+One eigendecomposition of diag(t)^(−½) S diag(t)^(−½) serves every amount ρ (`WithinPath`). If every
+object is a landmark, even that is not needed: BᵀB is then diagonal, and S is that diagonal minus
+one rank-one term per class.
 
 Targets in the coordinates B, where W = UΛUᵀ contains the similarities between the landmarks:
 - "similarities", t = 1/|Λ|: the identity in the coordinates k(x, L), a ridge on similarities;
 - "identity", t = 1: the identity in B, which is |W| in k(x, L);
 - "landmarks", t = |Λ|: the scatter of the landmarks themselves;
 - "diagonal", t = diag S: variances are kept, correlations shrunk.
+
+Left-out scores: the scores of each object from the model fitted without it, in closed form. Leaving
+out object i, of class y and weight w, moves the mean of y by −w/(n_y − w)·u, u = z − μ_y, and
+subtracts a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a rank-one term, and
+the Sherman–Morrison formula gives the new inverse.
+
+If i is also a landmark l, that landmark must be removed too, because a new object is never compared
+with itself. Without l, the remaining similarities have the marginal Gaussian distribution, whose
+squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T from similarities to
+coordinates. The result equals a refit without the object and the landmark wherever the target keeps
+its form without l: always for "similarities", and for the other targets if W is psd or landmarks
+are few.
+
+The choice. The target and amount with the least left-out loss win. A fitted scale and fitted class
+offsets (`calibration`) turn the left-out scores into probabilities, whose log-loss is compared.
+They are fitted for each candidate: in many dimensions the best direction comes with distances that
+are too large, and small classes look farther away than they are. Hoffbeck & Landgrebe 1996,
+*Covariance matrix estimation and classification with limited training data*, choose by the left-out
+likelihood of the objects; here it is the likelihood of their labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from .calibration import ScaleAndOffsets, fit_scale_and_offsets
-from .checks import Array, Indices
+from .checks import Array, Indices, weights_of
 from .family import Codes
 from .moments import ClassMoments
 from .space import RANK_TOLERANCE
@@ -48,6 +67,11 @@ class ChosenCovariance:
     scale: float
     offsets: Array  # (C,)
     pseudo_objects: float = np.inf
+
+    def share(self, n: float) -> float:
+        """Return κ/(n + κ), the weight of Σ in the covariance of a class of n + 1 objects."""
+        kappa = self.pseudo_objects
+        return 1.0 if np.isinf(kappa) else kappa / (max(n, 0.0) + kappa)
 
 
 def target_metric(target: Target, lam: Array, moments: ClassMoments) -> Array:
@@ -107,7 +131,7 @@ class WithinPath:
     def of(cls, moments: ClassMoments, metric: Array) -> WithinPath:
         """Return the path of these moments towards diag(metric). O(r³), or O(C·r) if dense."""
         scaling = 1 / np.sqrt(np.maximum(metric, np.finfo(float).tiny))
-        freedom = max(moments.total - float((moments.weights > 0).sum()), 1.0)
+        freedom = moments.freedom
         G = moments.gram() * scaling[:, None] * scaling
         diagonal = np.diag(G).copy()
         np.fill_diagonal(G, 0.0)
@@ -161,21 +185,16 @@ class WithinPath:
         return self.back(inner.T).T
 
 
-# -------------------------------------------------------------------------------------------------
-# Invertible covariances: shrinkage in closed form, computed from traces.
-#
-# Source: Chen, Wiesel, Eldar & Hero 2010, *Shrinkage algorithms for MMSE covariance estimation*
-# (OAS, eq. 23), and the same argument for a known target.
-# -------------------------------------------------------------------------------------------------
-
-Shrinkage = float | Literal["oas"] | ChosenCovariance
+Shrinkage = float | Literal["auto", "oas"] | ChosenCovariance
+"""How to shrink: by a given share, by OAS, or as chosen; "auto" is still to be chosen."""
 
 
 def oas(S: Array, n: float) -> float:
     """Return how far to shrink S (r, r), with n degrees of freedom, towards (tr S / r) I. O(r²).
 
     ρ = ((1 − 2/r) tr S² + tr² S) / ((n + 1 − 2/r)(tr S² − tr² S / r)), at most 1.
-    It does not depend on the unit of S.
+    It does not depend on the unit of S. Source: Chen, Wiesel, Eldar & Hero 2010, *Shrinkage
+    algorithms for MMSE covariance estimation* (OAS, eq. 23).
 
     Examples
     --------
@@ -199,6 +218,7 @@ def shrinkage_to_identity(S: Array, n: float) -> float:
     The expected ‖(1−ρ)S + ρI − Σ‖² is least at ρ = E‖S − Σ‖² / E‖S − I‖². For a Gaussian,
     E‖S − Σ‖² = (tr²Σ + tr Σ²)/n. Unbiased estimates of both traces follow from
     E tr S² = (1 + 1/n) tr Σ² + tr²Σ/n  and  E tr²S = tr²Σ + 2 tr Σ²/n.
+    This is the argument of OAS for a known target.
     """
     if n <= 1:
         return 1.0
@@ -211,42 +231,29 @@ def shrinkage_to_identity(S: Array, n: float) -> float:
     return float(np.clip((sigma_trace + sigma_squares) / n / distance, 0.0, 1.0))
 
 
-def inverse_root(
-    scatter: Array, n: float, shrinkage: float | Literal["oas"], fallback: float
-) -> tuple[Array, float]:
-    """Return A (r, s) with A Aᵀ = Σ⁺, and the shrinkage used, for Σ = shrunk scatter / n. O(r³).
+def within_root(moments: ClassMoments, shrinkage: Shrinkage) -> tuple[Array, float]:
+    """Return A (r, s) with A Aᵀ = Σ⁺, Σ the shrunk shared covariance, and the shrinkage. O(r³).
 
-    `shrinkage` is "oas" or a share of (tr Σ / r) I. At 0, the pseudo-inverse of a singular Σ is
-    used, taken in the coordinates of the scatter (the paper takes it in those of k(x)). If there is
-    no scatter at all, Σ is `fallback` · I.
+    A number is a share of (tr Σ / r) I. At 0, the pseudo-inverse of a singular Σ is used, taken in
+    the coordinates B (the paper takes it in those of k(x)). If no class has any scatter, Σ is the
+    mean total variance times I: an object is then assigned to the nearest class mean.
     """
-    r = len(scatter)
-    S = scatter / max(n, 1.0)
+    if isinstance(shrinkage, ChosenCovariance):
+        A = WithinPath.of(moments, shrinkage.metric).root(shrinkage.amount)
+        return A * np.sqrt(shrinkage.scale), shrinkage.amount
+    n, r = moments.freedom, len(moments.origin)
+    S = moments.within() / n
     S = (S + S.T) / 2
     mean_variance = float(np.trace(S)) / max(r, 1)
+    fallback = moments.variance / max(r, 1)
     if mean_variance <= RANK_TOLERANCE * fallback:
         return np.eye(r) / np.sqrt(fallback if fallback > 0 else 1.0), 1.0
-    rho = oas(S, max(n, 1.0)) if shrinkage == "oas" else float(shrinkage)
+    rho = oas(S, n) if shrinkage == "oas" else float(shrinkage)
     lam, V = np.linalg.eigh(S)
     lam = (1 - rho) * np.maximum(lam, 0.0) + rho * mean_variance
     keep = lam > RANK_TOLERANCE * lam.max()
     return V[:, keep] / np.sqrt(lam[keep]), rho
 
-
-# -------------------------------------------------------------------------------------------------
-# Left-out scores: the scores of each object from the model fitted without it, in closed form.
-#
-# Leaving out object i, of class y and weight w, moves the mean of y by −w/(n_y − w)·u, u = z −
-# μ_y, and subtracts a·uuᵀ with a = w·n_y/(n_y − w) from the within-class scatter: Σ loses a
-# rank-one term, and the Sherman–Morrison formula gives the new inverse.
-#
-# If i is also a landmark l, that landmark must be removed too, because a new object is never
-# compared with itself. Without l, the remaining similarities have the marginal Gaussian
-# distribution, whose squared distances are d² − (tᵀΣ⁻¹v)²/(tᵀΣ⁻¹t), where t is row l of the map T
-# from similarities to coordinates. The result equals a refit without the object and the landmark
-# wherever the target keeps its form without l: always for "similarities", and for the other
-# targets if W is psd or landmarks are few.
-# -------------------------------------------------------------------------------------------------
 
 _LEAST = 1e-12  # floor on the result of a downdate, which rounding could make negative
 
@@ -287,16 +294,15 @@ class LeftOutObjects:
 
         `landmarks` (n,) is the row of T (m, r) of each object that is a landmark; −1 for others.
         """
-        w = np.ones(len(B)) if weights is None else weights
+        w = weights_of(weights, len(B))
         n = moments.weights
         fair = (w > 0) & (n[codes] - np.minimum(w, 1.0) > 1e-9 * n[codes])
-        centre = moments.origin + moments.sums.sum(axis=0) / moments.total
         removed, places = np.empty((0, B.shape[1])), np.empty(0, dtype=np.intp)
         if T is not None and landmarks is not None:
             places = np.flatnonzero(landmarks[fair] >= 0)
             removed = T[landmarks[fair][places]]
         rows = np.flatnonzero(fair)
-        return cls(B[fair] - centre, codes[fair], w[fair], n, removed, places, rows)
+        return cls(B[fair] - moments.centre, codes[fair], w[fair], n, removed, places, rows)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -308,6 +314,12 @@ class LeftOutObjects:
         own = np.arange(len(self)), self.codes
         found[own] = np.log(self.totals[self.codes] - self.left_out)
         return found
+
+    def against_rest(self, c: int) -> LeftOutObjects:
+        """Return the objects of the two-class problem rest (0) against class `c` (1)."""
+        rest = np.arange(len(self.totals)) != c
+        totals = np.array([self.totals[rest].sum(), self.totals[c]])
+        return replace(self, codes=(self.codes == c).astype(np.intp), totals=totals)
 
     @property
     def mostly_landmarks(self) -> bool:
@@ -328,29 +340,19 @@ class LeftOutObjects:
 
 
 def left_out_linear(
-    objects: LeftOutObjects, moments: ClassMoments, path: WithinPath, amounts: Iterator[float]
+    objects: LeftOutObjects, moments: ClassMoments, path: WithinPath, amounts: Iterable[float]
 ) -> Iterator[Array]:
     """Yield the left-out −½d² (n, C) of the objects, for each amount of shrinkage in turn.
 
     O(n·r²) once, and O(n·r·C) per amount.
     """
-    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
     Z = path.coordinates(objects.B)
-    means = path.coordinates(moments.means - centre)
+    means = path.coordinates(moments.means - moments.centre)
     T = path.coordinates(objects.removed)
     for amount in amounts:
         precision = path.at(amount)
         distances, _ = _distances(objects, Z, means, T, precision, precision.share)
         yield -0.5 * distances
-
-
-def left_out_whitened(objects: LeftOutObjects, means: Array, loss: float) -> Array:
-    """Return the left-out −½d² (n, C) of the objects, in coordinates where Σ = I. O(n·s·C)."""
-    s = means.shape[1]
-    precision = Precision(np.ones(s), np.empty((0, s)), loss)
-    distances, _ = _distances(objects, objects.B, means, objects.removed, precision, loss)
-    found: Array = -0.5 * distances
-    return found
 
 
 def _distances(
@@ -400,8 +402,8 @@ def left_out_quadratic(
     the numerator of its own class, and κ·share times a·uuᵀ from those of the others. O(n·C·s²), and
     O(n·C²·s) per number.
     """
-    centre = moments.origin + moments.sums.sum(axis=0) / moments.total
-    Z, means, T = objects.B @ A, (moments.means - centre) @ A, objects.removed @ A
+    Z, T = objects.B @ A, objects.removed @ A
+    means = (moments.means - moments.centre) @ A
     found = [np.full((len(objects), len(moments.weights)), -np.inf) for _ in pseudo]
     s = Z.shape[1]
     for c in np.flatnonzero(moments.weights > 0).tolist():
@@ -425,19 +427,6 @@ def left_out_quadratic(
             scores[:, c] = -0.5 * (g * distances[:, c] + logdet)
     return found
 
-
-# -------------------------------------------------------------------------------------------------
-# Choose the covariance: the target and amount of shrinkage with the least left-out loss.
-#
-# The left-out scores of every candidate have a closed form (`left_out`). A fitted scale and fitted
-# class offsets turn them into probabilities (`calibration`), whose log-loss is compared. Scale and
-# offsets are fitted for each candidate: in many dimensions the best direction comes with distances
-# that are too large, and small classes look farther away than they are.
-#
-# Hoffbeck & Landgrebe 1996, *Covariance matrix estimation and classification with limited
-# training data*, choose by the left-out likelihood of the objects; here it is the likelihood of
-# their labels.
-# -------------------------------------------------------------------------------------------------
 
 FEWEST = 4
 """With fewer objects that can be left out, nothing is chosen."""
@@ -481,20 +470,17 @@ def choose_linear(
     >>> choose_linear(moments, np.ones(50), objects).covariance.amount > 0.1
     True
     """
-    if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2:
-        return None
-    if not _has_scatter(moments):
+    scatter = float(np.trace(moments.within()))  # none if each class is a single place
+    some = scatter > RANK_TOLERANCE * moments.total * moments.variance
+    if len(objects) < FEWEST or len(np.unique(objects.codes)) < 2 or not some:
         return None
     dense = objects.mostly_landmarks
-    best: Choice | None = None
-    tried = TARGETS[: 1 if exact else 2] if dense else TARGETS
-    for target in tried:
+    choices = []
+    for target in TARGETS[: 1 if exact else 2] if dense else TARGETS:
         amounts = [oas_amount(moments)] if dense and target == "identity" else None
         metric = target_metric(target, lam, moments)
-        found = _along_path(target, metric, moments, objects, amounts)
-        if best is None or found.loss < best.loss:
-            best = found
-    return best
+        choices.append(_along_path(target, metric, moments, objects, amounts))
+    return min(choices, key=lambda choice: choice.loss)
 
 
 def _along_path(
@@ -510,7 +496,7 @@ def _along_path(
     tried: dict[float, ScaleAndOffsets] = {}
 
     def amounts(wanted: list[float]) -> None:
-        scored = left_out_linear(objects, moments, path, iter(wanted))
+        scored = left_out_linear(objects, moments, path, wanted)
         start = None
         for amount, scores in zip(wanted, scored, strict=True):
             start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
@@ -522,9 +508,8 @@ def _along_path(
         odds, half = best / (1 - best), np.sqrt(10)
         amounts([float(o / (1 + o)) for o in (odds * half, odds / half)])
         best = min(tried, key=lambda amount: tried[amount].loss)
-    found = tried[best]
-    chosen = ChosenCovariance(target, metric, best, found.scale, found.offsets)
-    return Choice(chosen, found.loss)
+    scale, offsets, loss = tried[best]
+    return Choice(ChosenCovariance(target, metric, best, scale, offsets), loss)
 
 
 def choose_quadratic(
@@ -532,34 +517,20 @@ def choose_quadratic(
 ) -> Choice:
     """Return the best weight of the shared covariance in each class. O(n·C·r² + C·r³)."""
     path = WithinPath.of(moments, shared.metric)
-    amount = shared.amount
-    A, share = path.root(amount), path.at(amount).share
+    A, share = path.root(shared.amount), path.at(shared.amount).share
     pseudo = [np.inf, *(k * A.shape[1] for k in PSEUDO_OBJECTS[::-1])]
     log_prior = objects.log_priors()
-    best: Choice | None = None
     start: ScaleAndOffsets | None = None
-    for kappa, scores in zip(
-        pseudo, left_out_quadratic(objects, moments, A, share, pseudo), strict=True
-    ):
+    choices = []
+    scored = left_out_quadratic(objects, moments, A, share, pseudo)
+    for kappa, scores in zip(pseudo, scored, strict=True):
         start = fit_scale_and_offsets(scores, log_prior, objects.codes, objects.weights, start)
-        if best is None or start.loss < best.loss:
-            covariance = replace(
-                shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa
-            )
-            best = Choice(covariance, start.loss)
-    assert best is not None
-    return best
-
-
-def _has_scatter(moments: ClassMoments) -> bool:
-    """Whether any class has within-class scatter."""
-    mean = moments.sums.sum(axis=0) / moments.total
-    total = float(np.trace(moments.pooled)) / moments.total - float(mean @ mean)
-    return float(np.trace(moments.within())) > RANK_TOLERANCE * moments.total * max(total, 0.0)
+        found = replace(shared, scale=start.scale, offsets=start.offsets, pseudo_objects=kappa)
+        choices.append(Choice(found, start.loss))
+    return min(choices, key=lambda choice: choice.loss)
 
 
 def oas_amount(moments: ClassMoments) -> float:
     """Return how far OAS shrinks the shared covariance towards the identity. O(r²)."""
-    n = max(moments.total - float((moments.weights > 0).sum()), 1.0)
-    within = moments.within()
+    within, n = moments.within(), moments.freedom
     return oas(within / n, n) if len(within) else 1.0  # a zero matrix leaves no dimensions

@@ -113,8 +113,12 @@ def log_proba_joint(scores: Array) -> Array:
     return found
 
 
+def normalised(log_p: Array) -> Array:
+    """Return log-probabilities (n, C) shifted so that the probabilities of a row sum to 1."""
+    found: Array = log_p - logsumexp(log_p, axis=1, keepdims=True)
+    return found
+
+
 def log_proba_one_against_rest(scores: Array) -> Array:
     """Return log-probabilities from one-against-rest log-odds: sigmoids, normalised to sum to 1."""
-    each = log_expit(scores)
-    found: Array = each - logsumexp(each, axis=1, keepdims=True)
-    return found
+    return normalised(log_expit(scores))

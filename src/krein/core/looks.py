@@ -412,13 +412,12 @@ class KnownObjects:
         codes = np.broadcast_to(landmark_codes, apart.shape)
         return Neighbours.nearest([(apart, codes), (found, self.codes[candidates])], self.k)
 
-    def without_class(self, c: int) -> tuple[KnownObjects, Indices]:
-        """Return the objects of the other classes, and their positions here."""
+    def without_class(self, c: int) -> KnownObjects:
+        """Return the objects of the other classes."""
         kept = np.flatnonzero(self.codes != c)
-        part = replace(
+        return replace(
             self, indices=self.indices[kept], codes=self.codes[kept], points=self.points[kept]
         )
-        return part, kept
 
 
 VOTERS = 30

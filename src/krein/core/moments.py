@@ -1,8 +1,14 @@
-"""Class moments, the result of one pass over the data: counts, sums and products per class.
+"""Sums over the data: class moments, and the fixed order in which terms are added up.
 
-Moments of chunks merge by addition, in any order, across threads and machines, and their size does
-not depend on the number of objects. They contain everything that iKFD, iKQD, the Nyström
-eigendecomposition and SMSS need.
+Class moments are the result of one pass: counts, sums and products per class. Moments of chunks
+merge by addition, across threads and machines, and their size does not depend on the number of
+objects. They contain everything that iKFD, iKQD, the Nyström eigendecomposition and SMSS need.
+
+Floating-point sums depend on their order. `OrderedSum` adds in the order of a tree with `FAN`
+branches over the terms 0, 1, 2, …, where each node is the sum of its branches from left to right. A
+run of `FAN`ᵏ terms that begins at a multiple of `FAN`ᵏ is a whole branch: it can be summed on
+another machine and added as one term of the tree above without changing a digit. So the results of
+one thread, many threads, a file read in chunks and a cluster are bit-identical.
 """
 
 from __future__ import annotations
@@ -102,6 +108,22 @@ class ClassMoments:
         return float(self.weights.sum())
 
     @property
+    def freedom(self) -> float:
+        """Degrees of freedom of the within-class scatter: Σw − C for C classes; at least 1."""
+        return max(self.total - float((self.weights > 0).sum()), 1.0)
+
+    @property
+    def centre(self) -> Array:
+        """The mean of all objects (r,)."""
+        return self.origin + self.sums.sum(axis=0) / self.total
+
+    @property
+    def variance(self) -> float:
+        """The total variance tr Σw(b−b̄)(b−b̄)ᵀ / Σw, of all objects about their mean."""
+        mean = self.sums.sum(axis=0) / self.total
+        return max(float(np.trace(self.pooled)) / self.total - float(mean @ mean), 0.0)
+
+    @property
     def means(self) -> Array:
         """Class means (C, r); the origin for a class without weight."""
         safe = np.where(self.weights > 0, self.weights, 1.0)
@@ -145,16 +167,6 @@ class ClassMoments:
         """Return the moments of b P, for P (r, s). O(r²·s)."""
         return ClassMoments(self.origin @ P, self.weights, self.sums @ P, P.T @ (self.products @ P))
 
-
-# -------------------------------------------------------------------------------------------------
-# Sums in one fixed order, independent of how the terms are distributed.
-#
-# Floating-point sums depend on their order. Here the order is that of a tree with `FAN` branches
-# over the terms 0, 1, 2, …, where each node is the sum of its branches from left to right. A run of
-# `FAN`ᵏ terms that begins at a multiple of `FAN`ᵏ is a whole branch: it can be summed on another
-# machine and added as one term of the tree above without changing a digit. So the results of one
-# thread, many threads, a file read in chunks and a cluster are bit-identical.
-# -------------------------------------------------------------------------------------------------
 
 Term = TypeVar("Term")
 

@@ -1,7 +1,18 @@
-"""Eigenvalues of an indefinite matrix: signature, negative mass and corrections.
+"""The space that landmarks span: from values of a measure to pseudo-Euclidean coordinates.
 
-Sources: sections 2.2 and 2.3 of the paper; Chen et al. 2009, *Similarity-based
-classification*, for the corrections and their maps.
+- Spectrum: signature, negative mass and corrections of an indefinite matrix (paper, sections 2.2
+  and 2.3; Chen et al. 2009, *Similarity-based classification*, for the corrections and their maps).
+- Conversion: from dissimilarities to similarities and back (footnotes of section 2.2; the landmark
+  form comes from landmark multidimensional scaling).
+- Nyström approximation K̃ = C W⁺ Cᵀ = B J Bᵀ (section 3), with C = K[:, L] (N, m), W = K[L, L] =
+  U Λ Uᵀ, T = U|Λ|^(−½), J = sign Λ, B = C T. The paper decomposes the *squared* matrix, which
+  cannot tell λ from −λ and mixes their eigenvectors. Here the m×m matrix R J Rᵀ is decomposed,
+  which preserves signs. Truncation of the core: Nakatsukasa & Park 2023, *Randomized low-rank
+  approximation for symmetric indefinite matrices*.
+- `LandmarkSpace`: all of this as one map, m values in, r coordinates out.
+- Embedding V = U|Λ|^½ of objects given by similarities (eq. 1): K = V J Vᵀ with J = diag(±1).
+  Indefinite kernel PCA is the same after centring, which in coordinates is a shift of the origin:
+  B − 1b̄ᵀ.
 """
 
 from __future__ import annotations
@@ -147,14 +158,6 @@ def correct(K: Array, how: Correction, tol: float = RANK_TOLERANCE) -> Corrected
     return CorrectedMatrix(matrix=(U * f) @ U.T, P=(U * ratio) @ U.T)
 
 
-# -------------------------------------------------------------------------------------------------
-# From similarities to dissimilarities and back.
-#
-# Sources: the footnotes of section 2.2 of the paper; the landmark form comes from
-# landmark multidimensional scaling.
-# -------------------------------------------------------------------------------------------------
-
-
 def squared_dissimilarities(K: Array) -> Array:
     """Return d²_ij = k_ii + k_jj − 2 k_ij, which may be negative. O(N²).
 
@@ -250,17 +253,6 @@ class LandmarkCentre:
         return S
 
 
-# -------------------------------------------------------------------------------------------------
-# Nyström approximation of an indefinite matrix: K̃ = C W⁺ Cᵀ = B J Bᵀ.
-#
-# Notation: C = K[:, L] (N, m), W = K[L, L] = U Λ Uᵀ, T = U|Λ|^(−½), J = sign Λ, B = C T.
-#
-# Sources: section 3 of the paper. The paper decomposes the *squared* matrix, which cannot tell λ
-# from −λ and mixes their eigenvectors. Here the m×m matrix R J Rᵀ is decomposed, which preserves
-# signs. Truncation of the core: Nakatsukasa & Park 2023, *Randomized low-rank approximation for
-# symmetric indefinite matrices*.
-# -------------------------------------------------------------------------------------------------
-
 _CHUNK = 4096  # rows of C turned into coordinates together
 
 
@@ -279,6 +271,12 @@ class LandmarkBasis:
     def to_similarities(self) -> Array:
         """Return T⁺ (r, m) = |Λ|^½ Uᵀ: B T⁺ = C if W has full rank. O(m·r)."""
         return (self.T * np.abs(self.lam)).T
+
+
+def _largest_first(lam: Array, tol: float) -> Indices:
+    """Return the places of the eigenvalues with |λ| > tol·max|λ|, largest |λ| first."""
+    order = np.argsort(-np.abs(lam), kind="stable")
+    return order[np.abs(lam[order]) > tol * np.abs(lam).max(initial=0.0)]
 
 
 def landmark_basis(
@@ -301,8 +299,7 @@ def landmark_basis(
     if rank is not None and (rank != int(rank) or rank < 1):
         raise ValueError(f"rank must be a positive integer or None; got {rank!r}")
     lam, U = np.linalg.eigh((W + W.T) / 2)  # exact: W is symmetric up to rounding
-    order = np.argsort(-np.abs(lam), kind="stable")
-    keep = order[np.abs(lam[order]) > tol * np.abs(lam).max()][:rank]
+    keep = _largest_first(lam, tol)[:rank]
     lam, U = lam[keep], U[:, keep]
     return LandmarkBasis(T=U / np.sqrt(np.abs(lam)), signs=np.sign(lam), lam=lam)
 
@@ -333,8 +330,7 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     if _is_diagonal(G):  # every object is a landmark: G = |Λ|
         A = d**2 * signs
-        order = np.argsort(-np.abs(A), kind="stable")
-        order = order[np.abs(A[order]) > tol * np.abs(A).max(initial=0.0)]
+        order = _largest_first(A, tol)
         P = np.zeros((len(G), len(order)))
         P[order, np.arange(len(order))] = 1 / d[order]
         return SignedEigen(A[order], P)
@@ -344,8 +340,7 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
     E, Q = E[keep], Q[:, keep]
     R = np.sqrt(E)[:, None] * Q.T * d  # (s, r), G = RᵀR
     A, V = np.linalg.eigh((R * signs) @ R.T)
-    order = np.argsort(-np.abs(A), kind="stable")
-    order = order[np.abs(A[order]) > tol * np.abs(A).max(initial=0.0)]
+    order = _largest_first(A, tol)
     P = inverse_d[:, None] * (Q / np.sqrt(E)) @ V[:, order]
     return SignedEigen(A[order], P)
 
@@ -442,10 +437,6 @@ class NystromMatrix:
         """B u for u in the r coordinates."""
         return self.C @ (self.basis.T @ u)
 
-
-# -------------------------------------------------------------------------------------------------
-# From values of a measure to pseudo-Euclidean coordinates, using only the landmarks.
-# -------------------------------------------------------------------------------------------------
 
 SAFE = (1e-50, 1e50)
 """If the largest value is outside this range, values are divided by a power of two, so that their
@@ -564,13 +555,8 @@ class LandmarkSpace:
 
     def restricted(self, kept: Indices) -> LandmarkSpace:
         """Return the space spanned by the landmarks `kept`. O(m³)."""
-        return LandmarkSpace.of(
-            self.landmark_values[np.ix_(kept, kept)],
-            self.kind,
-            rank=self.rank,
-            power=self.power,
-            unit=self.unit,
-        )
+        values = self.landmark_values[np.ix_(kept, kept)]
+        return LandmarkSpace.of(values, self.kind, rank=self.rank, power=self.power, unit=self.unit)
 
 
 def unit_of(values: Array) -> float:
@@ -611,14 +597,6 @@ def check_level(values: Array) -> None:
         )
 
 
-# -------------------------------------------------------------------------------------------------
-# Pseudo-Euclidean embedding V = U|Λ|^½ of objects given by similarities (paper, eq. 1).
-#
-# K = V J Vᵀ with J = diag(±1). Indefinite kernel PCA is the same after centring, which in
-# coordinates is a shift of the origin: B − 1b̄ᵀ.
-# -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Embedding:
     """Principal pseudo-Euclidean axes: v(x) = (b(x) − b̄) A, largest |λ| first."""
@@ -638,11 +616,7 @@ class Embedding:
 
 
 def embed(
-    G: Array,
-    signs: Array,
-    *,
-    mean: Array | None = None,
-    n_components: int | None = None,
+    G: Array, signs: Array, *, mean: Array | None = None, n_components: int | None = None
 ) -> Embedding:
     """Return the embedding of K̃ = B J Bᵀ from G = BᵀB and J. O(r³).
 
@@ -659,10 +633,8 @@ def embed(
     """
     eigen = signed_eigen(G, signs)
     values, P = eigen.values[:n_components], eigen.P[:, :n_components]
-    # eigenvectors are B P; V = B P |Λ|^½
-    return Embedding(
-        values, np.zeros(len(G)) if mean is None else mean, P * np.sqrt(np.abs(values))
-    )
+    mean = np.zeros(len(G)) if mean is None else mean
+    return Embedding(values, mean, P * np.sqrt(np.abs(values)))  # B P are eigenvectors
 
 
 def embed_dense(K: Array, *, tol: float = RANK_TOLERANCE) -> tuple[Array, Array]:
@@ -679,5 +651,5 @@ def embed_dense(K: Array, *, tol: float = RANK_TOLERANCE) -> tuple[Array, Array]
     array([[ 4.,  0.],
            [ 0., -9.]])
     """
-    basis: LandmarkBasis = landmark_basis(K, tol=tol)
+    basis = landmark_basis(K, tol=tol)
     return basis.coordinates(K) * basis.signs, basis.signs

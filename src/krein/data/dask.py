@@ -1,111 +1,24 @@
-"""Check a Dask cluster: the scheduler, and workers that run the same version of krein."""
+"""Dask: the connection to a cluster, an engine that runs tasks there, collections, predictions."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.workers import processors
-from ..measures.foreign import Likeness
-from .dataset import Chunk, ObjectError, ProvenanceRange, aligned, is_dask, warn_of_partition
+from ..measures.foreign import ObjectProfile
+from .dataset import Chunk, ForeignObjects, ObjectError, Predict, aligned, is_dask, where_numbered
 from .files import CHUNK
-from .partitioned import Call, Partition, Partitioned, Task, TaskKilledError, as_objects
-
-
-def alive(client: Any) -> None:
-    """Raise an error if the connection to the scheduler is lost: requests would wait for it."""
-    if client.status != "running":
-        raise lost(client)
-
-
-def count_threads(client: Any) -> int:
-    """Return the number of tasks that run at a time; raise an error if there are no workers."""
-    alive(client)
-    threads = running_threads(client)
-    if not threads:
-        raise ConnectionError(
-            f"the Dask cluster at {address_of(client)} has no workers: start some, e.g. "
-            f"dask worker {address_of(client)}"
-        )
-    return threads
-
-
-def running_threads(client: Any) -> int:
-    """Return the number of tasks that run at a time; 0 without workers."""
-    try:
-        return int(sum(client.nthreads().values()))
-    except (OSError, TimeoutError) as error:  # including Dask's CommClosedError
-        raise lost(client) from error
-
-
-def check_workers(client: Any) -> None:
-    """Raise an error if a worker lacks krein, or has another version of krein, Python or NumPy.
-
-    Tasks are functions of krein, and results must be the same on all machines.
-    """
-    import numpy as np
-
-    from ..version import __version__
-
-    def versions() -> dict[str, str]:  # sent by value: krein may not be installed there
-        import importlib
-        import sys
-
-        found = {"Python": "{}.{}".format(*sys.version_info)}
-        for name in ("numpy", "krein"):
-            try:
-                found[name] = importlib.import_module(name).__version__
-            except Exception as error:  # any error there is reported here
-                found[name] = f"none ({type(error).__name__}: {error})"
-        return found
-
-    own = {"Python": "{}.{}".format(*sys.version_info), "numpy": np.__version__}
-    own["krein"] = __version__
-    try:
-        there = client.run(versions, on_error="return")
-    except (OSError, TimeoutError) as error:
-        raise lost(client) from error
-    for worker, found in there.items():
-        if not isinstance(found, dict):
-            raise RuntimeError(
-                f"the worker at {worker} cannot run our tasks ({found}); it needs Python "
-                f"{own['Python']} and krein {own['krein']}, like this machine"
-            )
-        for name, version in own.items():
-            if found[name] != version:
-                raise RuntimeError(
-                    f"the worker at {worker} has {name} {found[name]}, but this machine has "
-                    f"{version}: "
-                    "install the same version on all machines"
-                )
-
-
-def lost(client: Any) -> ConnectionError:
-    """Return the error for a scheduler that no longer answers."""
-    return ConnectionError(
-        f"the connection to the Dask scheduler at {address_of(client)} is lost. With cache= on "
-        "storage that all workers share, a new cluster resumes where this one stopped"
-    )
-
-
-def address_of(client: Any) -> str:
-    """Return the address of the scheduler."""
-    scheduler = getattr(client, "scheduler", None)
-    return str(getattr(scheduler, "address", None) or "an unknown address")
-
-
-# -------------------------------------------------------------------------------------------------
-# Dask as an engine: the connection to a cluster, its tasks, and its error messages.
-# -------------------------------------------------------------------------------------------------
+from .partitioned import Call, Calls, Partitioned, Task, TaskKilledError, as_objects
 
 CONNECT_SECONDS = 5.0
 """Seconds to wait for a scheduler to answer."""
@@ -164,23 +77,101 @@ def connect(address: str, *, timeout: float = CONNECT_SECONDS) -> Any:
         ) from error
 
 
-@contextmanager
-def current_client() -> Iterator[Any]:
-    """Yield the current client, or a temporary one with threads of this process."""
+def current_client(stack: ExitStack) -> Any:
+    """Return the current client, or one with threads of this process until the stack is closed."""
     distributed = _distributed()
     try:
-        client = distributed.default_client()
+        return distributed.default_client()
     except ValueError:
-        with distributed.Client(
+        own = distributed.Client(
             processes=False,
             n_workers=1,
             threads_per_worker=processors(),
             dashboard_address="127.0.0.1:0",
             set_as_default=False,
-        ) as temporary:
-            yield temporary
-        return
-    yield client
+        )
+        return stack.enter_context(own)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError(
+            'a Dask collection needs dask.distributed: pip install "krein[dask]"'
+        ) from error
+    return distributed
+
+
+def lost(client: Any) -> ConnectionError:
+    """Return the error for a scheduler that no longer answers."""
+    return ConnectionError(
+        f"the connection to the Dask scheduler at {address_of(client)} is lost. With cache= on "
+        "storage that all workers share, a new cluster resumes where this one stopped"
+    )
+
+
+def address_of(client: Any) -> str:
+    """Return the address of the scheduler."""
+    scheduler = getattr(client, "scheduler", None)
+    return str(getattr(scheduler, "address", None) or "an unknown address")
+
+
+def check_connection(client: Any) -> None:
+    """Raise an error if the connection to the scheduler is lost: requests would wait for it."""
+    if client.status != "running":
+        raise lost(client)
+
+
+def count_threads(client: Any) -> int:
+    """Return the number of tasks that run at a time; 0 without workers."""
+    check_connection(client)
+    try:
+        return int(sum(client.nthreads().values()))
+    except (OSError, TimeoutError) as error:  # including Dask's CommClosedError
+        raise lost(client) from error
+
+
+def check_workers(client: Any) -> None:
+    """Raise an error if a worker lacks krein, or has another version of krein, Python or NumPy.
+
+    Tasks are functions of krein, and results must be the same on all machines.
+    """
+
+    def versions() -> dict[str, str]:  # sent by value: krein may not be installed there
+        import importlib
+        import sys
+
+        found = {"Python": "{}.{}".format(*sys.version_info)}
+        for name in ("numpy", "krein"):
+            try:
+                found[name] = importlib.import_module(name).__version__
+            except Exception as error:  # any error there is reported here
+                found[name] = f"none ({type(error).__name__}: {error})"
+        return found
+
+    own = versions()
+    try:
+        there = client.run(versions, on_error="return")
+    except (OSError, TimeoutError) as error:
+        raise lost(client) from error
+    for worker, found in there.items():
+        if not isinstance(found, dict):
+            raise RuntimeError(
+                f"the worker at {worker} cannot run our tasks ({found}); it needs Python "
+                f"{own['Python']} and krein {own['krein']}, like this machine"
+            )
+        for name, version in own.items():
+            if found[name] != version:
+                raise RuntimeError(
+                    f"the worker at {worker} has {name} {found[name]}, but this machine has "
+                    f"{version}: install the same version on all machines"
+                )
+
+
+# -------------------------------------------------------------------------------------------------
+# The engine: tasks on the workers of a cluster.
+# -------------------------------------------------------------------------------------------------
 
 
 class DaskEngine:
@@ -191,8 +182,14 @@ class DaskEngine:
 
         self.client = client
         self.threads = count_threads(client)
+        if not self.threads:
+            raise ConnectionError(
+                f"the Dask cluster at {address_of(client)} has no workers: start some, e.g. "
+                f"dask worker {address_of(client)}"
+            )
         self.wait = float(dask.config.get("krein.wait", WAIT_SECONDS))
-        self._looked, self._alone, self._said = time.monotonic(), 0.0, False
+        self._looked = self._seen = time.monotonic()  # for workers; with at least one
+        self._warned = False
         check_workers(client)
 
     def _watch(self) -> None:
@@ -200,20 +197,19 @@ class DaskEngine:
         now = time.monotonic()
         if now - self._looked < _LOOK_SECONDS:
             return
-        since, self._looked = now - self._looked, now
-        alive(self.client)
-        if running_threads(self.client):
-            self._alone, self._said = 0.0, False
+        self._looked = now
+        if count_threads(self.client):
+            self._seen, self._warned = now, False
             return
-        self._alone += since
-        if self._alone > self.wait:
+        alone = now - self._seen
+        if alone > self.wait:
             raise ConnectionError(
                 f"the Dask cluster at {address_of(self.client)} has had no worker for "
-                f"{self._alone:.0f} s; start some and run this again: with cache= on storage "
+                f"{alone:.0f} s; start some and run this again: with cache= on storage "
                 f"that all workers share, it resumes where it stopped"
             )
-        if self._alone > ALONE_SECONDS and not self._said:
-            self._said = True
+        if alone > ALONE_SECONDS and not self._warned:
+            self._warned = True
             warnings.warn(
                 f"no worker is left on the Dask cluster at {address_of(self.client)}; waiting up "
                 f"to {self.wait:.0f} s",
@@ -233,30 +229,25 @@ class DaskEngine:
             )
 
     def submit(
-        self,
-        function: Callable[..., Any],
-        calls: Sequence[tuple[Any, ...]],
-        beside: Sequence[Task] | None = None,
+        self, function: Callable[..., Any], calls: Calls, beside: Sequence[Task] | None = None
     ) -> list[Task]:
-        """Start the calls, all in one message. Arguments may be futures and delayed objects."""
+        """Start the calls, all in one message. Arguments may be futures and delayed objects.
+
+        With `beside`, each call starts on the worker that has that task's result, unless others
+        have less to do.
+        """
         import dask
 
-        alive(self.client)
-        if beside is not None:
-            return self._submit_beside(function, calls, beside)
-        lazy = dask.delayed(function, pure=False, traverse=True)
-        with large_tasks():
-            found: list[Any] = self.client.compute([lazy(*map(_delayed, call)) for call in calls])
-        return found
-
-    def _submit_beside(
-        self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], beside: Sequence[Task]
-    ) -> list[Task]:
-        """Start each call on the worker that has a task's result, unless others have less to do."""
         client = self.client
+        check_connection(client)
+        if beside is None:
+            lazy = dask.delayed(function, pure=False, traverse=True)
+            with large_tasks():
+                found: list[Task] = client.compute([lazy(*map(_delayed, call)) for call in calls])
+            return found
         held = client.who_has(list(beside))
         holders = [tuple(held.get(task.key, ())) for task in beside]
-        workers = evenly(holders, client.nthreads() or {})
+        workers = balanced(holders, client.nthreads() or {})
         return [
             client.submit(function, *call, pure=False, workers=worker, allow_other_workers=True)
             for call, worker in zip(calls, workers, strict=True)
@@ -270,7 +261,7 @@ class DaskEngine:
         from distributed import as_completed
 
         client = self.client
-        alive(client)
+        check_connection(client)
         number = {future.key: i for i, future in enumerate(tasks)}
         with client.as_current():
             finished = as_completed(tasks, loop=client.loop)
@@ -285,27 +276,28 @@ class DaskEngine:
                     return
                 future = next(finished)
                 if future.status != "finished":
-                    _raise(client, future, number)
+                    future.result(timeout=10)  # raises its error
                 yield number[future.key], future
-        except BaseException:
-            _give_up(client, list(finished.futures))
-            raise
+        except Exception as error:
+            raise _explained(client, error, number) from error
+        finally:
+            _cancel(client, list(finished.futures))
 
     def gather(self, tasks: Sequence[Task]) -> list[Any]:
         """Return the aligned results of the tasks in order; errors are raised here."""
-        alive(self.client)
+        client = self.client
+        check_connection(client)
         number = {task.key: i for i, task in enumerate(tasks)}
         try:
             waiting = asyncio.run_coroutine_threadsafe(
-                self.client._gather(list(tasks)), self.client.loop.asyncio_loop
+                client._gather(list(tasks)), client.loop.asyncio_loop
             )
             while not concurrent.futures.wait([waiting], timeout=_LOOK_SECONDS).done:
                 self._watch()
-            found: list[Any] = waiting.result()
+            return [aligned(item) for item in waiting.result()]
         except BaseException as error:
-            _give_up(self.client, list(tasks))
-            raise _explained(self.client, error, number) from error
-        return [aligned(item) for item in found]
+            _cancel(client, list(tasks))
+            raise _explained(client, error, number) from error
 
 
 def _delayed(argument: Any) -> Any:
@@ -333,15 +325,17 @@ def large_tasks() -> Any:
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
 
 
-def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list[str] | list[None]:
+def balanced(
+    holders: Sequence[Sequence[str]], threads: Mapping[str, int]
+) -> list[str] | list[None]:
     """Return a worker for each block: one that has it, unless others have less to do.
 
     All are None if there are no workers; the scheduler then waits for one.
 
     Examples
     --------
-    >>> from krein.data.dask import evenly
-    >>> evenly([("a",), ("a",), ("a",), ("a", "b"), ()], {"a": 1, "b": 1})
+    >>> from krein.data.dask import balanced
+    >>> balanced([("a",), ("a",), ("a",), ("a", "b"), ()], {"a": 1, "b": 1})
     ['a', 'a', 'a', 'b', 'b']
     """
     total = sum(threads.values())
@@ -363,14 +357,6 @@ def evenly(holders: Sequence[Sequence[str]], threads: Mapping[str, int]) -> list
     return [found[i] for i in range(len(holders))]
 
 
-def _raise(client: Any, future: Any, number: Mapping[str, int]) -> None:
-    """Raise the error of a task."""
-    try:
-        future.result(timeout=10)
-    except BaseException as error:
-        raise _explained(client, error, number) from error
-
-
 def _explained(client: Any, error: BaseException, number: Mapping[str, int]) -> BaseException:
     """Return the error of a task, translated if it is one of Dask's own."""
     from distributed import CancelledError, KilledWorker
@@ -390,23 +376,13 @@ def _explained(client: Any, error: BaseException, number: Mapping[str, int]) -> 
     return error
 
 
-def _give_up(client: Any, futures: list[Any]) -> None:
-    if client.status == "running":
-        client.cancel(list(futures), force=True)
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError(
-            'a Dask collection needs dask.distributed: pip install "krein[dask]"'
-        ) from error
-    return distributed
+def _cancel(client: Any, futures: list[Any]) -> None:
+    if futures and client.status == "running":
+        client.cancel(futures, force=True)
 
 
 # -------------------------------------------------------------------------------------------------
-# Dask collections: their partitions, files distributed over a cluster, and lazy predictions.
+# Collections: their partitions, files distributed over a cluster, and lazy predictions.
 # -------------------------------------------------------------------------------------------------
 
 
@@ -419,28 +395,27 @@ class DaskCollection(Partitioned):
     def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int = 0) -> None:
         if y is None:
             raise ValueError("a Dask collection X needs labels y")
-        known = getattr(X, "chunks", None)
-        lengths = None
-        if known is not None and not np.isnan(known[0]).any():
-            lengths = [int(n) for n in known[0]]
-        self._stack = ExitStack()
-        try:
-            engine = DaskEngine(self._stack.enter_context(current_client()))
+        lengths = known_lengths(X)
+        with ExitStack() as stack:
             super().__init__(
-                engine,
+                DaskEngine(current_client(stack)),
                 partitions(X),
                 partitions(y) if is_dask(y) else np.asarray(y),
                 partitions(weights) if is_dask(weights) else weights,
-                lengths=lengths,
+                lengths=None if np.isnan(lengths).any() else lengths,
                 verbose=verbose,
             )
-        except BaseException:
-            self.close()
-            raise
+            self._stack = stack.pop_all()  # closed by `close`
 
     def close(self) -> None:
         """Close the client if it is our own."""
         self._stack.close()
+
+
+def known_lengths(collection: Any) -> list[Any]:
+    """Return the number of objects in each partition, nan where it is unknown."""
+    chunks = getattr(collection, "chunks", None)
+    return [np.nan] * collection.npartitions if chunks is None else list(chunks[0])
 
 
 def partitions(collection: Any) -> list[Any]:
@@ -476,7 +451,7 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
     engine = DaskEngine(client)
     workers: Iterator[str] = iter(())
     for chunk in source.chunks(size):
-        alive(client)
+        check_connection(client)
         worker = next(workers, None)
         if worker is None:  # the next round includes workers that have joined meanwhile
             workers = iter(client.nthreads())
@@ -490,11 +465,7 @@ def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:
 
 
 def map_lazily(
-    X: Any,
-    function: Callable[[Chunk], NDArray[Any]],
-    shape: tuple[int, ...],
-    dtype: Any,
-    likeness: Likeness | None = None,
+    X: Any, function: Predict, shape: tuple[int, ...], dtype: Any, profile: ObjectProfile | None
 ) -> Any:
     """Return a `dask.array` of the results of `function` for the objects of X, by partition.
 
@@ -504,37 +475,38 @@ def map_lazily(
     import dask.array as da
 
     shared = dask.delayed(function, pure=False)
-    known = getattr(X, "chunks", None)
-    parts = partitions(X)
-    lengths = list(known[0]) if known is not None else [np.nan] * len(parts)
     empty = np.empty((0, *shape), dtype=dtype)
     run = dask.delayed(predict_partition, pure=False)
     return da.concatenate(
         [
-            da.from_delayed(run(shared, p, part, empty, likeness), (n, *shape), dtype=dtype)
-            for p, (part, n) in enumerate(zip(parts, lengths, strict=True))
+            da.from_delayed(run(shared, p, part, empty, profile), (n, *shape), dtype=dtype)
+            for p, (part, n) in enumerate(zip(partitions(X), known_lengths(X), strict=True))
         ],
         allow_unknown_chunksizes=True,
     )
 
 
 def predict_partition(
-    function: Callable[[Chunk], NDArray[Any]],
-    number: int,
-    part: Any,
-    empty: NDArray[Any],
-    likeness: Likeness | None = None,
+    function: Predict, number: int, part: Any, empty: NDArray[Any], profile: ObjectProfile | None
 ) -> NDArray[Any]:
-    """Return the result of the function for a partition."""
-    objects = as_objects(part)
-    n = len(objects)
-    if n == 0:
+    """Return the result of the function for a partition, and warn about its foreign objects.
+
+    A warning on a worker reaches the client, too.
+    """
+    chunk = Chunk(
+        0, as_objects(part), provenance=partial(where_numbered, f"partition {number}, object", 0)
+    )
+    if len(chunk) == 0:
         return empty
-    chunk = Chunk(0, objects, provenance=(ProvenanceRange(Partition(number), 0, n),), size=n)
-    warn_of_partition(likeness, chunk)
+    foreign = ForeignObjects(profile)
+    foreign.add(chunk)
+    if warning := foreign.warning():
+        from distributed import warn
+
+        warn(warning)
     try:
         return function(chunk)
     except ObjectError:
         raise
     except ValueError as error:
-        raise ObjectError(f"partition {number}: {error}") from error
+        raise ObjectError(f"partition {number}", str(error)) from error

@@ -1,26 +1,30 @@
-"""Some consecutive objects, where each of them came from, and their values to the landmarks."""
+"""Labelled objects, wherever they live: chunks, landmark columns, and the protocol of data sets.
+
+A `Chunk` is a run of consecutive objects that knows where each of them came from. `LandmarkColumns`
+compares chunks with the landmarks. A `Dataset` makes passes over all objects in chunks; its
+subclasses keep the objects in memory, read them from files, or leave them on a cluster.
+"""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Indices, Pairs, averages, compare_each, open_cache, with_known
-from ..core.checks import first_missing
+from ..compare.pairs import Counter, Pairs, averages, compare_each, open_cache, with_known
+from ..core.checks import Array, Indices, first_missing
 from ..core.moments import ClassMoments
 from ..core.pcvm.rows import Features
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import Objects, take
-from ..measures.foreign import NAMED, Likeness, OtherKindWarning
+from ..measures.foreign import NAMED, ForeignObjectWarning, ObjectProfile
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -28,6 +32,18 @@ Other = TypeVar("Other")
 
 class ObjectError(ValueError):
     """An object that cannot be compared; the message says where it comes from and why.
+
+    Attributes
+    ----------
+    where : str
+        Description of the object, or of the pair: "words.csv, line 3, string 'haus'".
+    reason : str
+        Why it cannot be compared.
+    row : int or None
+        Number of the object among all objects, or in its partition if predictions are lazy. None
+        if the object is not known.
+    kind : str or None
+        What the measure calls such an object ("sequence"), if it refused this one by itself.
 
     Examples
     --------
@@ -39,24 +55,43 @@ class ObjectError(ValueError):
     ...     IKFD(closeness, landmarks=[0, 2]).fit([1.0, -3.0, 3.0, 4.0] + 20 * [5.0], 12 * [0, 1])
     ... except ObjectError as error:
     ...     print(error)
+    ...     print(error.row)
     object 1, with landmark 1 (object 2): closeness raised ZeroDivisionError: float division by zero
+    1
     """
 
+    def __init__(
+        self, where: str, reason: str, row: int | None = None, kind: str | None = None
+    ) -> None:
+        super().__init__(where, reason, row, kind)  # so that it can be sent to other processes
+        self.where, self.reason, self.row, self.kind = where, reason, row, kind
 
-class Provenance(Protocol):
-    """Where objects came from: a chunk of a file, a partition."""
-
-    def where(self, i: int) -> str:
-        """Return a description of where the i-th of its objects is."""
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}"
 
 
-@dataclass(frozen=True)
-class ProvenanceRange:
-    """`count` objects of a chunk: those of `source` starting with number `first`."""
+Provenance = Callable[[int], str]
+"""Describes where the i-th of some objects comes from. It can be pickled: a bound method, or a
+partial of one of the following functions."""
 
-    source: Provenance
-    first: int
-    count: int
+
+def where_numbered(what: str, first: int, i: int) -> str:
+    """Describe the i-th object by its number: "partition 4, object 17"."""
+    return f"{what} {first + i}"
+
+
+def where_shifted(provenance: Provenance, first: int, i: int) -> str:
+    """Describe the i-th object after the first so many."""
+    return provenance(first + i)
+
+
+def where_in_runs(runs: Sequence[tuple[Provenance, int]], i: int) -> str:
+    """Describe the i-th object of several runs, given with their lengths."""
+    for provenance, n in runs:
+        if i < n:
+            return provenance(i)
+        i -= n
+    raise IndexError("there are fewer objects")
 
 
 @dataclass(frozen=True)
@@ -67,39 +102,25 @@ class Chunk:
     objects: Any  # None if only labels were requested
     labels: Any = None
     weights: Array | None = None
-    provenance: tuple[ProvenanceRange, ...] = ()  # empty for objects in memory
+    provenance: Provenance | None = None  # None for objects in memory
     checked: bool = False  # whether the objects are in the measure's form
-    size: int = 0
 
     def __len__(self) -> int:
-        return self.size
+        return len(self.labels if self.objects is None else self.objects)
 
     def where(self, i: int) -> str:
         """Return a description of where the i-th object comes from."""
-        number = self.start + i
-        for run in self.provenance:
-            if i < run.count:
-                return run.source.where(run.first + i)
-            i -= run.count
-        return f"object {number}"
+        return f"object {self.start + i}" if self.provenance is None else self.provenance(i)
 
     def cut(self, a: int, b: int) -> Chunk:
         """Return the objects from the a-th up to the b-th of the chunk."""
-        provenance, begin = [], 0
-        for run in self.provenance:
-            low, high = max(a, begin), min(b, begin + run.count)
-            if low < high:
-                first = run.first + low - begin
-                provenance.append(ProvenanceRange(run.source, first, high - low))
-            begin += run.count
         return replace(
             self,
             start=self.start + a,
             objects=None if self.objects is None else self.objects[a:b],
             labels=None if self.labels is None else self.labels[a:b],
             weights=None if self.weights is None else self.weights[a:b],
-            provenance=tuple(provenance),
-            size=b - a,
+            provenance=self.provenance and partial(where_shifted, self.provenance, a),
         )
 
     def blocks(self, block_rows: int) -> Iterator[Chunk]:
@@ -107,60 +128,77 @@ class Chunk:
         for a in range(0, len(self), block_rows):
             yield self.cut(a, min(a + block_rows, len(self)))
 
-    def in_form(self, measure: Measure, *, part: bool = True) -> Objects:
-        """Return the objects in the measure's form, or raise an error that names the refused one.
+    @classmethod
+    def joined(cls, chunks: Sequence[Chunk]) -> Chunk:
+        """Return consecutive labelled chunks as one, without weights."""
+        return cls(
+            chunks[0].start,
+            joined([chunk.objects for chunk in chunks]),
+            np.concatenate([chunk.labels for chunk in chunks]),
+            provenance=partial(where_in_runs, [(chunk.where, len(chunk)) for chunk in chunks]),
+        )
+
+    def in_form(
+        self, measure: Measure, places: Indices | None = None, *, part: bool = True
+    ) -> Objects:
+        """Return the objects (at `places`) in the measure's form; an error names the refused one.
 
         With `part=False`, these are all objects, and a warning of the measure may count them.
         """
+        objects = self.objects if places is None else take(self.objects, places)
         if self.checked:
-            return self.objects
+            return objects
         try:
-            return measure.check_part(self.objects) if part else measure.check(self.objects)
-        except RefusedObject as error:
-            raise ObjectError(f"{self.where(error.row)}: {_reason(error)}") from error
+            return measure.check_part(objects) if part else measure.check(objects)
         except (TypeError, ValueError) as error:
-            # the measure did not name the object: find the first one that it refuses on its own
-            for i in range(len(self)):
-                try:
-                    measure.check(self.objects[i : i + 1])
-                except (TypeError, ValueError) as alone:
-                    raise ObjectError(f"{self.where(i)}: {_reason(alone)}") from error
-            raise ObjectError(f"from {self.where(0)} on: {error}") from error
+            i, refusal = _refused(measure, objects, error)
+            if i is None:
+                raise ObjectError(f"from {self.where(0)} on", str(error)) from error
+            i = i if places is None else int(places[i])
+            if not isinstance(refusal, RefusedObject):
+                raise ObjectError(self.where(i), str(refusal), self.start + i) from error
+            reason = f"this {refusal.kind} {refusal.reason}"
+            raise ObjectError(self.where(i), reason, self.start + i, refusal.kind) from error
 
 
-def _reason(error: Exception) -> str:
-    """Return the reason for refusing an object, without its position."""
-    return f"this {error.kind} {error.reason}" if isinstance(error, RefusedObject) else str(error)
+def _refused(measure: Measure, objects: Any, error: Exception) -> tuple[int | None, Exception]:
+    """Return the position of the object that a measure refused, and the error about it alone."""
+    if isinstance(error, RefusedObject):
+        return error.row, error
+    # the measure did not name the object: find the first one that it refuses on its own
+    for i in range(len(objects)):
+        try:
+            measure.check(objects[i : i + 1])
+        except (TypeError, ValueError) as alone:
+            return i, alone
+    return None, error
 
 
 @dataclass(frozen=True)
 class Counted(Generic[Value]):
-    """A value and its cost: objects seen, pairs compared, values read from a cache."""
+    """A value and its cost: pairs compared, values read from a cache. Tasks return this."""
 
     value: Value
-    objects: int
     compared: int
     reused: int = 0
 
     def holding(self, value: Other) -> Counted[Other]:
         """Return another value with the same cost."""
-        return Counted(value, self.objects, self.compared, self.reused)
+        return Counted(value, self.compared, self.reused)
 
 
-@dataclass(frozen=True)
-class CountedSum(Generic[Value]):
-    """Adds counted values, using `add` for the values; it can be sent to other processes."""
+Term = Callable[[Chunk], Counted[Value]]
+"""Computes the term of one block in a pass over all objects."""
 
-    add: Callable[[Value, Value], Value]
+Add = Callable[[Value, Value], Value]
 
-    def __call__(self, a: Counted[Value], b: Counted[Value]) -> Counted[Value]:
-        """Return a + b."""
-        return Counted(
-            self.add(a.value, b.value),
-            a.objects + b.objects,
-            a.compared + b.compared,
-            a.reused + b.reused,
-        )
+Predict = Callable[[Chunk], NDArray[Any]]
+"""Computes one result, or a row of results, for each object of a chunk."""
+
+
+def add_counted(add: Add[Value], a: Counted[Value], b: Counted[Value]) -> Counted[Value]:
+    """Return a + b, using `add` for the values."""
+    return Counted(add(a.value, b.value), a.compared + b.compared, a.reused + b.reused)
 
 
 @dataclass
@@ -190,39 +228,41 @@ class LandmarkColumns:
 
     def values(self, chunk: Chunk) -> Counted[Array]:
         """Return the values of the chunk to the landmarks; an error names the object."""
-        pairs = self._pairs(chunk)
         cols = np.arange(len(self))
 
-        def compare(places: Indices) -> Array:
-            return pairs.values(places, cols)
+        def compare(pairs: Pairs) -> Array:
+            if len(self.known_rows) == 0:
+                return pairs.values(np.arange(len(chunk)), cols)
+            rows = chunk.start + np.arange(len(chunk))
+            return with_known(
+                rows, self.known_rows, self.known, lambda places: pairs.values(places, cols)
+            )
 
-        with self._naming(chunk, "landmark"):
-            if len(self.known_rows):
-                rows = chunk.start + np.arange(len(chunk))
-                values = with_known(rows, self.known_rows, self.known, compare)
-            else:
-                values = compare(np.arange(len(chunk)))
-        return Counted(values, len(chunk), pairs.counter.compared, pairs.counter.reused)
+        return self._counted(chunk, compare, "landmark")
 
     def each(self, chunk: Chunk, places: Indices, columns: Indices) -> Counted[Array]:
         """Return the values (n, k) of the objects at `places` of the chunk, each with its own k."""
-        pairs = self._pairs(chunk)
-        with self._naming(chunk, "known object"):
-            values = compare_each(pairs, places, columns)
-        return Counted(values, len(places), pairs.counter.compared, pairs.counter.reused)
+        return self._counted(
+            chunk, lambda pairs: compare_each(pairs, places, columns), "known object"
+        )
 
-    def _pairs(self, chunk: Chunk) -> Pairs:
-        """Return the pairs of a chunk with the landmarks."""
+    def _counted(
+        self, chunk: Chunk, compare: Callable[[Pairs], Array], column: str
+    ) -> Counted[Array]:
+        """Return the values that `compare` takes from the pairs of a chunk with the landmarks.
+
+        An error for a pair that cannot be compared names both objects.
+        """
         objects = chunk.in_form(self.measure)
         try:
             landmarks = self.measure.landmarks_for(objects, self.landmarks)
         except ValueError as error:
-            if not chunk.provenance:
+            if chunk.provenance is None:
                 raise
-            raise ObjectError(f"{chunk.where(0)}: {error}") from error
+            raise ObjectError(chunk.where(0), str(error)) from error
         if self.cache is not None and self._opened is None:
             self._opened = open_cache(self.cache, self.measure, self.symmetrize)
-        return Pairs(
+        pairs = Pairs(
             self.measure,
             objects,
             landmarks,
@@ -230,16 +270,13 @@ class LandmarkColumns:
             cache=self._opened,
             symmetrize=averages(self.measure, self.symmetrize),
         )
-
-    @contextmanager
-    def _naming(self, chunk: Chunk, what: str) -> Iterator[None]:
-        """Name both objects in the error for a pair that cannot be compared."""
         try:
-            yield
+            values = compare(pairs)
         except PairError as error:
-            other = f"{what} {error.col} (object {self.indices[error.col]})"
-            told = f"{chunk.where(error.row)}, with {other}: {error.reason}"
-            raise ObjectError(told) from error
+            i, j = error.row, error.col
+            where = f"{chunk.where(i)}, with {column} {j} (object {self.indices[j]})"
+            raise ObjectError(where, error.reason, chunk.start + i) from error
+        return Counted(values, pairs.counter.compared, pairs.counter.reused)
 
 
 def joined(parts: Sequence[Any]) -> Any:
@@ -292,17 +329,11 @@ def aligned(item: Any) -> Any:
     return item
 
 
-# -------------------------------------------------------------------------------------------------
-# The protocol of data sets: labelled objects, in memory or not.
-# -------------------------------------------------------------------------------------------------
-
-Result = TypeVar("Result")
-
 IN_MEMORY_OBJECTS = 20_000
 """Approximate size of the sample that landmarks are chosen from, if not all objects are in memory.
 It must fit in the memory of one machine, and the quadratic parts of the rules run on it."""
 
-OF_EACH_CLASS = 200
+SAMPLED_PER_CLASS = 200
 """Minimum number of sampled objects per class, or all objects of a smaller class."""
 
 
@@ -343,6 +374,18 @@ class FeatureBlock:
     moments: ClassMoments
 
 
+RowLabels = tuple[NDArray[Any], Array | None]
+"""Class codes of some rows, and their weights if there are any."""
+
+
+def join_labels(parts: list[RowLabels]) -> RowLabels:
+    """Return the class codes and weights of consecutive blocks as one."""
+    weights = [weights for _, weights in parts if weights is not None]
+    return np.concatenate([codes for codes, _ in parts]), np.concatenate(
+        weights
+    ) if weights else None
+
+
 class Dataset(ABC):
     """Objects 0, 1, … N − 1 with labels, in memory, in files or on a cluster.
 
@@ -371,14 +414,15 @@ class Dataset(ABC):
     """How the objects are compared, with all parameters decided."""
     most_sampled: int | None = IN_MEMORY_OBJECTS
     """Approximate size of the sample that landmarks are chosen from; None for all objects."""
-    spent: int | None = None
+    check_comparisons: int | None = None
     """Pairs compared to check the measure on all objects; None if it is to be checked on a
     sample."""
     n_jobs: int | None = None
     """Number of workers for the pairs of one block; a cluster decides this itself."""
+    _survey: Survey | None = None
 
     @abstractmethod
-    def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
+    def map(self, function: Callable[[Chunk], Value], *, objects: bool = True) -> Iterator[Value]:
         """Yield `function(chunk)` over all objects in order, in chunks of any size.
 
         With `objects=False`, only labels and weights are needed, and the objects may be None.
@@ -386,30 +430,31 @@ class Dataset(ABC):
 
     @abstractmethod
     def reduce(
-        self,
-        function: Callable[[Chunk], Counted[Result]],
-        add: Callable[[Result, Result], Result],
-        block_rows: int,
-        n_pairs: int,
-    ) -> Counted[Result]:
-        """Return Σ function(block) over all blocks of `block_rows` objects, in the fixed order.
+        self, term: Term[Value], add: Add[Value], block_rows: int, n_pairs: int, counter: Counter
+    ) -> Value:
+        """Return Σ term(block) over all blocks of `block_rows` objects, in the fixed order.
 
-        An object is compared `n_pairs` times.
+        An object is compared `n_pairs` times; comparisons are added to the counter.
         """
 
     @abstractmethod
     def keep(
-        self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
-    ) -> tuple[Features, Counted[ClassMoments]]:
-        """Keep the values (N, `width`) of `function` where later passes are fast.
+        self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
+    ) -> tuple[Features, ClassMoments]:
+        """Keep the values (N, `width`) of all blocks where later passes are fast.
 
-        Also returns the sum of the moments.
+        Also returns the sum of the moments. Comparisons are added to the counter.
         """
 
     def take(self, indices: Indices, measure: Measure) -> Sample:
         """Return the objects at these ascending positions, in memory. One pass."""
         n = self.survey().n_objects
-        return _together(list(self.map(_At(indices, measure, n))))
+        parts = list(self.map(partial(_objects_at, indices, measure, n)))
+        return Sample(
+            np.concatenate([part.indices for part in parts]),
+            joined([part.objects for part in parts if len(part.indices)]),
+            np.concatenate([part.labels for part in parts]),
+        )
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
         """Return the pairs of a sample, compared where processors are available."""
@@ -420,10 +465,9 @@ class Dataset(ABC):
 
         Makes one pass over the labels in the first call.
         """
-        found: Survey | None = getattr(self, "_survey", None)
-        if found is None:
-            found = self._survey = _merged(list(self.map(look_at_labels, objects=False)))
-        return found
+        if self._survey is None:
+            self._survey = _merged(list(self.map(survey_labels, objects=False)))
+        return self._survey
 
     def n_sampled(self, measure: Measure) -> int:
         """Return the approximate size of the sample that landmarks are chosen from."""
@@ -436,16 +480,17 @@ class Dataset(ABC):
         """Draw the sample that landmarks are chosen from, with objects of every class.
 
         Only objects of positive weight are drawn. Every object has a random key that depends only
-        on the seed and its number. It is drawn if the key is below n/N, or below `OF_EACH_CLASS`
-        over the size of its class. The draw does not depend on how the objects are divided into
-        chunks or distributed over machines.
+        on the seed and its number. It is drawn if the key is below n/N, or below
+        `SAMPLED_PER_CLASS` over the size of its class. The draw does not depend on how the objects
+        are divided into chunks or distributed over machines.
         """
         known = self.survey()
         share = np.maximum(
             self.n_sampled(measure) / known.n_objects,
-            OF_EACH_CLASS / np.maximum(known.counts, 1),
+            SAMPLED_PER_CLASS / np.maximum(known.counts, 1),
         )
-        drawn = list(self.map(_Draw(seed, known.classes, share), objects=False))
+        draw = partial(_draw, seed, known.classes, share)
+        drawn = list(self.map(draw, objects=False))
         return self.take(np.concatenate(drawn), measure)
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
@@ -458,7 +503,7 @@ class Dataset(ABC):
         self.close()
 
 
-def look_at_labels(chunk: Chunk) -> Survey:
+def survey_labels(chunk: Chunk) -> Survey:
     """Return a summary of the labels of a chunk."""
     if chunk.labels is None:
         raise ValueError(f"{chunk.where(0)}: there are no labels to learn from")
@@ -471,11 +516,13 @@ def look_at_labels(chunk: Chunk) -> Survey:
     if missing is not None:
         raise ValueError(f"{chunk.where(missing)}: there is no label ({labels[missing]!r})")
     try:
-        classes, codes = distinct(labels)
+        parts = [np.unique(labels[i : i + _LABELS]) for i in range(0, len(labels), _LABELS)]
+        classes = np.unique(np.concatenate([labels[:0], *parts]))
     except TypeError:  # labels that cannot be ordered
         kinds = {type(label).__name__: label for label in labels.tolist()}
-        told = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
-        raise ValueError(f"labels must all be of one kind; y contains {told}") from None
+        two = " and ".join(f"{label!r} ({kind})" for kind, label in list(kinds.items())[:2])
+        raise ValueError(f"labels must all be of one kind; y contains {two}") from None
+    codes = encode(labels, classes)
     counts = np.bincount(codes, minlength=len(classes))
     weights, weighted = counts.astype(float), len(labels)
     if chunk.weights is not None:
@@ -485,6 +532,7 @@ def look_at_labels(chunk: Chunk) -> Survey:
 
 
 def _merged(parts: list[Survey]) -> Survey:
+    """Return the summary of all chunks from theirs."""
     found = [part for part in parts if part.n_objects]
     if not found:
         return Survey(0, np.empty(0), np.empty(0, dtype=int), np.empty(0), 0)
@@ -499,65 +547,22 @@ def _merged(parts: list[Survey]) -> Survey:
     )
 
 
-@dataclass(frozen=True)
-class _Draw:
-    """The numbers of the objects whose key is below the threshold of their class."""
-
-    seed: int
-    classes: NDArray[Any]
-    thresholds: Array
-
-    def __call__(self, chunk: Chunk) -> Indices:
-        indices = chunk.start + np.arange(len(chunk))
-        limits = self.thresholds[encode(np.asarray(chunk.labels), self.classes)]
-        drawn = uniform_keys(self.seed, indices) < limits
-        return indices[drawn if chunk.weights is None else drawn & (chunk.weights > 0)]
+def _draw(seed: int, classes: NDArray[Any], share: Array, chunk: Chunk) -> Indices:
+    """Return the numbers of the objects whose key is below the share of their class."""
+    indices = chunk.start + np.arange(len(chunk))
+    drawn = uniform_keys(seed, indices) < share[encode(np.asarray(chunk.labels), classes)]
+    return indices[drawn if chunk.weights is None else drawn & (chunk.weights > 0)]
 
 
-@dataclass(frozen=True)
-class _At:
-    """Objects at given ascending positions, in the form in which they are compared with each
-    other."""
-
-    indices: Indices
-    measure: Measure
-    n_objects: int
-
-    def __call__(self, chunk: Chunk) -> Sample:
-        first, last = np.searchsorted(self.indices, [chunk.start, chunk.start + len(chunk)])
-        indices = self.indices[first:last]
-        places = indices - chunk.start
-        picked = Chunk(
-            0,
-            take(chunk.objects, places),
-            provenance=(ProvenanceRange(_Picked(chunk, places), 0, len(places)),),
-            checked=chunk.checked,
-            size=len(places),
-        )
-        objects: Any = None
-        if len(places):
-            found = picked.in_form(self.measure)
-            objects = self.measure.among(found, indices, self.indices, self.n_objects)
-        return Sample(indices, objects, np.asarray(chunk.labels)[places])
-
-
-@dataclass(frozen=True)
-class _Picked:
-    """Some objects of a chunk."""
-
-    chunk: Chunk
-    places: Indices
-
-    def where(self, i: int) -> str:
-        return self.chunk.where(int(self.places[i]))
-
-
-def _together(parts: list[Sample]) -> Sample:
-    return Sample(
-        np.concatenate([part.indices for part in parts]),
-        joined([part.objects for part in parts if len(part.indices)]),
-        np.concatenate([part.labels for part in parts]),
-    )
+def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk) -> Sample:
+    """Return the objects of a chunk that are among `indices`, to be compared with each other."""
+    first, last = np.searchsorted(indices, [chunk.start, chunk.start + len(chunk)])
+    found = indices[first:last]
+    places = found - chunk.start
+    objects: Any = None
+    if len(places):
+        objects = measure.among(chunk.in_form(measure, places), found, indices, n_objects)
+    return Sample(found, objects, np.asarray(chunk.labels)[places])
 
 
 def uniform_keys(seed: int, indices: Indices) -> Array:
@@ -574,13 +579,6 @@ def uniform_keys(seed: int, indices: Indices) -> Array:
 _LABELS = 65_536  # handled together, so that memory does not grow with their number
 
 
-def distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the sorted distinct labels, and the index of each label among them."""
-    parts = [np.unique(labels[i : i + _LABELS]) for i in range(0, len(labels), _LABELS)]
-    classes = np.unique(np.concatenate(parts)) if parts else labels[:0]
-    return classes, encode(labels, classes)
-
-
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Return the index of each label among the classes, in the smallest suitable type."""
     codes = np.empty(len(labels), dtype=np.min_scalar_type(max(len(classes) - 1, 0)))
@@ -595,41 +593,28 @@ def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     return codes
 
 
-# -------------------------------------------------------------------------------------------------
-# Collect objects of another kind over all chunks, and report them in one warning.
-# -------------------------------------------------------------------------------------------------
-
 LISTED = 10_000
 """Maximum number of rows listed per reason: a file may contain more objects than fit in memory."""
 
 
-@dataclass
-class OtherKinds:
-    """Objects of another kind in consecutive chunks, to be reported in one warning."""
+class ForeignObjects:
+    """Collects objects unlike the training objects from consecutive chunks, for one warning."""
 
-    rows: dict[str, list[int]] = field(default_factory=dict)
-    named: dict[str, tuple[list[str], int]] = field(default_factory=dict)
+    def __init__(self, profile: ObjectProfile | None) -> None:
+        self.profile = profile
+        self.rows: dict[str, list[int]] = {}
+        self.named: dict[str, tuple[list[str], int]] = {}
 
-    def add(self, first: int, chunk: Chunk, others: dict[str, list[int]]) -> None:
-        """Add the objects of a chunk by reason; `first` is the number of its first object."""
-        for why, places in others.items():
-            rows = self.rows.setdefault(why, [])
-            rows += [first + i for i in places[: LISTED - len(rows)]]
-            names, n = self.named.get(why, ([], 0))
+    def add(self, chunk: Chunk) -> None:
+        """Add those of a chunk, by reason."""
+        foreign = {} if self.profile is None else self.profile.foreign(chunk.objects)
+        for reason, places in foreign.items():
+            rows = self.rows.setdefault(reason, [])
+            rows += [chunk.start + i for i in places[: LISTED - len(rows)]]
+            names, n = self.named.get(reason, ([], 0))
             more = [chunk.where(i) for i in places[: NAMED - len(names)]]
-            self.named[why] = (names + more, n + len(places))
+            self.named[reason] = (names + more, n + len(places))
 
-    def warning(self) -> OtherKindWarning:
-        """Return the warning about all of them."""
-        return OtherKindWarning(self.rows, self.named)
-
-
-def warn_of_partition(likeness: Likeness | None, chunk: Chunk) -> None:
-    """Warn about the objects of a partition; on a worker, the client is warned too."""
-    others = {} if likeness is None else likeness.others(chunk.objects)
-    if others:
-        from distributed import warn
-
-        found = OtherKinds()
-        found.add(0, chunk, others)
-        warn(found.warning())
+    def warning(self) -> ForeignObjectWarning | None:
+        """Return the warning about all of them, if there are any."""
+        return ForeignObjectWarning(self.rows, self.named) if self.rows else None

@@ -1,6 +1,8 @@
-"""Features stored outside memory, in a file or on a cluster, for the passes of one fit.
+"""Objects in files, read in chunks as often as needed, and features kept outside memory.
 
-`keptfeatures` contains the part for a cluster.
+While a chunk is read, threads compare earlier ones. Values that a fit needs for several passes are
+written to a temporary file. `StoredFeatures` and `StoredRows` are shared with features that stay
+on a cluster.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ import shutil
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from operator import add as plus
 from queue import SimpleQueue
 from typing import Any, Literal, Self
@@ -22,82 +25,143 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Indices
+from ..compare.pairs import Array, Counter, Indices
 from ..compare.workers import Progress, in_order, progress
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
     Block,
-    Features,
     Labels,
     Rows,
-    Term,
     add_sums,
     basis_values,
     mean_features,
     rows_per_block,
     sums,
 )
+from ..core.pcvm.rows import Term as RowTerm
 from ..measures import Measure
-from .dataset import Chunk, Counted, CountedSum, FeatureBlock, ProvenanceRange, Sample
+from .dataset import Chunk, FeatureBlock, RowLabels, Sample, Term, join_labels, where_numbered
 from .memory import Local
 
+CHUNK = 4096
+"""Default number of objects read at a time."""
 
-class StoredFeatures(ABC):
-    """Features (N, r), the mean subtracted from the rows, class codes and weights.
+LABELS = 2**16
+"""Number of labels of a memory map that are processed together."""
 
-    The stored numbers are either values of the measure, whose basis function is applied on reading,
-    or the features themselves, which is faster for a hundred passes.
+CHUNK_BYTES = 2**24
+"""Number of bytes of a memory map that are read at once."""
+
+ROWS_BETWEEN_RELEASES = 512
+"""Number of rows of a memory map that are looked up together. For each row, the system may map the
+64 kB around it."""
+
+
+def keep_in_file(
+    self: Local, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
+) -> tuple[FeatureFile, ClassMoments]:
+    """Write the values to a file of N·width doubles, which is deleted after the fit."""
+    kept = FeatureFile((self.survey().n_objects, width), self.workers, self.folder)
+    moments: OrderedSum[ClassMoments] = OrderedSum(plus)
+    try:
+        for block in self.each(term, block_rows, width, counter):
+            kept.append(block)
+            moments.push(block.moments)
+        kept.finish()
+        kept.watch(self.verbose)
+    except BaseException:
+        kept.close()
+        raise
+    return kept, moments.result()
+
+
+@dataclass(eq=False)
+class SourceFile(Local):
+    """The objects of a `krein.io` source, with its own labels or the given ones."""
+
+    source: Any
+    keep = keep_in_file
+
+    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
+        """Yield the chunks of the source."""
+        start = 0
+        for chunk in self.source.chunks(size or CHUNK):
+            n = len(chunk.objects)
+            part = slice(start, start + n)
+            labels = chunk.labels if self.labels is None else self.labels[part]
+            weights = None if self.weights is None else self.weights[part]
+            for what, given in (("labels in y", labels), ("weights", weights)):
+                if given is not None and len(given) != n:
+                    raise ValueError(f"{chunk.where(len(given))}: there are no more {what}")
+            labels = None if labels is None else np.asarray(labels)
+            yield Chunk(start, chunk.objects, labels, weights, chunk.where)
+            release_pages(getattr(self.source, "array", None))
+            start += n
+        for what, given in (("labels", self.labels), ("weights", self.weights)):
+            if given is not None and start != len(given):
+                raise ValueError(f"{start} objects but {len(given)} {what}")
+
+
+@dataclass(eq=False)
+class MappedFile(Local):
+    """Rows of an array in a file, and labels in memory or in another file.
+
+    Pages are released after use, so that they do not count as this process's memory.
     """
 
-    shape: tuple[int, int]
-    mean: Array
-    function: BasisFunction = "similarity"
-    state: Literal["values", "features", "gone"] = "values"
-    """What is stored: values, features, or nothing once the features have replaced the values."""
-    codes: NDArray[Any]
-    """Class code of each object."""
-    weights: Array | None
-    """Weight of each object."""
-    _bar: ExitStack = ExitStack()
-    shown: Progress = Progress()
-    """The progress bar that counts passes over the rows."""
+    X: NDArray[Any]
+    keep = keep_in_file
 
-    @abstractmethod
-    def rows(self, recode: Labels, n_classes: int) -> Rows:
-        """Return the rows of one problem, in which class c is class recode[c]."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels is not None and self.labels.shape != (len(self.X),):
+            raise ValueError(f"{len(self.X)} objects but labels of shape {self.labels.shape}")
+        self.path = str(getattr(self.X, "filename", None) or "the array")
 
-    def under(self, function: BasisFunction, *, keep: bool = True) -> Self:
-        """Return a centred function of these features. One pass; nothing is copied.
+    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
+        """Yield the rows, `size` at a time."""
+        row_bytes = max(1, self.X.nbytes // max(1, len(self.X)))
+        size = size or (max(1, CHUNK_BYTES // row_bytes) if objects else LABELS)
+        for start in range(0, len(self.X), size):
+            part = slice(start, start + size)
+            labels = None if self.labels is None else np.asarray(self.labels[part])
+            weights = None if self.weights is None else self.weights[part]
+            rows = np.array(self.X[part]) if objects else None
+            release_pages(self.X)
+            provenance = partial(where_numbered, f"{self.path}, row", start)
+            yield Chunk(start, rows, labels, weights, provenance)
 
-        Unless `keep`, a second pass overwrites the values with it, which makes later passes faster.
-        """
-        found = copy(self)
-        found.function = function
-        every_class_alike = np.zeros(2**16, dtype=np.intp)
-        found.mean = mean_features(found.rows(every_class_alike, 1))
-        if not keep:
-            found.put(BlockMaker(function, found.mean, every_class_alike))
-            found.state, self.state = "features", "gone"
-        return found
+    def take(self, indices: Indices, measure: Measure) -> Sample:
+        """Return the rows at these positions, without reading others."""
+        found = np.empty((len(indices), *self.X.shape[1:]), dtype=self.X.dtype)
+        for start in range(0, len(indices), ROWS_BETWEEN_RELEASES):
+            part = slice(start, start + ROWS_BETWEEN_RELEASES)
+            found[part] = self.X[indices[part]]
+            release_pages(self.X)
+        objects = measure.among(measure.check(found), indices, indices, len(self.X))
+        return Sample(indices, objects, np.asarray(self.labels)[indices])
 
-    @abstractmethod
-    def put(self, made: BlockMaker) -> None:
-        """Replace the values by their features."""
 
-    def watch(self, verbose: int) -> None:
-        """Show the number of passes on a progress bar until `close`."""
-        self._bar = ExitStack()
-        self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
+def release_pages(array: Any) -> None:
+    """Release the pages of a mapped file that were read, so that they do not count as our memory.
 
-    def close(self) -> None:
-        """Release the storage."""
-        self._bar.close()
+    They stay in the system's cache and are mapped again on access. Pages that may have been changed
+    by this process are kept.
+    """
+    mapped = getattr(array, "_mmap", None)
+    if mapped is not None and getattr(array, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+# -------------------------------------------------------------------------------------------------
+# Features outside memory, in a file or on a cluster, for the passes of one fit.
+# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class BlockMaker:
-    """How features and codes become a block of the rows of one problem."""
+    """How stored numbers and codes become a block of the rows of one problem."""
 
     function: BasisFunction
     mean: Array | None  # None if there is nothing to subtract
@@ -111,52 +175,96 @@ class BlockMaker:
         return np.subtract(F, self.mean, out=out if F is values else F)
 
     def __call__(
-        self,
-        values: Array,
-        codes: NDArray[Any],
-        weights: Array | None,
-        out: Array | None = None,
+        self, values: Array, codes: NDArray[Any], weights: Array | None, out: Array | None = None
     ) -> Block:
         """Return the block of these values, class codes and weights."""
         s = 1.0 if weights is None else weights
         return Block(self.features(values, out), self.recode[codes], s)
 
 
+class StoredFeatures(ABC):
+    """Features (N, r), the mean subtracted from the rows, class codes and weights.
+
+    The stored numbers are either values of the measure, whose basis function is applied on reading,
+    or the features themselves, which is faster for a hundred passes.
+    """
+
+    function: BasisFunction = "similarity"
+    state: Literal["values", "features", "replaced"] = "values"
+    """What is stored: values, features, or, for the values, that features have replaced them."""
+    shown = Progress()
+    """The progress bar that counts passes over the rows."""
+
+    labels: RowLabels
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape, self.mean = shape, np.zeros(shape[1])
+        self._bar = ExitStack()
+
+    @abstractmethod
+    def rows(self, recode: Labels, n_classes: int) -> Rows:
+        """Return the rows of one problem, in which class c is class recode[c]."""
+
+    @abstractmethod
+    def replace_values(self, maker: BlockMaker) -> None:
+        """Replace the values by their features."""
+
+    def under(self, function: BasisFunction, *, keep: bool = True) -> Self:
+        """Return a centred function of these features. One pass; nothing is copied.
+
+        Unless `keep`, a second pass overwrites the values with it, which makes later passes faster.
+        """
+        found = copy(self)
+        found.function = function
+        every_class_alike = np.zeros(2**16, dtype=np.intp)
+        found.mean = mean_features(found.rows(every_class_alike, 1))
+        if not keep:
+            found.replace_values(BlockMaker(function, found.mean, every_class_alike))
+            found.state, self.state = "features", "replaced"
+        return found
+
+    def watch(self, verbose: int) -> None:
+        """Show the number of passes on a progress bar until `close`."""
+        self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
+
+    def close(self) -> None:
+        """Release the storage."""
+        self._bar.close()
+
+
 class StoredRows(Rows, ABC):
     """Rows of stored features. Classes and weights are computed when needed."""
 
     def __init__(self, kept: StoredFeatures, recode: Labels, n_classes: int) -> None:
-        self.kept = kept
-        self.recode = recode
-        self.n_classes = n_classes
+        self.kept, self.recode, self.n_classes = kept, recode, n_classes
         self.shape = kept.shape
         self.block_rows = rows_per_block(kept.shape[1])
 
     @property
     def y(self) -> Labels:  # type: ignore[override]
         """Class of each row: 8 bytes each."""
-        return self.recode[self.kept.codes]
+        return self.recode[self.kept.labels[0]]
 
     @property
     def weight(self) -> Array | None:  # type: ignore[override]
         """Weight of each row."""
-        return self.kept.weights
+        return self.kept.labels[1]
 
-    def total(self, term: Term) -> tuple[Array, ...]:
+    def total(self, term: RowTerm) -> tuple[Array, ...]:
         """Return Σ term(block) over all blocks, in the fixed order, and count the pass."""
         found = self.sum(term)
         self.kept.shown.advance(1)
         return tuple(found)
 
     @abstractmethod
-    def sum(self, term: Term) -> list[Array]:
+    def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block) over all blocks, in the fixed order."""
 
     @property
-    def blocks(self) -> BlockMaker:
+    def maker(self) -> BlockMaker:
         """The recipe for the blocks of these rows."""
         kept = self.kept
-        if kept.state == "gone":
+        if kept.state == "replaced":
             raise RuntimeError("these values have been replaced by their features")
         if kept.state == "features":
             return BlockMaker("similarity", None, self.recode)
@@ -170,12 +278,9 @@ class FeatureFile(StoredFeatures):
     """
 
     def __init__(
-        self,
-        shape: tuple[int, int],
-        workers: int,
-        folder: str | os.PathLike[str] | None = None,
+        self, shape: tuple[int, int], workers: int, folder: str | os.PathLike[str] | None = None
     ) -> None:
-        self.shape = shape
+        super().__init__(shape)
         self.workers = workers
         place = os.fspath(folder) if folder is not None else tempfile.gettempdir()
         os.makedirs(place, exist_ok=True)
@@ -187,11 +292,8 @@ class FeatureFile(StoredFeatures):
                 f"or TMPDIR, or use fewer landmarks"
             )
         self._file = tempfile.TemporaryFile(dir=place)  # noqa: SIM115 - closed by `close`
-        self._parts: list[tuple[NDArray[Any], Array | None]] = []
-        self.codes: NDArray[Any] = np.empty(0, dtype=np.uint8)
-        self.weights = None
-        self.mean = np.zeros(shape[1])
         self._lock = threading.Lock()
+        self._parts: list[RowLabels] = []
 
     def append(self, block: FeatureBlock) -> None:
         """Write the next rows."""
@@ -201,13 +303,11 @@ class FeatureFile(StoredFeatures):
     def finish(self) -> None:
         """Mark the file as complete."""
         self._file.flush()
-        self.codes = np.concatenate([codes for codes, _ in self._parts])
-        if self._parts[0][1] is not None:
-            self.weights = np.concatenate([weights for _, weights in self._parts])
-        self._parts = []
-        if len(self.codes) != self.shape[0]:
+        self.labels, self._parts = join_labels(self._parts), []
+        n = len(self.labels[0])
+        if n != self.shape[0]:
             raise ValueError(
-                f"{len(self.codes)} objects were read, but there were {self.shape[0]} before: "
+                f"{n} objects were read, but there were {self.shape[0]} before: "
                 f"the file has changed in the meantime"
             )
 
@@ -216,7 +316,7 @@ class FeatureFile(StoredFeatures):
         return FileRows(self, recode, n_classes)
 
     def read(self, start: int, stop: int, out: Array | None = None) -> Array:
-        """Return the features of some rows, in `out` if it is given, which must be large enough.
+        """Return the stored numbers of some rows, in `out` if it is given and large enough.
 
         Thread-safe.
         """
@@ -226,14 +326,14 @@ class FeatureFile(StoredFeatures):
             raise OSError("the file of features ends too early")
         return F
 
-    def put(self, made: BlockMaker) -> None:
+    def replace_values(self, maker: BlockMaker) -> None:
         """Overwrite the values with their features, from several threads."""
         N, r = self.shape
         size = rows_per_block(r)
 
         def one(start: int) -> None:
             F = self.read(start, min(start + size, N))
-            F = made.features(F, out=F)
+            F = maker.features(F, out=F)
             if self._pwrite(F.reshape(-1).data, 8 * start * r) != F.nbytes:
                 raise OSError("the file of features could not be written")
 
@@ -271,11 +371,10 @@ class FileRows(StoredRows):
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows."""
         found = np.concatenate([self.kept.read(i, i + 1) for i in rows.tolist()])
-        return self.blocks.features(found)
+        return self.maker.features(found)
 
-    def sum(self, term: Term) -> list[Array]:
+    def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block), read from several threads."""
-
         # allocating fresh memory for every block would take longer than the pass
         room: SimpleQueue[Array] = SimpleQueue()
         for _ in range(self.kept.workers):
@@ -289,159 +388,11 @@ class FileRows(StoredRows):
                 room.put(buffer)
 
         parts = in_order(one, range(0, self.shape[0], self.block_rows), self.kept.workers)
-        total: list[Array] = ordered_sum(parts, add_sums)
-        return total
+        return ordered_sum(parts, add_sums)
 
     def _block(self, start: int, buffer: Array | None = None) -> Block:
         stop = min(start + self.block_rows, self.shape[0])
         values = self.kept.read(start, stop, buffer)
-        kept = self.kept
-        weights = None if kept.weights is None else kept.weights[start:stop]
-        return self.blocks(values, kept.codes[start:stop], weights, out=values)
-
-
-# -------------------------------------------------------------------------------------------------
-# Objects in files: read in chunks, as often as needed, while threads compare earlier ones.
-# -------------------------------------------------------------------------------------------------
-
-CHUNK = 4096
-"""Default number of objects read at a time."""
-
-LABELS = 2**16
-"""Number of labels of a memory map that are processed together."""
-
-CHUNK_BYTES = 2**24
-"""Number of bytes of a memory map that are read at once."""
-
-ROWS_BETWEEN_RELEASES = 512
-"""Number of rows of a memory map that are looked up together. For each row, the system may map the
-64 kB around it."""
-
-
-class Files(Local):
-    """Base class of data sets in files, whose values are kept in a file as well."""
-
-    def __init__(
-        self,
-        labels: NDArray[Any] | None,
-        weights: Array | None,
-        *,
-        folder: str | os.PathLike[str] | None = None,
-        **options: Any,
-    ) -> None:
-        super().__init__(labels, weights, **options)
-        self.folder = folder
-
-    def keep(
-        self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
-    ) -> tuple[Features, Counted[ClassMoments]]:
-        """Write the values to a file of N·width doubles, which is deleted after the fit."""
-        n = self.survey().n_objects
-        kept = FeatureFile((n, width), self.workers, self.folder)
-        total: OrderedSum[Counted[ClassMoments]] = OrderedSum(CountedSum(plus))
-        try:
-            for part in self.each(function, block_rows, width):
-                kept.append(part.value)
-                total.push(part.holding(part.value.moments))
-            kept.finish()
-            kept.watch(self.verbose)
-        except BaseException:
-            kept.close()
-            raise
-        return kept, total.result()
-
-
-class SourceFile(Files):
-    """The objects of a `krein.io` source, with its own labels or the given ones."""
-
-    def __init__(
-        self, source: Any, labels: Any = None, weights: Array | None = None, **options: Any
-    ) -> None:
-        super().__init__(None if labels is None else np.asarray(labels), weights, **options)
-        self.source = source
-
-    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
-        """Yield the chunks of the source."""
-        start = 0
-        for chunk in self.source.chunks(size or CHUNK):
-            n = len(chunk.objects)
-            part = slice(start, start + n)
-            labels = chunk.labels if self.labels is None else self.labels[part]
-            if labels is not None and len(labels) != n:
-                raise ValueError(f"{chunk.where(len(labels))}: there are no more labels in y")
-            weights = None if self.weights is None else self.weights[part]
-            if weights is not None and len(weights) != n:
-                raise ValueError(f"{chunk.where(len(weights))}: there are no more weights")
-            labels = None if labels is None else np.asarray(labels)
-            yield Chunk(
-                start, chunk.objects, labels, weights, (ProvenanceRange(chunk, 0, n),), size=n
-            )
-            release_pages(getattr(self.source, "array", None))
-            start += n
-        for name, given in (("labels", self.labels), ("weights", self.weights)):
-            if given is not None and start != len(given):
-                raise ValueError(f"{start} objects but {len(given)} {name}")
-
-
-@dataclass(frozen=True)
-class _MappedRows:
-    path: str
-    first: int
-
-    def where(self, i: int) -> str:
-        return f"{self.path}, row {self.first + i}"
-
-
-class MappedFile(Files):
-    """Rows of an array in a file, and labels in memory or in another file.
-
-    Pages are released after use, so that they do not count as this process's memory.
-    """
-
-    def __init__(
-        self, X: NDArray[Any], labels: Any = None, weights: Array | None = None, **options: Any
-    ) -> None:
-        given = labels if isinstance(labels, np.ndarray) or labels is None else np.asarray(labels)
-        super().__init__(given, weights, **options)
-        self.X = X
-        if self.labels is not None and self.labels.shape != (len(X),):
-            raise ValueError(f"{len(X)} objects but labels of shape {self.labels.shape}")
-        self.path = str(getattr(X, "filename", None) or "the array")
-
-    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
-        """Yield the rows, `size` at a time."""
-        row_bytes = max(1, self.X.nbytes // max(1, len(self.X)))
-        size = size or (max(1, CHUNK_BYTES // row_bytes) if objects else LABELS)
-        for start in range(0, len(self.X), size):
-            stop = min(start + size, len(self.X))
-            labels = None if self.labels is None else np.asarray(self.labels[start:stop])
-            weights = None if self.weights is None else self.weights[start:stop]
-            rows = self._read(start, stop) if objects else None
-            origin = ProvenanceRange(_MappedRows(self.path, start), 0, stop - start)
-            yield Chunk(start, rows, labels, weights, (origin,), size=stop - start)
-
-    def take(self, indices: Indices, measure: Measure) -> Sample:
-        """Return the rows at these positions, without reading others."""
-        found = np.empty((len(indices), *self.X.shape[1:]), dtype=self.X.dtype)
-        for start in range(0, len(indices), ROWS_BETWEEN_RELEASES):
-            part = slice(start, start + ROWS_BETWEEN_RELEASES)
-            found[part] = self.X[indices[part]]
-            release_pages(self.X)
-        objects = measure.among(measure.check(found), indices, indices, len(self.X))
-        return Sample(indices, objects, np.asarray(self.labels)[indices])
-
-    def _read(self, start: int, stop: int) -> NDArray[Any]:
-        found = np.array(self.X[start:stop])
-        release_pages(self.X)
-        return found
-
-
-def release_pages(array: Any) -> None:
-    """Release the pages of a mapped file that were read, so that they do not count as our memory.
-
-    They stay in the system's cache and are mapped again on access. Pages that may have been changed
-    by this process are kept.
-    """
-    mapped = getattr(array, "_mmap", None)
-    if mapped is not None and getattr(array, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
+        codes, weights = self.kept.labels
+        weights = None if weights is None else weights[start:stop]
+        return self.maker(values, codes[start:stop], weights, out=values)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,11 @@ from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
 from ..measures.base import checked_objects, excerpt
-from ..measures.foreign import Likeness
+from ..measures.foreign import ObjectProfile
 from .dask import DaskCollection, map_lazily
-from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, OtherKinds, ProvenanceRange, is_dask, joined
-from .files import CHUNK, MappedFile, SourceFile, release_pages
+from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, ForeignObjects, Predict, is_dask
+from .files import CHUNK, MappedFile, SourceFile
 from .memory import Memory
-
-Answered = tuple[NDArray[Any], Chunk, dict[str, list[int]]]
-"""The results of a chunk, the chunk, and its objects of another kind by reason."""
 
 _STACK = 4
 """Stack levels from a warning here to the user's call of `predict` or `assess`."""
@@ -95,38 +93,37 @@ def open_data(
     2
     """
     if is_dask(X):
-        collection = DaskCollection(X, y, sample_weight, verbose=verbose)
-        return _decided(collection, measure)
-    options: dict[str, Any] = {"measure": measure, "n_jobs": n_jobs, "verbose": verbose}
+        return _decided(DaskCollection(X, y, sample_weight, verbose=verbose), measure)
+    options: dict[str, Any] = {
+        "labels": y,
+        "weights": sample_weight,
+        "n_jobs": n_jobs,
+        "verbose": verbose,
+    }
     if _mapped(X, measure):
-        return _decided(MappedFile(X, y, sample_weight, folder=cache, **options), measure)
+        return _decided(MappedFile(X, measure=measure, folder=cache, **options), measure)
     if not in_memory(X, measure):
-        source = as_source(X)
-        file = SourceFile(source, y, sample_weight, folder=cache, **options)
-        return _read_whole(file, options) or _decided(file, measure)
-    options["measure"] = measure = measure.decide(X)
+        file = SourceFile(as_source(X), measure=measure, folder=cache, **options)
+        return _read_whole(file) or _decided(file, measure)
+    measure = measure.decide(X)
     objects = checked_objects(measure, X)
-    labels = None if y is None else check_labels(y, len(objects))
+    options["labels"] = None if y is None else check_labels(y, len(objects))
     everyone = np.arange(len(objects))
     objects = measure.among(objects, everyone, everyone, len(objects))
-    objects, spent = try_symmetry(measure, objects, symmetrize, cache)
-    return Memory(objects, labels, sample_weight, spent=spent, **options)
+    objects, compared = try_symmetry(measure, objects, symmetrize, cache)
+    return Memory(objects, measure=measure, check_comparisons=compared, **options)
 
 
 def _decided(data: Dataset, measure: Measure) -> Dataset:
     """Determine undecided parameters of the measure from the first objects of a data set."""
     if measure.undecided():
         try:
-            measure = measure.decide(next(iter(data.map(_objects_of))))
+            measure = measure.decide(next(iter(data.map(attrgetter("objects")))))
         except BaseException:
             data.close()
             raise
     data.measure = measure
     return data
-
-
-def _objects_of(chunk: Chunk) -> Any:
-    return chunk.objects
 
 
 def as_source(X: Any) -> Any:
@@ -143,7 +140,7 @@ def as_source(X: Any) -> Any:
     return X
 
 
-def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
+def _read_whole(file: SourceFile) -> Memory | None:
     """Return the objects of a source in memory if they are few or can be read only once."""
     once = not getattr(file.source, "rereadable", True)
     chunks, n = [], 0
@@ -156,75 +153,67 @@ def _read_whole(file: SourceFile, options: dict[str, Any]) -> Memory | None:
         chunks.append(chunk)
     if n == 0:
         raise ValueError("there are no objects to learn from")
-    provenance = tuple(run for chunk in chunks for run in chunk.provenance)
-    whole = Chunk(0, joined([chunk.objects for chunk in chunks]), provenance=provenance, size=n)
-    labels: NDArray[Any] = np.concatenate([chunk.labels for chunk in chunks])
-    measure = options["measure"].decide(whole.objects)
-    objects = whole.in_form(measure, part=False)
-    options = {**options, "measure": measure}
-    return Memory(objects, labels, file.weights, provenance=provenance, **options)
+    whole = Chunk.joined(chunks)
+    measure = file.measure.decide(whole.objects)
+    return Memory(
+        whole.in_form(measure, part=False),
+        measure=measure,
+        labels=whole.labels,
+        weights=file.weights,
+        n_jobs=file.n_jobs,
+        verbose=file.verbose,
+        provenance=whole.provenance,
+    )
 
 
 def map_objects(
     X: Any,
-    function: Callable[[Chunk], NDArray[Any]],
+    function: Predict,
     *,
     measure: Measure,
     block_rows: int,
     shape: tuple[int, ...],
     dtype: Any,
     n_jobs: int | None = None,
-    likeness: Likeness | None = None,
+    profile: ObjectProfile | None = None,
 ) -> Any:
     """Return the results of `function` for new objects: one array for objects in memory.
 
     For a source or a path, return an iterator with one array per chunk. For a Dask collection,
-    return a lazy `dask.array`. `shape` and `dtype` are those of one object's result. Objects unlike
-    the training objects are named in a single warning, after the last object in memory or in a
-    file; for a collection, there is one warning per partition.
+    return a lazy `dask.array`. `shape` and `dtype` are those of one object's result. Objects that
+    do not match the profile of the training objects are named in a single warning, after the last
+    object in memory or in a file; for a collection, there is one warning per partition.
     """
     if is_dask(X):
-        return map_lazily(X, function, shape, dtype, likeness)
+        return map_lazily(X, function, shape, dtype, profile)
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
-    mapped = _mapped(X, measure)
-    if not (mapped or in_memory(X, measure)):
-        source = as_source(X)
+    foreign = ForeignObjects(profile)
+    if _mapped(X, measure):
+        chunks = MappedFile(X, measure=measure).chunks(IN_MEMORY_OBJECTS)
+    elif in_memory(X, measure):
+        chunks = iter([Chunk(0, checked_objects(measure, X), checked=True)])
+    else:
+        chunks = SourceFile(as_source(X), measure=measure).chunks(CHUNK)
 
-        def answer(chunk: Any) -> Answered:
-            n = len(chunk.objects)
-            whole = Chunk(0, chunk.objects, provenance=(ProvenanceRange(chunk, 0, n),), size=n)
-            found = np.concatenate([function(block) for block in whole.blocks(block_rows)])
-            return found, whole, _others(likeness, chunk.objects)
+        def answer(chunk: Chunk) -> tuple[Chunk, NDArray[Any]]:
+            return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])
 
-        return _one_by_one(in_order(answer, source.chunks(CHUNK), workers))
+        return _one_by_one(in_order(answer, chunks, workers), foreign)
     found: list[NDArray[Any]] = []
-    others = OtherKinds()
-    for start in range(0, len(X), IN_MEMORY_OBJECTS) if mapped else [0]:
-        part = np.array(X[start : start + IN_MEMORY_OBJECTS]) if mapped else X
-        objects = checked_objects(measure, part)
-        whole = Chunk(start, objects, checked=True, size=len(objects))
-        if foreign := _others(likeness, objects):
-            others.add(start, whole, foreign)
-        found += in_order(function, whole.blocks(block_rows), workers)
-        if mapped:
-            release_pages(X)
-    if others.rows:
-        warnings.warn(others.warning(), stacklevel=_STACK)
+    for chunk in chunks:
+        foreign.add(chunk)
+        found += in_order(function, chunk.blocks(block_rows), workers)
+    if warning := foreign.warning():
+        warnings.warn(warning, stacklevel=_STACK)
     return np.concatenate(found)
 
 
-def _one_by_one(answered: Iterator[Answered]) -> Iterator[NDArray[Any]]:
-    """Yield the results of a file, and warn after the last one."""
-    others, start = OtherKinds(), 0
-    for found, chunk, foreign in answered:
-        if foreign:
-            others.add(start, chunk, foreign)
+def _one_by_one(
+    answered: Iterator[tuple[Chunk, NDArray[Any]]], foreign: ForeignObjects
+) -> Iterator[NDArray[Any]]:
+    """Yield the results of each chunk of a file, and warn after the last one."""
+    for chunk, found in answered:
+        foreign.add(chunk)
         yield found
-        start += len(chunk)
-    if others.rows:
-        warnings.warn(others.warning(), stacklevel=2)
-
-
-def _others(likeness: Likeness | None, objects: Any) -> dict[str, list[int]]:
-    """Return the positions of objects of another kind, by reason."""
-    return {} if likeness is None else likeness.others(objects)
+    if warning := foreign.warning():
+        warnings.warn(warning, stacklevel=2)

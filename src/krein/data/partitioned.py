@@ -1,4 +1,12 @@
-"""Engines that run tasks: their protocol, and the engine that uses threads of this process."""
+"""Objects in partitions that an engine stores: functions are sent to them, sums come back.
+
+An `Engine` runs functions somewhere and keeps their results there; `Threads` is the simplest one.
+`Partitioned` divides the passes over a data set into tasks for any engine. Blocks are the same as
+in an in-memory fit, counted from the first object. A task handles a run of blocks that is a whole
+branch of the tree of sums, about one partition or less. If a partition ends inside the run, the
+remaining objects are sent to it. Results therefore do not depend on partitions, workers, or the
+loss of a worker.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +15,47 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from operator import add as plus
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Indices, Pairs
+from ..compare.pairs import Array, Counter, Indices, Pairs
 from ..compare.workers import limit_blas_threads, progress
 from ..core.moments import FAN, ClassMoments, OrderedSum, ordered_sum
-from ..core.pcvm.rows import Block, Features, Labels, Rows, Term, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Block, Features, Labels, Rows, add_sums, rows_per_block, sums
+from ..core.pcvm.rows import Term as RowTerm
 from ..measures import Measure, take
 from ..measures.base import Objects
 from .dataset import (
+    Add,
     Chunk,
     Counted,
-    CountedSum,
     Dataset,
     FeatureBlock,
     ObjectError,
-    ProvenanceRange,
+    RowLabels,
+    Term,
+    Value,
+    add_counted,
     aligned,
+    join_labels,
     joined,
+    where_in_runs,
+    where_numbered,
 )
 from .files import BlockMaker, StoredFeatures, StoredRows
 
 Task = Any
 """A present or future result that an engine stores and accepts as an argument of other tasks."""
+
+Calls = Sequence[tuple[Any, ...]]
+"""The arguments of several calls of one function: values, tasks, a `Call`, or lists of them."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +99,7 @@ class Engine(Protocol):
         """Send `item` to every worker once, when it is first needed."""
 
     def submit(
-        self,
-        function: Callable[..., Any],
-        calls: Sequence[tuple[Any, ...]],
-        beside: Sequence[Task] | None = None,
+        self, function: Callable[..., Any], calls: Calls, beside: Sequence[Task] | None = None
     ) -> list[Task]:
         """Start `function(*call)` for every call; arguments may be tasks, a `Call`, or lists.
 
@@ -122,10 +138,7 @@ class Threads:
         return item
 
     def submit(
-        self,
-        function: Callable[..., Any],
-        calls: Sequence[tuple[Any, ...]],
-        beside: Sequence[Task] | None = None,
+        self, function: Callable[..., Any], calls: Calls, beside: Sequence[Task] | None = None
     ) -> list[Task]:
         """Start the calls. One that depends on another starts after it, which avoids deadlocks."""
         return [self._pool.submit(_run, function, call) for call in calls]
@@ -159,7 +172,7 @@ def _resolved(argument: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------
-# Divide work on a cluster into tasks: few enough to schedule, enough to keep all workers busy.
+# Divide work into tasks: few enough to schedule, enough to keep all workers busy.
 # -------------------------------------------------------------------------------------------------
 
 TASK_SECONDS = 2.0
@@ -182,15 +195,6 @@ PASSES = 100
 
 BYTES_PER_SECOND = 1e9
 """Approximate number of bytes of features per second that a thread processes in a pass."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """The work of one pass: number of objects, and pairs and seconds per object (0 if unknown)."""
-
-    n_objects: int
-    pairs: int
-    seconds: float = 0.0
 
 
 def count_tasks(work: float, threads: int) -> float:
@@ -231,33 +235,32 @@ def rows_per_task(
     return step
 
 
-def rows_to_keep(work: Work, width: int, threads: int) -> int:
+def rows_to_keep(n_objects: int, seconds: float, width: int, threads: int) -> int:
     """Return the number of rows of features per block that stays on the cluster.
 
     A block is a whole branch of the blocks of a pass. Among these sizes, this one minimises the
-    time for comparing the rows once and passing over them `PASSES` times, with one task per block.
-    Many small blocks keep the scheduler busy; few large ones leave some threads with one block more
-    than others. Blocks stay within `FEATURE_BYTES`, and within `LONGEST_SECONDS` of comparing,
-    unless even the smallest does not.
+    time for comparing the rows once, at so many seconds each, and passing over them `PASSES` times,
+    with one task per block. Many small blocks keep the scheduler busy; few large ones leave some
+    threads with one block more than others. Blocks stay within `FEATURE_BYTES`, and within
+    `LONGEST_SECONDS` of comparing, unless even the smallest does not.
 
     Examples
     --------
     >>> from krein.data.partitioned import rows_to_keep
-    >>> from krein.data.partitioned import Work
-    >>> [rows_to_keep(Work(100_000, 500, 1e-5), 500, threads) for threads in (2, 4, 8)]
+    >>> [rows_to_keep(100_000, 1e-5, 500, threads) for threads in (2, 4, 8)]
     [33536, 33536, 4192]
     """
-    seconds = work.seconds + PASSES * 8 * width / BYTES_PER_SECOND
+    per_row = seconds + PASSES * 8 * width / BYTES_PER_SECOND
 
     def cost(step: int) -> float:
-        blocks = -(-work.n_objects // step)
+        blocks = -(-n_objects // step)
         rounds = -(-blocks // threads)
         scheduling = blocks * SCHEDULING_SECONDS / 5  # one task each instead of five
-        return rounds * step * seconds + PASSES * scheduling
+        return rounds * step * per_row + PASSES * scheduling
 
-    most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(work.seconds, 1e-9))
+    most = min(FEATURE_BYTES / (8 * width), LONGEST_SECONDS / max(seconds, 1e-9))
     steps = [rows_per_block(width)]
-    while FAN * steps[-1] <= min(most, FAN * work.n_objects):
+    while FAN * steps[-1] <= min(most, FAN * n_objects):
         steps.append(FAN * steps[-1])
     return min(steps, key=cost)
 
@@ -268,62 +271,36 @@ def rows_to_keep(work: Work, width: int, threads: int) -> int:
 # Dask's dashboard shows them by name.
 # -------------------------------------------------------------------------------------------------
 
-Result = TypeVar("Result")
-Add = Callable[[Any, Any], Any]
 Cut = list[tuple[int, int, int]]
 """Runs of objects: number of the partition, first object, end (exclusive)."""
 
 
-@dataclass(frozen=True)
-class Partition:
-    """One partition of a collection, by its number."""
-
-    number: int
-
-    def where(self, i: int) -> str:
-        """Return the partition and the number of the object in it."""
-        return f"partition {self.number}, object {i}"
-
-
-def compare_chunk(
-    function: Callable[[Chunk], Result],
-    start: int,
-    cut: Cut,
-    objects: list[Any] | None,
-    labels: list[Any],
-    weights: list[Any] | None,
-) -> Result:
-    """Assemble the chunk and run the function on it."""
-    return function(gather_chunk(start, cut, objects, labels, weights))
+def compare_chunk(function: Callable[[Chunk], Value], *parts: Any) -> Value:
+    """Assemble a chunk from `parts`, the arguments of `gather_chunk`; run the function on it."""
+    with limit_blas_threads():
+        return function(gather_chunk(*parts))
 
 
 def gather_chunk(
-    start: int,
-    cut: Cut,
-    objects: list[Any] | None,
-    labels: list[Any],
-    weights: list[Any] | None,
+    start: int, cut: Cut, objects: list[Any] | None, labels: list[Any], weights: list[Any] | None
 ) -> Chunk:
     """Assemble a chunk from parts of partitions."""
-    given = None if objects is None else [as_objects(part) for part in objects]
-    told = [np.asarray(as_objects(part)) for part in labels]
-    heavy = None
-    if weights is not None and weights[0] is not None:
-        heavy = [np.asarray(as_objects(part), dtype=np.float64) for part in weights]
+    parts = {"objects": objects, "labels": labels, "weights": weights}
+    found = {name: [as_objects(p) for p in given] for name, given in parts.items() if given}
     for i, (p, a, b) in enumerate(cut):
-        for what, found in (("objects", given), ("labels", told), ("weights", heavy)):
-            if found is not None and len(found[i]) != b - a:
+        for name, given in found.items():
+            if len(given[i]) != b - a:
                 raise ValueError(
-                    f"partition {p}: {b - a} {what} were expected, but {len(found[i])} were "
+                    f"partition {p}: {b - a} {name} were expected, but {len(given[i])} were "
                     f"found; X and y must match, and must not change while they are read"
                 )
+    runs = [(partial(where_numbered, f"partition {p}, object", a), b - a) for p, a, b in cut]
     return Chunk(
         start,
-        None if given is None else joined(given),
-        joined(told),
-        None if heavy is None else joined(heavy),
-        tuple(ProvenanceRange(Partition(p), a, b - a) for p, a, b in cut),
-        size=sum(b - a for _, a, b in cut),
+        joined(found["objects"]) if "objects" in found else None,
+        joined([np.asarray(part) for part in found["labels"]]),
+        joined([np.asarray(w, np.float64) for w in found["weights"]]) if weights else None,
+        partial(where_in_runs, runs),
     )
 
 
@@ -344,9 +321,30 @@ def count_objects(part: Any) -> int:
     return len(as_objects(part))
 
 
-def block_moments(block: Counted[FeatureBlock]) -> Counted[ClassMoments]:
-    """Return the moments of one kept part."""
-    return block.holding(block.value.moments)
+def sum_blocks(term: Term[Value], block_rows: int, add: Add[Value], chunk: Chunk) -> Any:
+    """Return the sum of a term over the blocks of a chunk."""
+    return ordered_sum(map(term, chunk.blocks(block_rows)), partial(add_counted, add))
+
+
+def join_blocks(term: Term[FeatureBlock], block_rows: int, chunk: Chunk) -> Counted[FeatureBlock]:
+    """Return the values of a chunk, compared block by block, with their moments."""
+    found = [term(block) for block in chunk.blocks(block_rows)]
+    blocks = [part.value for part in found]
+    codes, weights = join_labels([(block.codes, block.weights) for block in blocks])
+    F = np.concatenate([block.F for block in blocks])
+    moments = ordered_sum((block.moments for block in blocks), plus)
+    return Counted(
+        FeatureBlock(F, codes, weights, moments),
+        sum(part.compared for part in found),
+        sum(part.reused for part in found),
+    )
+
+
+def time_term(term: Term[Any], chunk: Chunk) -> Counted[float]:
+    """Return the number of seconds that a term takes per object of a chunk."""
+    start = time.perf_counter()
+    found = term(chunk)
+    return found.holding((time.perf_counter() - start) / len(chunk))
 
 
 def compare_objects(
@@ -359,125 +357,49 @@ def compare_objects(
         return measure.block(B, A) if swapped else measure.block(A, B)
 
 
-@dataclass(frozen=True)
-class SumBlocks:
-    """The sum of a function over the blocks of a chunk."""
-
-    function: Callable[[Chunk], Any]
-    block_rows: int
-    add: Callable[[Any, Any], Any]
-
-    def __call__(self, chunk: Chunk) -> Any:
-        """Return the sum for a chunk."""
-        with limit_blas_threads():
-            return ordered_sum(map(self.function, chunk.blocks(self.block_rows)), self.add)
-
-
-@dataclass(frozen=True)
-class JoinBlocks:
-    """The values of a chunk, compared block by block."""
-
-    function: Callable[[Chunk], Counted[FeatureBlock]]
-    block_rows: int
-
-    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
-        """Return the values of a chunk, with their moments."""
-        with limit_blas_threads():
-            found = [self.function(block) for block in chunk.blocks(self.block_rows)]
-        blocks = [part.value for part in found]
-        total = ordered_sum((part.holding(0) for part in found), CountedSum(plus))
-        weights = None
-        if blocks[0].weights is not None:
-            weights = np.concatenate([block.weights for block in blocks])
-        return total.holding(
-            FeatureBlock(
-                np.concatenate([block.F for block in blocks]),
-                np.concatenate([block.codes for block in blocks]),
-                weights,
-                ordered_sum((block.moments for block in blocks), plus),
-            )
-        )
-
-
-@dataclass(frozen=True)
-class Timed:
-    """The number of seconds that a function takes per object of a chunk."""
-
-    function: Callable[[Chunk], Counted[Any]]
-
-    def __call__(self, chunk: Chunk) -> Counted[float]:
-        """Run the function on a chunk, and return the seconds."""
-        start = time.perf_counter()
-        with limit_blas_threads():
-            found = self.function(chunk)
-        return found.holding((time.perf_counter() - start) / len(chunk))
-
-
-def branches(engine: Engine, tasks: Sequence[Task], add: Add) -> list[Task]:
+def branches(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> list[Task]:
     """Return the sums of `FAN` results each, merged where they are stored."""
     parts = [list(tasks[i : i + FAN]) for i in range(0, len(tasks), FAN)]
-    return engine.submit(merge_branch, [(add, part) for part in parts])
+    return engine.submit(ordered_sum, [(part, add) for part in parts])
 
 
-def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add) -> Any:
+def tree_sum(engine: Engine, tasks: Sequence[Task], add: Add[Any]) -> Any:
     """Return the sum of the results in the fixed order, merged on the engine `FAN` at a time."""
     while len(tasks) > FAN:
         tasks = branches(engine, tasks, add)
     return ordered_sum(engine.gather(tasks), add)
 
 
-def merge_branch(add: Add, parts: list[Any]) -> Any:
-    """Return the sum of a branch of tasks."""
-    return ordered_sum(parts, add)
-
-
 # -------------------------------------------------------------------------------------------------
 # Features that stay with an engine: a pass sends vectors of basis length and gets sums back.
 # -------------------------------------------------------------------------------------------------
 
-Kept = Counted[FeatureBlock]
 
-
-class KeptFeatures(StoredFeatures):
+class EngineFeatures(StoredFeatures):
     """Blocks of `step` rows each, kept on the workers that computed them."""
 
     def __init__(
         self, engine: Engine, blocks: list[Task], step: int, shape: tuple[int, int]
     ) -> None:
-        self.engine, self.blocks, self.step, self.shape = engine, blocks, step, shape
-        self._about: tuple[NDArray[Any], Array | None] | None = None
-        self.mean = np.zeros(shape[1])
+        super().__init__(shape)
+        self.engine, self.blocks, self.step = engine, blocks, step
 
-    def rows(self, recode: Labels, n_classes: int) -> KeptRows:
+    def rows(self, recode: Labels, n_classes: int) -> EngineRows:
         """Return the rows of one problem."""
-        return KeptRows(self, recode, n_classes)
+        return EngineRows(self, recode, n_classes)
 
-    @property
-    def codes(self) -> NDArray[Any]:  # type: ignore[override]
-        """Class codes of all rows, fetched on first use."""
-        return self._fetched()[0]
+    @cached_property
+    def labels(self) -> RowLabels:  # type: ignore[override]
+        """Class codes and weights of all rows, fetched on first use."""
+        tasks = self.engine.submit(block_labels, [(block,) for block in self.blocks])
+        return join_labels(self.engine.gather(tasks))
 
-    @property
-    def weights(self) -> Array | None:  # type: ignore[override]
-        """Weights of all rows, fetched on first use."""
-        return self._fetched()[1]
-
-    def _fetched(self) -> tuple[NDArray[Any], Array | None]:
-        if self._about is None:
-            tasks = self.engine.submit(block_labels, [(block,) for block in self.blocks])
-            found = self.engine.gather(tasks)
-            weights = None
-            if found[0][1] is not None:
-                weights = np.concatenate([part for _, part in found])
-            self._about = np.concatenate([codes for codes, _ in found]), weights
-        return self._about
-
-    def put(self, made: BlockMaker) -> None:
+    def replace_values(self, maker: BlockMaker) -> None:
         """Have workers compute the features of each block and drop its values.
 
         At most one block per thread exists twice.
         """
-        shared = self.engine.broadcast(made)
+        shared = self.engine.broadcast(maker)
         # change the list in place: `under` shares it, so closing the values closes the features
         self.blocks[:] = self.engine.submit(
             make_features, [(block, shared) for block in self.blocks], beside=list(self.blocks)
@@ -489,35 +411,10 @@ class KeptFeatures(StoredFeatures):
         super().close()
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """A term on the rows of one problem, over the blocks of one kept part."""
-
-    term: Term
-    blocks: BlockMaker
-    block_rows: int
-
-    def __call__(self, kept: FeatureBlock) -> list[Array]:
-        values, weights = aligned(kept.F), kept.weights
-        # allocating fresh memory for every block would take longer than the pass
-        room = np.empty((min(self.block_rows, len(values)), values.shape[1]))
-
-        def one(start: int) -> list[Array]:
-            part = slice(start, start + self.block_rows)
-            F = values[part]
-            heavy = None if weights is None else aligned(weights)[part]
-            return sums(self.term(self.blocks(F, kept.codes[part], heavy, out=room[: len(F)])))
-
-        with limit_blas_threads():
-            starts = range(0, len(values), self.block_rows)
-            total: list[Array] = ordered_sum(map(one, starts), add_sums)
-        return total
-
-
-class KeptRows(StoredRows):
+class EngineRows(StoredRows):
     """Rows whose features stay on the engine, except for the few that `thinned` fetches."""
 
-    kept: KeptFeatures
+    kept: EngineFeatures
 
     def __iter__(self) -> Iterator[Block]:
         raise TypeError("rows on a cluster are summed there: use total")
@@ -535,36 +432,52 @@ class KeptRows(StoredRows):
         edges = np.searchsorted(rows, np.arange(0, len(blocks) + 1) * step)
         wanted = [rows[a:b] - i * step for i, (a, b) in enumerate(pairwise(edges))]
         found = engine.submit(block_rows_at, list(zip(blocks, wanted, strict=True)))
-        return self.blocks.features(np.concatenate(engine.gather(found)))
+        return self.maker.features(np.concatenate(engine.gather(found)))
 
-    def sum(self, term: Term) -> list[Array]:
+    def sum(self, term: RowTerm) -> list[Array]:
         """Return Σ term(block), computed where each block is stored and merged as a tree."""
         engine = self.kept.engine
-        shared = engine.broadcast(_Pass(term, self.blocks, self.block_rows))
+        shared = engine.broadcast((term, self.maker, self.block_rows))
         leaves = engine.submit(sum_block, [(block, shared) for block in self.kept.blocks])
         total: list[Array] = tree_sum(engine, leaves, add_sums)
         return total
 
 
-# Dask's dashboard shows these functions by name
+# Dask's dashboard shows these functions by name, too
 
 
-def sum_block(kept: Kept, run: _Pass) -> list[Array]:
-    """Return the sum of a pass over one kept part."""
-    return run(kept.value)
+def sum_block(kept: Counted[FeatureBlock], shared: tuple[RowTerm, BlockMaker, int]) -> list[Array]:
+    """Return the sum of a pass over one kept part: a term, how blocks are made, their size."""
+    term, maker, block_rows = shared
+    values, codes, weights = aligned(kept.value.F), kept.value.codes, aligned(kept.value.weights)
+    # allocating fresh memory for every block would take longer than the pass
+    room = np.empty((min(block_rows, len(values)), values.shape[1]))
+
+    def one(start: int) -> list[Array]:
+        part = slice(start, start + block_rows)
+        F, some = values[part], None if weights is None else weights[part]
+        return sums(term(maker(F, codes[part], some, out=room[: len(F)])))
+
+    with limit_blas_threads():
+        return ordered_sum(map(one, range(0, len(values), block_rows)), add_sums)
 
 
-def make_features(kept: Kept, made: BlockMaker) -> Kept:
+def make_features(kept: Counted[FeatureBlock], maker: BlockMaker) -> Counted[FeatureBlock]:
     """Return the features of one kept part, computed from its values."""
-    return kept.holding(replace(kept.value, F=made.features(aligned(kept.value.F))))
+    return kept.holding(replace(kept.value, F=maker.features(aligned(kept.value.F))))
 
 
-def block_labels(kept: Kept) -> tuple[NDArray[Any], Array | None]:
+def block_moments(kept: Counted[FeatureBlock]) -> Counted[ClassMoments]:
+    """Return the moments of one kept part."""
+    return kept.holding(kept.value.moments)
+
+
+def block_labels(kept: Counted[FeatureBlock]) -> RowLabels:
     """Return the class codes and the weights of one kept part."""
     return kept.value.codes, kept.value.weights
 
 
-def block_rows_at(kept: Kept, places: Labels) -> Array:
+def block_rows_at(kept: Counted[FeatureBlock], places: Labels) -> Array:
     """Return some rows of one kept part."""
     return kept.value.F[places]
 
@@ -577,15 +490,15 @@ def block_rows_at(kept: Kept, places: Labels) -> Array:
 # first; the last one announced before the process died is the culprit.
 # -------------------------------------------------------------------------------------------------
 
-SECONDS = 60.0
+SEARCH_SECONDS = 60.0
 """Maximum number of seconds for the search."""
-MEMORY = 4 * 2**30
-"""Memory limit of the process in bytes: an object may be fatal because of its size."""
+SEARCH_BYTES = 4 * 2**30
+"""Memory limit of the process: an object may crash it because of its size."""
 
-_PROGRAM = "from krein.data.partitioned import announce; announce()"
+_PROGRAM = "from krein.data.partitioned import compare_one_by_one; compare_one_by_one()"
 
 
-def find_fatal(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
+def find_crashing_object(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
     """Return the object of a chunk that crashes `function`; None if no crash can be reproduced."""
     import cloudpickle
 
@@ -595,7 +508,7 @@ def find_fatal(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
             input=cloudpickle.dumps((function, chunk)),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=SECONDS,
+            timeout=SEARCH_SECONDS,
             check=False,
         )
     except (subprocess.TimeoutExpired, OSError):
@@ -606,14 +519,14 @@ def find_fatal(function: Callable[[Chunk], Any], chunk: Chunk) -> int | None:
     return int(announced[-1])
 
 
-def announce() -> None:
+def compare_one_by_one() -> None:
     """Compare the objects of a chunk read from standard input, announcing each one first."""
     import pickle
 
     try:
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (SEARCH_BYTES, SEARCH_BYTES))
     except (ImportError, ValueError, OSError):
         pass  # a system without such limits
     # trusted: the parent process has just written it
@@ -624,13 +537,7 @@ def announce() -> None:
 
 
 # -------------------------------------------------------------------------------------------------
-# Objects in partitions that an engine stores: functions are sent to the partitions, sums come
-# back.
-#
-# Blocks are the same as in an in-memory fit, counted from the first object. A task handles a run
-# of blocks that is a whole branch of the tree of sums, about one partition or less. If a
-# partition ends inside the run, the remaining objects are sent to it. Results therefore do not
-# depend on partitions, workers, or the loss of a worker.
+# The data set: passes over partitions.
 # -------------------------------------------------------------------------------------------------
 
 PILOT = 32
@@ -658,88 +565,69 @@ class Partitioned(Dataset):
         verbose: int = 0,
     ) -> None:
         self.engine, self.verbose = engine, verbose
-        self.parts = {"objects": objects, "labels": labels, "weights": weights}
-        for name in ("labels", "weights"):
-            given = self.parts[name]
+        self.objects, self.labels, self.weights = objects, labels, weights
+        for name, given in (("labels", labels), ("weights", weights)):
             if isinstance(given, list) and len(given) != len(objects):
                 raise ValueError(
                     f"X has {len(objects)} partitions and {name} have {len(given)}: partition "
                     f"the {name} like X"
                 )
         if lengths is None:
-            of = labels if isinstance(labels, list) else objects
-            lengths = engine.gather(engine.submit(count_objects, [(part,) for part in of]))
+            parts = labels if isinstance(labels, list) else objects
+            lengths = engine.gather(engine.submit(count_objects, [(part,) for part in parts]))
         self.starts = np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.intp))])
-        for name in ("labels", "weights"):
-            given = self.parts[name]
+        for name, given in (("labels", labels), ("weights", weights)):
             if isinstance(given, np.ndarray) and len(given) != self.starts[-1]:
                 raise ValueError(f"{self.starts[-1]} objects but {len(given)} {name}")
 
-    def map(self, function: Callable[[Chunk], Result], *, objects: bool = True) -> Iterator[Result]:
+    def map(self, function: Callable[[Chunk], Value], *, objects: bool = True) -> Iterator[Value]:
         """Yield `function(partition)` in order, each computed where the partition is stored."""
         cuts: list[Cut] = [[(p, 0, int(n))] for p, n in enumerate(np.diff(self.starts))]
-        yield from self.engine.gather(self._tasks(function, cuts, objects))
+        yield from self.engine.gather(self._tasks(function, cuts, objects=objects))
 
     def reduce(
-        self,
-        function: Callable[[Chunk], Counted[Result]],
-        add: Callable[[Result, Result], Result],
-        block_rows: int,
-        n_pairs: int,
-    ) -> Counted[Result]:
-        """Return Σ function(block) over all blocks, in the fixed order.
+        self, term: Term[Value], add: Add[Value], block_rows: int, n_pairs: int, counter: Counter
+    ) -> Value:
+        """Return Σ term(block) over all blocks, in the fixed order.
 
         Branches are merged on the engine and fetched when finished, so little is lost if a worker
         dies.
         """
-        N = int(self.starts[-1])
-        pilot = self._pilot(function)
-        n_parts = int(np.count_nonzero(np.diff(self.starts)))
-        step = rows_per_task(N, pilot.value, block_rows, n_parts, self.engine.threads)
-        cuts = self.cuts(step)
-        leaves = self._tasks(SumBlocks(function, block_rows, CountedSum(add)), cuts)
-        n = len(leaves)
-        total = OrderedSum(CountedSum(add))
-        early: dict[int, Any] = {}
-        following = n
-        leaves += branches(self.engine, leaves, CountedSum(add))
-        with (
-            progress(N * n_pairs, "comparing", self.verbose) as shown,
-            self._naming(function, cuts),
-        ):
-            for i, task in self.engine.completed(leaves):
-                if i < n:
-                    shown.advance((min((i + 1) * step, N) - i * step) * n_pairs)
-                    continue
-                (early[i],) = self.engine.gather([task])
-                while following in early:
-                    total.push(early.pop(following))
-                    following += 1
-        found = total.result()
-        compared = found.compared + pilot.compared
-        return Counted(found.value, found.objects, compared, found.reused + pilot.reused)
+        N, n_parts = int(self.starts[-1]), int(np.count_nonzero(np.diff(self.starts)))
+        seconds = self._pilot(term, counter)
+        cuts = self.cuts(rows_per_task(N, seconds, block_rows, n_parts, self.engine.threads))
+        tasks = self._tasks(partial(sum_blocks, term, block_rows, add), cuts)
+        tasks += branches(self.engine, tasks, partial(add_counted, add))
+        total: OrderedSum[Value] = OrderedSum(add)
+        waiting: dict[int, Counted[Value]] = {}
+        following = len(cuts)  # the first branch comes after the last cut
+        for i, task in self._finished(tasks, term, cuts, n_pairs):
+            if i < len(cuts):
+                continue
+            (waiting[i],) = self.engine.gather([task])
+            while following in waiting:
+                branch = waiting.pop(following)
+                counter.add(branch.compared, branch.reused)
+                total.push(branch.value)
+                following += 1
+        return total.result()
 
     def keep(
-        self, function: Callable[[Chunk], Counted[FeatureBlock]], width: int, block_rows: int
-    ) -> tuple[Features, Counted[ClassMoments]]:
+        self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
+    ) -> tuple[Features, ClassMoments]:
         """Keep the values of every task on the worker that ran it."""
         N = int(self.starts[-1])
-        pilot = self._pilot(function)
-        step = rows_to_keep(Work(N, width, pilot.value), width, self.engine.threads)
+        step = rows_to_keep(N, self._pilot(term, counter), width, self.engine.threads)
         cuts = self.cuts(step)
-        blocks = self._tasks(JoinBlocks(function, block_rows), cuts)
-        with (
-            progress(N * width, "comparing", self.verbose) as shown,
-            self._naming(function, cuts),
-        ):
-            for i, _ in self.engine.completed(list(blocks)):
-                shown.advance((min((i + 1) * step, N) - i * step) * width)
+        blocks = self._tasks(partial(join_blocks, term, block_rows), cuts)
+        for _ in self._finished(list(blocks), term, cuts, width):
+            pass
         moments = self.engine.submit(block_moments, [(block,) for block in blocks])
-        total = tree_sum(self.engine, moments, CountedSum(plus))
-        kept = KeptFeatures(self.engine, blocks, step, (N, width))
+        total = tree_sum(self.engine, moments, partial(add_counted, plus))
+        counter.add(total.compared, total.reused)
+        kept = EngineFeatures(self.engine, blocks, step, (N, width))
         kept.watch(self.verbose)
-        compared = total.compared + pilot.compared
-        return kept, Counted(total.value, total.objects, compared, total.reused + pilot.reused)
+        return kept, total.value
 
     def run_pairs(self, pairs: Pairs) -> Pairs:
         """Have the engine compare the pairs of a sample, if that is worth a task."""
@@ -749,20 +637,13 @@ class Partitioned(Dataset):
 
         def evaluate(rows: Indices, cols: Indices, swapped: bool) -> Array:
             task = engine.submit(compare_objects, [(shared, rows, cols, swapped)])
-            (values,) = engine.gather(task)
-            found: Array = values
-            return found
+            values: Array = engine.gather(task)[0]
+            return values
 
-        return Pairs(
-            pairs.measure,
-            pairs.objects,
-            n_jobs=2 * engine.threads,  # local threads only wait for remote ones
-            cache=pairs.cache,
-            verbose=pairs.verbose,
-            symmetrize=pairs.symmetrize,
-            evaluate=evaluate,
-            counter=pairs.counter,
-        )
+        there = copy(pairs)
+        there.evaluate = evaluate
+        there.workers = 2 * engine.threads  # local threads only wait for remote ones
+        return there
 
     def cuts(self, step: int) -> list[Cut]:
         """Return the parts of partitions that make up each run of `step` objects."""
@@ -779,56 +660,64 @@ class Partitioned(Dataset):
             if starts[p + 1] > starts[p]
         ]
 
-    def _pilot(self, function: Callable[[Chunk], Counted[Any]]) -> Counted[float]:
+    def _pilot(self, term: Term[Any], counter: Counter) -> float:
         """Return the estimated number of seconds per object, from the first objects."""
-        found: Counted[float]
         cuts = [self._cut(0, PILOT)]
-        with self._naming(function, cuts):
-            (found,) = self.engine.gather(self._tasks(Timed(function), cuts))
-        return found
-
-    @contextmanager
-    def _naming(self, function: Callable[[Chunk], Any], cuts: list[Cut]) -> Iterator[None]:
-        """Name the object that crashed workers, if it can be found."""
         try:
-            yield
+            (found,) = self.engine.gather(self._tasks(partial(time_term, term), cuts))
         except TaskKilledError as error:
-            if error.number is None or error.number >= len(cuts):
-                raise
-            cut = cuts[error.number]
-            names = ("objects", "labels", "weights")
-            parts = [[self._slice(name, run) for run in cut] for name in names]
-            start = int(self.starts[cut[0][0]]) + cut[0][1]
-            tasks = self.engine.submit(gather_chunk, [(start, cut, *parts)])
-            (chunk,) = self.engine.gather(tasks)
-            fatal = find_fatal(function, chunk)
-            where = ", ".join(f"partition {p}, objects {a} to {b - 1}" for p, a, b in cut)
-            if fatal is not None:
-                raise ObjectError(
-                    f"{chunk.where(fatal)}: crashes the process that compares it; remove it"
-                ) from error
-            raise ObjectError(f"{where}: {error}") from error
+            self._raise_named(error, term, cuts)
+        counter.add(found.compared, found.reused)
+        seconds: float = found.value
+        return seconds
 
     def _tasks(
-        self, function: Callable[[Chunk], Any], cuts: list[Cut], objects: bool = True
+        self, function: Callable[[Chunk], Any], cuts: list[Cut], *, objects: bool = True
     ) -> list[Task]:
         """Start `function` on the chunk of each cut."""
         shared = self.engine.broadcast(function)
-        calls = []
-        for cut in cuts:
-            start = int(self.starts[cut[0][0]]) + cut[0][1]
-            names = ("objects", "labels", "weights") if objects else ("labels", "weights")
-            given = {name: [self._slice(name, run) for run in cut] for name in names}
-            parts = [given.get(name) for name in ("objects", "labels", "weights")]
-            calls.append((shared, start, cut, *parts))
+        calls = [(shared, *self._parts_of(cut, objects=objects)) for cut in cuts]
         return self.engine.submit(compare_chunk, calls)
 
-    def _slice(self, name: str, run: tuple[int, int, int]) -> Any:
+    def _finished(
+        self, tasks: list[Task], term: Term[Any], cuts: list[Cut], n_pairs: int
+    ) -> Iterator[tuple[int, Task]]:
+        """Yield tasks with their numbers as they finish, the first of them those of the cuts."""
+        total = int(self.starts[-1]) * n_pairs
+        try:
+            with progress(total, "comparing", self.verbose) as shown:
+                for i, task in self.engine.completed(tasks):
+                    if i < len(cuts):
+                        shown.advance(total // len(cuts))
+                    yield i, task
+        except TaskKilledError as error:
+            self._raise_named(error, term, cuts)
+
+    def _raise_named(self, error: TaskKilledError, term: Term[Any], cuts: list[Cut]) -> NoReturn:
+        """Raise an error that names the object that crashed workers, if it can be found."""
+        if error.number is None or error.number >= len(cuts):
+            raise error
+        cut = cuts[error.number]
+        (chunk,) = self.engine.gather(self.engine.submit(gather_chunk, [self._parts_of(cut)]))
+        i = find_crashing_object(term, chunk)
+        if i is None:
+            where = ", ".join(f"partition {p}, objects {a} to {b - 1}" for p, a, b in cut)
+            raise ObjectError(where, str(error)) from error
+        reason = "crashes the process that compares it; remove it"
+        raise ObjectError(chunk.where(i), reason, chunk.start + i) from error
+
+    def _parts_of(self, cut: Cut, *, objects: bool = True) -> tuple[Any, ...]:
+        """Return the arguments of `gather_chunk` for a cut, with or without its objects."""
+        start = int(self.starts[cut[0][0]]) + cut[0][1]
+        parts = [
+            None if given is None else [self._slice(given, *run) for run in cut]
+            for given in (self.objects if objects else None, self.labels, self.weights)
+        ]
+        return (start, cut, *parts)
+
+    def _slice(self, given: Any, p: int, a: int, b: int) -> Any:
         """Return the objects, labels or weights of a run: a part of an array, a task or a call."""
-        parts, (p, a, b) = self.parts[name], run
-        if parts is None:
-            return None
-        if isinstance(parts, np.ndarray):
-            return parts[self.starts[p] + a : self.starts[p] + b]
+        if isinstance(given, np.ndarray):
+            return given[self.starts[p] + a : self.starts[p] + b]
         whole = a == 0 and b == self.starts[p + 1] - self.starts[p]
-        return parts[p] if whole else Call(cut_partition, (parts[p], a, b))
+        return given[p] if whole else Call(cut_partition, (given[p], a, b))

@@ -1,4 +1,4 @@
-"""Optional packages that some data sets need."""
+"""Real data that installed packages contain: images of digits, and peptides."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+Images = NDArray[np.float64]
+Labels = NDArray[np.intp]
 
 
 def require(module: str, extra: str, wanted: str) -> Any:
@@ -20,14 +23,6 @@ def require(module: str, extra: str, wanted: str) -> Any:
             f"{wanted} needs the package {missing.name!r}, which is not installed: "
             f'pip install "krein[{extra}]"'
         ) from missing
-
-
-# -------------------------------------------------------------------------------------------------
-# Images of digits, for the tangent distance.
-# -------------------------------------------------------------------------------------------------
-
-Images = NDArray[np.float64]
-Labels = NDArray[np.intp]
 
 
 def load_digits_images() -> tuple[Images, Labels]:
@@ -75,12 +70,7 @@ def load_mnist_images() -> tuple[Images, Labels]:
     return X.reshape(-1, 28, 28).astype(np.float64), y.astype(np.intp)
 
 
-# -------------------------------------------------------------------------------------------------
-# Antimicrobial and other peptides.
-# -------------------------------------------------------------------------------------------------
-
-
-def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def load_antimicrobial_peptides(*, repeats: bool = False) -> tuple[NDArray[Any], Labels]:
     """Load antimicrobial peptides (label 1) and random peptides from UniProt (label 0).
 
     There are 2,600 sequences from the database APD3 and 2,600 from UniProt, 7 to 174 letters long,

@@ -1,4 +1,4 @@
-"""Points in the plane and in ten dimensions, as in sections 4.3 and 6 of the paper."""
+"""Simulated data: points, as in sections 4.3 and 6 of the paper; balls; and protein families."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .real import require
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 
 def make_checkerboard(
@@ -81,11 +82,7 @@ def make_two_gaussians(
     >>> X.shape, int(y.sum())
     ((100, 2), 50)
     """
-    random = check_random_state(random_state)
-    y = np.arange(n_samples, dtype=np.intp) % 2
-    X = random.normal(size=(n_samples, 2))
-    X[:, 0] += separation * (y - 0.5)
-    return X, y
+    return _two_classes(n_samples, np.array([separation, 0.0]), random_state)
 
 
 def make_pseudo_euclidean_gaussians(
@@ -125,11 +122,14 @@ def make_pseudo_euclidean_gaussians(
     >>> int((lam > 1e-9).sum()), int((lam < -1e-9).sum())
     (1, 1)
     """
-    random = check_random_state(random_state)
+    return _two_classes(n_samples, np.full(2, separation / np.sqrt(2)), random_state)
+
+
+def _two_classes(n_samples: int, shift: Array, random_state: Any) -> tuple[Array, Labels]:
+    """Return points of two spherical Gaussians in turn, with means `shift` (2,) apart."""
     y = np.arange(n_samples, dtype=np.intp) % 2
-    X = random.normal(size=(n_samples, 2))
-    X += separation / np.sqrt(2) * (y - 0.5)[:, None]
-    return X, y
+    X = check_random_state(random_state).normal(size=(n_samples, 2))
+    return X + shift * (y - 0.5)[:, None], y
 
 
 def make_three_gaussians(
@@ -171,11 +171,6 @@ def make_three_gaussians(
     return X, np.repeat([0, 1], [n_large, 2 * n_small])
 
 
-# -------------------------------------------------------------------------------------------------
-# Balls of two sizes: classes that can be separated only with positive and negative eigenvalues
-# together.
-# -------------------------------------------------------------------------------------------------
-
 _TRIES = 10_000
 """Number of positions tried for one ball before the cube counts as full."""
 
@@ -186,7 +181,7 @@ def make_balls(
     radii: tuple[float, ...] = (0.03, 0.04),
     n_dimensions: int = 3,
     random_state: Any = None,
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+) -> tuple[Array, Labels]:
     """Generate balls at random positions in a unit cube; the radius is the class.
 
     Compare them with the measure "balls", the gap between two surfaces. If a large ball replaces a
@@ -249,12 +244,6 @@ def make_balls(
     return np.column_stack([centres, radius]), y
 
 
-# -------------------------------------------------------------------------------------------------
-# Simulated protein families, evolved along a tree.
-# -------------------------------------------------------------------------------------------------
-
-Letters = NDArray[np.uint8]
-
 ALPHABET = "ARNDCQEGHILKMFPSTWYV"
 
 # frequency of each amino acid in proteins (Robinson & Robinson 1991), per 100,000
@@ -272,10 +261,10 @@ _CHUNK = 2048
 class Population(NamedTuple):
     """Concatenated sequences: letters as indices into `ALPHABET`, and the length of each."""
 
-    letters: Letters  # (Σ lengths,)
-    lengths: NDArray[np.intp]
+    letters: NDArray[np.uint8]  # (Σ lengths,)
+    lengths: Indices
 
-    def take(self, chosen: NDArray[np.intp]) -> Population:
+    def take(self, chosen: Indices) -> Population:
         """Return the chosen sequences; one that is chosen several times is repeated."""
         lengths = self.lengths[chosen]
         starts = (np.cumsum(self.lengths) - self.lengths)[chosen]
@@ -328,7 +317,7 @@ def make_protein_families(
     indel_rate: float = 0.02,
     indel_length: float = 3.0,
     random_state: Any = None,
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+) -> tuple[NDArray[Any], Labels]:
     """Generate protein sequences of several families, evolved from one ancestor.
 
     A random sequence is the common ancestor. Families descend from it, subfamilies from each
@@ -391,16 +380,13 @@ def make_protein_families(
     n_subfamilies = max(1, round(n_samples / n_families / _SUBFAMILY))
     indel = (indel_rate, indel_length)
 
-    def descend(parents: Population, chosen: NDArray[np.intp], branch: Array) -> Population:
+    def descend(parents: Population, chosen: Indices, branch: Array) -> Population:
         children = substitute(parents.take(chosen), branch, random)
         return insert(delete(children, branch, *indel, random), branch, *indel, random)
 
-    root = Population(
-        random.choice(len(ALPHABET), size=length, p=BACKGROUND).astype(np.uint8), np.array([length])
-    )
-    families = descend(
-        root, np.zeros(n_families, dtype=np.intp), np.full(n_families, 2 * divergence)
-    )
+    root = Population(_background_letters(length, random), np.array([length]))
+    of_root = np.zeros(n_families, dtype=np.intp)
+    families = descend(root, of_root, np.full(n_families, 2 * divergence))
     of_family = np.repeat(np.arange(n_families), n_subfamilies)
     subfamilies = descend(families, of_family, np.full(len(of_family), divergence / 2))
     of_subfamily = y * n_subfamilies + random.randint(n_subfamilies, size=n_samples)
@@ -442,9 +428,7 @@ def delete(
     kept = np.cumsum(depth)[:total] == 0
     left = np.bincount(owner[kept], minlength=len(ends))
     kept |= left[owner] == 0  # a sequence that would become empty is left unchanged
-    return Population(
-        sequences.letters[kept], np.bincount(owner[kept], minlength=len(ends)).astype(np.intp)
-    )
+    return Population(sequences.letters[kept], np.bincount(owner[kept], minlength=len(ends)))
 
 
 def insert(
@@ -454,13 +438,17 @@ def insert(
     owner = np.repeat(np.arange(len(sequences.lengths)), sequences.lengths)
     places = _places(owner, branch, rate / 2, random)
     sizes = random.geometric(1 / mean_length, len(places))
-    new = random.choice(len(ALPHABET), size=sizes.sum(), p=BACKGROUND).astype(np.uint8)
+    new = _background_letters(sizes.sum(), random)
     added = np.bincount(np.repeat(owner[places], sizes), minlength=len(sequences.lengths))
     # insert after the chosen letter, so that what follows the last letter joins the same sequence
     letters = np.insert(sequences.letters, np.repeat(places + 1, sizes), new)
     return Population(letters, sequences.lengths + added)
 
 
-def _places(owner: NDArray[np.intp], branch: Array, rate: float, random: Any) -> NDArray[np.intp]:
+def _background_letters(n: int, random: Any) -> NDArray[np.uint8]:
+    return random.choice(len(ALPHABET), size=n, p=BACKGROUND).astype(np.uint8)
+
+
+def _places(owner: Indices, branch: Array, rate: float, random: Any) -> Indices:
     """Return the sites of random events, at `rate` per site and unit of branch length."""
     return np.flatnonzero(random.uniform(size=len(owner)) < -np.expm1(-rate * branch[owner]))

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
 Texts = NDArray[Any]  # of str
+Folder = str | Path | None
 
 
-def load_protein(
-    *, distance: bool = False, data_home: str | Path | None = None
-) -> tuple[Array, Labels]:
+def load_protein(*, distance: bool = False, data_home: Folder = None) -> tuple[Array, Labels]:
     """Load 213 globins in four families, compared by evolutionary distance.
 
     The similarity S is the matrix used in the literature and in the paper. It equals 1 − D/13.64,
@@ -47,7 +46,7 @@ def load_protein(
     return _matrix("protein.npz", "D" if distance else "S", data_home)
 
 
-def load_aural_sonar(*, data_home: str | Path | None = None) -> tuple[Array, Labels]:
+def load_aural_sonar(*, data_home: Folder = None) -> tuple[Array, Labels]:
     """Load 100 sonar echoes of two kinds, with human ratings of the similarity of each pair.
 
     Parameters
@@ -68,7 +67,7 @@ def load_aural_sonar(*, data_home: str | Path | None = None) -> tuple[Array, Lab
 
 
 def load_uwave_gestures(
-    *, distance: bool = False, data_home: str | Path | None = None
+    *, distance: bool = False, data_home: Folder = None
 ) -> tuple[Array, Labels]:
     """Load 896 gestures of eight kinds, as time series of three accelerations (UCR archive).
 
@@ -93,9 +92,7 @@ def load_uwave_gestures(
     return _matrix("uwave_gesture.npz", "D" if distance else "X", data_home)
 
 
-def load_swissprot(
-    *, return_names: bool = False, data_home: str | Path | None = None
-) -> tuple[Texts, ...]:
+def load_swissprot(*, return_names: bool = False, data_home: Folder = None) -> tuple[Texts, ...]:
     """Load 8,031 protein sequences from Swiss-Prot in 30 classes.
 
     Each class consists of at least 100 sequences that match a PROSITE pattern; some matches are
@@ -123,9 +120,7 @@ def load_swissprot(
     return columns if return_names else columns[:2]
 
 
-def load_sonatas(
-    *, return_names: bool = False, data_home: str | Path | None = None
-) -> tuple[Texts, ...]:
+def load_sonatas(*, return_names: bool = False, data_home: Folder = None) -> tuple[Texts, ...]:
     """Load 262 sonata movements by four composers, with the notes as text.
 
     The matching measure is "compression". They replace the paper's sonatas, which are not
@@ -152,7 +147,7 @@ def load_sonatas(
     return columns if return_names else columns[:2]
 
 
-def load_words(*, data_home: str | Path | None = None) -> tuple[Texts, ...]:
+def load_words(*, data_home: Folder = None) -> tuple[Texts, ...]:
     """Load 132,000 words from eleven languages.
 
     The matching measure is "levenshtein". The data are for tests at scale, and not in the paper.
@@ -174,7 +169,7 @@ def load_words(*, data_home: str | Path | None = None) -> tuple[Texts, ...]:
     return _table("words_language.csv.xz", ("word", "language"), data_home)
 
 
-def _path(name: str, data_home: str | Path | None) -> Path:
+def _path(name: str, data_home: Folder) -> Path:
     """Return the path of the file, or raise an error that says what is missing."""
     home = data_home or os.environ.get("KREIN_DATA")
     if not home:
@@ -189,7 +184,7 @@ def _path(name: str, data_home: str | Path | None) -> Path:
     return path
 
 
-def _matrix(name: str, key: str, data_home: str | Path | None) -> tuple[Array, Labels]:
+def _matrix(name: str, key: str, data_home: Folder) -> tuple[Array, Labels]:
     """Return one array of a file and the labels."""
     path = _path(name, data_home)
     with np.load(path, allow_pickle=False) as arrays:
@@ -199,7 +194,7 @@ def _matrix(name: str, key: str, data_home: str | Path | None) -> tuple[Array, L
         return arrays[key].astype(np.float64), arrays["y"].astype(np.intp)
 
 
-def _table(name: str, columns: tuple[str, ...], data_home: str | Path | None) -> tuple[Texts, ...]:
+def _table(name: str, columns: tuple[str, ...], data_home: Folder) -> tuple[Texts, ...]:
     """Return the named columns of a compressed table, the texts first."""
     path = _path(name, data_home)
     with lzma.open(path, "rt", encoding="utf-8", newline="") as file:

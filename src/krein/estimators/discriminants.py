@@ -234,9 +234,9 @@ def _add(
         origins = [moments.origin for moments in earlier.moments]
     seen = self.n_samples_seen_ - data.survey().n_objects
     term = MomentTerm(choice.columns, spaces, origins, classes, family, sample, seen)
-    found = data.reduce(term, add, block_rows(run.measure, m), m)
-    run.counter.add(found.compared, found.reused)
-    passed = found.value if earlier is None else earlier.within(sample) + found.value
+    passed = data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
+    if earlier is not None:
+        passed = earlier.within(sample) + passed
     some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
     best = 0
     if self.shrinkage == "auto":
@@ -275,6 +275,7 @@ def _add(
         reference=reference,
         comparisons=float(m),
         n_objects=self.model_.n_objects if before is not None else self.n_samples_seen_,
+        feature_names=getattr(self, "feature_names_in_", None),
     )
     eigenvalues = signed_eigen(moments.gram(), space.signs).values
     self._set_fit(choice, space, eigenvalues, run.counter)
@@ -418,9 +419,9 @@ class IKFD(Classifier):
     power_ : float or None
         1, 1/2 or 1/4: similarities are computed from d², d or √d. None if the measure is a
         similarity.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
-    kernel_reused_ : int
+    comparisons_reused_ : int
         Number of values read from the cache instead.
     temperature_ : float
         Factor on the scores before they become probabilities (an inverse temperature); 1 unless
@@ -576,9 +577,9 @@ class IKQD(Classifier):
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
         Its non-zero eigenvalues with their signs, largest magnitude first.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
-    kernel_reused_ : int
+    comparisons_reused_ : int
         Number of values read from the cache instead.
     temperature_ : float
         Factor on the scores before they become probabilities (an inverse temperature); 1 unless

@@ -54,6 +54,7 @@ from ..measures.base import refuse_masked, unframed
 from ..model.file import save
 from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
 from ..model.schema import OPTIONAL
+from ..wording import list_of_measures, parameter
 
 MOST_OBJECTS = 1e15
 """In a larger sum of weights, single objects would be lost in rounding."""
@@ -241,8 +242,8 @@ class LandmarkEstimator(BaseEstimator):
                 raise error from None
             raise ValueError(
                 f"{error}: the measure {self.measure!r} compares vectors of numbers; choose one "
-                f"for these objects, e.g. measure='levenshtein' (krein.measures.available() "
-                f"lists them)"
+                f"for these objects, e.g. {parameter('measure', repr('levenshtein'))} "
+                f"({list_of_measures()} lists them)"
             ) from error
 
     def _set_fit(
@@ -319,8 +320,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         The score of an object is its mean distance to the three nearest of all objects that it is
         compared with, ranked among the scores of held-out training objects with the same predicted
         label. Among objects from the same source as the training objects, at most a share t has a
-        p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets
-        0 (`OtherKindWarning`). `KreinClassifier` gives every object a second look, which costs up
+        p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets 0
+        (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs up
         to `neighbours` additional comparisons; other classifiers need `calibrate=True`.
 
         Examples
@@ -605,8 +606,8 @@ def choose_landmarks(
     most = data.n_sampled(measure)
     if isinstance(rule, All) and most < N:
         raise ValueError(
-            f"landmarks='all' compares all pairs of {N:,} objects; choose a rule, e.g. 'meb', or "
-            f"use at most {most:,} objects"
+            f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "
+            f"rule, e.g. 'meb', or use at most {most:,} objects"
         )
     sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
     pairs = data.run_pairs(_checked_pairs(data, sample.objects, None, run))
@@ -705,7 +706,7 @@ def _refuse_underflow(measure: Measure, landmarks: Any, between: Array) -> None:
 
 def _checked_pairs(data: Dataset, objects: Any, others: Any, run: Comparisons) -> Pairs:
     """Return the pairs of a sample; check the measure on it unless all objects were checked."""
-    spent = data.spent
+    spent = data.check_comparisons
     if spent is None:
         objects, spent = try_symmetry(run.measure, objects, run.symmetrize, run.cache)
     run.counter.add(spent)

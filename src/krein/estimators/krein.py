@@ -33,9 +33,9 @@ from ..core.looks import (
     squared,
 )
 from ..core.moments import ClassMoments
-from ..core.pcvm.fit import PCVMFamily, both_scores, fit_landmarks
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.space import signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset, uniform_keys
 from ..landmarks import Rule, Stratified, get_rule
@@ -265,10 +265,9 @@ class KreinClassifier(Classifier):
             term = FeatureTerm(
                 choice.columns, space, space.origin(), found.classes, each, by_class=True
             )
-            kept, total = data.keep(term, m, block_rows(run.measure, m))
-            run.counter.add(total.compared, total.reused)
+            kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
             try:
-                self._learn(data, run, choice, Values(kept, total.value, each), priors)
+                self._learn(data, run, choice, Values(kept, moments, each), priors)
             finally:
                 kept.close()
         return self
@@ -348,7 +347,7 @@ class KreinClassifier(Classifier):
             run.measure,
             self.symmetrize,
             data.survey().classes,
-            tuple(heads),
+            tuple(heads),  # type: ignore[arg-type]
             pool,
             mean_values(sample.values, kind, weights),
             landmarks,
@@ -356,6 +355,7 @@ class KreinClassifier(Classifier):
             Reference.of(scores, unbounded, sample.codes, weights),
             comparisons,
             self.n_samples_seen_,
+            getattr(self, "feature_names_in_", None),
             self.ambiguous_below,
             self.novel_below,
         )

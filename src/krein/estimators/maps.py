@@ -90,9 +90,8 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         self.n_samples_seen_ = len(data)
         space, m = choice.space, len(choice.landmarks.indices)
         term = GramTerm(choice.columns, space, space.origin())
-        found = data.reduce(term, add, block_rows(data.measure, m), m)
-        run.counter.add(found.compared, found.reused)
-        return found.value, choice, run
+        moments = data.reduce(term, add, block_rows(data.measure, m), m, run.counter)
+        return moments, choice, run
 
     def _set_map(
         self,
@@ -152,7 +151,7 @@ class NystromMap(LandmarkTransformer):
         Number of positive, negative and zero eigenvalues.
     landmarks_ : array (m,)
         Rows of the training objects that became landmarks.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
 
     See Also
@@ -252,7 +251,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         Number of positive, negative and zero eigenvalues.
     landmarks_ : array (m,)
         Rows of the training objects that became landmarks.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
 
     See Also
@@ -366,7 +365,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         Number of positive, negative and zero eigenvalues.
     landmarks_ : array (m,)
         Rows of the training objects that became landmarks.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
 
     See Also

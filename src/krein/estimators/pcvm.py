@@ -14,7 +14,9 @@ from ..compare.pairs import block_rows
 from ..core.calibration import fit_temperature
 from ..core.checks import POSITIVE, ROW, Array, Indices, Within
 from ..core.looks import Pool
-from ..core.pcvm.fit import (
+from ..core.pcvm.left_out import left_out_scores, rows_to_ask
+from ..core.pcvm.rows import BasisFunction, Features
+from ..core.pcvm.training import (
     POWERS,
     PCVMFamily,
     PCVMModel,
@@ -24,8 +26,6 @@ from ..core.pcvm.fit import (
     fit_basis,
     fit_landmarks,
 )
-from ..core.pcvm.left_out import left_out_scores, rows_to_ask
-from ..core.pcvm.rows import BasisFunction, Features
 from ..core.space import Conversion, signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..landmarks import get_rule
@@ -141,9 +141,9 @@ class PCVM(Classifier):
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
         Its non-zero eigenvalues with their signs, largest magnitude first.
-    kernel_evaluations_ : int
+    comparisons_to_fit_ : int
         Number of pairs compared during fit.
-    kernel_reused_ : int
+    comparisons_reused_ : int
         Number of values read from the cache instead.
     temperature_ : float
         Factor on the scores before they become probabilities (an inverse temperature); 1 unless
@@ -283,9 +283,8 @@ class PCVM(Classifier):
         space, m = chosen.space, len(chosen.landmarks.indices)
         each = self._class_weights(classes).of_objects(data.survey().weights)
         term = FeatureTerm(chosen.columns, space, space.origin(), classes, each)
-        kept, total = data.keep(term, m, block_rows(run.measure, m))
-        run.counter.add(total.compared, total.reused)
-        return kept, signed_eigen(total.value.gram(), space.signs).values
+        kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
+        return kept, signed_eigen(moments.gram(), space.signs).values
 
     def _learn(
         self,
@@ -398,6 +397,7 @@ class PCVM(Classifier):
             used.landmarks,
             comparisons=float(len(places)),
             n_objects=self.n_samples_seen_,
+            feature_names=getattr(self, "feature_names_in_", None),
         )
         self._set_fit(used, used.space, eigenvalues, run.counter)
         self.relevance_ = model.relevance

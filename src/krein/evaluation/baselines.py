@@ -2,12 +2,23 @@
 
 Each is fitted to training objects, given by their indices in a store of pairs, and predicts for new
 ones. They are not public estimators, but a standard of comparison for the library's own.
+
+`FeatureBaseline` makes no comparisons, so it shows whether a measure is worth its comparisons. It
+uses the objects' own features, by kind of object:
+
+    strings, sequences   counts of character n-grams (TF-IDF), logistic regression
+    vectors, images      gradient boosting on histograms of the numbers
+    series               random convolutions (Dempster et al. 2020), logistic regression
+
+Sets, precomputed values and other objects have no such features.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, Self
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,41 +27,34 @@ from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..core.space import LandmarkCentre, correct
 from ..landmarks import get_rule, select_landmarks
-from ..measures import Measure
+from ..measures import Measure, take
 from .heldout import log_losses
+from .store import columns
 
 
-class Baseline(ABC):
-    """A classifier on pairs; `landmarks_` are the training objects that a new one is compared
-    with."""
+class Baseline:
+    """A classifier on pairs; `landmarks_` are the training objects that a new one is compared with.
+
+    A subclass has `fit(X, y)` for training objects X with labels y, and `predict_proba(X)` for new
+    ones, which returns probabilities (n, C).
+    """
+
+    title: str
+    """A short description of the model."""
+    needs_all = False
+    """Whether it needs all pairs of training objects."""
+    landmarks_: Indices
+    comparisons_to_fit_: int
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
-
-    needs_all: bool
-    """Whether it needs all pairs of training objects."""
-    landmarks_: Indices
-    kernel_evaluations_: int
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """A short description of the model."""
-
-    @abstractmethod
-    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
-        """Fit to training objects with labels y."""
-
-    @abstractmethod
-    def predict_proba(self, X: Indices) -> Array:
-        """Return probabilities (n, C) of new objects."""
 
     def _all_values(self, X: Indices) -> Array:
         """Return the values among all training objects."""
         self.train_, self.landmarks_ = X, np.arange(len(X))
         pairs = Pairs(self.measure, X)
         values = pairs.block(self.landmarks_, self.landmarks_)
-        self.kernel_evaluations_ = pairs.evaluations
+        self.comparisons_to_fit_ = pairs.evaluations
         return values
 
     def _new_values(self, X: Indices) -> Array:
@@ -79,10 +83,10 @@ class ClippedSVM(Baseline):
 
         classes, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:
+            alone = classes.tolist()[counts.argmin()]
             raise ValueError(
-                f"svm-clip calibrates on inner folds, but class "
-                f"{classes.tolist()[counts.argmin()]!r} "
-                "has one training object; leave out the class or the model"
+                f"svm-clip calibrates on inner folds, but class {alone!r} has one training object; "
+                f"leave out the class or the model"
             )
         values = self._all_values(X)
         self.centre_ = LandmarkCentre.of(values) if self.measure.kind == "dissimilarity" else None
@@ -92,27 +96,21 @@ class ClippedSVM(Baseline):
         self.scale_ = float(np.trace(clipped.matrix) / len(S)) or 1.0
         self.P_ = clipped.P
         K = clipped.matrix / self.scale_
-        smallest = int(counts.min())
-        search = GridSearchCV(
-            SVC(kernel="precomputed"),
-            {"C": self.grid},
-            cv=StratifiedKFold(min(3, smallest), shuffle=True, random_state=0),
-        ).fit(K, y)
-        self.C_ = search.best_params_["C"]
-        inner = StratifiedKFold(min(5, smallest), shuffle=True, random_state=0)
-        svm = SVC(kernel="precomputed", C=self.C_)
+        three, five = (
+            StratifiedKFold(min(k, int(counts.min())), shuffle=True, random_state=0) for k in (3, 5)
+        )
+        search = GridSearchCV(SVC(kernel="precomputed"), {"C": self.grid}, cv=three).fit(K, y)
+        svm = SVC(kernel="precomputed", C=search.best_params_["C"])
         # use the better of the two: two classes need an offset, which a temperature does not have
         method = "sigmoid" if len(classes) == 2 else "temperature"
-        self.model_ = CalibratedClassifierCV(svm, method=method, ensemble=False, cv=inner)
+        self.model_ = CalibratedClassifierCV(svm, method=method, ensemble=False, cv=five)
         self.model_.fit(K, y)
         return self
 
     def predict_proba(self, X: Indices) -> Array:
         """Return calibrated probabilities."""
-        values = self._new_values(X)
-        return np.asarray(
-            self.model_.predict_proba(self._similarities(values) @ self.P_ / self.scale_)
-        )
+        K = self._similarities(self._new_values(X)) @ self.P_ / self.scale_
+        return np.asarray(self.model_.predict_proba(K))
 
     def _similarities(self, values: Array) -> Array:
         return values if self.centre_ is None else self.centre_.similarities(values)
@@ -150,8 +148,7 @@ class NearestNeighbours(Baseline):
 
     def predict_proba(self, X: Indices) -> Array:
         """Return smoothed shares of the votes."""
-        values = self._new_values(X)
-        return self._proba(self.sign_ * values, self.k_, self.epsilon_)
+        return self._proba(self.sign_ * self._new_values(X), self.k_, self.epsilon_)
 
     def _proba(self, apart: Array, k: int, epsilon: float = 0.001) -> Array:
         nearest = np.argpartition(apart, k - 1, axis=1)[:, :k]
@@ -167,20 +164,14 @@ class LandmarkLogistic(Baseline):
     discriminant.
     """
 
-    needs_all = False
-
     def __init__(
         self, measure: Measure, landmarks: Any, n_landmarks: int | None, random_state: int
     ) -> None:
         super().__init__(measure)
         self.landmarks, self.n_landmarks = landmarks, n_landmarks
         self.random_state = random_state
-
-    @property
-    def title(self) -> str:
-        """A short description of the model."""
-        rule = self.landmarks if isinstance(self.landmarks, str) else "the same"
-        return f"logistic regression on values to {rule} landmarks"
+        rule = landmarks if isinstance(landmarks, str) else "the same"
+        self.title = f"logistic regression on values to {rule} landmarks"
 
     def fit(self, X: Indices, y: NDArray[Any]) -> Self:
         """Choose landmarks, standardise, fit."""
@@ -193,14 +184,11 @@ class LandmarkLogistic(Baseline):
         rng = np.random.default_rng(self.random_state)
         pairs = Pairs(self.measure, X)
         found = select_landmarks(rule, pairs, codes, rng)
-        self.train_ = X
-        self.landmarks_ = found.indices
-        values = found.values
+        self.train_, self.landmarks_, values = X, found.indices, found.values
         if values is None:
             core = pairs.block(found.indices, found.indices)
-            blocks = pairs.map_columns(lambda _, block: block, found.indices, known=core)
-            values = np.concatenate(list(blocks))
-        self.kernel_evaluations_ = pairs.evaluations
+            values = columns(pairs, found.indices, known=core)
+        self.comparisons_to_fit_ = pairs.evaluations
         self.model_ = make_pipeline(StandardScaler(), LogisticRegression(max_iter=5000))
         self.model_.fit(values, y)
         return self
@@ -208,3 +196,217 @@ class LandmarkLogistic(Baseline):
     def predict_proba(self, X: Indices) -> Array:
         """Return probabilities from the values to the landmarks."""
         return np.asarray(self.model_.predict_proba(self._new_values(X)))
+
+
+# Features that need no comparisons
+
+FeatureKind = Literal["strings", "vectors", "series"]
+
+SERIES = ("dtw", "erp", "msm")
+"""Measures whose objects are series."""
+
+SHORT = 50
+"""Up to this mean length, strings are divided into n-grams of up to four characters; beyond it,
+three."""
+
+VOCABULARY = 100_000
+STRENGTHS = (1.0, 10.0, 100.0)
+"""Candidate values of C, the inverse strength of the penalty of logistic regression."""
+
+KERNELS, WIDTH = 500, 9
+"""Number of random convolutions, and the number of values in each."""
+
+
+def feature_kind(pairs: Pairs) -> FeatureKind | None:
+    """Return the kind of features that the objects have; None if they have none."""
+    objects = pairs.objects
+    if pairs.measure.accepts == "values":
+        return None
+    if pairs.measure.name in SERIES:
+        return "series"
+    if isinstance(objects, np.ndarray) and objects.dtype.kind in "biuf" and objects.ndim > 1:
+        return "vectors"
+    if len(objects) and all(isinstance(item, str) for item in objects):
+        return "strings"
+    return None
+
+
+class FeatureBaseline(Baseline):
+    """A classifier on the contents of the objects, without comparisons."""
+
+    comparisons_to_fit_ = 0
+    comparisons_ = 0.0
+    titles: dict[FeatureKind, str] = {  # noqa: RUF012 - read only
+        "strings": "character n-grams with logistic regression, no comparisons",
+        "vectors": "gradient boosting on the vectors, no comparisons",
+        "series": "random convolutions with logistic regression, no comparisons",
+    }
+
+    def __init__(
+        self, measure: Measure, objects: Any, kind: FeatureKind, random_state: int
+    ) -> None:
+        super().__init__(measure)
+        self.kind, self.random_state, self.title = kind, random_state, self.titles[kind]
+        self.contents: Any = list(objects)
+        if kind == "vectors":
+            self.contents = np.asarray(objects, dtype=np.float64).reshape(len(objects), -1)
+        self.landmarks_ = np.empty(0, dtype=np.intp)
+
+    def fit(self, X: Indices, y: NDArray[Any]) -> Self:
+        """Fit to the contents of training objects; nothing is learned from any others."""
+        seed = self.random_state
+        if self.kind == "series":
+            rng = np.random.default_rng(seed)
+            self.convolutions_ = Convolutions.fit(take(self.contents, X), rng)
+        features = self._features(X)
+        if self.kind == "vectors":
+            from sklearn.ensemble import HistGradientBoostingClassifier
+
+            # a tenth is held out for early stopping, if every class can spare one
+            enough = bool(np.unique(y, return_counts=True)[1].min() >= 10)
+            model = HistGradientBoostingClassifier(
+                max_iter=300 if enough else 100, early_stopping=enough, random_state=seed
+            )
+        else:
+            model = _logistic(self.kind, features, y, seed)
+        self.model_ = _fit(model, features, y)
+        return self
+
+    def predict_proba(self, X: Indices) -> Array:
+        """Return probabilities."""
+        return np.asarray(self.model_.predict_proba(self._features(X)))
+
+    def _features(self, X: Indices) -> Any:
+        contents = take(self.contents, X)
+        return self.convolutions_.features(contents) if self.kind == "series" else contents
+
+
+def _logistic(kind: FeatureKind, objects: Any, y: NDArray[Any], seed: int) -> Any:
+    """Return logistic regression with the C that minimises the log-loss on a held-out fifth."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedShuffleSplit
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if kind == "series":
+        # scale C so that it has the same effect on 1,000 standardised columns as on unit rows
+        features, unit = StandardScaler(), 1000
+    else:
+        longest = 4 if np.mean([len(text) for text in objects]) <= SHORT else 3
+        features, unit = TfidfVectorizer(
+            analyzer="char", ngram_range=(1, longest), lowercase=False, preprocessor=_bounded,
+            sublinear_tf=True, max_features=VOCABULARY,
+        ), 1  # fmt: skip
+
+    def model(C: float) -> Any:
+        return make_pipeline(features, LogisticRegression(C=C / unit, max_iter=300, tol=1e-3))
+
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if counts.min() < 2 or 0.2 * len(y) < len(classes):
+        return model(10.0)
+    cut = StratifiedShuffleSplit(1, test_size=0.2, random_state=seed)
+    train, test = next(cut.split(codes, codes))
+    losses = []
+    for C in STRENGTHS:
+        fitted = _fit(model(C), take(objects, train), y[train])
+        losses.append(log_losses(fitted.predict_proba(take(objects, test)), codes[test]).mean())
+    return model(STRENGTHS[int(np.argmin(losses))])
+
+
+def _bounded(text: str) -> str:
+    """Return the text with markers at both ends, so that n-grams there can be recognised."""
+    return f"\x02{text}\x03"
+
+
+def _fit(model: Any, objects: Any, y: NDArray[Any]) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    # one thread: on a busy machine, OpenMP threads wait for each other
+    with warnings.catch_warnings(), threadpool_limits(1):
+        # a few more steps would not change the figures
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(objects, y)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A random convolution of one channel, and its threshold."""
+
+    dilation: int
+    weights: NDArray[np.float32]  # (WIDTH,), centred
+    channel: int
+    threshold: np.float32
+
+    def values(self, stack: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the convolution (n, T) of series (n, T, channels), before the threshold."""
+        n, T, _ = stack.shape
+        half = self.dilation * (WIDTH // 2)
+        signal = np.pad(stack[:, :, self.channel], ((0, 0), (half, half)))
+        value = np.zeros((n, T), dtype=np.float32)
+        for j, w in enumerate(self.weights):
+            value += w * signal[:, j * self.dilation : j * self.dilation + T]
+        return value
+
+
+@dataclass(frozen=True)
+class Convolutions:
+    """Random convolutions of series (ROCKET; Dempster, Petitjean & Webb 2020).
+
+    Kernels have nine centred normal weights, a random dilation and a random channel; the threshold
+    is a random value of the convolution of one training series, as in MiniRocket. The common
+    length, the mean and the spread are those of the training series too. No labels are used.
+    """
+
+    length: int  # T
+    mean: Array  # (channels,)
+    spread: Array  # (channels,)
+    kernels: tuple[Kernel, ...]
+
+    @classmethod
+    def fit(cls, series: Sequence[Any], rng: np.random.Generator) -> Self:
+        """Draw the kernels. Series of different lengths are stretched to their median length.
+
+        O(N·T + T·KERNELS).
+        """
+        length = int(np.median([len(one) for one in series]))
+        stack = _stacked(series, length)
+        mean, spread = stack.mean(axis=(0, 1)), stack.std(axis=(0, 1))
+        spread = np.where(spread > 0, spread, 1)
+        stack = ((stack - mean) / spread).astype(np.float32)
+        n, T, channels = stack.shape
+        most = np.log2(max((T - 1) / (WIDTH - 1), 1.0))
+        kernels = []
+        for _ in range(KERNELS):
+            dilation = int(2 ** rng.uniform(0, most))
+            weights = rng.normal(size=WIDTH)
+            weights = (weights - weights.mean()).astype(np.float32)
+            kernel = Kernel(dilation, weights, int(rng.integers(channels)), np.float32(0))
+            some, time = int(rng.integers(n)), int(rng.integers(T))
+            threshold = kernel.values(stack[some : some + 1])[0, time]
+            kernels.append(replace(kernel, threshold=threshold))
+        return cls(length, mean, spread, tuple(kernels))
+
+    def features(self, series: Sequence[Any]) -> Array:
+        """Return the features (n, 2·KERNELS): the share above the threshold and the maximum of each
+        convolution. O(n·T·KERNELS)."""
+        stack = ((_stacked(series, self.length) - self.mean) / self.spread).astype(np.float32)
+        found = np.empty((len(stack), 2 * len(self.kernels)))
+        for k, kernel in enumerate(self.kernels):
+            value = kernel.values(stack) - kernel.threshold
+            found[:, 2 * k] = (value > 0).mean(axis=1)
+            found[:, 2 * k + 1] = value.max(axis=1)
+        return found
+
+
+def _stacked(series: Sequence[Any], length: int) -> Array:
+    """Return series as one array (n, T, channels), all stretched to the same length T."""
+    found = []
+    for one in series:
+        signal = np.asarray(one).reshape(len(one), -1)
+        if len(signal) != length:
+            at = np.linspace(0, len(signal) - 1, length)
+            signal = np.column_stack([np.interp(at, np.arange(len(signal)), c) for c in signal.T])
+        found.append(signal)
+    return np.stack(found)

@@ -1,6 +1,7 @@
-"""Identity of two objects, by the measure itself; groups of relatives; near-duplicates.
+"""Folds that keep relatives together: identity of objects, groups, near-duplicates, folds.
 
-The identity of two objects is 1 if they are equal, and falls as they become less similar:
+The identity of two objects is computed by the measure itself. It is 1 if they are equal, and falls
+as they become less similar:
 
     similarity      s(x, y) / √(s(x, x)·s(y, y))
     dissimilarity   1 − d(x, y) / median d
@@ -20,7 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare import Pairs
+from ..compare.pairs import compare_each
 from ..core.checks import Array, Indices
+from ..wording import parameter
+from .store import columns
 
 LANDMARKS, PER_CLASS = 50, 3
 """Number of landmarks that all objects are compared with to find candidates: at least 50, and three
@@ -69,7 +73,8 @@ class Identity:
         return cls(None, scale)
 
     def __call__(self, values: Array, rows: Indices, cols: Indices) -> Array:
-        """Return the identities of the values of `rows` × `cols`."""
+        """Return the identities of the values of `rows` × `cols`, or of each row with its own
+        `cols` (n, k)."""
         if self.roots is None:
             return 1.0 - values / self.scale
         identities: Array = values / self.roots[rows][:, None] / self.roots[cols]
@@ -90,8 +95,10 @@ def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -
     n = len(pairs)
     rng = np.random.default_rng(seed)
     landmarks = _landmarks(codes, rng)
-    values = np.concatenate(list(pairs.map_columns(lambda _, block: block, landmarks)))
-    alone = _uncached(pairs)
+    values = columns(pairs, landmarks)
+    # for single comparisons: without a file or a process for each
+    options: dict[str, Any] = {"symmetrize": pairs.symmetrize, "counter": pairs.counter}
+    alone = Pairs(pairs.measure, pairs.objects, n_jobs=1, **options)
     identity = Identity.of(alone, values, landmarks)
     V = identity(values, np.arange(n), landmarks).astype(np.float32)  # (N, m)
     lengths = np.einsum("ij,ij->i", V, V)
@@ -100,10 +107,8 @@ def identity_groups(pairs: Pairs, codes: Indices, threshold: float, seed: int) -
     R, r = np.empty_like(V), np.empty_like(lengths)  # their rows of V and lengths
     for i in np.argsort(-V.mean(axis=1), kind="stable").tolist():
         k = len(first)
-        near = np.arange(k)
-        if k > NEARBY:
-            near = np.argpartition(r[:k] - 2 * (R[:k] @ V[i]), NEARBY)[:NEARBY]
         if k:
+            near = _nearby(R[:k], r[:k], V[i])
             row, cols = np.array([i]), np.array(first)[near]
             found = identity(alone.values(row, cols), row, cols)[0]
             if found.max() >= threshold:
@@ -141,49 +146,33 @@ def near_copies(
     everyone = np.arange(len(pairs))
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.choice(len(pairs), min(len(pairs), CHECKED), replace=False))
-    values = np.concatenate(list(known.map_columns(lambda _, block: block, landmarks)))
+    values = columns(known, landmarks)
     try:
         identity = Identity.of(known, values, landmarks)
     except ValueError:
         return None
+    copied = 0
     if everything:
-        copied = 0
         for rows in np.array_split(chosen, -(-len(chosen) // ROWS)):
             found = identity(known.values(rows, everyone), rows, everyone)
             copied += int(((found >= COPY) & (split[rows][:, None] != split)).any(axis=1).sum())
-        return NearCopies(copied / len(chosen), len(chosen))
-    V = identity(values, everyone, landmarks)  # (N, m)
-    lengths = np.einsum("ij,ij->i", V, V)
-    candidates = []
-    for i in chosen.tolist():
-        others = np.flatnonzero(split != split[i])
-        if len(others) > NEARBY:
-            apart = lengths[others] - 2 * (V[others] @ V[i])
-            others = others[np.argpartition(apart, NEARBY)[:NEARBY]]
-        candidates.append(others)
-    copied = sum(
-        bool(identity(values[None], chosen[[k]], candidates[k]).max() >= COPY)
-        for k, values in enumerate(_compared(pairs, chosen, candidates))
-    )
+    else:
+        V = identity(values, everyone, landmarks)  # (N, m)
+        lengths = np.einsum("ij,ij->i", V, V)
+        for fold in np.unique(split[chosen]).tolist():
+            rows, others = chosen[split[chosen] == fold], np.flatnonzero(split != fold)
+            near = [_nearby(V[others], lengths[others], V[i]) for i in rows.tolist()]
+            cols = others[np.stack(near)]
+            found = identity(compare_each(pairs, rows, cols), rows, cols)
+            copied += int((found >= COPY).any(axis=1).sum())
     return NearCopies(copied / len(chosen), len(chosen))
 
 
-def _compared(pairs: Pairs, rows: Indices, candidates: list[Indices]) -> list[Array]:
-    """Return the values of each row with its own candidates, stored in the cache as one block."""
-    sizes = [len(others) for others in candidates]
-    key = None
-    if pairs.cache is not None:
-        digests, cols = pairs.stored.rows, np.concatenate(candidates)
-        key = pairs.cache.key("listed", digests[np.repeat(rows, sizes)], digests[cols])
-        values = pairs.cache.load(key, (sum(sizes),))
-        if values is not None:
-            pairs.counter.add(reused=len(values))
-            return np.split(values, np.cumsum(sizes)[:-1])
-    alone = _uncached(pairs)
-    found = [alone.values(rows[[k]], others)[0] for k, others in enumerate(candidates)]
-    if pairs.cache is not None and key is not None:
-        pairs.cache.store(key, np.concatenate(found))
-    return found
+def _nearby(V: NDArray[Any], lengths: NDArray[Any], v: NDArray[Any]) -> Indices:
+    """Return the ten rows of V nearest to v, or all if there are no more; `lengths` are squared."""
+    if len(V) <= NEARBY:
+        return np.arange(len(V))
+    return np.argpartition(lengths - 2 * (V @ v), NEARBY)[:NEARBY]
 
 
 def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
@@ -197,20 +186,7 @@ def _landmarks(codes: Indices, rng: np.random.Generator) -> Indices:
     return np.sort(np.concatenate([some, rng.permutation(rest)[:wanted]]))
 
 
-def _uncached(pairs: Pairs) -> Pairs:
-    """Return the same pairs for single comparisons, without a file or a process per comparison."""
-    return Pairs(
-        pairs.measure,
-        pairs.objects,
-        n_jobs=1,
-        symmetrize=pairs.symmetrize,
-        counter=pairs.counter,
-    )
-
-
-# -------------------------------------------------------------------------------------------------
-# Stratified folds that keep groups together.
-# -------------------------------------------------------------------------------------------------
+# Stratified folds that keep groups together
 
 TRIES = 10
 """Number of shuffles to try for folds in which every class can be learned."""
@@ -256,8 +232,8 @@ def parse_identity(text: str) -> float:
         threshold = 0.0
     if name != "identity" or not 0 < threshold <= 1:
         raise ValueError(
-            f"groups={text!r}: pass one group per object, or 'identity:T' with T above 0 and at "
-            "most 1"
+            f"{parameter('groups', repr(text))}: pass one group per object, or 'identity:T' with "
+            "T above 0 and at most 1"
         )
     return threshold
 
@@ -266,11 +242,12 @@ def split_folds(
     classes: NDArray[Any], codes: Indices, folds: int, seed: int, groups: Indices | None
 ) -> Indices:
     """Return the fold of each object; every class is in every training set."""
+    from sklearn.model_selection import StratifiedKFold
+
     counts = np.bincount(codes)
     if len(counts) < 2:
-        raise ValueError(
-            f"at least two classes are needed; y contains one: {classes.tolist()[0]!r}"
-        )
+        alone = classes.tolist()[0]
+        raise ValueError(f"at least two classes are needed; y contains one: {alone!r}")
     if counts.min() < 2:
         alone = classes.tolist()[counts.argmin()]
         row = int(np.flatnonzero(codes == counts.argmin())[0])
@@ -280,18 +257,12 @@ def split_folds(
         )
     if not 2 <= folds <= counts.max():
         raise ValueError(
-            f"folds={folds}: must be at least 2, and at most the size of the largest class, "
-            f"{counts.max()}"
+            f"{parameter('folds', folds)}: must be at least 2, and at most the size of the largest "
+            f"class, {counts.max()}"
         )
     if groups is None:
-        return _stratified(codes, folds, seed)
+        return _folds(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
     return _grouped(classes, codes, folds, seed, groups)
-
-
-def _stratified(codes: Indices, folds: int, seed: int) -> Indices:
-    from sklearn.model_selection import StratifiedKFold
-
-    return _folds(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
 
 
 def _grouped(
@@ -309,11 +280,11 @@ def _grouped(
             f"testing: leave the class out, merge it with another, or use smaller groups"
         )
     if len(np.unique(groups)) < folds:
-        raise ValueError(f"folds={folds}: there are {len(np.unique(groups))} groups")
+        wanted = parameter("folds", folds)
+        raise ValueError(f"{wanted}: there are {len(np.unique(groups))} groups")
     for attempt in range(TRIES):
-        split = _folds(
-            StratifiedGroupKFold(folds, shuffle=True, random_state=seed + attempt), codes, groups
-        )
+        cut = StratifiedGroupKFold(folds, shuffle=True, random_state=seed + attempt)
+        split = _folds(cut, codes, groups)
         held = np.zeros((folds, len(classes)), dtype=np.intp)
         np.add.at(held, (split, codes), 1)
         if (held.sum(axis=1) > 0).all() and (held < held.sum(axis=0)).all():
@@ -326,7 +297,7 @@ def _grouped(
 
 
 def _folds(cut: Any, codes: Indices, groups: Indices | None) -> Indices:
-    split = np.full(len(codes), 0, dtype=np.intp)
+    split = np.zeros(len(codes), dtype=np.intp)
     with warnings.catch_warnings():
         # a class smaller than the number of folds is absent from some test sets, but from no
         # training set

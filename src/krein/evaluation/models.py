@@ -1,20 +1,25 @@
-"""Models by name, and the user's own estimators."""
+"""The models that `evaluate` compares: by name, or the user's own estimators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from copy import deepcopy
-from functools import partial
+from collections.abc import Iterable, Mapping
+from copy import copy
 from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
 from ..compare import Pairs
-from ..estimators.registry import MODELS, ModelFamily
+from ..estimators import MODELS
 from ..landmarks.all import All
-from .baselines import Baseline, ClippedSVM, LandmarkLogistic, NearestNeighbours
-from .features import FeatureBaseline, feature_kind
+from .baselines import (
+    Baseline,
+    ClippedSVM,
+    FeatureBaseline,
+    LandmarkLogistic,
+    NearestNeighbours,
+    feature_kind,
+)
 
 AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 """Names that `evaluate` accepts."""
@@ -22,36 +27,20 @@ AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 DEFAULT = ("auto", "knn", "features")
 """The models evaluated by default; "features" only if the objects have any."""
 
-Model = Any  # a classifier of the library, by `_is_ours`, or a Baseline
+Model = Any  # a classifier that compares objects by a measure, or a Baseline
 
 
 def get_models(
     models: str | Iterable[str] | Mapping[str, Any] | None,
     *,
     pairs: Pairs,
-    landmarks: Any,
-    n_landmarks: int | None,
-    calibrate: bool,
-    random_state: int,
+    settings: dict[str, Any],
     opening: dict[str, Any],
 ) -> dict[str, Model]:
-    """Return the models by their names in the report, ready to be fitted."""
-    chosen = {"n_landmarks": n_landmarks, "random_state": random_state}
-    if landmarks is not None:
-        chosen["landmarks"] = landmarks
-    shared = opening["measure"]
-    made: dict[str, Callable[[], Model]] = {
-        name: partial(_build, family, {"calibrate": calibrate and family.calibrate, **chosen})
-        for name, family in MODELS.items()
-    }
-    made |= {
-        "svm-clip": lambda: ClippedSVM(shared),
-        "knn": lambda: NearestNeighbours(shared),
-        "logistic": lambda: LandmarkLogistic(
-            shared, landmarks or "stratified", n_landmarks, random_state
-        ),
-        "features": lambda: _features(pairs, shared, random_state),
-    }
+    """Return the models by their names in the report, ready to be fitted.
+
+    `settings` are those of models given by name; `opening` is how all of them compare objects.
+    """
     named: dict[str, Any]
     if models is None:
         models = [name for name in DEFAULT if name != "features" or feature_kind(pairs)]
@@ -67,11 +56,9 @@ def get_models(
     found: dict[str, Model] = {}
     for name, model in named.items():
         if isinstance(model, str):
-            if model not in made:
-                raise ValueError(f"unknown model {model!r}; choose from {', '.join(AVAILABLE)}")
-            model = made[model]()
-        if _is_ours(model):
-            known = model.get_params(deep=False)
+            model = _by_name(model, pairs, opening["measure"], settings)
+        known = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
+        if "measure" in known and hasattr(model, "predict_proba"):
             shared_by_all = {key: value for key, value in opening.items() if key in known}
             model = clone(model).set_params(**shared_by_all)  # all use the same measure
         elif not isinstance(model, Baseline):
@@ -83,34 +70,35 @@ def get_models(
     return found
 
 
-def _build(family: ModelFamily, params: dict[str, Any]) -> Model:
-    """Return the estimator, with those parameters that it accepts."""
-    known = signature(family.estimator).parameters
-    return family.estimator(**{key: value for key, value in params.items() if key in known})
-
-
-def _is_ours(model: Any) -> bool:
-    """Whether the model is a classifier that compares objects by a measure."""
-    return (
-        isinstance(model, BaseEstimator)
-        and hasattr(model, "predict_proba")
-        and "measure" in model.get_params(deep=False)
-    )
-
-
-def _features(pairs: Pairs, shared: Any, seed: int) -> FeatureBaseline:
-    kind = feature_kind(pairs)
-    if kind is None:
-        raise ValueError(
-            "the model 'features' needs strings, vectors or series; these objects or values have "
-            "no features: leave it out"
-        )
-    return FeatureBaseline(shared, pairs.objects, kind, seed)
+def _by_name(name: str, pairs: Pairs, measure: Any, settings: dict[str, Any]) -> Model:
+    """Return the model of this name, with those settings that it accepts."""
+    landmarks, seed = settings["landmarks"], settings["random_state"]
+    if name in MODELS:
+        family = MODELS[name]
+        known = set(signature(family.estimator).parameters)
+        known -= {"landmarks"} if landmarks is None else set()
+        given = settings | {"calibrate": settings["calibrate"] and family.calibrate}
+        return family.estimator(**{key: given[key] for key in known & set(given)})
+    if name == "svm-clip":
+        return ClippedSVM(measure)
+    if name == "knn":
+        return NearestNeighbours(measure)
+    if name == "logistic":
+        return LandmarkLogistic(measure, landmarks or "stratified", settings["n_landmarks"], seed)
+    if name == "features":
+        kind = feature_kind(pairs)
+        if kind is None:
+            raise ValueError(
+                "the model 'features' needs strings, vectors or series; these objects or values "
+                "have no features: leave it out"
+            )
+        return FeatureBaseline(measure, pairs.objects, kind, seed)
+    raise ValueError(f"unknown model {name!r}; choose from {', '.join(AVAILABLE)}")
 
 
 def fresh(model: Model) -> Model:
     """Return an unfitted copy of the model."""
-    return deepcopy(model) if isinstance(model, Baseline) else clone(model)
+    return copy(model) if isinstance(model, Baseline) else clone(model)
 
 
 def needs_all(model: Model) -> bool:
@@ -130,6 +118,5 @@ def title(model: Model) -> str:
         how = "every object is a landmark" if rule == "all" else f"{rule} landmarks"
     else:
         how = f"landmarks by {rule}" if hasattr(rule, "get_params") else "given landmarks"
-    return f"{type(model).__name__}, {how}" + (
-        ", calibrated" if getattr(model, "calibrate", False) else ""
-    )
+    calibrated = ", calibrated" if getattr(model, "calibrate", False) else ""
+    return f"{type(model).__name__}, {how}{calibrated}"

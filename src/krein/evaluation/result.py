@@ -1,8 +1,11 @@
-"""An overview of the objects: eigenvalues, a map, duplicates."""
+"""The results of an evaluation: figures of each model, and an overview of the objects.
+
+The overview consists of the eigenvalues of the measure, a map of the objects, and duplicates.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,142 +19,8 @@ from ..core.ranks import Ranks
 from ..core.space import LandmarkSpace, SpectrumEstimate, double_centre, embed, estimate_spectrum
 from ..reject import augrc
 from .groups import NearCopies
-from .heldout import LookCurve, Reliability, Strange, Unknown, log_losses, reliability
-
-SAMPLED = 500
-"""Number of objects in the spectrum if all pairs would cost extra comparisons."""
-
-READ = 2000
-"""The same if all values are known, so that the only cost is O(n³) for the eigenvalues."""
-
-MAPPED = 4000
-"""Maximum number of objects on the map: more would be indistinguishable, and slow to draw."""
-
-AXES = 50
-"""Number of pseudo-Euclidean axes that the map is computed from."""
-
-MAP_LANDMARKS = 500
-"""Maximum number of landmarks for the map."""
-
-
-def spectrum(pairs: Pairs, everything: bool, seed: int) -> SpectrumEstimate:
-    """Return the eigenvalues of up to 2,000 objects if all values are known, otherwise of 500."""
-    n = len(pairs)
-
-    def block(rows: Indices, cols: Indices) -> Array:
-        values = pairs.block(rows, cols)
-        return values if pairs.kind == "similarity" else double_centre(values**2)
-
-    size = READ if everything else SAMPLED
-    return estimate_spectrum(block, n, size=size, rng=np.random.default_rng(seed))
-
-
-@dataclass(frozen=True)
-class Duplicates:
-    """Objects that occur more than once."""
-
-    groups: list[Indices]
-    conflicting: int
-    """Groups whose members have different labels: no model can label all of them correctly."""
-
-
-def duplicates(objects: Any, codes: Indices) -> Duplicates | None:
-    """Find objects with equal contents, or equal rows of a matrix. O(total size)."""
-    if getattr(objects, "mapped", False):
-        return None
-    try:
-        digests = object_digests(objects)
-    except TypeError:
-        return None
-    _, group, sizes = np.unique(digests, axis=0, return_inverse=True, return_counts=True)
-    order = np.argsort(group, kind="stable")
-    groups = [part for part in np.split(order, np.cumsum(sizes)[:-1]) if len(part) > 1]
-    groups.sort(key=lambda part: int(part[0]))
-    return Duplicates(groups, sum(len(set(codes[part].tolist())) > 1 for part in groups))
-
-
-@dataclass(frozen=True)
-class ObjectMap:
-    """Some or all objects in the plane; objects with similar values to the landmarks are close."""
-
-    objects: Indices  # (n,), ascending
-    xy: Array  # (n, 2)
-    landmarks: Indices
-    whose: str | None
-    """The model that chose the landmarks; None if they were drawn for the map."""
-    axes: int
-    """Number of pseudo-Euclidean axes that the map is computed from."""
-    negative_axes: int
-    method: str
-
-
-def object_map(
-    pairs: Pairs,
-    landmarks: Indices,
-    errors: NDArray[np.bool_],
-    seed: int,
-    whose: str | None = None,
-) -> ObjectMap:
-    """Map the principal pseudo-Euclidean axes of the objects to the plane. N·m values for m
-    landmarks.
-
-    The axes are those of indefinite kernel PCA from the landmarks, positive and negative. t-SNE
-    (van der Maaten & Hinton 2008), initialised with the first two, maps them to the plane. With
-    more than 4,000 objects, only landmarks, errors and a random sample of the others are mapped.
-    """
-    rng = np.random.default_rng(seed)
-    n = len(pairs)
-    if len(landmarks) > MAP_LANDMARKS:
-        landmarks = np.sort(rng.choice(landmarks, MAP_LANDMARKS, replace=False))
-    core = pairs.block(landmarks, landmarks)
-    shown = _shown(n, landmarks, errors, rng)
-    values = np.concatenate(
-        list(pairs.map_columns(lambda _, V: V, landmarks, rows=shown, known=core))
-    )
-    space = LandmarkSpace.of(core, pairs.kind)
-    B = space.coordinates(values)
-    if B.shape[1] == 0 or len(shown) < 4:
-        xy = np.zeros((len(shown), 2))
-        return ObjectMap(shown, xy, landmarks, whose, 0, 0, "axes")
-    one = np.zeros(len(B), dtype=np.intp)
-    moments = ClassMoments.of(B, one, 1, origin=space.origin())
-    embedding = embed(moments.within(), space.signs, mean=moments.means[0], n_components=AXES)
-    V = embedding.coordinates(B)
-    negative = int((embedding.eigenvalues < 0).sum())
-    if V.shape[1] < 3 or len(shown) < 20:
-        xy = np.hstack([V, np.zeros((len(V), 2))])[:, :2]
-        return ObjectMap(shown, xy, landmarks, whose, V.shape[1], negative, "axes")
-    return ObjectMap(shown, _flatten(V, seed), landmarks, whose, V.shape[1], negative, "t-SNE")
-
-
-def _flatten(V: Array, seed: int) -> Array:
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    start = V[:, :2] / max(V[:, 0].std(), np.finfo(float).tiny) * 1e-4
-    options: dict[str, Any] = {"perplexity": min(30.0, (len(V) - 1) / 3), "random_state": seed}
-    # the threads of t-SNE busy-wait: on a busy machine, one thread is faster than two
-    with threadpool_limits(1):
-        return np.asarray(TSNE(init=start, n_jobs=1, **options).fit_transform(V), dtype=float)
-
-
-def _shown(
-    n: int, landmarks: Indices, errors: NDArray[np.bool_], rng: np.random.Generator
-) -> Indices:
-    """Return all objects, or landmarks, errors (at most three quarters) and a sample of the
-    others."""
-    if n <= MAPPED:
-        return np.arange(n)
-    wrong = np.setdiff1d(np.flatnonzero(errors), landmarks)
-    wrong = rng.permutation(wrong)[: 3 * MAPPED // 4]
-    kept = np.union1d(landmarks, wrong)
-    others = rng.permutation(np.setdiff1d(np.arange(n), kept))[: MAPPED - len(kept)]
-    return np.union1d(kept, others)
-
-
-# -------------------------------------------------------------------------------------------------
-# The results of an evaluation, as plain data.
-# -------------------------------------------------------------------------------------------------
+from .heldout import LookCurve, Reliability, SuspectLabel, UnknownClasses, log_losses, reliability
+from .store import columns
 
 
 @dataclass(frozen=True)
@@ -177,9 +46,9 @@ class ModelResult:
     """How landmarks="auto" grew in the first fold."""
     looks: LookCurve | None = None
     """The benefit of a second look; None for models without one."""
-    unknown: Unknown | None = None
+    unknown: UnknownClasses | None = None
     """How well objects of an unknown class can be recognised, for each class left out in turn."""
-    strange: list[Strange] = field(default_factory=list)
+    suspect_labels: list[SuspectLabel] = field(default_factory=list)
     """Objects whose labels may be wrong, the least probable label first."""
 
     @property
@@ -252,12 +121,18 @@ class ModelResult:
         return found
 
     def _by_fold(self, values: NDArray[Any]) -> Array:
-        sizes = np.bincount(self.folds)
-        return np.bincount(self.folds, weights=values) / sizes
+        return np.bincount(self.folds, weights=values) / np.bincount(self.folds)
 
     def summary(self) -> dict[str, Any]:
         """Return the figures as JSON-compatible values."""
         accuracy, loss = self.fold_accuracy, self.fold_log_loss
+        unknown = None
+        if self.unknown is not None:
+            unknown = {
+                "classes": [str(self.classes[c]) for c in self.unknown.codes],
+                "auroc": self.unknown.auroc.tolist(),
+                "found": self.unknown.found.tolist(),
+            }
         return {
             "name": self.name,
             "title": self.title,
@@ -273,24 +148,9 @@ class ModelResult:
             "fold_accuracy": accuracy.tolist(),
             "fold_log_loss": loss.tolist(),
             "confusion": self.confusion.tolist(),
-            "curve": None
-            if self.curve is None
-            else {name: values.tolist() for name, values in self.curve.items()},
-            "looks": None
-            if self.looks is None
-            else {
-                "comparisons": self.looks.comparisons.tolist(),
-                "accuracy": self.looks.accuracy.tolist(),
-                "log_loss": self.looks.log_loss.tolist(),
-                "looked": self.looks.looked.tolist(),
-            },
-            "unknown": None
-            if self.unknown is None
-            else {
-                "classes": [str(self.classes[c]) for c in self.unknown.codes],
-                "auroc": self.unknown.auroc.tolist(),
-                "found": self.unknown.found.tolist(),
-            },
+            "curve": self.curve and {name: part.tolist() for name, part in self.curve.items()},
+            "looks": None if self.looks is None else self.looks.summary(),
+            "unknown": unknown,
         }
 
 
@@ -342,26 +202,25 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Return all results except those per object, as JSON-compatible values."""
-        n = len(self.names)
-        counts = np.bincount(np.searchsorted(self.classes, self.labels))
+        n, duplicates, ranks = len(self.names), None, None
+        if self.duplicates is not None:
+            duplicates = {
+                "objects": sum(len(group) for group in self.duplicates.groups),
+                "groups": len(self.duplicates.groups),
+                "conflicting": self.duplicates.conflicting,
+            }
+        if self.ranks is not None:
+            ranks = {name: model.by_rank(*self.ranks) for name, model in self.models.items()}
         p, q, z = self.spectrum.signature
         return {
             "objects": n,
             "classes": [str(name) for name in self.classes.tolist()],
-            "class_sizes": counts.tolist(),
+            "class_sizes": np.bincount(np.searchsorted(self.classes, self.labels)).tolist(),
             "folds": int(self.folds.max()) + 1,
             "best": self.best.name,
             "models": {name: model.summary() for name, model in self.models.items()},
-            "ranks": None
-            if self.ranks is None
-            else {name: model.by_rank(*self.ranks) for name, model in self.models.items()},
-            "pairs": {
-                "compared": self.pairs.compared,
-                "reused": self.pairs.reused,
-                "all": n * n,
-                "seconds": self.pairs.seconds,
-                "given": self.pairs.given,
-            },
+            "ranks": ranks,
+            "pairs": {"all": n * n, **asdict(self.pairs)},
             "spectrum": {
                 "positive": p,
                 "negative": q,
@@ -371,20 +230,132 @@ class Evaluation:
                 "exact": self.spectrum.exact,
                 "eigenvalues": self.spectrum.eigenvalues.tolist(),
             },
-            "duplicates": None
-            if self.duplicates is None
-            else {
-                "objects": sum(len(group) for group in self.duplicates.groups),
-                "groups": len(self.duplicates.groups),
-                "conflicting": self.duplicates.conflicting,
-            },
+            "duplicates": duplicates,
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
-            "near_copies": None
-            if self.near_copies is None
-            else {
-                "share": self.near_copies.share,
-                "looked_at": self.near_copies.looked_at,
-                "threshold": self.near_copies.threshold,
-            },
+            "near_copies": None if self.near_copies is None else asdict(self.near_copies),
             "settings": dict(self.settings),
         }
+
+
+# The overview of the objects
+
+SAMPLED = 500
+"""Number of objects in the spectrum if all pairs would cost extra comparisons."""
+
+READ = 2000
+"""The same if all values are known, so that the only cost is O(n³) for the eigenvalues."""
+
+MAPPED = 4000
+"""Maximum number of objects on the map: more would be indistinguishable, and slow to draw."""
+
+AXES = 50
+"""Number of pseudo-Euclidean axes that the map is computed from."""
+
+MAP_LANDMARKS = 500
+"""Maximum number of landmarks for the map."""
+
+
+def spectrum(pairs: Pairs, everything: bool, seed: int) -> SpectrumEstimate:
+    """Return the eigenvalues of up to 2,000 objects if all values are known, otherwise of 500."""
+
+    def block(rows: Indices, cols: Indices) -> Array:
+        values = pairs.block(rows, cols)
+        return values if pairs.kind == "similarity" else double_centre(values**2)
+
+    size, rng = READ if everything else SAMPLED, np.random.default_rng(seed)
+    return estimate_spectrum(block, len(pairs), size=size, rng=rng)
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """Objects that occur more than once."""
+
+    groups: list[Indices]
+    conflicting: int
+    """Groups whose members have different labels: no model can label all of them correctly."""
+
+
+def duplicates(objects: Any, codes: Indices) -> Duplicates | None:
+    """Find objects with equal contents, or equal rows of a matrix. O(total size)."""
+    if getattr(objects, "mapped", False):
+        return None
+    try:
+        digests = object_digests(objects)
+    except TypeError:
+        return None
+    _, group, sizes = np.unique(digests, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(group, kind="stable")
+    groups = [part for part in np.split(order, np.cumsum(sizes)[:-1]) if len(part) > 1]
+    groups.sort(key=lambda part: int(part[0]))
+    return Duplicates(groups, sum(len(set(codes[part].tolist())) > 1 for part in groups))
+
+
+@dataclass(frozen=True)
+class ObjectMap:
+    """Some or all objects in the plane; objects with similar values to the landmarks are close."""
+
+    objects: Indices  # (n,), ascending
+    xy: Array  # (n, 2)
+    landmarks: Indices
+    whose: str | None
+    """The model that chose the landmarks; None if they were drawn for the map."""
+    axes: int
+    """Number of pseudo-Euclidean axes that the map is computed from."""
+    negative_axes: int
+    method: str
+
+
+def object_map(
+    pairs: Pairs, landmarks: Indices, errors: NDArray[np.bool_], seed: int, whose: str | None = None
+) -> ObjectMap:
+    """Map the principal pseudo-Euclidean axes of the objects to the plane. N·m values for m
+    landmarks.
+
+    The axes are those of indefinite kernel PCA from the landmarks, positive and negative. t-SNE
+    (van der Maaten & Hinton 2008), initialised with the first two, maps them to the plane. With
+    more than 4,000 objects, only landmarks, errors and a random sample of the others are mapped.
+    """
+    rng = np.random.default_rng(seed)
+    if len(landmarks) > MAP_LANDMARKS:
+        landmarks = np.sort(rng.choice(landmarks, MAP_LANDMARKS, replace=False))
+    core = pairs.block(landmarks, landmarks)
+    shown = _shown(len(pairs), landmarks, errors, rng)
+    space = LandmarkSpace.of(core, pairs.kind)
+    B = space.coordinates(columns(pairs, landmarks, rows=shown, known=core))
+    xy, axes, negative, method = np.zeros((len(shown), 2)), 0, 0, "axes"
+    if B.shape[1] and len(shown) >= 4:
+        one = np.zeros(len(B), dtype=np.intp)
+        moments = ClassMoments.of(B, one, 1, origin=space.origin())
+        embedding = embed(moments.within(), space.signs, mean=moments.means[0], n_components=AXES)
+        V = embedding.coordinates(B)
+        axes, negative = V.shape[1], int((embedding.eigenvalues < 0).sum())
+        if axes < 3 or len(shown) < 20:
+            xy = np.hstack([V, xy])[:, :2]
+        else:
+            xy, method = _tsne(V, seed), "t-SNE"
+    return ObjectMap(shown, xy, landmarks, whose, axes, negative, method)
+
+
+def _tsne(V: Array, seed: int) -> Array:
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    start = V[:, :2] / max(V[:, 0].std(), np.finfo(float).tiny) * 1e-4
+    options: dict[str, Any] = {"perplexity": min(30.0, (len(V) - 1) / 3), "random_state": seed}
+    # the threads of t-SNE busy-wait: on a busy machine, one thread is faster than two
+    with threadpool_limits(1):
+        return np.asarray(TSNE(init=start, n_jobs=1, **options).fit_transform(V), dtype=float)
+
+
+def _shown(
+    n: int, landmarks: Indices, errors: NDArray[np.bool_], rng: np.random.Generator
+) -> Indices:
+    """Return all objects, or landmarks, errors (at most three quarters) and a sample of the
+    others."""
+    if n <= MAPPED:
+        return np.arange(n)
+    wrong = np.setdiff1d(np.flatnonzero(errors), landmarks)
+    wrong = rng.permutation(wrong)[: 3 * MAPPED // 4]
+    kept = np.union1d(landmarks, wrong)
+    others = rng.permutation(np.setdiff1d(np.arange(n), kept))[: MAPPED - len(kept)]
+    return np.union1d(kept, others)

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
@@ -16,11 +17,10 @@ from numpy.typing import NDArray
 from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..core.ranks import Ranks
-from ..estimators.twolooks import FittedTwoLooks
-from ..measures import get_measure
+from ..estimators.krein import KreinClassifier
 from ..version import __version__
-from .groups import NearCopies, find_groups, near_copies, split_folds
-from .heldout import HeldOutLooks
+from .groups import find_groups, near_copies, split_folds
+from .heldout import TwoLookResults
 from .models import Model, fresh, get_models, needs_all, title
 from .result import Evaluation, ModelResult, PairCount, duplicates, object_map, spectrum
 from .store import PairStore, Shared
@@ -127,31 +127,25 @@ def evaluate(
     >>> found.summary()["objects"]
     24
     """
-    opening = {
-        "measure": measure,
-        "measure_params": measure_params,
-        "n_jobs": n_jobs,
-        "symmetrize": symmetrize,
-        "verbose": verbose,
-    }
-    pairs = open_pairs(X=X, cache=cache, **opening)
+    comparing: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+    options = {"measure_params": measure_params, "symmetrize": symmetrize, **comparing}
+    pairs = open_pairs(measure, X, cache=cache, **options)
     n = len(pairs)
     store = PairStore(pairs)
     shared = Shared(store)
+    settings = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
     chosen = get_models(
         models,
         pairs=pairs,
-        landmarks=landmarks,
-        n_landmarks=n_landmarks,
-        calibrate=calibrate,
-        random_state=random_state,
-        opening={"measure": shared, "measure_params": None, "n_jobs": n_jobs, "verbose": verbose},
+        settings={"calibrate": calibrate, **settings},
+        opening={"measure": shared, "measure_params": None, **comparing},
     )
     labels = check_labels(np.asarray(y), n)
     classes, codes = np.unique(labels, return_inverse=True)
     if label_ranks is not None:
         Ranks.of([str(name) for name in classes.tolist()], label_ranks)  # before the work
-    called = _names(names, n)
+    if names is not None and len(names) != n:
+        raise ValueError(f"{len(names)} names for {n} objects")
     grouped = find_groups(groups, pairs, codes, random_state)
     split = split_folds(classes, codes, folds, random_state, grouped)
     everyone = np.arange(n)
@@ -161,27 +155,34 @@ def evaluate(
         among_all.block(everyone, everyone)
     results = {}
     for name, model in chosen.items():
-        parts = _cross_validate(name, model, store, labels, split, random_state, verbose)
-        results[name] = ModelResult(
-            name=name, title=title(model), classes=classes, labels=labels, folds=split, **parts
-        )
-    rate = _seconds(store) / max(store.compared, 1)
+        results[name] = _cross_validate(name, model, store, labels, split, random_state)
+        if verbose:
+            right = results[name].right.mean()
+            print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
+    rate = store.wall_seconds / max(store.compared, 1)
     for result in results.values():  # at the average rate, regardless of the order of the models
-        result.seconds["compare"] *= 0.0 if store.given else rate
+        result.seconds["compare"] *= rate
     ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
     found = spectrum(among_all, everything, random_state)
-    whose, chosen_landmarks = _map_landmarks(ranked, n, random_state)
-    mapped = object_map(among_all, chosen_landmarks, ~ranked[0].right, random_state, whose)
-    copies = near_copies(pairs, among_all, split, chosen_landmarks, everything, random_state)
-    _warn_of_copies(copies)
-    compared = 0 if store.given else store.compared
+    whose, of_map = _map_landmarks(ranked, n, random_state)
+    mapped = object_map(among_all, of_map, ~ranked[0].right, random_state, whose)
+    copies = near_copies(pairs, among_all, split, of_map, everything, random_state)
+    if copies is not None and copies.share >= WARNED:
+        warnings.warn(
+            f"{100 * copies.share:.0f} % of the objects have a near-duplicate (identity "
+            f"{copies.threshold} or more) in another fold, so accuracy on new objects may be lower "
+            f"than these figures; keep duplicates together with groups='identity:"
+            f"{copies.threshold}' (--groups identity:{copies.threshold}) or your own groups",
+            stacklevel=2,
+        )
+    called = measure if isinstance(measure, str) else getattr(measure, "__name__", None)
     return Evaluation(
-        names=called,
+        names=[f"row {i}" for i in range(n)] if names is None else [str(name) for name in names],
         labels=labels,
         classes=classes,
         folds=split,
         models=results,
-        pairs=PairCount(compared, pairs.counter.reused, _seconds(store), given=store.given),
+        pairs=PairCount(store.compared, pairs.counter.reused, store.wall_seconds, store.given),
         spectrum=found,
         duplicates=duplicates(pairs.objects, codes),
         map=mapped,
@@ -189,90 +190,64 @@ def evaluate(
         ranks=None if label_ranks is None else (label_ranks, rank_above),
         near_copies=copies,
         settings={
-            "measure": _measure_name(measure, measure_params),
+            "measure": called or pairs.measure.name,
             "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
+            **settings,
             "landmarks": None if landmarks is None else str(landmarks),
-            "n_landmarks": n_landmarks,
             "folds": folds,
             "groups": groups if isinstance(groups, str) or groups is None else "given",
-            "random_state": random_state,
             "symmetrize": symmetrize,
-            "versions": _versions(),
+            "versions": {
+                "krein": __version__,
+                "python": platform.python_version(),
+                **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")},
+            },
         },
     )
 
 
-def _seconds(store: PairStore) -> float:
-    """Return the approximate wall time spent on comparisons: thread time divided by workers."""
-    return 0.0 if store.given else store.seconds / store.pairs.workers
-
-
 def _cross_validate(
-    name: str,
-    model: Model,
-    store: PairStore,
-    labels: NDArray[Any],
-    split: Indices,
-    seed: int,
-    verbose: int,
-) -> dict[str, Any]:
+    name: str, model: Model, store: PairStore, labels: NDArray[Any], split: Indices, seed: int
+) -> ModelResult:
+    """Return the results of one model; in `seconds`, "compare" is still the number of pairs."""
     classes, codes = np.unique(labels, return_inverse=True)
     P: Array = np.full((len(labels), len(classes)), np.nan)
-    held_out = HeldOutLooks(store, codes, len(classes), seed)
+    two_looks = TwoLookResults(store, codes, len(classes), seed)
     fitted, landmarks, per_prediction, curve = [], [], [], None
-    # "compare" counts pairs here; the caller converts them to seconds
     seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
     for fold in range(int(split.max()) + 1):
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
         one = fresh(model)
-        start, before = time.perf_counter(), _seconds(store)
+        start, before = time.perf_counter(), store.wall_seconds
         one.fit(train, labels[train])
-        middle, between = time.perf_counter(), _seconds(store)
+        middle, between = time.perf_counter(), store.wall_seconds
         P[test] = one.predict_proba(test)
         seconds["fit"] += max(middle - start - (between - before), 0.0)
-        seconds["predict"] += max(time.perf_counter() - middle - (_seconds(store) - between), 0.0)
-        fitted.append(one.kernel_evaluations_)
+        rest = store.wall_seconds - between
+        seconds["predict"] += max(time.perf_counter() - middle - rest, 0.0)
+        fitted.append(one.comparisons_to_fit_)
         landmarks.append(train[one.landmarks_])
         # a model with a second look reports its mean number of comparisons per prediction
         per_prediction.append(float(getattr(one, "comparisons_", len(one.landmarks_))))
-        seconds["compare"] += one.kernel_evaluations_ + len(test) * per_prediction[-1]
+        seconds["compare"] += one.comparisons_to_fit_ + len(test) * per_prediction[-1]
         if fold == 0 and hasattr(one, "selection_"):
             curve = one.selection_.details.get("curve")
-        if isinstance(one, FittedTwoLooks):
-            held_out.add(one, train, test, P[test])
-    if verbose:
-        right = np.mean(P.argmax(axis=1) == codes)
-        print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
-    return {
-        "probabilities": P,
-        "evaluations": round(float(np.mean(fitted))),
-        "comparisons": float(np.mean(per_prediction)),
-        "seconds": seconds,
-        "landmarks": landmarks,
-        "curve": curve,
-        **held_out.found(),
-    }
-
-
-def _warn_of_copies(copies: NearCopies | None) -> None:
-    if copies is None or copies.share < WARNED:
-        return
-    warnings.warn(
-        f"{100 * copies.share:.0f} % of the objects have a near-duplicate (identity "
-        f"{copies.threshold} "
-        f"or more) in another fold, so accuracy on new objects may be lower than these figures; "
-        f"keep duplicates together with groups='identity:{copies.threshold}' (--groups identity:"
-        f"{copies.threshold}) or your own groups",
-        stacklevel=3,
+        if isinstance(one, KreinClassifier):
+            two_looks.add(one.model_, train, test, P[test])
+    return ModelResult(
+        name=name,
+        title=title(model),
+        classes=classes,
+        labels=labels,
+        folds=split,
+        probabilities=P,
+        evaluations=round(float(np.mean(fitted))),
+        comparisons=float(np.mean(per_prediction)),
+        seconds=seconds,
+        landmarks=landmarks,
+        curve=curve,
+        **two_looks.found(),
     )
-
-
-def _names(names: Sequence[Any] | None, n: int) -> list[str]:
-    if names is None:
-        return [f"row {i}" for i in range(n)]
-    if len(names) != n:
-        raise ValueError(f"{len(names)} names for {n} objects")
-    return [str(name) for name in names]
 
 
 def _map_landmarks(ranked: list[ModelResult], n: int, seed: int) -> tuple[str | None, Indices]:
@@ -285,22 +260,3 @@ def _map_landmarks(ranked: list[ModelResult], n: int, seed: int) -> tuple[str | 
         if 0 < len(model.landmarks[0]) < n // 2:
             return model.name, model.landmarks[0]
     return None, np.sort(np.random.default_rng(seed).choice(n, min(n, 200), replace=False))
-
-
-def _measure_name(measure: Any, params: dict[str, Any] | None) -> str:
-    if isinstance(measure, str):
-        return measure
-    return str(getattr(measure, "__name__", None) or get_measure(measure, params).name)
-
-
-def _versions() -> dict[str, str]:
-    import scipy
-    import sklearn
-
-    return {
-        "krein": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }

@@ -50,13 +50,15 @@ class PairStore:
         self._diagonal = np.full(len(pairs), np.nan)
         self._lock = threading.RLock()
 
-    def __len__(self) -> int:
-        return len(self.pairs)
-
     @property
     def compared(self) -> int:
-        """Number of pairs compared so far."""
-        return self.pairs.evaluations
+        """Number of pairs compared so far; 0 for precomputed values."""
+        return 0 if self.given else self.pairs.evaluations
+
+    @property
+    def wall_seconds(self) -> float:
+        """Approximate wall time spent on comparisons: thread time divided by workers."""
+        return 0.0 if self.given else self.seconds / self.pairs.workers
 
     def read(self, rows: Indices, cols: Indices) -> Array:
         """Return the values of `rows` × `cols`."""
@@ -71,6 +73,14 @@ class PairStore:
                 self.seconds += time.perf_counter() - start
             values = self._known(rows, cols)
         return values
+
+    def read_row(self, row: int, others: Indices) -> Array:
+        """Return the values of one object with others.
+
+        The store keeps N values per column, so for a symmetric measure the object is the column.
+        """
+        one = np.array([row])
+        return self.read(others, one)[:, 0] if self.pairs.symmetric else self.read(one, others)[0]
 
     def diagonal(self, rows: Indices) -> Array:
         """Return the value of each object with itself."""
@@ -121,6 +131,17 @@ class PairStore:
                 column[rows] = values[:, k]
 
 
+def columns(
+    pairs: Pairs, cols: Indices, *, rows: Indices | None = None, known: Array | None = None
+) -> Array:
+    """Return the values (n, m) of all objects, or some `rows`, to m others.
+
+    `known` are the values between the others.
+    """
+    blocks = pairs.map_columns(lambda _, block: block, cols, rows=rows, known=known)
+    return np.concatenate(list(blocks))
+
+
 @dataclass(frozen=True)
 class Shared(Measure):
     """The measure of a store, whose objects are indices. Every model is fitted with it.
@@ -131,21 +152,10 @@ class Shared(Measure):
 
     store: PairStore
 
-    block_pairs = 2**18
-
     def __post_init__(self) -> None:
         """Copy the properties of the measure behind the store."""
-        pairs, own = self.store.pairs, self.store.pairs.measure
-        about: dict[str, Any] = {
-            "kind": pairs.kind,
-            "psd": pairs.psd,
-            "releases_gil": own.releases_gil,
-            "expensive": own.expensive,
-            "block_pairs": own.block_pairs,
-            "name": own.name,
-        }
-        for name, value in about.items():
-            object.__setattr__(self, name, value)
+        for name in ("kind", "psd", "releases_gil", "expensive", "block_pairs", "name"):
+            object.__setattr__(self, name, getattr(self.store.pairs.measure, name))
 
     def check(self, objects: Any) -> Objects:
         """Return the indices of objects as an array."""

@@ -1,7 +1,8 @@
-"""The different names of a sequence: whole identifier, accession, entry name, number.
+"""Labels: in the records themselves, in a separate file, or found in names by a pattern.
 
-FASTA headers of the public databases join several in one word (`sp|Q00000|PTPS_RAT`,
-`gi|129295|ref|NP_990483.1|`); tables contain one of them.
+A table of labels names the objects. FASTA headers of the public databases join several names of a
+sequence in one word (`sp|Q00000|PTPS_RAT`, `gi|129295|ref|NP_990483.1|`): accession, entry name,
+number. Tables contain one of them, so identifiers are compared in several forms.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .npy import check_characters
 from .streams import DataError, bare_name, quoted
+
+if TYPE_CHECKING:
+    from .source import Chunk
 
 _JOINED = re.compile(
     r"(?:^|\|)(?:sp|tr|ref|gb|emb|dbj|tpg|tpe|tpd|pir|prf|lcl)\|([^|]*)(?:\|([^|]*))?",
@@ -23,11 +24,6 @@ _JOINED = re.compile(
 )
 _NUMBER = re.compile(r"gi\|(\d+)", re.IGNORECASE)
 _VERSIONED = re.compile(r"([A-Za-z]\w*\d)\.\d+")
-
-
-def whole(name: str) -> str:
-    """Return the identifier unchanged."""
-    return name
 
 
 def accession(name: str) -> str:
@@ -70,41 +66,28 @@ def gi_number(name: str) -> str:
     return found[1] if found else name
 
 
-FORMS: tuple[Callable[[str], str], ...] = (whole, accession, unversioned, entry_name, gi_number)
-"""Ways to shorten an identifier, the most exact first."""
+FORMS: tuple[Callable[[str], str], ...] = (str, accession, unversioned, entry_name, gi_number)
+"""Forms of an identifier, the most exact first: unchanged, and the functions above."""
 
-
-# -------------------------------------------------------------------------------------------------
-# Labels from a separate file, or from a pattern that finds them in names.
-# -------------------------------------------------------------------------------------------------
 
 TableRow = tuple[int, list[str]]  # its line in the file, its cells
+Stated = Sequence[str | None]  # labels in the records themselves
 
 USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """Usual names of a column of labels."""
 
 
-@dataclass(frozen=True)
-class Unlabelled:
-    """Objects that were read together, before their labels are known."""
-
-    names: Sequence[str]
-    headers: Sequence[str]  # text next to the names; "" for none
-    own: Sequence[str | None]  # labels in the records themselves
-    first: int  # index of the first object among all objects
-    where: Callable[[int], str]  # where each was read, for error messages
-
-
 class Labels:
     """No labels other than those in the records themselves."""
 
-    given = False
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str] | None:
+        """Return the labels of objects, or None if there are none at all.
 
-    def of(self, part: Unlabelled) -> list[str] | None:
-        """Return the labels of objects, or None if there are none at all."""
-        if all(label is None for label in part.own):
+        `stated` are the labels in the records themselves, `headers` the text next to their names.
+        """
+        if all(label is None for label in stated):
             return None
-        return [_nonempty(label, part.where, i) for i, label in enumerate(part.own)]
+        return [_nonempty(label, chunk.where, i) for i, label in enumerate(stated)]
 
     def finish(self, n: int) -> None:
         """Raise an error if labels are left over after all n objects."""
@@ -112,8 +95,6 @@ class Labels:
 
 class PatternLabels(Labels):
     """Labels from FASTA headers or names, found by a regular expression with one group."""
-
-    given = True
 
     def __init__(self, pattern: str) -> None:
         try:
@@ -128,17 +109,18 @@ class PatternLabels(Labels):
                 f"label; it has {self.pattern.groups}"
             )
 
-    def of(self, part: Unlabelled) -> list[str]:
-        """Return what the group matches in each header."""
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
+        """Return what the group matches in each header, or name where there is no header."""
         found = []
-        for i, (name, header) in enumerate(zip(part.names, part.headers, strict=True)):
-            match = self.pattern.search(header or name)
+        for i, name in enumerate(chunk.names):
+            text = (headers[i] if headers else "") or name
+            match = self.pattern.search(text)
             if match is None:
                 raise DataError(
-                    f"{part.where(i)}: the label pattern '{self.pattern.pattern}' does not match "
-                    f"{quoted(header or name)}"
+                    f"{chunk.where(i)}: the label pattern '{self.pattern.pattern}' does not match "
+                    f"{quoted(text)}"
                 )
-            found.append(_nonempty(match[1], part.where, i))
+            found.append(_nonempty(match[1], chunk.where, i))
         return found
 
 
@@ -160,42 +142,43 @@ class NamedLabels(Labels):
     """Labels by the names of the objects, from a table.
 
     The names may be in any column except that of the labels, and either side may contain only part
-    of the identifiers on the other. The first column and form (`identifiers.FORMS`) that matches
+    of the identifiers on the other. The first column and form (`FORMS`) that matches
     every object is used. Objects come in chunks; a form that has failed is not tried again.
     """
-
-    given = True
 
     def __init__(self, path: str, rows: list[TableRow], column: int | None) -> None:
         self.path, self.rows, self.column = path, rows, column
         places = [i for i in range(len(rows[0][1])) if i != column]
-        self._left = [self._named(at, form) for at in places for form in FORMS]
+        backwards = [(i, row) for i, (_, row) in enumerate(rows)][::-1]  # the first row counts
+        self._left = [
+            _NameColumn(at, form, {form(row[at]): i for i, row in backwards})
+            for at in places
+            for form in FORMS
+        ]
         self._checked: _NameColumn | None = None
         if len(places) == 1:
             self._check(self._left[0])
 
-    def of(self, part: Unlabelled) -> list[str]:
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return the label of each name."""
-        n = len(part.names)
-        left = [names for names in self._left if names.matches(part.names) == n]
+        n = len(chunk.names)
+        left = [names for names in self._left if names.matches(chunk.names) == n]
         if not left:
-            raise self._unmatched(part)
-        if self.column is None:
-            self.column = self._column_beside({names.at for names in left})
+            raise self._unmatched(chunk)
+        if self.column is None:  # the only column that does not contain names
+            names = {column.at for column in left}
+            others = [i for i in range(len(self.rows[0][1])) if i not in names]
+            if len(others) != 1:
+                raise _which_column(self.path, self.rows[0][1])
+            self.column = others[0]
         chosen = left[0]
         if chosen is not self._checked:
             self._check(chosen)
         self._left = left
         return [
-            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], part.where, i)
-            for i, name in enumerate(part.names)
+            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], chunk.where, i)
+            for i, name in enumerate(chunk.names)
         ]
-
-    def _named(self, at: int, form: Callable[[str], str]) -> _NameColumn:
-        rows: dict[str, int] = {}
-        for i, (_, row) in enumerate(self.rows):
-            rows.setdefault(form(row[at]), i)
-        return _NameColumn(at, form, rows)
 
     def _check(self, names: _NameColumn) -> None:
         """Raise an error if a name has two labels, or none."""
@@ -213,44 +196,31 @@ class NamedLabels(Labels):
                 raise DataError(f"{self.path}, line {line}: {quoted(name)} has no label")
         self._checked = names
 
-    def _column_beside(self, names: set[int]) -> int:
-        """Return the only column that does not contain names."""
-        others = [i for i in range(len(self.rows[0][1])) if i not in names]
-        if len(others) != 1:
-            raise _which_column(self.path, self.rows[0][1])
-        return others[0]
-
-    def _unmatched(self, part: Unlabelled) -> DataError:
+    def _unmatched(self, chunk: Chunk) -> DataError:
         """Return the error that shows both sides: names of objects and names in the table."""
-        best = max(self._left, key=lambda names: names.matches(part.names))
-        i = best.matches(part.names)
+        best = max(self._left, key=lambda names: names.matches(chunk.names))
+        i = best.matches(chunk.names)
         there = [row[best.at] for _, row in self.rows[:3]]
         more = ", …" if len(self.rows) > 3 else ""
+        forms = dict.fromkeys(form(chunk.names[i]) for form in FORMS)
         return DataError(
-            f"{part.where(i)}: has no label in {self.path}, where the names are "
-            f"{', '.join(map(quoted, there))}{more} (looked for {_forms(part.names[i])})"
+            f"{chunk.where(i)}: has no label in {self.path}, where the names are "
+            f"{', '.join(map(quoted, there))}{more} (looked for {' or '.join(map(quoted, forms))})"
         )
-
-
-def _forms(name: str) -> str:
-    """Return a description of the forms in which a name was looked up."""
-    return " or ".join(quoted(form) for form in dict.fromkeys(form(name) for form in FORMS))
 
 
 class OrderedLabels(Labels):
     """Labels in the order of the objects."""
 
-    given = True
-
     def __init__(self, path: str, labels: list[str]) -> None:
         self.path, self.labels = path, labels
 
-    def of(self, part: Unlabelled) -> list[str]:
+    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return the next labels."""
-        found = self.labels[part.first : part.first + len(part.names)]
-        if len(found) < len(part.names):
+        found = self.labels[chunk.first : chunk.first + len(chunk.names)]
+        if len(found) < len(chunk.names):
             raise DataError(
-                f"{part.where(len(found))}: has no label; {self.path} contains "
+                f"{chunk.where(len(found))}: has no label; {self.path} contains "
                 f"{len(self.labels)} labels"
             )
         return found
@@ -277,21 +247,35 @@ def find_labels(labels: str | None, pattern: str | None, max_size: int | None = 
 
 def is_label_file(labels: str) -> bool:
     """Whether `labels` is a file, optionally with a column: `labels.csv:family`."""
-    return os.path.isfile(labels) or os.path.isfile(labels.rpartition(":")[0])
+    return os.path.isfile(_file_and_column(labels)[0])
 
 
-def read_labels(path: str, max_size: int | None = None) -> Labels:
+def _file_and_column(labels: str) -> tuple[str, str | None]:
+    path, _, column = labels.rpartition(":")
+    return (path, column) if not os.path.isfile(labels) and os.path.isfile(path) else (labels, None)
+
+
+def split_labels(labels: str | None, columns: Sequence[str]) -> tuple[str | None, str | None]:
+    """Return `labels` as a column, by name or number, or as a file; the other one is None.
+
+    If it is neither, it is returned as a column: the error then lists the existing ones.
+    """
+    if labels is None or not is_label_file(labels):
+        return labels, None
+    is_number = labels.isdecimal() and 1 <= int(labels) <= len(columns)
+    return (labels, None) if labels in columns or is_number else (None, labels)
+
+
+def read_labels(labels: str, max_size: int | None = None) -> Labels:
     """Read a file of labels completely into memory."""
-    column: str | None = None
-    if not os.path.isfile(path) and os.path.isfile(path.rpartition(":")[0]):
-        path, _, column = path.rpartition(":")
+    path, column = _file_and_column(labels)
     if not os.path.isfile(path):
         raise DataError(
             f"{path}: there is no such file of labels (it needs two columns, name and label, or "
             f"one line per object)"
         )
     if bare_name(path).endswith(".npy"):
-        from .arrays import load_npy
+        from .arrays import as_labels, load_npy
 
         found = as_labels(load_npy(path, max_size), path)
         for i, label in enumerate(found):
@@ -349,30 +333,6 @@ def _which_column(path: str, heading: Sequence[str]) -> DataError:
         f"{path}: which column contains the labels? The columns are {', '.join(heading)}; "
         f"write {path}:COLUMN"
     )
-
-
-def as_labels(array: Any, what: str) -> list[str]:
-    """Return an array of labels as strings; whole numbers without a decimal point."""
-    array = np.squeeze(np.asarray(array))
-    check_characters(array, what)
-    if array.ndim != 1:
-        raise DataError(f"{what}: labels must be a list; got an array of shape {array.shape}")
-    if array.dtype.kind == "f":
-        if not np.isfinite(array).all():
-            raise DataError(
-                f"{what}: the label of object {int(np.argmin(np.isfinite(array)))} "
-                "is NaN or infinite"
-            )
-        if (array == np.round(array)).all() and (np.abs(array) <= 2**53).all():
-            array = array.astype(np.int64)
-    if array.dtype.kind == "S":
-        try:
-            array = np.char.decode(array, "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{what}: a label is not UTF-8 ({error})") from None
-    if array.dtype.kind not in "biufUO":
-        raise DataError(f"{what}: labels must be numbers or strings; got {array.dtype}")
-    return [str(label).strip() for label in array.tolist()]
 
 
 def _nonempty(label: str | None, where: Callable[[int], str], i: int) -> str:

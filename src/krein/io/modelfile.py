@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .npy import ArrayFormatError, check_characters, read_header, read_values
-from .streams import MIB, DataError, array_limit, size_of, written_whole
+from .arrays import ArrayFormatError, check_characters, read_header, read_values
+from .streams import MIB, DataError, array_limit, atomic_write, size_of
 
 FORMAT = 2
 """Number of the format that is written and read. Format 1, of krein 0.1.0, stored other parts."""
@@ -30,10 +30,6 @@ _HEADER = 16 * MIB
 """Size up to which a header is always accepted; parsed as JSON, it grows about twentyfold."""
 _HEADER_RATIO = 10
 """The header may also be this multiple of the size of the file."""
-
-
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""Errors that are raised if the JSON was not written by krein."""
 
 
 class ModelFileError(ValueError):
@@ -54,14 +50,12 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
             "version": version,
             "tree": _plain(tree, stored, "model"),
             "sha256": {name: digest for digest, name in stored.names.items()},
-        },
-        ensure_ascii=True,
-        allow_nan=True,
+        }
     ).encode()
     arrays = stored.arrays
     arrays["header"] = np.frombuffer(header, dtype=np.uint8)
     arrays["seal"] = np.frombuffer(hashlib.sha256(header).digest(), dtype=np.uint8)
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
@@ -77,8 +71,8 @@ def is_model(path: str | os.PathLike[str]) -> bool:
 
 def read_versions(path: str | os.PathLike[str], max_size: int | None = None) -> tuple[str, int]:
     """Return the version of krein that wrote a model file, and the format of the file."""
-    with _opened(path) as (archive, infos, shown):
-        header = _header(archive, infos, shown, array_limit(shown, max_size))
+    with _opened(path) as archive:
+        header = _header(archive, array_limit(archive.path, max_size))
         return str(header["version"])[:20], header["format"]
 
 
@@ -88,117 +82,95 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
     Only arrays listed in the header are unpacked, after checking their size: at most `max_size`
     bytes in total, by default 256 MiB or 20 times the size of the file, whichever is more.
     """
-    with _opened(path) as (archive, infos, shown):
-        limit = array_limit(shown, max_size)
-        header = _header(archive, infos, shown, limit)
-        try:
-            arrays = _arrays(archive, infos, dict(header["sha256"]), shown, limit)
-            tree = _rebuilt(header["tree"], arrays)
-        except ModelFileError:
-            raise
-        # valid checksums, but not written by krein
-        except _MALFORMED as error:
-            raise _malformed(shown) from error
+    with _opened(path) as archive:
+        limit = array_limit(archive.path, max_size)
+        header = _header(archive, limit)
+        digests = dict(header["sha256"])
+        for name in archive.members:
+            if name not in digests and name not in ("header", "seal"):
+                raise ModelFileError(
+                    f"{archive.path}: contains {name[:60]!r}, which its header does not list"
+                )
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, digest in digests.items():
+            damaged = f"{archive.path} is damaged: {name[:60]!r}"
+            if name not in archive.members:
+                raise ModelFileError(f"{damaged} is missing")
+            arrays[name] = archive.read(name, limit)
+            limit -= arrays[name].nbytes
+            if _digest(arrays[name]) != digest:
+                raise ModelFileError(f"{damaged} does not match its checksum")
+        tree = _rebuilt(header["tree"], arrays)
         if not isinstance(tree, dict):
-            raise ModelFileError(f"{shown} is not a krein model: it does not name an estimator")
+            raise ModelFileError(
+                f"{archive.path} is not a krein model: it does not name an estimator"
+            )
         return tree
 
 
+@dataclass(frozen=True)
+class _Archive:
+    """An open model file."""
+
+    path: str
+    archive: zipfile.ZipFile
+    members: dict[str, zipfile.ZipInfo]
+
+    def read(self, name: str, limit: int) -> NDArray[Any]:
+        """Return one array; its claimed size is checked before it is unpacked."""
+        where = f"{self.path}: {name[:60]!r}"
+        try:
+            with self.archive.open(self.members[name]) as file:
+                header = read_header(file)
+                if header.dtype.kind not in "biufUS":
+                    raise ModelFileError(f"{where} holds {header.dtype}")
+                if header.nbytes > limit:
+                    raise ModelFileError(
+                        f"{where} would take {size_of(header.nbytes)}, more than the "
+                        f"{size_of(limit)} left; if this is intended, use load(path, max_size=...)"
+                    )
+                array = read_values(file)
+            check_characters(array, self.path)
+        except (ArrayFormatError, DataError) as error:
+            raise ModelFileError(f"{self.path} is damaged: {name[:60]!r}: {error}") from error
+        return array
+
+
 @contextmanager
-def _opened(
-    path: str | os.PathLike[str],
-) -> Iterator[tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo], str]]:
-    """Open a model file: the archive, its members by name, and its path as text."""
+def _opened(path: str | os.PathLike[str]) -> Iterator[_Archive]:
     shown = os.fspath(path)
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                infos = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-                if "header" not in infos or "seal" not in infos:
+                members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                if "header" not in members or "seal" not in members:
                     raise ModelFileError(f"{shown} is not a krein model: it has no header")
-                yield archive, infos, shown
+                yield _Archive(shown, archive, members)
         except (ModelFileError, MemoryError):
             raise
-        except Exception as error:  # zipfile, zlib and struct raise different errors
+        # zipfile, zlib and struct raise different errors, and so does JSON that krein did not write
+        except Exception as error:
             raise ModelFileError(f"{shown} is not a krein model, or is damaged") from error
 
 
-def _header(
-    archive: zipfile.ZipFile, infos: dict[str, zipfile.ZipInfo], path: str, limit: int
-) -> dict[str, Any]:
+def _header(archive: _Archive, limit: int) -> dict[str, Any]:
     """Return the header, which lists the other members."""
+    path = archive.path
     most = min(limit, max(_HEADER, _HEADER_RATIO * os.path.getsize(path)))
-    text = _member(archive, infos, "header", path, most).tobytes()
-    if hashlib.sha256(text).digest() != _member(archive, infos, "seal", path, 1024).tobytes():
+    text = archive.read("header", most).tobytes()
+    if hashlib.sha256(text).digest() != archive.read("seal", 1024).tobytes():
         raise ModelFileError(f"{path} is damaged: its header does not match its checksum")
-    try:
-        header = json.loads(text)
-        if not isinstance(header, dict) or header.get("magic") != _MAGIC:
-            raise ModelFileError(f"{path} is not a krein model")
-        if header["format"] != FORMAT:
-            old = header["format"] == 1
-            remedy = "fit and save the model again" if old else "upgrade krein to load it"
-            raise ModelFileError(
-                f"{path} was written by krein {str(header['version'])[:20]} in format "
-                f"{str(header['format'])[:20]}; this version reads format {FORMAT}: {remedy}"
-            )
-    except ModelFileError:
-        raise
-    except _MALFORMED as error:
-        raise _malformed(path) from error
+    header = json.loads(text)
+    if not isinstance(header, dict) or header.get("magic") != _MAGIC:
+        raise ModelFileError(f"{path} is not a krein model")
+    if header["format"] != FORMAT:
+        old = header["format"] == 1
+        remedy = "fit and save the model again" if old else "upgrade krein to load it"
+        raise ModelFileError(
+            f"{path} was written by krein {str(header['version'])[:20]} in format "
+            f"{str(header['format'])[:20]}; this version reads format {FORMAT}: {remedy}"
+        )
     return header
-
-
-def _malformed(path: str) -> ModelFileError:
-    return ModelFileError(f"{path} is not a krein model: its header is malformed")
-
-
-def _arrays(
-    archive: zipfile.ZipFile,
-    infos: dict[str, zipfile.ZipInfo],
-    digests: dict[str, Any],
-    path: str,
-    limit: int,
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays that the header lists; others are refused."""
-    for name in infos:
-        if name not in digests and name not in ("header", "seal"):
-            raise ModelFileError(f"{path}: contains {name[:60]!r}, which its header does not list")
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, digest in digests.items():
-        if name not in infos:
-            raise ModelFileError(f"{path} is damaged: {name[:60]!r} is missing")
-        array = _member(archive, infos, name, path, limit)
-        limit -= array.nbytes
-        if _digest(array) != digest:
-            raise ModelFileError(f"{path} is damaged: {name[:60]!r} does not match its checksum")
-        arrays[name] = array
-    return arrays
-
-
-def _member(
-    archive: zipfile.ZipFile,
-    infos: dict[str, zipfile.ZipInfo],
-    name: str,
-    path: str,
-    limit: int,
-) -> NDArray[Any]:
-    """Return one array; its claimed size is checked before it is unpacked."""
-    try:
-        with archive.open(infos[name]) as file:
-            header = read_header(file)
-            if header.dtype.kind not in "biufUS":
-                raise ModelFileError(f"{path}: {name[:60]!r} holds {header.dtype}")
-            if header.nbytes > limit:
-                raise ModelFileError(
-                    f"{path}: {name[:60]!r} would take {size_of(header.nbytes)}, more than the "
-                    f"{size_of(limit)} left; if this is intended, use load(path, max_size=...)"
-                )
-            array = read_values(file, header)
-        check_characters(array, path)
-    except (ArrayFormatError, DataError) as error:
-        raise ModelFileError(f"{path} is damaged: {name[:60]!r}: {error}") from error
-    return array
 
 
 def _digest(array: NDArray[Any]) -> str:
@@ -247,13 +219,9 @@ def _plain(value: Any, stored: _Stored, name: str) -> Any:
         return {"pairs": pairs}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
-    if type(value) in (set, frozenset):
+    if type(value) in (list, tuple, set, frozenset):
         items = [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]
         return {type(value).__name__: items}
-    if type(value) is tuple:
-        return {"tuple": [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]}
-    if type(value) is list:
-        return {"list": [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]}
     raise TypeError(f"{name}: a {type(value).__name__} cannot be saved in a model file")
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from .labels import Labels, find_labels, is_label_file
-from .source import Kind, Record, RecordSource
+from .source import Kind, Options, Record
 from .streams import DataError, array_limit, bare_name, too_large
-from .tables import Layout, decide
+from .tables import LayoutSource, decide_layout
 
 BATCH = 4096
 """Number of rows decoded at a time."""
@@ -27,54 +27,47 @@ for g in range(about.num_row_groups):
 """
 
 
-class ParquetFile(RecordSource):
+class ParquetFile(LayoutSource):
     """Objects from the rows of a Parquet file, with one batch of a row group in memory at a
     time."""
-
-    def __init__(
-        self, path: str, layout: Layout, kind: Kind, labels: Labels, max_size: int | None = None
-    ) -> None:
-        super().__init__(path, kind, labels, max_size)
-        self.layout = layout
 
     @property
     def understood(self) -> str:
         """How the file was interpreted."""
         if self.kind == "series":
             return f"series in the column {self.layout.columns[self.layout.objects[0]]!r}"
-        return self.layout.understood
+        return super().understood
 
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
-        layout = self.layout
-        wanted = [*layout.objects]
-        wanted += [i for i in (layout.labels, layout.names) if i is not None]
-        number = 0
-        file = _open(self.path, [layout.columns[i] for i in wanted])
-        with file:
+        layout, number = self.layout, 0
+        objects, labels, names = layout.objects, layout.labels, layout.names
+        wanted = [layout.columns[i] for i in (*objects, labels, names) if i is not None]
+        with _open(self.path, wanted) as file:
             self._refuse_bombs(file)
-            for batch in self._batches(file, [layout.columns[i] for i in wanted]):
+            for batch in self._batches(file, wanted):
                 column = {
-                    layout.columns[i]: self._plain(batch.column(layout.columns[i])) for i in wanted
+                    i: self._plain(batch.column(layout.columns[i]))
+                    for i in (*objects, labels, names)
+                    if i is not None
                 }
-                objects = self._objects([column[layout.columns[i]] for i in layout.objects])
-                labels, names = (
-                    None if i is None else column[layout.columns[i]].to_pylist()
-                    for i in (layout.labels, layout.names)
-                )
-                for i, item in enumerate(objects):
-                    name = str(number) if names is None else str(names[i])
-                    label = None if labels is None else "" if labels[i] is None else str(labels[i])
+                if layout.content == "strings":
+                    items = column[objects[0]].to_pylist()
+                else:
+                    numbers = [column[i].to_numpy(zero_copy_only=False) for i in objects]
+                    items = np.stack(numbers, axis=1)
+                texts = {i: column[i].to_pylist() for i in (labels, names) if i is not None}
+                for i, item in enumerate(items):
+                    name = str(number if names is None else texts[names][i])
+                    label = None if labels is None else texts[labels][i]
+                    if labels is not None:
+                        label = "" if label is None else str(label)
                     yield Record(name, self._checked(item, number, name), label)
                     number += 1
 
     def _batches(self, file: Any, columns: list[str]) -> Iterator[Any]:
-        from pyarrow import ArrowException
-
-        try:
+        with _arrow_errors(f"{self.shown}: is damaged"):
             yield from file.iter_batches(BATCH, columns=columns, use_threads=False)
-        except (ArrowException, OSError, RuntimeError, ValueError, KeyError) as error:
-            raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
 
     def _refuse_bombs(self, file: Any) -> None:
         """Raise an error if a row group claims more values than the size of the file can justify.
@@ -88,46 +81,36 @@ class ParquetFile(RecordSource):
         limit = array_limit(self.path, self.max_size)
         about = file.metadata
         nested = any(types.is_nested(field.type) for field in file.schema_arrow)
-        listed = self._listed_values() if nested else None
+        listed = None
+        if nested:
+            asked = subprocess.run(
+                [sys.executable, "-P", "-c", _COUNT_VALUES, self.path],  # -P: no code from here
+                capture_output=True,
+                check=False,
+            )
+            if asked.returncode:
+                raise DataError(f"{self.shown}: is damaged (Arrow cannot read its column metadata)")
+            listed = [int(number) for number in asked.stdout.split()]
         for g in range(about.num_row_groups):
             group = about.row_group(g)
             values = group.num_rows * group.num_columns if listed is None else listed[g]
             if 8 * values > limit:
                 raise too_large(f"{self.shown}, row group {g}", 8 * values, limit)
 
-    def _listed_values(self) -> list[int]:
-        """Return the number of values in each row group, counted by a separate process."""
-        asked = subprocess.run(
-            [sys.executable, "-P", "-c", _COUNT_VALUES, self.path],  # -P: no code from this folder
-            capture_output=True,
-            check=False,
-        )
-        if asked.returncode:
-            raise DataError(f"{self.shown}: is damaged (Arrow cannot read its column metadata)")
-        return [int(number) for number in asked.stdout.split()]
-
     def _plain(self, column: Any) -> Any:
         """Return a column with dictionary codes replaced by their values."""
-        from pyarrow import ArrowException, compute, types
+        from pyarrow import compute, types
 
         if not types.is_dictionary(column.type):
             return column
-        try:
+        with _arrow_errors(f"{self.shown}: is damaged"):
             column.validate(full=True)
             if _is_text(column.type):
                 lengths = compute.binary_length(column.dictionary).take(column.indices)
-                total = compute.sum(lengths).as_py() or 0
-                if total > array_limit(self.path, self.max_size):
-                    limit = array_limit(self.path, self.max_size)
+                total, limit = compute.sum(lengths).as_py(), array_limit(self.path, self.max_size)
+                if total is not None and total > limit:
                     raise too_large(f"{self.shown}, {len(column):,} rows", total, limit)
             return column.dictionary_decode()
-        except (ArrowException, RuntimeError, IndexError) as error:
-            raise DataError(f"{self.shown}: is damaged ({_short(error)})") from error
-
-    def _objects(self, columns: list[Any]) -> Any:
-        if self.layout.content != "strings":
-            return np.stack([c.to_numpy(zero_copy_only=False) for c in columns], axis=1)
-        return columns[0].to_pylist()
 
     def _checked(self, item: Any, number: int, name: str) -> Any:
         where = f"{self.shown}, row {number} ({name!r})"
@@ -153,9 +136,17 @@ def _is_text(of: Any) -> bool:
     return types.is_string(of) or types.is_large_string(of) or str(of) == "string_view"
 
 
-def _short(error: Exception) -> str:
-    """Return Arrow's message as one short line."""
-    return " ".join(str(error).split())[:120]
+@contextmanager
+def _arrow_errors(what: str) -> Iterator[None]:
+    """Turn errors of Arrow, which have many types, into one short line."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except DataError:
+        raise
+    except (ArrowException, OSError, RuntimeError, ValueError, KeyError, IndexError) as error:
+        raise DataError(f"{what} ({' '.join(str(error).split())[:120]})") from error
 
 
 def _open(path: str, columns: list[str] | None = None) -> Any:
@@ -166,34 +157,23 @@ def _open(path: str, columns: list[str] | None = None) -> Any:
             f"(gunzip, unxz)"
         )
     try:
-        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile as Reader
     except ModuleNotFoundError as missing:
         raise ImportError(
             f"{path}: reading Parquet needs the package {missing.name!r}, which is not installed: "
             'pip install "krein[parquet]"'
         ) from missing
-    try:
+    with _arrow_errors(f"{path}: cannot be read as Parquet"):
         found = Reader(path)
         if columns is not None:
             texts = [f.name for f in found.schema_arrow if f.name in columns and _is_text(f.type)]
             found.close()
             found = Reader(path, read_dictionary=texts)
         return found
-    except (ArrowException, OSError, RuntimeError, ValueError, KeyError) as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({_short(error)})") from error
 
 
-def open_parquet(
-    path: str,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    label_pattern: str | None,
-    max_size: int | None = None,
-) -> ParquetFile:
-    """Open a Parquet file; `layout.decide` assigns its columns."""
+def open_parquet(path: str, options: Options) -> ParquetFile:
+    """Open a Parquet file; `decide_layout` assigns its columns."""
     from pyarrow import types
 
     with _open(path) as file:
@@ -202,28 +182,15 @@ def open_parquet(
         raise DataError(f"{path}: contains no objects")
     columns = list(schema.names)
     numeric = [types.is_integer(f.type) or types.is_floating(f.type) for f in schema]
-    beside = labels if labels is not None and labels not in columns else None
-    if beside is not None and (not is_label_file(beside) or beside.isdecimal()):
-        beside = None
-    layout = decide(
-        path,
-        [columns, columns],
-        meant=None if meant == "series" else meant,
-        objects=objects,
-        labels=None if beside is not None else labels,
-        names=names,
-        heading=True,
-        count_rows=lambda _: rows + 1,
-        numeric=numeric,
-    )
+    layout, labels = decide_layout(path, [columns, columns], options, lambda _: rows + 1, numeric)
     kind: Kind = layout.content
     if layout.content == "strings":
         of = schema.field(layout.objects[0]).type
         if types.is_list(of) or types.is_large_list(of) or types.is_fixed_size_list(of):
-            kind = "vectors" if types.is_fixed_size_list(of) and meant != "series" else "series"
+            fixed = types.is_fixed_size_list(of) and options.content != "series"
+            kind = "vectors" if fixed else "series"
         elif not _is_text(of):
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
-    found = find_labels(beside, label_pattern, max_size)
-    return ParquetFile(path, layout, kind, found, max_size)
+    return ParquetFile(path, labels, options.max_size, layout=layout, kind=kind)

@@ -1,23 +1,30 @@
 """Sources of objects: files that are read in chunks, as often as needed.
 
 A source never keeps more than one chunk in memory, unless `read` is called. Every object has a
-name, and a position (file and line, or row) for error messages. Labels are strings.
+name, and a position (file and line, or row) for error messages. Labels are strings. `open_source`
+chooses the reader for a file, by its suffix or else by its first bytes; there is one module of
+readers for each kind of content: `sequences`, `tables`, `parquet`, `arrays`, `series`.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compare.cache import CacheError
-from .labels import Labels, Unlabelled
-from .streams import STDIN, WAIT, Arriving, DataError, quoted, read_lines, shown
+from ..measures.base import PairError, RefusedObject
+from ..wording import parameter
+from .labels import Labels, find_labels
+from .streams import STDIN, WAIT, BackgroundReader, DataError, bare_name, beginning, quoted, shown
 
 Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
 
@@ -72,38 +79,16 @@ class Chunk:
             )
         return f"{self.path}, line {self.lines[i]}, {noun} {quoted(self.names[i])}"
 
-    def alone(self, i: int) -> Chunk:
-        """Return the i-th object as a chunk of its own."""
-        return replace(
-            self,
-            names=[self.names[i]],
-            objects=self.objects[i : i + 1],
-            labels=None if self.labels is None else [self.labels[i]],
-            first=self.first + i,
-            lines=None if self.lines is None else [self.lines[i]],
-            unreadable={0: self.unreadable[i]} if i in self.unreadable else {},
-        )
+    def located(self, error: Exception, first: int = 0) -> DataError:
+        """Return the error with the position of the object replaced by its file and line.
 
-    def located(self, error: Exception) -> DataError:
-        """Return the error with the position in the chunk replaced by the file and line.
-
-        Measures report `sequence 17 contains …`, where 17 is a position in the chunk.
+        The positions in the error count from the object `first` of the chunk.
         """
-        message = str(error)
         if isinstance(error, CacheError):
-            return DataError(message)  # not caused by the file
-        found = re.match(
-            r"(?:sequence|string|text|series|image|set|vector|ball|histogram|point) (\d+)"
-            r"(?: \(.*?\))?:? (?=\w)",
-            message,
-            re.DOTALL,
-        )
-        if found and int(found[1]) < len(self):
-            return DataError(f"{self.where(int(found[1]))}: {message[found.end() :]}")
-        pair = re.match(r"row object (\d+) and column object (\d+): ", message)
-        if pair and int(pair[1]) < len(self):
-            return DataError(f"{self.where(int(pair[1]))}: {message[pair.end() :]}")
-        return DataError(f"{self.path}: {message}" if self.path else message)
+            return DataError(str(error))  # not caused by the file
+        if isinstance(error, RefusedObject | PairError) and first + error.row < len(self):
+            return DataError(f"{self.where(first + error.row)}: {error.reason}")
+        return DataError(f"{self.path}: {error}" if self.path else str(error))
 
 
 class Source(ABC):
@@ -133,7 +118,7 @@ class Source(ABC):
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (the last chunk may be smaller)."""
 
-    def arriving(self, size: int) -> Iterator[Chunk]:
+    def stream(self, size: int) -> Iterator[Chunk]:
         """Yield all objects like `chunks`, but those of a pipe as they arrive.
 
         A chunk of a pipe is returned at most 0.2 s after its first object, however few objects
@@ -165,14 +150,14 @@ class Source(ABC):
         """A description of how the file was interpreted."""
 
 
+@dataclass(eq=False, repr=False)
 class RecordSource(Source):
     """A source that reads one record after the other."""
 
+    path: str
     labels: Labels
-
-    def __init__(self, path: str, kind: Kind, labels: Labels, max_size: int | None = None) -> None:
-        self.path, self.kind, self.labels, self.max_size = path, kind, labels, max_size
-        self._spent = False
+    max_size: int | None = None
+    _spent: bool = field(default=False, init=False)
 
     @abstractmethod
     def records(self) -> Iterator[Record]:
@@ -187,27 +172,26 @@ class RecordSource(Source):
             raise error
         return Record(name, None, None, line, unreadable=str(error))
 
-    def stacked(self, objects: list[Any]) -> Any:
-        """Return the objects of a chunk in the form that measures expect: a list or an array."""
-        if self.kind in ("vectors", "matrix") and not isinstance(objects[0], str):
-            return np.array(objects, dtype=np.float64)
-        return objects
-
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time."""
         records = self._begin(size)
         return self._chunks(iter(lambda: list(islice(records, size)), []))
 
-    def arriving(self, size: int) -> Iterator[Chunk]:
+    def stream(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, those of a pipe as they arrive."""
         if self.rereadable:
             yield from self.chunks(size)
             return
-        records = Arriving(self._begin(size))
+        records = BackgroundReader(self._begin(size))
         try:
             yield from self._chunks(iter(lambda: records.take(size, wait=WAIT), []))
         finally:
             records.close()
+
+    def read(self) -> Chunk:
+        """Return all objects in one chunk."""
+        (chunk,) = self.chunks(2**30)
+        return with_unique_names(chunk)
 
     def _begin(self, size: int) -> Iterator[Record]:
         if size < 1:
@@ -226,42 +210,30 @@ class RecordSource(Source):
             raise DataError(f"{self.shown}: contains no objects")
         self.labels.finish(first)
 
-    def read(self) -> Chunk:
-        """Return all objects in one chunk."""
-        return whole(self.chunks(2**30))
-
     def _chunk(self, records: list[Record], first: int) -> Chunk:
-        names = [str(first + i) if r.name is None else r.name for i, r in enumerate(records)]
+        # records without an object get a neutral placeholder of the same kind
+        like = next((r.object for r in records if not r.unreadable), "")
+        empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
+        objects: Any = [empty if r.unreadable else r.object for r in records]
+        if self.kind in ("vectors", "matrix") and not isinstance(objects[0], str):
+            objects = np.array(objects, dtype=np.float64)
+        lines = [r.line for r in records if r.line is not None]
         chunk = Chunk(
-            names=names,
-            objects=self.stacked(_filled(records)),
+            names=[str(first + i) if r.name is None else r.name for i, r in enumerate(records)],
+            objects=objects,
             labels=None,
             first=first,
             path=self.shown,
             kind=self.kind,
-            lines=_lines(records),
+            lines=lines if len(lines) == len(records) else None,
             unreadable={i: r.unreadable for i, r in enumerate(records) if r.unreadable},
         )
-        headers, own = [r.about for r in records], [r.label for r in records]
-        part = Unlabelled(names, headers, own, first, chunk.where)
-        return replace(chunk, labels=self.labels.of(part))
+        stated, headers = [r.label for r in records], [r.about for r in records]
+        return replace(chunk, labels=self.labels.of(chunk, stated, headers))
 
 
-def _filled(records: list[Record]) -> list[Any]:
-    """Return the objects, with a neutral placeholder of the same kind for records without one."""
-    like = next((r.object for r in records if not r.unreadable), "")
-    empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
-    return [empty if r.unreadable else r.object for r in records]
-
-
-def _lines(records: list[Record]) -> list[int] | None:
-    lines = [record.line for record in records if record.line is not None]
-    return lines if len(lines) == len(records) else None
-
-
-def whole(chunks: Iterable[Chunk]) -> Chunk:
-    """Return the only chunk of a source, after checking that its names are unique."""
-    (chunk,) = chunks
+def with_unique_names(chunk: Chunk) -> Chunk:
+    """Return all objects of a source, after checking that their names are unique."""
     seen: dict[str, int] = {}
     for i, name in enumerate(chunk.names):
         if name in seen:
@@ -273,26 +245,199 @@ def whole(chunks: Iterable[Chunk]) -> Chunk:
     return chunk
 
 
+_MISSING = ("", "na", "nan", "null", "none", "?")
+
+
+def as_number(cell: str) -> float | None:
+    """Return a cell as a number, which is NaN for a missing value; None if it is another text."""
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan if cell.strip().lower() in _MISSING else None
+
+
+def finite_numbers(cells: list[str], where: Callable[[int], str]) -> NDArray[np.float64]:
+    """Return cells as numbers; an error names `where` the first is that is not a finite one."""
+    try:
+        numbers = np.array(cells, dtype=np.float64)
+    except ValueError:
+        numbers = np.full(len(cells), np.nan)
+    if np.isfinite(numbers).all():
+        return numbers
+    for i, cell in enumerate(cells):
+        number = as_number(cell)
+        if number is None:
+            raise DataError(f"{where(i)} contains {quoted(cell)}, which is not a number")
+        if not math.isfinite(number):
+            raise DataError(f"{where(i)} contains {quoted(cell)}: a value is missing or infinite")
+    raise AssertionError("a list of finite numbers must be converted")
+
+
 # -------------------------------------------------------------------------------------------------
-# Lines of text, each an object.
+# The reader for a file
 # -------------------------------------------------------------------------------------------------
 
+_SUFFIXES: dict[str, tuple[str, ...]] = {
+    "fasta": (".fasta", ".fa", ".faa", ".fna", ".ffn", ".fas", ".frn", ".mpfa"),
+    "fastq": (".fastq", ".fq"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "jsonl": (".jsonl", ".ndjson"),
+    "lines": (".txt",),
+    "parquet": (".parquet", ".pq"),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "mat": (".mat",),
+    "ts": (".ts",),
+}
+_NO_DATA: dict[str, tuple[bytes, ...]] = {
+    "a web page": (b"<!doctype html", b"<html"),
+    "a PDF document": (b"%pdf-",),
+    "an image": (b"\x89png", b"\xff\xd8\xff", b"gif87a", b"gif89a"),
+}
+"""Kinds of files passed by mistake, with their first bytes in lower case."""
 
-class LineFile(RecordSource):
-    """Strings, one per line; empty lines are refused, since they are probably a mistake."""
+FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
+"""Values of `format`: the format of a file, or the meaning of its numbers."""
 
-    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
-        super().__init__(path, "strings", labels, max_size)
 
-    @property
-    def understood(self) -> str:
-        """How the file was interpreted."""
-        return "strings, one per line"
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for in `open_source`, for the readers of tables and arrays."""
 
-    def records(self) -> Iterator[Record]:
-        """Yield the lines, without their ends."""
-        for number, text in enumerate(read_lines(self.path, self.max_size), 1):
-            string = text.rstrip("\r\n")
-            if not string.strip():
-                raise DataError(f"{self.shown}, line {number}: is empty")
-            yield Record(None, string, None, number)
+    content: Literal["vectors", "series", "matrix"] | None = None  # meaning of the numbers
+    objects: str | None = None
+    labels: str | None = None
+    names: str | None = None
+    label_pattern: str | None = None
+    header: bool | None = None
+    max_size: int | None = None
+
+
+def open_source(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    objects: str | None = None,
+    labels: str | None = None,
+    names: str | None = None,
+    label_pattern: str | None = None,
+    header: bool | None = None,
+    max_size: int | None = None,
+) -> Source:
+    """Open a file of objects, or standard input (`"-"`), for reading in chunks.
+
+    Parameters
+    ----------
+    path : path
+        FASTA, FASTQ, CSV, TSV, JSON lines, lines of text, Parquet, `.npy`, `.npz`, `.mat` or
+        `.ts`, recognised by its suffix or else by its first bytes; gzip, xz and bzip2 are
+        decompressed.
+    format : str, optional
+        Format of the file, if its name does not show it (one of `FORMATS`); or the meaning of its
+        numbers: "matrix" (values between objects), "vectors" or "series".
+    objects : str, optional
+        Column (by name or by number from 1), field of JSON lines, or array with the objects.
+        Several columns form vectors: separate them by commas, or give a range of numbers, such as
+        "3-10", which includes both ends.
+    labels : str, optional
+        Column or array with the labels; or a file: a CSV or TSV table of names and labels (also
+        "labels.csv:column"), or lines or an `.npy` array of labels in the order of the objects. The
+        names may be full identifiers, accessions with or without version, or entry names.
+    names : str, optional
+        Column with the names.
+    label_pattern : str, optional
+        Regular expression with one group that finds the label in a FASTA header or a name.
+    header : bool, optional
+        Whether the first row of a table names its columns; None decides by its cells.
+    max_size : int, optional
+        Maximum size in bytes of a line, record or cell (default 32 MiB), and of all arrays of a
+        compressed file together (default 256 MiB or 20 times the file). Anything larger is refused
+        before memory is allocated for it.
+
+    Returns
+    -------
+    Source
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "words.csv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("word,language\\nhouse,en\\nhaus,de\\n")
+    ...     source = open_source(path, objects="word", labels="language")
+    ...     [chunk] = source.chunks(100)
+    >>> chunk.objects, chunk.labels, chunk.names
+    (['house', 'haus'], ['en', 'de'], ['0', '1'])
+    """
+    path = os.fspath(path)
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"unknown format {format!r}; choose one of {', '.join(FORMATS)}")
+    if path != STDIN:
+        if not os.path.exists(path):
+            raise DataError(f"{path}: there is no such file")
+        if os.path.isdir(path):
+            raise DataError(f"{path}: is a folder, not a file")
+    content: Any = None if format in _SUFFIXES else format
+    if format is None or content is not None:
+        format = _recognised(path)
+    options = Options(content, objects, labels, names, label_pattern, header, max_size)
+    if format in ("csv", "tsv"):
+        from .tables import open_table
+
+        return open_table(path, format, options)
+    if format == "jsonl":
+        from .tables import open_json_lines
+
+        return open_json_lines(path, options)
+    if format == "parquet":
+        from .parquet import open_parquet
+
+        return open_parquet(path, options)
+    if format in ("npy", "npz", "mat"):
+        if path == STDIN:
+            raise DataError(f"{format} is read from a file, not from standard input")
+        from .arrays import open_arrays
+
+        return open_arrays(path, format, options)
+    for value, option in ((objects, "objects"), (names, "names")):
+        if value is not None:
+            raise ValueError(f"{option}={value!r} is for tables, not for {shown(path)}")
+    if content is not None and (format, content) != ("ts", "series"):
+        raise ValueError(f"{shown(path)} does not contain {content}")
+    from .sequences import Fasta, Fastq, LineFile
+    from .series import SeriesFile
+
+    readers: dict[str, type[RecordSource]] = {
+        "fasta": Fasta, "fastq": Fastq, "lines": LineFile, "ts": SeriesFile,
+    }  # fmt: skip
+    return readers[format](path, find_labels(labels, label_pattern, max_size), max_size)
+
+
+def _recognised(path: str) -> str:
+    """Return the format of the file, from its suffix or its first bytes."""
+    name = bare_name(path)
+    for format, suffixes in _SUFFIXES.items():
+        if path != STDIN and name.endswith(suffixes):
+            return format
+    start = beginning(path)
+    for kind, first in _NO_DATA.items():
+        if start.lstrip().lower().startswith(first):
+            raise DataError(f"{shown(path)}: is {kind}, not data; expected {', '.join(_SUFFIXES)}")
+    if start[:6] == b"\x93NUMPY" or start[:4] in (b"PK\x03\x04", b"PAR1") or b"\0" in start:
+        raise DataError(
+            f"{shown(path)}: its name does not show its format; rename it to .npy, .npz, .mat or "
+            f".parquet, or set {parameter('format')}"
+        )
+    text = start.lstrip()
+    if not text:
+        raise DataError(f"{shown(path)}: is empty")
+    if text[:1] == b">":
+        return "fasta"
+    if text[:1] == b"{":
+        return "jsonl"
+    if text[:1] == b"@":
+        return "ts" if re.match(rb"@(problemname|timestamps|univariate)", text.lower()) else "fastq"
+    line = text.splitlines()[0]
+    return "tsv" if b"\t" in line else "csv" if b"," in line or b";" in line else "lines"

@@ -1,4 +1,11 @@
-"""Errors about files, in one line."""
+"""Bytes and lines of strangers' files: limits, compression, pipes, and atomic writing.
+
+Every reader takes its bytes from here. A few bytes of a compressed file can expand to gigabytes,
+and a line need never end, so the sizes that a file claims are checked against limits before memory
+is allocated; `max_size` raises the limits for larger objects. Compression is recognised by the
+first bytes, not by the name: gzip, xz and bzip2 are supported. Text is UTF-8, with or without a
+byte order mark.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +27,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
 from ..compare.cache import remove_stale, temporary_path
+from ..wording import parameter
 
 
 def quoted(text: str, longest: int = 40) -> str:
@@ -47,11 +55,7 @@ class DataError(ValueError):
 
 
 # -------------------------------------------------------------------------------------------------
-# Limits on the size of a file's contents, checked before memory is allocated.
-#
-# A few bytes of a compressed file can expand to gigabytes, and a line need never end. The sizes
-# that a file claims are checked against these limits first; `max_size` raises them for larger
-# objects.
+# Limits
 # -------------------------------------------------------------------------------------------------
 
 MIB = 2**20
@@ -96,44 +100,30 @@ def record_limit(max_size: int | None) -> int:
     return RECORD if max_size is None else max_size
 
 
-def cell_limit(max_size: int | None) -> int:
-    """Return the maximum number of cells of a record."""
-    return max(record_limit(max_size) // CELL, 1)
-
-
-def array_limit(path: str, max_size: int | None) -> int:
-    """Return the maximum number of bytes of the arrays of a compressed file."""
-    return _packed_limit(path, max_size, ARRAY_RATIO)
-
-
-def text_limit(path: str, max_size: int | None) -> int:
-    """Return the maximum number of bytes of text in a compressed file."""
-    return _packed_limit(path, max_size, TEXT_RATIO)
-
-
-def _packed_limit(path: str, max_size: int | None, ratio: int) -> int:
+def array_limit(path: str, max_size: int | None, ratio: int = ARRAY_RATIO) -> int:
+    """Return the maximum number of bytes that the contents of a compressed file may have."""
     return max(ARRAY if max_size is None else max_size, ratio * os.path.getsize(path))
 
 
-def too_many(where: str, cells: int, limit: int) -> DataError:
-    """Return the error for a record with too many cells."""
-    return DataError(
-        f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if this is "
-        f"intended, raise max_size="
-    )
+def check_cells(where: str, cells: int, max_size: int | None) -> None:
+    """Raise an error if a record has too many cells."""
+    limit = max(record_limit(max_size) // CELL, 1)
+    if cells > limit:
+        raise DataError(
+            f"{where}: has {cells:,} values or more, above the limit of {limit:,}; if this is "
+            f"intended, raise {parameter('max_size')}"
+        )
 
 
 def too_large(where: str, size: int | None, limit: int) -> DataError:
     """Return the error for something beyond its limit; `size` is None if it is unknown."""
     what = "is longer than" if size is None else f"would take {size_of(size)}, more than"
-    return DataError(f"{where}: {what} {size_of(limit)}; if this is intended, raise max_size=")
+    remedy = f"if this is intended, raise {parameter('max_size')}"
+    return DataError(f"{where}: {what} {size_of(limit)}; {remedy}")
 
 
 # -------------------------------------------------------------------------------------------------
-# Bytes and lines from a file or standard input, plain or compressed.
-#
-# Compression is recognised by the first bytes, not by the name: gzip, xz and bzip2 are supported.
-# Text is UTF-8, with or without a byte order mark.
+# Bytes and lines from a file or standard input, plain or compressed
 # -------------------------------------------------------------------------------------------------
 
 STDIN = "-"
@@ -143,6 +133,9 @@ LONGEST = 65_536
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES = (".gz", ".xz", ".bz2", ".zst")
+
+UNPACKING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
+"""Errors that are raised while a damaged file is decompressed."""
 
 
 def bare_name(path: str) -> str:
@@ -171,10 +164,10 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
         else:
             with open(path, "rb") as raw:
                 yield _unpacked(raw, path)
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+    except UNPACKING_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the operating system
-        raise damaged(path, error) from error
+        raise _damaged(path, error) from error
 
 
 _stdin: tuple[Any, IO[bytes]] | None = None
@@ -191,7 +184,8 @@ def _standard_input() -> IO[bytes]:
     if _stdin is None or _stdin[0] is not stream:
         # unbuffered: a thread that waits for input must not hold a lock that Python needs to exit
         raw = getattr(stream, "raw", stream)
-        _stdin = (stream, _unpacked(_put_back(_magic_bytes(raw), raw), STDIN))
+        start = io.BufferedReader(_PutBack(_magic_bytes(raw), raw))
+        _stdin = (stream, _unpacked(start, STDIN))
     return _stdin[1]
 
 
@@ -223,12 +217,8 @@ def beginning(path: str) -> bytes:
                 break
         if path == STDIN:
             assert _stdin is not None
-            _stdin = (_stdin[0], _put_back(start, file))
+            _stdin = (_stdin[0], io.BufferedReader(_PutBack(start, file)))
     return start.removeprefix(BOM)
-
-
-def _put_back(start: bytes, rest: Any) -> IO[bytes]:
-    return io.BufferedReader(_PutBack(start, rest))
 
 
 class _PutBack(io.RawIOBase):
@@ -241,42 +231,28 @@ class _PutBack(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        part = self.start[: len(buffer)] or self._more(len(buffer))
+        read = getattr(self.rest, "read1", None) or self.rest.read  # a raw file reads once anyway
+        part = self.start[: len(buffer)] or read(len(buffer))
         self.start = self.start[len(part) :]
         buffer[: len(part)] = part
         return len(part)
 
-    def _more(self, size: int) -> bytes:
-        read = getattr(self.rest, "read1", None) or self.rest.read  # a raw file reads once anyway
-        part: bytes = read(size)
-        return part
 
-
-def damaged(path: str, error: Exception, line: int | None = None) -> DataError:
-    """Return the error for a compressed file that cannot be decompressed."""
-    after = "" if line is None else f", after line {line}"
+def _damaged(path: str, error: Exception, after: str = "") -> DataError:
+    reason = f"is damaged ({error})"
     if isinstance(error, EOFError):
-        return DataError(
-            f"{shown(path)}{after}: the compressed file ends too early; it may have been "
-            f"truncated while it was copied"
-        )
-    return DataError(f"{shown(path)}{after}: the compressed file is damaged ({error})")
+        reason = "ends too early; it may have been truncated while it was copied"
+    return DataError(f"{shown(path)}{after}: the compressed file {reason}")
 
 
 def _unpacked(raw: Any, path: str) -> Any:
     start = raw.peek(6)[:6]
     kind = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
-    if kind == "gzip":
-        return gzip.open(raw)
-    if kind == "xz":
-        return lzma.open(raw)
-    if kind == "bzip2":
-        return bz2.open(raw)
     if kind == "zstd":
         raise DataError(
             f"{shown(path)}: is compressed with zstd, which is not supported; use gzip, xz or bzip2"
         )
-    return raw
+    return raw if kind is None else {"gzip": gzip, "xz": lzma, "bzip2": bz2}[kind].open(raw)
 
 
 def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
@@ -285,46 +261,39 @@ def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
     A line is refused before more than `max_size` bytes of it are in memory, and a compressed file
     if it expands to implausibly more than its size.
     """
-    line, limit = 0, record_limit(max_size)
+    line, limit, total = 0, record_limit(max_size), 0
     try:
         with open_bytes(path) as file:
             packed = isinstance(file, gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File)
-            left = text_limit(path, max_size) if packed and path != STDIN else None
+            most = array_limit(path, max_size, TEXT_RATIO) if packed and path != STDIN else None
             while text := file.readline(limit + 1):
                 line += 1
+                total += len(text)
                 if len(text) > limit:
                     raise too_large(f"{shown(path)}, line {line}", None, limit)
-                if left is not None:
-                    left -= len(text)
-                    if left < 0:
-                        raise too_large(
-                            f"{shown(path)}, unpacked", None, text_limit(path, max_size)
-                        )
+                if most is not None and total > most:
+                    raise too_large(f"{shown(path)}, unpacked", None, most)
                 if line == 1:
-                    text = _without_mark(text, path)
+                    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                        raise DataError(f"{shown(path)}: is in UTF-16; save it as UTF-8")
+                    text = text.removeprefix(BOM)
                 try:
                     yield text.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    byte = text[error.start]
                     raise DataError(
-                        f"{shown(path)}, line {line}: byte 0x{byte:02x} is not UTF-8; is the file "
-                        f"in another encoding? iconv -f latin1 -t utf-8 converts the most common "
-                        f"one"
+                        f"{shown(path)}, line {line}: byte 0x{text[error.start]:02x} is not UTF-8; "
+                        f"is the file in another encoding? iconv -f latin1 -t utf-8 converts the "
+                        f"most common one"
                     ) from None
     except DataError as error:
-        if isinstance(error.__cause__, EOFError | zlib.error | lzma.LZMAError | OSError) and line:
-            raise damaged(path, error.__cause__, line) from error.__cause__
+        if isinstance(error.__cause__, UNPACKING_ERRORS) and line:
+            after = f", after line {line}"
+            raise _damaged(path, error.__cause__, after) from error.__cause__
         raise
 
 
-def _without_mark(text: bytes, path: str) -> bytes:
-    if text[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError(f"{shown(path)}: is in UTF-16; save it as UTF-8")
-    return text.removeprefix(BOM)
-
-
 # -------------------------------------------------------------------------------------------------
-# Items of a pipe as they arrive, without waiting for more.
+# Items of a pipe as they arrive, without waiting for more
 # -------------------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
@@ -336,15 +305,15 @@ AHEAD = 4096
 """Number of items read ahead."""
 
 
-class Arriving(Iterator[Item], Generic[Item]):
+class BackgroundReader(Iterator[Item], Generic[Item]):
     """An iterator read by a separate thread, so that waiting for its items can be limited.
 
     An error of the iterator is raised once all items before it have been taken.
 
     Examples
     --------
-    >>> from krein.io.streams import Arriving
-    >>> items = Arriving("abcde")
+    >>> from krein.io.streams import BackgroundReader
+    >>> items = BackgroundReader("abcde")
     >>> items.take(3, wait=1.0), list(items)
     (['a', 'b', 'c'], ['d', 'e'])
     """
@@ -411,7 +380,7 @@ class Arriving(Iterator[Item], Generic[Item]):
 
 
 # -------------------------------------------------------------------------------------------------
-# Atomic writing of files.
+# Atomic writing
 # -------------------------------------------------------------------------------------------------
 
 PREFIX, SUFFIX = ".krein-", ".part"
@@ -419,7 +388,7 @@ PREFIX, SUFFIX = ".krein-", ".part"
 
 
 @contextmanager
-def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a file under a temporary name next to `path`, which is synced and renamed at the end.
 
     If the body fails or the process is killed, an existing file is unchanged. Leftovers of an

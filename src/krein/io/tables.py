@@ -1,6 +1,6 @@
-"""Decide which columns of a table are objects, labels and names.
+"""Tables: CSV and TSV with quoted fields that may contain line breaks, and JSON lines.
 
-The rules, in order:
+Some columns contain the objects, one the labels and one the names. The rules, in order:
 
 1. Columns that the user chooses are used: by name, by number from 1, or for objects by a range of
    numbers, such as "3-10".
@@ -17,34 +17,34 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from math import isclose
 from typing import Any, Literal
 
 import numpy as np
 
-from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
-from .source import Kind, Record, RecordSource
+from ..wording import parameter
+from .labels import USUAL_LABELS, Labels, find_labels, split_labels
+from .source import Kind, Options, Record, RecordSource, as_number, finite_numbers
 from .streams import (
     STDIN,
     WAIT,
-    Arriving,
+    BackgroundReader,
     DataError,
     bare_name,
-    cell_limit,
+    check_cells,
     quoted,
     read_lines,
     record_limit,
     shown,
     too_large,
-    too_many,
 )
 
 USUAL_NAMES = ("id", "ids", "name", "names", "accession", "")
 USUAL_OBJECTS = ("sequence", "seq", "text", "string", "word", "object")
-_MISSING = ("", "na", "nan", "null", "none", "?")
 
 
 @dataclass(frozen=True)
@@ -58,59 +58,60 @@ class Layout:
     labels: int | None
     names: int | None
 
-    @property
-    def understood(self) -> str:
-        """A description of the layout."""
-        if self.content == "strings":
-            what = f"strings in the column {self.columns[self.objects[0]]!r}"
-        elif self.content == "vectors":
-            what = f"vectors of {len(self.objects)} numbers, one per row"
-        else:
-            what = f"rows of {len(self.objects)} values, a matrix"
+    def describe(self, noun: str = "column") -> str:
+        """Return a description of the layout."""
+        what = {
+            "strings": f"strings in the {noun} {self.columns[self.objects[0]]!r}",
+            "vectors": f"vectors of {len(self.objects)} numbers, one per row",
+            "matrix": f"rows of {len(self.objects)} values, a matrix",
+        }[self.content]
         for role, at in (("labels", self.labels), ("names", self.names)):
             if at is not None:
                 what += f", {role} in {self.columns[at]!r}"
         return what + ("" if self.heading else " (no header)")
 
 
-def decide(
+def decide_layout(
     shown: str,
     rows: Sequence[Sequence[str]],
-    *,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    heading: bool | None,
+    options: Options,
     count_rows: Callable[[int], int],
-    numeric: Sequence[bool] | None = None,
-) -> Layout:
-    """Decide what the columns of a table are, from its first rows.
+    types: Sequence[bool] | None = None,
+) -> tuple[Layout, Labels]:
+    """Decide what the columns of a table are, from its first rows, and find the labels.
 
-    `count_rows(limit)` counts the rows of the table, including the heading, up to `limit`.
-    `numeric` states for each column whether it consists of numbers, if the file contains types.
+    `count_rows(limit)` counts the rows of the table, including the heading, up to `limit`. If the
+    file contains types, its columns have names, and `types` states for each whether it consists of
+    numbers; cells may then be series.
     """
-    if meant == "series":
+    content, heading = options.content, options.header
+    if types is not None:
+        content, heading = None if content == "series" else content, True
+    elif content == "series":
         raise ValueError(
-            f"{shown}: series must be in .ts, .npy or .npz files; format='vectors' reads rows"
+            f"{shown}: series must be in .ts, .npy or .npz files; "
+            f"{parameter('format', repr('vectors'))} reads rows"
         )
+    objects, names = options.objects, options.names
+    labels, label_file = split_labels(options.labels, [cell.strip() for cell in rows[0]])
     if len(rows) > 1 and heading is not False and len(rows[0]) == len(rows[1]) - 1:
         rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
         heading = True
     width = len(rows[0])
     if heading is None:
         heading = _has_heading(rows, [c for c in (objects, labels, names) if c is not None])
-        if not heading and meant != "vectors" and _counts_columns(rows[0]):
+        if not heading and content != "vectors" and _counts_columns(rows[0]):
             # above vectors, such a row is an ordinary object
             square = count_rows(width + 2) == width + 1
-            heading = square and (meant == "matrix" or _is_symmetric(rows[1:]))
+            heading = square and (content == "matrix" or _is_symmetric(rows[1:]))
     columns = [cell.strip() for cell in rows[0]] if heading else [str(i + 1) for i in range(width)]
     data = rows[1:] if heading else rows
     if not data:
         raise DataError(f"{shown}: contains a header but no objects")
-    if numeric is None:
-        complete = [row for row in data if len(row) == width]
-        numeric = [all(is_number(row[i]) for row in complete) for i in range(width)]
+    complete = [row for row in data if len(row) == width]
+    numeric = types or [
+        all(as_number(row[i]) is not None for row in complete) for i in range(width)
+    ]
 
     def find(column: str, role: str) -> int:
         if column in columns:
@@ -135,48 +136,36 @@ def decide(
         if at_names is None and (chosen or len(rest) > 1):
             at_names = _usual(columns, rest, USUAL_NAMES)
             rest = [i for i in rest if i != at_names]
-    if chosen:
-        content: Literal["strings", "vectors", "matrix"] = "strings"
-        if len(chosen) > 1 or meant is not None:
-            content = "matrix" if meant == "matrix" else "vectors"
-        return Layout(columns, heading, content, chosen, at_labels, at_names)
-    if not rest:
-        raise DataError(f"{shown}: no column is left for the objects")
     words = [i for i in rest if not numeric[i]]
-    if at_names is None and words == rest[:1] and len(rest) > 2:
-        at_names, rest, words = words[0], rest[1:], []  # row names before numbers
-    if not words:
-        square = meant == "matrix"
-        if meant is None:
-            square = count_rows(len(rest) + 2) - heading == len(rest)
-        return Layout(
-            columns, heading, "matrix" if square else "vectors", rest, at_labels, at_names
-        )
-    if meant is not None:
+    made: Literal["strings", "vectors", "matrix"] = "strings"
+    if chosen:
+        if len(chosen) > 1 or content is not None:
+            made = content or "vectors"
+    elif not rest:
+        raise DataError(f"{shown}: no column is left for the objects")
+    elif not words or (at_names is None and words == rest[:1] and len(rest) > 2):
+        if words:  # row names before numbers
+            at_names, rest = words[0], rest[1:]
+        square = content is None and count_rows(len(rest) + 2) - heading == len(rest)
+        chosen, made = rest, content or ("matrix" if square else "vectors")
+    elif content is not None:
         raise DataError(
             f"{shown}: the column {columns[words[0]]!r} does not consist of numbers; declare it "
-            f"with labels= or names=, or choose the numeric columns with objects="
+            f"with {parameter('labels')} or {parameter('names')}, or choose the numeric columns "
+            f"with {parameter('objects')}"
         )
-    found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
-    if found is None:
-        listed = ", ".join(repr(columns[i]) for i in rest[:30])
-        raise DataError(
-            f"{shown}: which column contains the objects? The columns are {listed}; use "
-            f"objects=COLUMN "
-            f"(and labels=, names=)"
-        )
-    return Layout(columns, heading, "strings", [found], at_labels, at_names)
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell is a number or a missing value."""
-    if cell.strip().lower() in _MISSING:
-        return True
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    else:
+        found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
+        if found is None:
+            listed = ", ".join(repr(columns[i]) for i in rest[:30])
+            raise DataError(
+                f"{shown}: which column contains the objects? The columns are {listed}; use "
+                f"{parameter('objects', 'COLUMN')} (and {parameter('labels')}, "
+                f"{parameter('names')})"
+            )
+        chosen = [found]
+    layout = Layout(columns, heading, made, chosen, at_labels, at_names)
+    return layout, find_labels(label_file, options.label_pattern, options.max_size)
 
 
 def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
@@ -185,14 +174,14 @@ def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:
         return True
     below = rows[1:]
     numbers = [
-        bool(below) and all(len(row) > i and is_number(row[i]) for row in below)
+        bool(below) and all(len(row) > i and as_number(row[i]) is not None for row in below)
         for i in range(len(first))
     ]
     if not any(numbers):
-        return not all(is_number(cell) for cell in first)
+        return not all(as_number(cell) is not None for cell in first)
     # a word, or the empty corner of a table of numbers, above numbers
     return any(
-        number and (not is_number(cell) or cell == "")
+        number and (as_number(cell) is None or cell == "")
         for cell, number in zip(first, numbers, strict=True)
     )
 
@@ -237,8 +226,22 @@ def _chosen(objects: str, columns: Sequence[str], find: Callable[[str, str], int
     return chosen
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class LayoutSource(RecordSource):
+    """Objects from the rows of a table; `read_rows` returns the rows from the first one on."""
+
+    layout: Layout
+    kind: Kind
+    read_rows: Callable[[], Iterable[Any]] = tuple
+
+    @property
+    def understood(self) -> str:
+        """How the file was interpreted."""
+        return self.layout.describe()
+
+
 # -------------------------------------------------------------------------------------------------
-# Tables: CSV and TSV, with quoted fields that may contain line breaks.
+# CSV and TSV
 # -------------------------------------------------------------------------------------------------
 
 HEAD = 20
@@ -260,13 +263,26 @@ def read_rows(
     if first is None:
         return
     if delimiter is None:
-        delimiter = "\t" if bare_name(path).endswith((".tsv", ".tab")) else _delimiter(first)
-    limited = _Limited(chain([first], lines), path, delimiter, max_size)
-    csv.field_size_limit(record_limit(max_size))
-    reader = csv.reader(limited, delimiter=delimiter, strict=True)
-    line = 1
+        bare = "".join(first.split('"')[::2])
+        is_tsv = bare_name(path).endswith((".tsv", ".tab"))
+        delimiter = "\t" if is_tsv else max(",;\t", key=bare.count)
+    most = record_limit(max_size)
+    line, size, cells = 1, 0, 0  # of the row that is being read, which may span several lines
+
+    def limited() -> Iterator[str]:
+        nonlocal size, cells
+        for text in chain([first], lines):
+            size += len(text)
+            cells += text.count(delimiter)
+            if size > most:
+                raise too_large(f"{shown(path)}, the row on line {line}", None, most)
+            check_cells(f"{shown(path)}, line {line}", cells, max_size)
+            yield text
+
+    csv.field_size_limit(most)
+    reader = csv.reader(limited(), delimiter=delimiter, strict=True)
     while True:
-        limited.begin(line)
+        size = cells = 0
         try:
             row = next(reader)
         except StopIteration:
@@ -278,68 +294,13 @@ def read_rows(
         line = reader.line_num + 1
 
 
-class _Limited:
-    """Lines for the table parser; a row may span several lines, within limits."""
-
-    def __init__(
-        self, lines: Iterator[str], path: str, delimiter: str, max_size: int | None
-    ) -> None:
-        self.lines, self.path, self.delimiter = lines, path, delimiter
-        self.most, self.cells = record_limit(max_size), cell_limit(max_size)
-
-    def begin(self, line: int) -> None:
-        """Note that a row begins on this line."""
-        self.line, self._size, self._cells = line, 0, 0
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        text = next(self.lines)
-        self._size += len(text)
-        self._cells += text.count(self.delimiter)
-        if self._size > self.most:
-            raise too_large(f"{shown(self.path)}, the row on line {self.line}", None, self.most)
-        if self._cells > self.cells:
-            raise too_many(f"{shown(self.path)}, line {self.line}", self._cells, self.cells)
-        return text
-
-
-def _delimiter(line: str) -> str:
-    bare = "".join(line.split('"')[::2])
-    return max(",;\t", key=bare.count)
-
-
-class TableFile(RecordSource):
+class TableFile(LayoutSource):
     """Objects from the rows of a table."""
-
-    def __init__(
-        self,
-        path: str,
-        delimiter: str | None,
-        layout: Layout,
-        labels: Labels,
-        ahead: Any = None,
-        max_size: int | None = None,
-    ) -> None:
-        kind: Kind = layout.content
-        super().__init__(path, kind, labels, max_size)
-        self.delimiter, self.layout, self._ahead = delimiter, layout, ahead
-
-    @property
-    def understood(self) -> str:
-        """How the file was interpreted."""
-        return self.layout.understood
 
     def records(self) -> Iterator[Record]:
         """Yield the rows as objects."""
         layout = self.layout
-        rows = self._ahead
-        if rows is None:
-            rows = read_rows(self.path, self.delimiter, max_size=self.max_size)
-        if layout.heading:
-            rows = islice(rows, 1, None)
-        for number, (line, row) in enumerate(rows):
+        for number, (line, row) in enumerate(islice(self.read_rows(), layout.heading, None)):
             name = str(number)
             if layout.names is not None and layout.names < len(row):
                 name = row[layout.names].strip()
@@ -357,129 +318,56 @@ class TableFile(RecordSource):
                 f"{self.shown}, line {line}: has {len(row)} fields, but the first row has {width}"
             )
         cells = [row[i] for i in layout.objects]
+
+        def where(i: int) -> str:
+            column = layout.columns[layout.objects[i]]
+            return f"{self.shown}, line {line}, row {quoted(name)}: the column {quoted(column)}"
+
         if layout.content != "strings":
-            return self._vector(cells, line, name)
-        return self._string(cells[0], line, name)
-
-    def _string(self, cell: str, line: int, name: str) -> str:
-        if not cell.strip():
-            column = self.layout.columns[self.layout.objects[0]]
-            where = f"{self.shown}, line {line}, row {quoted(name)}"
-            raise DataError(f"{where}: the column {quoted(column)} is empty")
-        return cell
-
-    def _vector(self, cells: list[str], line: int, name: str) -> Any:
-        try:
-            vector = np.array(cells, dtype=np.float64)
-        except ValueError:
-            vector = np.full(len(cells), np.nan)
-        if np.isfinite(vector).all():
-            return vector
-        for place, cell in zip(self.layout.objects, cells, strict=True):
-            column = self.layout.columns[place]
-            where = (
-                f"{self.shown}, line {line}, row {quoted(name)}: the column {quoted(column)} "
-                f"contains {quoted(cell)}"
-            )
-            if not is_number(cell):
-                raise DataError(f"{where}, which is not a number")
-            if cell.strip() == "" or not np.isfinite(_float(cell)):
-                raise DataError(f"{where}: a value is missing or infinite")
-        raise AssertionError("a row of numbers must consist of numbers")
+            return finite_numbers(cells, where)
+        if not cells[0].strip():
+            raise DataError(f"{where(0)} is empty")
+        return cells[0]
 
 
-def _float(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:  # NA or similar
-        return float("nan")
-
-
-def open_table(
-    path: str,
-    written: str,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    label_pattern: str | None,
-    heading: bool | None,
-    max_size: int | None,
-) -> TableFile:
-    """Open a CSV or TSV file; `layout.decide` assigns its columns."""
-    delimiter = "\t" if written == "tsv" else None
-    rows = read_rows(path, delimiter, max_size=max_size)
+def open_table(path: str, format: str, options: Options) -> TableFile:
+    """Open a CSV or TSV file; `decide_layout` assigns its columns."""
+    max_size = options.max_size
+    read = partial(read_rows, path, "\t" if format == "tsv" else None, max_size=max_size)
+    head: list[Row] = []
     if path == STDIN:
-        rows = Arriving(rows)
+        rows = BackgroundReader(read())
         head = rows.take(HEAD, wait=WAIT, least=2)  # a heading and an object
     else:
-        head = _head(rows, record_limit(max_size))
+        size = 0
+        for row in islice(read(), HEAD):
+            head.append(row)
+            size += sum(map(len, row[1]))
+            if size > record_limit(max_size):
+                break
     if not head:
         raise DataError(f"{shown(path)}: is empty")
 
     def count_rows(limit: int) -> int:
         if path == STDIN:  # later rows are not known yet: rows are vectors unless specified
             return -1
-        return sum(1 for _ in islice(read_rows(path, delimiter, max_size=max_size), limit))
+        return sum(1 for _ in islice(read(), limit))
 
-    inside = labels if labels is not None and _is_column(labels, head[0][1]) else None
-    beside = labels if inside is None else None
-    if beside is not None and not is_label_file(beside):
-        inside, beside = beside, None  # the error then lists the existing columns
-    layout = decide(
-        shown(path),
-        [row for _, row in head],
-        meant=meant,
-        objects=objects,
-        labels=inside,
-        names=names,
-        heading=heading,
-        count_rows=count_rows,
-    )
-    found = find_labels(beside, label_pattern, max_size)
-    ahead = chain(head, rows) if path == STDIN else None
-    return TableFile(path, delimiter, layout, found, ahead, max_size)
-
-
-def _head(rows: Iterator[Row], most: int) -> list[Row]:
-    """Return the rows from which the layout is determined; fewer if they are long."""
-    head: list[Row] = []
-    size = 0
-    for row in islice(rows, HEAD):
-        head.append(row)
-        size += sum(map(len, row[1]))
-        if size > most:
-            break
-    return head
-
-
-def _is_column(labels: str, first: list[str]) -> bool:
-    return labels in [cell.strip() for cell in first] or (
-        labels.isdecimal() and 1 <= int(labels) <= len(first)
-    )
+    first_rows = [row for _, row in head]
+    layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
+    again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if path == STDIN else read
+    return TableFile(path, labels, max_size, layout=layout, kind=layout.content, read_rows=again)
 
 
 # -------------------------------------------------------------------------------------------------
-# JSON lines: one record per line, whose fields are treated like the columns of a table.
+# JSON lines: one record per line, whose fields are treated like the columns of a table
 # -------------------------------------------------------------------------------------------------
 
 Line = tuple[int, str]  # its number from 1, its text
 
 
-class JsonLines(RecordSource):
+class JsonLines(LayoutSource):
     """Objects from the fields of JSON records: strings, numbers, or lists of numbers."""
-
-    def __init__(
-        self,
-        path: str,
-        layout: Layout,
-        kind: Kind,
-        labels: Labels,
-        ahead: Any = None,
-        max_size: int | None = None,
-    ) -> None:
-        super().__init__(path, kind, labels, max_size)
-        self.layout, self._ahead = layout, ahead
 
     @property
     def understood(self) -> str:
@@ -487,7 +375,7 @@ class JsonLines(RecordSource):
         layout = self.layout
         if layout.content == "strings" and self.kind != "strings":
             return f"{self.kind} in the field {layout.columns[layout.objects[0]]!r} of JSON lines"
-        return layout.understood.replace("the column", "the field") + " of JSON lines"
+        return f"{layout.describe('field')} of JSON lines"
 
     def records(self) -> Iterator[Record]:
         """Yield the records as objects."""
@@ -496,22 +384,25 @@ class JsonLines(RecordSource):
         labels, names = (
             None if i is None else fields[i] for i in (self.layout.labels, self.layout.names)
         )
-        lines = _filled_lines(self.path, self.max_size) if self._ahead is None else self._ahead
-        for number, (line, text) in enumerate(lines):
+        for number, (line, text) in enumerate(self.read_rows()):
             name = str(number)
             try:
-                record = _parsed(text, shown(self.path), line)
+                record = _parsed(text, self.shown, line)
                 name = name if names is None else _text(record.get(names)) or name
                 where = f"{self.shown}, line {line}, record {quoted(name)}"
-                values = [_field(record, field, where) for field in wanted]
-                found = self._object(values, wanted, where)
+                found = self._object(record, wanted, where)
             except DataError as error:
                 yield self.refused(error, name, line)
                 continue
             label = None if labels is None else _text(record.get(labels))
             yield Record(name, found, label, line)
 
-    def _object(self, values: list[Any], fields: list[str], where: str) -> Any:
+    def _object(self, record: dict[str, Any], fields: list[str], where: str) -> Any:
+        for field in fields:
+            if field not in record:
+                there = quoted(", ".join(record), 80)[1:-1]
+                raise DataError(f"{where}: has no field {quoted(field)}; its fields are {there}")
+        values = [record[field] for field in fields]
         if self.kind == "strings":
             text, field = values[0], fields[0]
             if not isinstance(text, str):
@@ -528,62 +419,41 @@ class JsonLines(RecordSource):
             array = np.array(np.nan)
         wanted = 2 if self.kind == "series" and array.ndim == 2 else 1
         if array.ndim != wanted or array.size == 0 or not np.isfinite(array).all():
-            told = ", ".join(quoted(field) for field in fields)
             raise DataError(
-                f"{where}: {told} contains {_excerpt(values)}, not a list of finite numbers"
+                f"{where}: {', '.join(map(quoted, fields))} contains {_excerpt(values)}, not a "
+                f"list of finite numbers"
             )
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
 
 
-def open_json_lines(
-    path: str,
-    meant: str | None,
-    objects: str | None,
-    labels: str | None,
-    names: str | None,
-    label_pattern: str | None,
-    max_size: int | None,
-) -> JsonLines:
-    """Open a file of JSON lines; `layout.decide` assigns the fields of its first record."""
-    lines = _filled_lines(path, max_size)
+def open_json_lines(path: str, options: Options) -> JsonLines:
+    """Open a file of JSON lines; `decide_layout` assigns the fields of its first record."""
+    content, max_size = options.content, options.max_size
+    read = partial(_filled_lines, path, max_size)
+    lines = read()
     first = next(lines, None)
     if first is None:
         raise DataError(f"{shown(path)}: is empty")
     record = _parsed(first[1], shown(path), first[0])
     fields = list(record)
-    beside = labels if labels not in fields and labels is not None else None
-    if beside is not None and not is_label_file(beside):
-        beside = None
-    layout = decide(
-        shown(path),
-        [fields, fields],
-        meant=None if meant == "series" else meant,
-        objects=objects,
-        labels=None if beside is not None else labels,
-        names=names,
-        heading=True,
-        count_rows=lambda _: -1,
-        numeric=[_is_number(value) for value in record.values()],
-    )
+    numeric = [_is_number(value) for value in record.values()]
+    layout, labels = decide_layout(shown(path), [fields, fields], options, lambda _: -1, numeric)
     kind: Kind = layout.content
     example = record[fields[layout.objects[0]]]
     if len(layout.objects) == 1 and isinstance(example, list):
         nested = bool(example) and isinstance(example[0], list)
-        kind = "series" if nested or meant == "series" else "vectors"
-        kind = "matrix" if meant == "matrix" else kind
+        kind = "series" if nested or content == "series" else "vectors"
+        kind = "matrix" if content == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers are a list in one field
-    ahead = chain([first], lines) if path == STDIN else None
-    found = find_labels(beside, label_pattern, max_size)
-    return JsonLines(path, layout, kind, found, ahead, max_size)
+    again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if path == STDIN else read
+    return JsonLines(path, labels, max_size, layout=layout, kind=kind, read_rows=again)
 
 
 def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:
-    most = cell_limit(max_size)
     for i, text in enumerate(read_lines(path, max_size), 1):
         if text.strip():
             cells = text.count(",") + text.count("[") + text.count("{")
-            if cells > most:
-                raise too_many(f"{shown(path)}, line {i}", cells, most)
+            check_cells(f"{shown(path)}, line {i}", cells, max_size)
             yield i, text
 
 
@@ -600,13 +470,6 @@ def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
             'such as {"id": "a", "text": "…"}'
         )
     return record
-
-
-def _field(record: dict[str, Any], field: str, where: str) -> Any:
-    if field not in record:
-        there = quoted(", ".join(record), 80)[1:-1]
-        raise DataError(f"{where}: has no field {quoted(field)}; its fields are {there}")
-    return record[field]
 
 
 def _text(value: Any) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.checks import check_landmarks
@@ -27,11 +28,7 @@ class All(Rule):
         return False
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose all objects."""
         return Selection(np.arange(len(pairs)))
@@ -62,11 +59,7 @@ class Given(Rule):
         return False
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Check the indices and return them, in the order given."""
         return Selection(check_landmarks(self.indices, len(pairs)))

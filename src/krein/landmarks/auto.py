@@ -13,9 +13,10 @@ through all of them is smoother, and the chosen number depends on it continuousl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import fit_temperature
@@ -87,22 +88,21 @@ class Auto(Rule):
         self.max_landmarks = max_landmarks
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; the details contain the `curve`."""
         codes = self._codes(pairs, codes)
-        self._check()
+        if not self.price >= 0:
+            raise ValueError(f"price must be a number, at least 0; got {self.price!r}")
+        if self.max_landmarks is not None and self.max_landmarks < 1:
+            raise ValueError(f"max_landmarks must be at least 1; got {self.max_landmarks}")
         order = draw_order(pairs, codes, rng)
         some = order[:CURVE_OBJECTS]
         model: Family = family or FisherFamily(int(codes.max()) + 1)
         most = max(model.judged_landmarks(len(some)), 1)
         most = most if self.max_landmarks is None else min(self.max_landmarks, most)
         values = np.empty((len(some), 0))
-        curve = _Curve([], [], [])
+        curve = _Curve()
         for size in _sizes(most, len(np.unique(codes))):
             values = np.hstack([values, _columns(pairs, some, order[values.shape[1] : size])])
             losses, model = _left_out_losses(model, pairs, values, codes[some])
@@ -118,20 +118,14 @@ class Auto(Rule):
         place = np.argsort(order[:n])
         return Selection(order[:n][place], {"curve": curve.details()}, known[:, place], model)
 
-    def _check(self) -> None:
-        if not self.price >= 0:
-            raise ValueError(f"price must be a number, at least 0; got {self.price!r}")
-        if self.max_landmarks is not None and self.max_landmarks < 1:
-            raise ValueError(f"max_landmarks must be at least 1; got {self.max_landmarks}")
-
 
 @dataclass
 class _Curve:
     """Left-out losses of the same objects for increasing numbers of landmarks."""
 
-    sizes: list[int]
-    losses: list[Array]  # per object, NaN if it cannot be left out
-    evaluations: list[int]
+    sizes: list[int] = field(default_factory=list)
+    losses: list[Array] = field(default_factory=list)  # per object, NaN if it cannot be left out
+    evaluations: list[int] = field(default_factory=list)
 
     def add(self, size: int, losses: Array, evaluations: int) -> None:
         self.sizes.append(size)
@@ -158,14 +152,11 @@ class _Curve:
     def details(self) -> dict[str, Array]:
         table = self.known()
         n = max(table.shape[1], 1)
-        error = np.std(table - table[-1:], axis=1) / np.sqrt(n)
-        mean = table.sum(axis=1) / n
-        sizes, evaluations = np.array(self.sizes, float), np.array(self.evaluations, float)
         return {
-            "landmarks": sizes,
-            "criterion": mean,
-            "standard_error": error,
-            "evaluations": evaluations,
+            "landmarks": np.array(self.sizes, float),
+            "criterion": table.sum(axis=1) / n,
+            "standard_error": np.std(table - table[-1:], axis=1) / np.sqrt(n),
+            "evaluations": np.array(self.evaluations, float),
         }
 
 

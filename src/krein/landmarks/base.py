@@ -1,12 +1,12 @@
-"""The result of a selection rule."""
+"""The protocol of a selection rule: it takes pairs and labels, and returns indices of landmarks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.base import BaseEstimator
 
 from ..compare import Pairs
@@ -14,22 +14,8 @@ from ..core.checks import Array, Indices
 from ..core.family import Codes, Family
 from ..core.space import LandmarkCentre
 from ..measures.base import Kind
-from ..measures.precomputed import GivenRows, GivenValues
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The landmarks that a rule chose, and what else it found."""
-
-    indices: Indices  # ascending, without repetition
-    details: dict[str, Any] = field(default_factory=dict)
-    values: Array | None = None  # (N, m) of all objects to the landmarks, if known
-    family: Family | None = None  # the family that the rule fitted, with the settings it chose
-
-
-# -------------------------------------------------------------------------------------------------
-# The protocol of a selection rule: takes pairs and labels, returns indices of landmarks.
-# -------------------------------------------------------------------------------------------------
+from ..measures.precomputed import Precomputed, PrecomputedRows
+from .selection import Selection
 
 
 class Rule(BaseEstimator, ABC):
@@ -61,11 +47,7 @@ class Rule(BaseEstimator, ABC):
 
     @abstractmethod
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks among the objects of `pairs`.
 
@@ -91,11 +73,7 @@ comparisons."""
 
 
 def select_landmarks(
-    rule: Rule,
-    pairs: Pairs,
-    codes: Codes | None,
-    rng: np.random.Generator,
-    family: Family | None = None,
+    rule: Rule, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
 ) -> Selection:
     """Choose landmarks by `rule`; if there are few objects, from one comparison of all pairs.
 
@@ -116,17 +94,17 @@ def select_landmarks(
     costly = pairs.measure.expensive and pairs.symmetric
     if not (costly and len(pairs) <= FEW and rule.compares()):
         return rule.select(pairs, codes, rng, family)
-    everyone = np.arange(len(pairs))
-    known = given_pairs(pairs.block(everyone, everyone), pairs.kind)
+    all_rows = np.arange(len(pairs))
+    known = given_pairs(pairs.block(all_rows, all_rows), pairs.kind)
     known.psd = pairs.psd
     found = rule.select(known, codes, rng, family)
-    return replace(found, values=known.block(everyone, found.indices))
+    return replace(found, values=known.block(all_rows, found.indices))
 
 
 def given_pairs(values: Array, kind: Kind = "similarity") -> Pairs:
     """Return the pairs of objects whose values (n, n) are known."""
-    rows = GivenRows(values, len(values), columns=np.arange(len(values)))
-    return Pairs(GivenValues(kind), rows, n_jobs=1)
+    rows = PrecomputedRows(values, len(values), columns=np.arange(len(values)))
+    return Pairs(Precomputed(kind), rows, n_jobs=1)
 
 
 def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
@@ -141,15 +119,15 @@ def similarities(pairs: Pairs, rows: Indices, cols: Indices) -> Array:
     return LandmarkCentre.of(values[[place[col] for col in cols]]).similarities(values)
 
 
-def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: np.random.Generator) -> Array:
+def sketch(pairs: Pairs, rows: Indices, size: int | None, rng: Generator) -> Array:
     """Return the rows of K on `size` random columns among `rows` (all of them for None).
 
     Costs len(rows)·size evaluations. Row i contains the similarities of object i to a random
     sample: its coordinates in the empirical feature space, in which K Kᵀ is an inner product.
     """
-    if size is None or size >= len(rows):
-        return similarities(pairs, rows, rows)
-    return similarities(pairs, rows, np.sort(rng.choice(rows, size=size, replace=False)))
+    whole = size is None or size >= len(rows)
+    cols = rows if whole else np.sort(rng.choice(rows, size=size, replace=False))
+    return similarities(pairs, rows, cols)
 
 
 def n_sketched(pairs: Pairs, size: int | None) -> int | None:

@@ -9,6 +9,7 @@ products K Kᵀ are psd.
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.checks import Array, Indices
@@ -46,21 +47,14 @@ class Entropy(Rule):
     """
 
     def __init__(
-        self,
-        n_landmarks: int | None = None,
-        n_swaps: int | None = None,
-        sketch: int | None = None,
+        self, n_landmarks: int | None = None, n_swaps: int | None = None, sketch: int | None = None
     ) -> None:
         self.n_landmarks = n_landmarks
         self.n_swaps = n_swaps
         self.sketch = sketch
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; the details contain the `entropy` after every accepted swap."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)

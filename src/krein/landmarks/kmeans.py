@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.cluster import KMeans as _KMeans
 from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
@@ -41,11 +42,7 @@ class KMeans(Rule):
         self.sketch = sketch
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; the details contain the within-cluster sum of squares, `inertia`."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 from scipy.optimize import brentq
 
 from ..compare import Pairs
@@ -41,18 +42,14 @@ class Leverage(Rule):
         self.sketch = sketch
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; the details contain the `scores` (N,) of all objects."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
-        everyone = np.arange(len(pairs))
+        all_rows = np.arange(len(pairs))
         size = min(n_sketched(pairs, self.sketch) or len(pairs), len(pairs))
         cols = np.sort(rng.choice(len(pairs), size=size, replace=False))
-        C = similarities(pairs, everyone, cols)
+        C = similarities(pairs, all_rows, cols)
         scores = ridge_leverage(landmark_basis(C[cols]).coordinates(C), m)
         # an object without leverage may still be needed to reach the number
         p = scores + 1e-12 * max(scores.max(), 1.0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..core.family import Family
 from ..core.meb import Ball, minimum_enclosing_ball
 from ..core.space import LandmarkCentre, double_centre
+from ..wording import parameter
 from .base import Codes, Rule, Selection, given_pairs, n_sketched
 
 PSD_TOLERANCE = 1e-8
@@ -60,11 +62,7 @@ class MEB(Rule):
         self.sketch = sketch
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; the details contain the `balls` and whether the measure was treated as
         psd."""
@@ -72,8 +70,8 @@ class MEB(Rule):
         size = n_sketched(pairs, self.sketch)
         if pairs.kind == "dissimilarity" and size is None:
             # all values are known: K is their textbook double centring, K_c a block of it
-            everyone = np.arange(len(pairs))
-            pairs = given_pairs(double_centre(pairs.block(everyone, everyone) ** 2))
+            all_rows = np.arange(len(pairs))
+            pairs = given_pairs(double_centre(pairs.block(all_rows, all_rows) ** 2))
         members = [np.flatnonzero(codes == c) for c in np.unique(codes)]
         columns = [
             rows if size is None else np.sort(rng.choice(rows, min(size, len(rows)), False))
@@ -82,29 +80,23 @@ class MEB(Rule):
         psd = pairs.psd if self.psd is None else self.psd
         cores: list[Array | None] = [None] * len(members)
         if psd is None:
-            sampled = [cols if len(cols) <= _TESTED else _spaced(cols) for cols in columns]
-            found = [pairs.block(cols, cols) for cols in sampled]
+            found = [pairs.block(some, some) for some in map(_tested, columns)]
             psd = all(_is_psd(core, pairs.kind) for core in found)
-            cores = [
-                core if len(core) == len(cols) else None
-                for core, cols in zip(found, columns, strict=True)
-            ]
-        balls = []
-        for rows, cols, core in zip(members, columns, cores, strict=True):
+            whole = [len(cols) <= _TESTED for cols in columns]
+            cores = [core if known else None for core, known in zip(found, whole, strict=True)]
+        balls, chosen = [], []
+        for c, (rows, cols, core) in enumerate(zip(members, columns, cores, strict=True)):
             if psd:
                 ball = _ball_of_kernel(pairs, rows, self.epsilon)
             else:
                 ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon)
             balls.append(ball)
-        chosen = [
-            _at_least_two(rows, ball, c, psd)
-            for c, (rows, ball) in enumerate(zip(members, balls, strict=True))
-        ]
+            chosen.append(_at_least_two(rows, ball, c, psd))
         return Selection(np.sort(np.concatenate(chosen)), {"psd": psd, "balls": balls})
 
 
-def _spaced(cols: Indices) -> Indices:
-    return cols[np.linspace(0, len(cols) - 1, _TESTED).astype(np.intp)]
+def _tested(cols: Indices) -> Indices:
+    return cols[np.linspace(0, len(cols) - 1, min(_TESTED, len(cols))).astype(np.intp)]
 
 
 def _is_psd(core: Array, kind: str) -> bool:
@@ -150,7 +142,7 @@ def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
         warnings.warn(
             f"class number {c} has one object (row {rows[0]}): it becomes the only landmark of "
             f"the class",
-            stacklevel=5,
+            stacklevel=4,
         )
         return support
     if len(support) == 1 and not psd:  # identical within the class: any other will do
@@ -158,13 +150,8 @@ def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
     return support
 
 
-# -------------------------------------------------------------------------------------------------
-# The number of landmarks, if the rule needs one and none is given.
-# -------------------------------------------------------------------------------------------------
-
-
 def number_of_landmarks(
-    asked: int | None, pairs: Pairs, codes: Codes | None, rng: np.random.Generator
+    asked: int | None, pairs: Pairs, codes: Codes | None, rng: Generator
 ) -> int:
     """Return `asked` after checking it, or the number that MEB would choose (as in the paper)."""
     if asked is None:
@@ -173,6 +160,7 @@ def number_of_landmarks(
         raise ValueError(f"n_landmarks must be a whole number, at least 1; got {asked}")
     if asked > len(pairs):
         raise ValueError(
-            f"n_landmarks={asked} landmarks cannot be chosen among {len(pairs)} objects"
+            f"{parameter('n_landmarks', asked)} landmarks cannot be chosen among {len(pairs)} "
+            f"objects"
         )
     return int(asked)

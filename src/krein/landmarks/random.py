@@ -1,8 +1,9 @@
-"""Landmarks drawn at random."""
+"""Landmarks drawn at random, from all objects or in proportion to the classes."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.checks import Indices
@@ -42,11 +43,7 @@ class Random(Rule):
         return self.n_landmarks is None
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; if the number is given, no value of the measure is needed."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
@@ -54,19 +51,9 @@ class Random(Rule):
             return Selection(np.sort(rng.choice(len(pairs), size=m, replace=False)))
         if codes is None:
             raise ValueError("Random(stratified=True) draws class by class and needs labels y")
-        order = rng.permutation(len(pairs))
-        counts = np.bincount(codes)
-        rank = np.empty(len(pairs))
-        for c in np.flatnonzero(counts):
-            rows = order[codes[order] == c]
-            rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
-        shuffled = order[np.argsort(rank[order], kind="stable")]
-        return Selection(np.sort(shuffled[:m]))
+        order = _in_proportion(rng.permutation(len(pairs)), codes)
+        return Selection(np.sort(order[:m]))
 
-
-# -------------------------------------------------------------------------------------------------
-# A random sample in proportion to the classes: landmarks that favour no object.
-# -------------------------------------------------------------------------------------------------
 
 DENSE = 200
 """Up to this many objects, every object is a landmark."""
@@ -112,11 +99,7 @@ class Stratified(Rule):
         return False
 
     def select(
-        self,
-        pairs: Pairs,
-        codes: Codes | None,
-        rng: np.random.Generator,
-        family: Family | None = None,
+        self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; the details contain the `order` in which they were drawn.
 
@@ -132,23 +115,28 @@ class Stratified(Rule):
         return Selection(np.sort(chosen), {"order": np.argsort(np.argsort(chosen))})
 
 
-def draw_order(pairs: Pairs, codes: Codes, rng: np.random.Generator) -> Indices:
+def draw_order(pairs: Pairs, codes: Codes, rng: Generator) -> Indices:
     """Return all objects in a random order in which every prefix has the classes in proportion.
 
     It depends on the contents of the objects, not on the order of the rows. Repeats of
     an object come after all distinct objects.
     """
-    counts = np.bincount(codes)
     keys = _mixed(pairs.measure.content_keys(pairs.objects), int(rng.integers(2**62)))
     order = np.argsort(keys, kind="stable")
     first = np.zeros(len(pairs), dtype=bool)
     first[order[np.append(True, np.diff(keys[order]) > 0)]] = True  # one of each content
-    rank = np.empty(len(pairs))
-    for c in np.flatnonzero(counts):
-        rows = order[codes[order] == c]
-        rows = np.concatenate([rows[first[rows]], rows[~first[rows]]])
-        rank[rows] = np.arange(len(rows)) / counts[c]  # 0 for the first of every class
-    rank[~first] += 1.0
+
+    def distinct_first(rows: Indices) -> Indices:
+        return np.concatenate([rows[first[rows]], rows[~first[rows]]])
+
+    return distinct_first(_in_proportion(distinct_first(order), codes))
+
+
+def _in_proportion(order: Indices, codes: Codes) -> Indices:
+    """Return the objects in an order in which every prefix has the classes in proportion."""
+    rank = np.empty(len(order))
+    for c, count in enumerate(np.bincount(codes)):
+        rank[order[codes[order] == c]] = np.arange(count) / count  # 0 for the first of every class
     found: Indices = order[np.argsort(rank[order], kind="stable")]
     return found
 

@@ -1,6 +1,10 @@
 """Two objects side by side, as a person would compare them: plain data that a page can draw.
 
-`Measure.beside` returns one of these, with the alignment that the measure itself has found.
+`Measure.side_by_side` returns one of these, with the alignment that the measure itself has found.
+Measures need only values, for many pairs, and get them from fast kernels. Here, the whole grid of
+the dynamic programme is kept, for a single pair that a person looks at. The cells of an
+antidiagonal depend only on the two antidiagonals before it, so they are computed together: O(n·m)
+in n + m steps.
 """
 
 from __future__ import annotations
@@ -73,7 +77,7 @@ class Words:
     second: str
 
 
-Beside = Letters | Curves | Pictures | Numbers | Words
+SideBySide = Letters | Curves | Pictures | Numbers | Words
 
 
 def in_words(a: Any, b: Any) -> Numbers | Words:
@@ -88,12 +92,8 @@ def in_words(a: Any, b: Any) -> Numbers | Words:
     rows = all(isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "fiub" for x in (a, b))
     if rows and len(a) == len(b):
         return Numbers(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
-    first, second = (x if isinstance(x, str) else str(x) for x in (a, b))
-    return Words(_cut(first), _cut(second))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    texts = (str(x) for x in (a, b))
+    return Words(*(x if len(x) <= LONGEST else x[:LONGEST] + "…" for x in texts))
 
 
 def edited(a: str, b: str, operations: Iterable[tuple[str, int, int, int, int]]) -> Letters:
@@ -122,20 +122,7 @@ reversed=False)
     )
 
 
-# -------------------------------------------------------------------------------------------------
-# The best alignment of two sequences, column by column (Gotoh 1982).
-#
-# The measures need only scores, for many pairs, and get them from Opal's SIMD kernels. Here the
-# whole grid is kept, for a single pair that a person looks at:
-#
-#     E[i, j] = max(H[i, j−1] − open, E[i, j−1] − extend)      a letter of b alone
-#     F[i, j] = max(H[i−1, j] − open, F[i−1, j] − extend)      a letter of a alone
-#     H[i, j] = max(H[i−1, j−1] + s(a_i, b_j), E[i, j], F[i, j]), at least 0 in a local alignment.
-#
-# The cells of an antidiagonal depend only on the two antidiagonals before it, so they are
-# computed together: O(n·m) in n + m steps. Opal can trace alignments too, but some of its local
-# alignments do not have the score that it reports.
-# -------------------------------------------------------------------------------------------------
+# The best alignment of two sequences, column by column
 
 MOST_CELLS = 9_000_000
 """Maximum number of cells of a grid: two sequences of 3,000 letters."""
@@ -182,8 +169,15 @@ def best_alignment(
 ) -> tuple[int, tuple[int, int], str]:
     """Return score, start positions and steps of the best alignment, given s(a_i, b_j) (n, m).
 
-    Steps are M for a pair of letters, D for a letter of the first sequence only, and I for one of
-    the second only.
+    With affine gaps (Gotoh 1982), where H is at least 0 in a local alignment:
+
+        E[i, j] = max(H[i, j−1] − open, E[i, j−1] − extend)      a letter of b alone
+        F[i, j] = max(H[i−1, j] − open, F[i−1, j] − extend)      a letter of a alone
+        H[i, j] = max(H[i−1, j−1] + s(a_i, b_j), E[i, j], F[i, j])
+
+    Opal can trace alignments too, but some of its local alignments do not have the score that it
+    reports. Steps are M for a pair of letters, D for a letter of the first sequence only, and I for
+    one of the second only.
 
     Examples
     --------
@@ -196,7 +190,10 @@ def best_alignment(
     """
     n, m = scores.shape
     H, E, F = (np.full((n + 1, m + 1), _NEVER, dtype=np.int32) for _ in range(3))
-    _border(H, E, F, gap_open, gap_extend, local)
+    H[0], H[:, 0] = 0, 0
+    if not local:  # letters of only one sequence so far
+        H[0, 1:] = E[0, 1:] = -gap_open - gap_extend * np.arange(m)
+        H[1:, 0] = F[1:, 0] = -gap_open - gap_extend * np.arange(n)
     S = np.zeros(H.shape, dtype=np.int32)
     S[1:, 1:] = scores
     h, e, f, s = (X.ravel() for X in (H, E, F, S))  # cell (i, total − i) is i·m + total
@@ -229,28 +226,7 @@ def best_alignment(
     return score, (i, j), "".join(reversed(steps))
 
 
-def _border(H: Scores, E: Scores, F: Scores, gap_open: int, gap_extend: int, local: bool) -> None:
-    """Write the scores of alignments that have used letters of only one sequence."""
-    if local:
-        H[0], H[:, 0] = 0, 0
-        return
-    H[0, 0] = 0
-    H[0, 1:] = E[0, 1:] = -gap_open - gap_extend * np.arange(H.shape[1] - 1)
-    H[1:, 0] = F[1:, 0] = -gap_open - gap_extend * np.arange(H.shape[0] - 1)
-
-
-# -------------------------------------------------------------------------------------------------
-# Corresponding times of two series: the path behind an elastic distance.
-#
-# All elastic distances are minimal sums over paths on a grid,
-#
-#     D[i, j] = min(D[i−1, j−1] + match[i, j], D[i−1, j] + down[i, j], D[i, j−1] + right[i, j]),
-#
-# and differ in the costs of the steps. The kernels of `elastic` compute only the values, for many
-# pairs at a time. Here the whole grid is kept, for a single pair that a person looks at. The
-# cells of an antidiagonal depend only on the two antidiagonals before it, so they are computed
-# together: O(n·m) in n + m steps.
-# -------------------------------------------------------------------------------------------------
+# Corresponding times of two series: the path behind an elastic distance
 
 WARPING_CELLS = 4_000_000
 """Maximum number of cells of a grid: two series of 2,000 times."""
@@ -258,7 +234,12 @@ WARPING_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Steps:
-    """The cost of each step on the grid (n, m), and its first cell."""
+    """The cost of each step on the grid (n, m), and its first cell.
+
+    All elastic distances are minimal sums over paths on a grid, and differ in the costs of steps:
+
+        D[i, j] = min(D[i−1, j−1] + match[i, j], D[i−1, j] + down[i, j], D[i, j−1] + right[i, j])
+    """
 
     start: float
     match: Array

@@ -1,4 +1,9 @@
-"""Errors about objects that a measure cannot compare."""
+"""The protocol of a measure, and what all measures share: how objects are read, and which errors
+are raised about objects that cannot be compared.
+
+Objects may come in data frames, columns and tables, which are recognised by duck typing: neither
+pandas, Polars nor Arrow is imported.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,13 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignments import Beside, in_words
+from ..wording import parameter
+from .alignments import SideBySide, in_words
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Objects = Any  # an array, a list, or a type of the measure's own with len() and [indices]
+Kind = Literal["similarity", "dissimilarity"]
 
 
 class PairError(ValueError):
@@ -43,6 +54,8 @@ class PairError(ValueError):
 class RefusedObject(ValueError):
     """An object that a measure cannot compare, with its `kind`, its `row` and the `reason`.
 
+    `excerpt` is its beginning, for messages that do not name it in another way.
+
     `Measure.check` raises it with the position among the objects that it received. Code that reads
     from a file or a partition replaces the position by the origin of the object.
 
@@ -57,12 +70,20 @@ class RefusedObject(ValueError):
     text 1 is empty | 1 | is empty
     """
 
-    def __init__(self, kind: str, row: int, reason: str) -> None:
-        super().__init__(kind, row, reason)
-        self.kind, self.row, self.reason = kind, int(row), reason
+    def __init__(self, kind: str, row: int, reason: str, excerpt: str = "") -> None:
+        super().__init__(kind, row, reason, excerpt)
+        self.kind, self.row, self.reason, self.excerpt = kind, int(row), reason, excerpt
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.row} {self.reason}"
+        return self._said(f"{self.kind} {self.row}")
+
+    @property
+    def without_row(self) -> str:
+        """The message without the position."""
+        return self._said(self.kind)
+
+    def _said(self, what: str) -> str:
+        return f"{what} ({self.excerpt}) {self.reason}" if self.excerpt else f"{what} {self.reason}"
 
 
 class RefusedType(RefusedObject, TypeError):
@@ -89,15 +110,6 @@ def excerpt(text: str, length: int = 12) -> str:
     return repr(text if len(text) <= length else text[:length] + "…")
 
 
-# -------------------------------------------------------------------------------------------------
-# Objects from data frames, columns and tables, recognised by duck typing.
-#
-# Neither pandas, Polars nor Arrow is imported. A frame has columns, and a column can be converted
-# to an array of its cells. A cell may itself be a series ("nested" frames): a single column of
-# such cells contains the objects; with several columns, each is a channel.
-# -------------------------------------------------------------------------------------------------
-
-
 class TimesFirst(np.ndarray):
     """A series whose first axis is known to be time, because its channels came separately.
 
@@ -110,20 +122,28 @@ class TimesFirst(np.ndarray):
     """
 
 
-def frame_contents(objects: Any) -> Any:
+def unframed(objects: Any) -> Any:
     """Return the contents of a data frame, a column or a table; anything else unchanged.
+
+    An array with masked entries is refused. A cell of a frame may itself be a series: a single
+    column of such cells contains the objects; with several columns, each is a channel.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> from krein.measures.base import frame_contents
-    >>> frame_contents(pd.DataFrame({"x": [1, 2], "y": [3, 4]}))
+    >>> from krein.measures.base import unframed
+    >>> unframed(pd.DataFrame({"x": [1, 2], "y": [3, 4]}))
     array([[1, 3],
            [2, 4]])
     """
+    if isinstance(objects, np.ma.MaskedArray):
+        refuse_masked(objects)
+        return np.asarray(objects)
+    if isinstance(objects, np.ndarray | list | tuple | str | bytes):
+        return objects
     columns = _columns(objects)
     if columns is None:
-        return _cells(objects) if _is_column(objects) else objects
+        return _cells(objects) if hasattr(objects, "to_numpy") else objects
     cells = [_cells(column) for column in columns]
     nested = [_is_nested(column) for column in cells]
     if any(nested):
@@ -155,15 +175,10 @@ def _columns(objects: Any) -> list[Any] | None:
     return None
 
 
-def _is_column(objects: Any) -> bool:
-    return hasattr(objects, "to_numpy")
-
-
 def _cells(column: Any) -> NDArray[Any]:
     """Return the cells of a column as an array, of dtype object if they are not numbers."""
-    if hasattr(column, "to_pylist"):  # Arrow, which would rather fail than copy
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    return np.asarray(column.to_numpy())
+    options = {"zero_copy_only": False} if hasattr(column, "to_pylist") else {}  # Arrow
+    return np.asarray(column.to_numpy(**options))
 
 
 def _is_nested(cells: NDArray[Any]) -> bool:
@@ -174,38 +189,25 @@ def _is_nested(cells: NDArray[Any]) -> bool:
     return not isinstance(known, str | bytes) and np.ndim(known) > 0
 
 
-def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[NDArray[Any]]:
+def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[TimesFirst]:
     """Return each row's series, (times, columns)."""
     if not all(nested):
         raise ValueError(
             f"column {nested.index(False)} contains single values, but column {nested.index(True)} "
             "contains series; leave one kind out"
         )
-    rows: list[NDArray[Any]] = []
+    rows = []
     for row, parts in enumerate(zip(*cells, strict=True)):
         named = [as_numbers(part, "series", row, f"(channel {c}) ") for c, part in enumerate(parts)]
-        lengths = [part.size for part in named]
-        if len(set(lengths)) > 1:
-            raise RefusedObject(
-                "series",
-                row,
-                f"has channels of {min(lengths)} and of {max(lengths)} values; all channels of a "
-                f"series must have the same length",
-            )
+        lengths = sorted(part.size for part in named)
+        if lengths[0] != lengths[-1]:
+            reason = f"has channels of {lengths[0]} and of {lengths[-1]} values; all channels of "
+            raise RefusedObject("series", row, reason + "a series must have the same length")
         rows.append(np.stack([part.ravel() for part in named], axis=1).view(TimesFirst))
     return rows
 
 
-# -------------------------------------------------------------------------------------------------
-# The protocol of a measure: compare one block of objects with another.
-# -------------------------------------------------------------------------------------------------
-
-Array = NDArray[np.float64]
-Objects = Any  # an array, a list, or a type of the measure's own with len() and [indices]
-Kind = Literal["similarity", "dissimilarity"]
-
-
-def take(objects: Objects, indices: NDArray[np.intp] | slice) -> Objects:
+def take(objects: Objects, indices: Indices | slice) -> Objects:
     """Return the objects at `indices`: rows of an array, or items of a list.
 
     Examples
@@ -224,21 +226,8 @@ def refuse_masked(objects: Any, what: str = "object") -> None:
     """Raise a `RefusedObject` if anything is masked: masked entries have no value."""
     if isinstance(objects, np.ma.MaskedArray) and np.ma.is_masked(objects):
         first = np.argwhere(np.ma.getmaskarray(objects))[0]
-        reason = "is partly masked: fill in missing values (X.filled(value)), or leave such rows "
-        "out"
+        reason = "is partly masked: fill in missing values (X.filled(value)), or leave it out"
         raise RefusedObject(what, first[0], reason)
-
-
-def unframed(objects: Any) -> Any:
-    """Return the contents of a data frame, a column or a table; anything else unchanged.
-
-    An array with masked entries is refused.
-    """
-    if isinstance(objects, np.ma.MaskedArray):
-        refuse_masked(objects)
-        return np.asarray(objects)
-    known = isinstance(objects, np.ndarray | list | tuple | str | bytes)
-    return objects if known else frame_contents(objects)
 
 
 def as_list(objects: Any, what: str) -> list[str]:
@@ -251,11 +240,9 @@ def as_list(objects: Any, what: str) -> list[str]:
         raise TypeError(f"got a single {what}; pass a list of {what}s")
     objects = unframed(objects)
     if isinstance(objects, np.ndarray):
-        if objects.ndim == 2 and objects.shape[1] == 1:
-            objects = objects[:, 0]
-        if objects.ndim != 1:
+        if objects.ndim != 1 and objects.shape[1:] != (1,):
             raise ValueError(f"{what}s must be a list; got an array of shape {objects.shape}")
-        objects = objects.tolist()
+        objects = objects.ravel().tolist()
     strings = list(objects)
     for row, string in enumerate(strings):
         if not isinstance(string, str):
@@ -274,11 +261,9 @@ def plain(value: Any) -> Any:
         return int(value)
     if isinstance(value, Real):
         return float(value)
-    if isinstance(value, np.str_):
-        return str(value)
     if type(value) in (list, tuple):
         return type(value)(plain(part) for part in value)
-    return value
+    return str(value) if isinstance(value, np.str_) else value
 
 
 @dataclass(frozen=True)
@@ -317,6 +302,10 @@ class Measure(ABC):
     """The type of X for scikit-learn: "objects" of any kind, "vectors", or precomputed "values"."""
     cacheable: ClassVar[bool] = True
     """Whether finished blocks are worth storing; not if the values are precomputed."""
+    self_value: ClassVar[float | None] = None
+    """The value of any object with itself, if it is the same for all of them."""
+    positive: ClassVar[tuple[str, ...]] = ()
+    """Names of parameters that must be above 0, or None."""
     mirrored: ClassVar[bool] = True
     """Whether half of a symmetric block may be copied from the other half."""
     reads_files: ClassVar[bool] = False
@@ -331,6 +320,10 @@ class Measure(ABC):
     def __post_init__(self) -> None:
         for field in fields(self):
             object.__setattr__(self, field.name, plain(getattr(self, field.name)))
+        for name in self.positive:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be above 0; got {value}")
 
     def undecided(self) -> bool:
         """Whether a parameter is still to be chosen from the training objects, by `decide`."""
@@ -373,23 +366,21 @@ class Measure(ABC):
         if self.undecided():
             return self.decide(objects).readable(objects, others)
         objects = unframed(objects)
-        mask, reasons = np.ones(len(objects), dtype=bool), {}
+        reasons, first = {}, None  # the first valid object, which the others must match
         try:
             self._check_with(objects, others)
         except (TypeError, ValueError):
-            first = None  # the first valid object, which the others must match
             for i in range(len(objects)):
                 try:
                     one = self._check_with(objects[i : i + 1], others)
                     if first is not None:
                         self.check_alike(one, first)
                     first = one if first is None else first
+                except RefusedObject as error:  # its row refers to this single object
+                    reasons[i] = error.without_row
                 except (TypeError, ValueError) as error:
-                    mask[i] = False
                     reasons[i] = str(error)
-                    if isinstance(error, RefusedObject):  # its row refers to this single object
-                        reasons[i] = f"{error.kind} {error.reason}"
-        return Readable(mask, reasons)
+        return Readable(np.array([i not in reasons for i in range(len(objects))], bool), reasons)
 
     def _check_with(self, objects: Any, others: Objects | None) -> Objects:
         checked = self.check(objects)
@@ -406,11 +397,10 @@ class Measure(ABC):
 
     def diagonal(self, A: Objects) -> Array:
         """Return the (len(A),) values of each object with itself."""
-        index = np.arange(1)
-        return np.array(
-            [self.block(take(A, index + i), take(A, index + i))[0, 0] for i in range(len(A))],
-            dtype=np.float64,
-        )
+        if self.self_value is not None:
+            return np.full(len(A), self.self_value)
+        each = (take(A, np.array([i])) for i in range(len(A)))
+        return np.array([self.block(a, a)[0, 0] for a in each], dtype=np.float64)
 
     def check_symmetry(self, objects: Objects, symmetrize: bool) -> tuple[Objects, int]:
         """Return the training objects, and the number of pairs compared to check the measure on
@@ -420,23 +410,17 @@ class Measure(ABC):
         """
         if not self.symmetric and not symmetrize:
             raise ValueError(
-                f"the measure {self.name!r} is not symmetric; symmetrize=True uses the average "
-                f"of both directions, at twice the comparisons"
+                f"the measure {self.name!r} is not symmetric; {parameter('symmetrize', True)} "
+                f"uses the average of both directions, at twice the comparisons"
             )
         return objects, 0
 
-    def among(
-        self,
-        objects: Objects,
-        indices: NDArray[np.intp],
-        others: NDArray[np.intp],
-        n_objects: int,
-    ) -> Objects:
+    def among(self, objects: Objects, indices: Indices, others: Indices, n_objects: int) -> Objects:
         """Return the objects at `indices` in the form in which they are compared with those at
         `others`."""
         return objects
 
-    def keep(self, objects: Objects, indices: NDArray[np.intp], n_objects: int) -> Objects:
+    def keep(self, objects: Objects, indices: Indices, n_objects: int) -> Objects:
         """Return the landmarks at `indices` in the form that a fitted model stores."""
         return objects
 
@@ -458,7 +442,7 @@ class Measure(ABC):
         """Whether these training objects can be compared with each other."""
         return True
 
-    def each(self, A: Objects, B: Objects, columns: NDArray[np.intp]) -> Array:
+    def each(self, A: Objects, B: Objects, columns: Indices) -> Array:
         """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
 
         The second look uses this: every object has its own candidates. The default computes one row
@@ -472,7 +456,7 @@ class Measure(ABC):
                 raise PairError(i, error.col, error.reason) from error
         return values
 
-    def beside(self, a: Any, b: Any) -> Beside:
+    def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return a side-by-side view of two objects returned by `check`, to explain their value.
 
         Depending on the measure, this is an alignment, two curves with their warping path, or two
@@ -502,9 +486,7 @@ def checked_objects(measure: Measure, X: Any) -> Objects:
     """Return the objects in the measure's form: one per row of X, and at least one."""
     refuse_masked(X)
     given = _count(X)
-    if given == 0:  # every measure would report this differently
-        raise ValueError("there are no objects to compare")
-    objects = measure.check(X)
+    objects = measure.check(X) if given != 0 else []  # measures would report that differently
     if given is not None and len(objects) != given:
         raise ValueError(
             f"X has {given} rows, but the measure {measure.name!r} read {len(objects)} objects"
@@ -518,8 +500,7 @@ def _count(X: Any) -> int | None:
     """Return the number of objects in X; None if it is not known before they are read."""
     if isinstance(X, str | bytes | PathLike):
         return None
-    shape = getattr(X, "shape", None)
-    if shape:
+    if shape := getattr(X, "shape", None):
         return int(shape[0])
     try:
         return len(X)
@@ -527,9 +508,7 @@ def _count(X: Any) -> int | None:
         return None
 
 
-# -------------------------------------------------------------------------------------------------
-# Check whether values look like distances or similarities.
-# -------------------------------------------------------------------------------------------------
+# Whether values look like distances or like similarities
 
 LOOKED_AT = 200
 """Number of objects of a matrix that are sampled to see whether its values are distances."""

@@ -85,12 +85,9 @@ class Compression(Measure):
                 try:
                     texts.append(item.encode("utf-8"))
                 except UnicodeEncodeError as error:
-                    raise RefusedObject(
-                        "text",
-                        row,
-                        f"contains {item[error.start]!r} at position {error.start + 1}, a lone "
-                        f"surrogate, which UTF-8 cannot encode; remove it",
-                    ) from None
+                    where = f"contains {item[error.start]!r} at position {error.start + 1}"
+                    reason = f"{where}, a lone surrogate, which UTF-8 cannot encode; remove it"
+                    raise RefusedObject("text", row, reason) from None
             elif isinstance(item, bytes | bytearray | memoryview):
                 texts.append(bytes(item))
             else:

@@ -5,6 +5,10 @@ its parts. The parts of sets and mappings are ordered by their fingerprints, bec
 changes from one process to the next. Other objects are described by what they can be rebuilt from,
 `__reduce_ex__`: for a plain class, its name and the attributes; for a class written in C, whatever
 it provides. Objects that provide nothing (a lock, an open file, a generator) are refused.
+
+Neither `joblib.hash` nor a hash of `pickle` or `marshal` output would do: these depend on whether
+equal parts are shared, on file names and line numbers of code, and on the order of its constant
+sets, which changes from one process to the next.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -28,11 +33,8 @@ def fingerprint(item: Any) -> bytes:
 
     Raises a `TypeError` if the item cannot be identified by its contents.
     """
-    plain = _plain(item)
-    if plain is not None:
-        return plain
     try:
-        return _Walk().part(item)
+        return _plain(item) or _Walk().part(item)
     except Exception as error:
         raise TypeError(
             f"a cache identifies objects by their contents, but those of a "
@@ -135,7 +137,7 @@ class _Walk:
         if isinstance(item, BuiltinFunctionType):
             owner = item.__self__
             return _hash("builtin", _name(item), self.part(owner) if owner is not None else b"")
-        written = isinstance(_member(kind, "__call__"), FunctionType)
+        written = callable(item) and isinstance(kind.__call__, FunctionType)
         if callable(item) and not written and hasattr(item, "__wrapped__"):
             # wrappers of numba or functools.cache: their contents change with every process or call
             return _hash("wrapper", _name(kind), self.part(item.__wrapped__))
@@ -143,9 +145,8 @@ class _Walk:
 
     def _pairs(self, items: Iterable[tuple[Any, Any]]) -> list[bytes]:
         """Return the fingerprints of a mapping's items, ordered by the fingerprints of the keys."""
-        pairs = [(self.part(key), key, value) for key, value in items]
-        pairs.sort(key=lambda pair: pair[0])
-        return [digest for key, _, value in pairs for digest in (key, self.part(value))]
+        pairs = sorted(((self.part(key), value) for key, value in items), key=itemgetter(0))
+        return [digest for key, value in pairs for digest in (key, self.part(value))]
 
     def _code(self, code: CodeType) -> bytes:
         # its file name and line numbers do not affect what it computes
@@ -186,10 +187,6 @@ class _Walk:
             found = list(items) if items is not None else []
             digests.append(_hash("items", *(self._pairs(found) if pairs else self.parts(found))))
         return _hash("object", *digests)
-
-
-def _member(kind: type, name: str) -> Any:
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,5 @@
-"""Objects of another kind than those a model was fitted to: other letters, another length scale.
+"""Foreign objects: of another kind than those a model was fitted to, such as DNA for a model of
+proteins, or series on another length scale.
 
 They can be compared and get a label, but the label is unreliable, which may go unnoticed.
 """
@@ -17,7 +18,7 @@ SILENT = "-.*X"
 FEWEST_LETTERS, FEWEST_KINDS = 20, 3
 """A protein that is shorter, or has fewer different letters, may look like DNA by chance."""
 
-LEAST_SHARE = 0.95
+NUCLEOTIDE_SHARE = 0.95
 """At least this share of the letters of DNA are nucleotides; codes such as R or Y stand for several
 of them. For proteins, the share is about a quarter."""
 
@@ -35,7 +36,7 @@ NAMED = 5
 """Number of objects that are named in a warning."""
 
 
-class OtherKindWarning(UserWarning):
+class ForeignObjectWarning(UserWarning):
     """New objects look unlike those that the model was fitted to.
 
     `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
@@ -47,13 +48,13 @@ class OtherKindWarning(UserWarning):
     >>> import warnings
     >>> from krein import KreinClassifier
     >>> from krein.datasets import make_protein_families
-    >>> from krein.measures.foreign import OtherKindWarning
+    >>> from krein.measures.foreign import ForeignObjectWarning
     >>> X, y = make_protein_families(40, random_state=0)
     >>> clf = KreinClassifier("smith-waterman").fit(X, y)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     _ = clf.predict([X[0], "ACGTTGCAACGTTGCAACGTTGCA"])
-    >>> isinstance(caught[0].message, OtherKindWarning), caught[0].message.rows
+    >>> isinstance(caught[0].message, ForeignObjectWarning), caught[0].message.rows
     (True, {'letters of DNA or RNA': [1]})
     """
 
@@ -62,13 +63,13 @@ class OtherKindWarning(UserWarning):
         super().__init__(rows, named)  # so that it can be sent to other processes
 
     def __str__(self) -> str:
-        return told(self.named)
+        return describe_foreign(self.named)
 
 
-def told(named: dict[str, tuple[list[str], int]]) -> str:
+def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:
     """Return a message about objects of another kind: some names and the number, by reason.
 
-    >>> print(told({"letters of DNA or RNA": (["a", "b"], 7)}))
+    >>> print(describe_foreign({"letters of DNA or RNA": (["a", "b"], 7)}))
     labels are unreliable for objects of another kind: a, b and 5 more (letters of DNA or RNA)
     """
     parts = []
@@ -79,16 +80,16 @@ def told(named: dict[str, tuple[list[str], int]]) -> str:
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """Letters and lengths of training objects; objects unlike them are of another kind."""
+class ObjectProfile:
+    """Letters and lengths of training objects; objects unlike them are foreign."""
 
     letters: frozenset[str]  # empty if they are not strings
     shortest: int
     longest: int
 
     @classmethod
-    def of(cls, parts: Sequence[Any]) -> Likeness | None:
-        """Return the likeness of training objects in several lists; None if they have no length."""
+    def of(cls, parts: Sequence[Any]) -> ObjectProfile | None:
+        """Return the profile of training objects in several lists; None if they have no length."""
         some = [
             one for part in parts for one in part[:: max(1, len(part) * len(parts) // LOOKED_AT)]
         ]
@@ -98,21 +99,21 @@ class Likeness:
         letters = frozenset().union(*(one.upper() for one in some if isinstance(one, str)))
         return cls(letters, min(lengths), max(lengths))
 
-    def others(self, objects: Any) -> dict[str, list[int]]:
-        """Return the positions of objects of another kind, by reason.
+    def foreign(self, objects: Any) -> dict[str, list[int]]:
+        """Return the positions of foreign objects, by reason.
 
         Examples
         --------
-        >>> from krein.measures.foreign import Likeness
-        >>> Likeness.of([["house", "mouse"]]).others(["haus", "m" * 51])
+        >>> from krein.measures.foreign import ObjectProfile
+        >>> ObjectProfile.of([["house", "mouse"]]).foreign(["haus", "m" * 51])
         {'far longer than the training objects, up to 5 letters': [1]}
         """
-        found: dict[str, list[int]] = {}
         if isinstance(objects, np.ndarray) and objects.ndim > 1:  # all of one length
-            why = self._why(objects[0]) if len(objects) else None
-            return {} if why is None else {why: list(range(len(objects)))}
-        for row, one in enumerate(objects):
-            why = self._why(one)
+            reasons = [self._why(one) for one in objects[:1]] * len(objects)
+        else:
+            reasons = [self._why(one) for one in objects]
+        found: dict[str, list[int]] = {}
+        for row, why in enumerate(reasons):
             if why is not None:
                 found.setdefault(why, []).append(row)
         return found
@@ -123,10 +124,10 @@ class Likeness:
             return None
         if isinstance(one, str) and len(self.letters - NUCLEOTIDES) >= MORE_LETTERS:
             counts = [one.upper().count(letter) for letter in NUCLEOTIDES]
-            said = length - sum(one.upper().count(letter) for letter in SILENT)
+            scored = length - sum(one.upper().count(letter) for letter in SILENT)
             kinds = sum(count > 0 for count in counts)
-            mostly = sum(counts) >= LEAST_SHARE * said
-            if said >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
+            mostly = sum(counts) >= NUCLEOTIDE_SHARE * scored
+            if scored >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
                 return "letters of DNA or RNA"
         unit = "letters" if self.letters else "numbers"
         if length > TIMES * self.longest:
@@ -141,11 +142,9 @@ def _length(one: Any) -> int | None:
 
     Numbers are counted over all axes: images and series may come in several shapes.
     """
-    if isinstance(one, str):
-        return len(one)
-    if isinstance(one, np.ndarray | list | tuple):
-        try:
+    try:
+        if isinstance(one, np.ndarray | list | tuple):
             return int(np.size(one))
-        except ValueError:  # ragged
-            return None
-    return None
+    except ValueError:  # ragged
+        return None
+    return len(one) if isinstance(one, str) else None

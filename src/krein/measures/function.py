@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..wording import parameter
 from .base import Array, Kind, KindWarning, Measure, Objects, PairError, looks_like, take, unframed
 from .fingerprint import fingerprint
 
@@ -100,7 +101,8 @@ class FunctionMeasure(Measure):
         if asymmetry:
             raise ValueError(
                 f"the function {self.called()} is not symmetric: {asymmetry}; "
-                "symmetrize=True uses the average of both directions, at twice the comparisons"
+                f"{parameter('symmetrize', True)} uses the average of both directions, at twice "
+                "the comparisons"
             )
         return objects, spent + self._check_kind(objects, symmetrize=False)
 
@@ -132,9 +134,26 @@ class FunctionMeasure(Measure):
     def params(self) -> dict[str, Any]:
         """Return the parameters, with the function as its name and a fingerprint.
 
-        Raises a `TypeError` if the function refers to something that has no fingerprint.
+        The fingerprint is a hash of its source, bytecode, defaults, bound arguments and everything
+        it closes over; for a callable object, also its attributes and the methods of its class.
+        What it reads from its module is not included. Raises a `TypeError` if the function refers
+        to something that has no fingerprint.
         """
-        return {"function": self._identity(), "kind": self.kind, "psd": self.psd}
+        function = self.function.func if isinstance(self.function, partial) else self.function
+        try:
+            source = inspect.getsource(function)
+        except (OSError, TypeError, SyntaxError, IndexError):  # no source, or changed since
+            source = ""
+        try:
+            digest = fingerprint([source, self.function]).hex()
+        except TypeError as error:
+            raise TypeError(
+                f"the function {self.called()} refers to something that a cache cannot identify "
+                f"({error.__cause__}); use cache=None"
+            ) from error
+        where = getattr(function, "__module__", None) or type(function).__module__
+        identity = f"{where}.{self.called()}#{digest}"
+        return {"function": identity, "kind": self.kind, "psd": self.psd}
 
     def _value(self, a: Any, b: Any, i: int, j: int) -> float:
         try:
@@ -150,28 +169,6 @@ class FunctionMeasure(Measure):
         """Return the name of the function."""
         function = self.function.func if isinstance(self.function, partial) else self.function
         return getattr(function, "__qualname__", None) or type(function).__qualname__
-
-    def _identity(self) -> str:
-        """Return the identity of the function: its name and a hash of its source, bytecode,
-        defaults, bound arguments and everything it closes over; for a callable object, also its
-        attributes and the methods of its class. What it reads from its module is not included.
-        """
-        function = self.function
-        while isinstance(function, partial):
-            function = function.func
-        try:
-            source = inspect.getsource(function)
-        except (OSError, TypeError, SyntaxError, IndexError):  # no source, or changed since
-            source = ""
-        try:
-            digest = fingerprint([source, self.function]).hex()
-        except TypeError as error:
-            raise TypeError(
-                f"the function {self.called()} refers to something that a cache cannot identify "
-                f"({error.__cause__}); use cache=None"
-            ) from error
-        where = getattr(function, "__module__", None) or type(function).__module__
-        return f"{where}.{self.called()}#{digest}"
 
 
 def sample_symmetry(measure: Measure, objects: Objects, pairs: int) -> tuple[int, str | None]:
@@ -206,9 +203,8 @@ def sample_symmetry(measure: Measure, objects: Objects, pairs: int) -> tuple[int
 
 def _value_of(measure: Measure, objects: Objects, i: int, j: int) -> float:
     """Return the value of objects i and j; an error names them."""
+    a, b = (take(objects, slice(k, k + 1)) for k in (i, j))
     try:
-        return float(
-            measure.block(take(objects, slice(i, i + 1)), take(objects, slice(j, j + 1)))[0, 0]
-        )
+        return float(measure.block(a, b)[0, 0])
     except PairError as error:
         raise PairError(i, j, error.reason) from error

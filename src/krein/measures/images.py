@@ -9,18 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from .alignments import Beside, Pictures
+from .alignments import Pictures, SideBySide
 from .base import Array, Measure, Objects, RefusedObject, as_numbers, unframed
 
-DEFORMATIONS = (
-    "shift-x",
-    "shift-y",
-    "scale",
-    "rotate",
-    "stretch",
-    "shear",
-    "thicken",
-)
+DEFORMATIONS = ("shift-x", "shift-y", "scale", "rotate", "stretch", "shear", "thicken")
 
 _BATCH = 64
 """Number of images differentiated at a time, so that their derivatives fit in the processor's
@@ -86,6 +78,7 @@ class Tangent(Measure):
     name = "tangent"
     kind = "dissimilarity"
     psd = False
+    self_value = 0.0
     releases_gil = True
     block_pairs = 2**16
 
@@ -138,8 +131,6 @@ class Tangent(Measure):
         """Return the distances."""
         A, B = np.asarray(A), np.asarray(B)
         step = max(1, _PLANES // (A.shape[1] * A.shape[2] * len(self.deformations)))
-        if max(len(A), len(B)) <= step:
-            return self._tile(A, B)
         values = np.empty((len(A), len(B)))
         for i in range(0, len(A), step):
             for j in range(0, len(B), step):
@@ -156,11 +147,7 @@ class Tangent(Measure):
         np.maximum(squared, 0, out=squared)
         return np.sqrt(squared, out=squared)
 
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros."""
-        return np.zeros(len(A))
-
-    def beside(self, a: Any, b: Any) -> Beside:
+    def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return both pictures."""
         return Pictures(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64))
 
@@ -230,7 +217,7 @@ def _stacked(objects: Any) -> Any:
         images.append(image := as_numbers(given, "image", row))
         if image.shape != images[0].shape:
             sizes = [" × ".join(map(str, i.shape)) for i in (image, images[0])]
-            raise ValueError(f"image {row} is {sizes[0]}, but image 0 is {sizes[1]}")
+            raise RefusedObject("image", row, f"is {sizes[0]}, but image 0 is {sizes[1]}")
     return np.array(images)
 
 
@@ -274,10 +261,10 @@ def _two_sided(X: Array, Y: Array, P: Array, Q: Array) -> Array:
     squared = np.empty((n, m))
     rows = _PAIRS // _COLUMNS
     for j in range(0, m, _COLUMNS):
-        h = _beside(Q[j : j + _COLUMNS], Y[j : j + _COLUMNS])
+        h = _with_images(Q[j : j + _COLUMNS], Y[j : j + _COLUMNS])
         w = h.shape[1]
         for i in range(0, n, rows):
-            f = _beside(P[i : i + rows], X[i : i + rows])
+            f = _with_images(P[i : i + rows], X[i : i + rows])
             v = f.shape[1]
             G = f.reshape(-1, D) @ h.reshape(-1, D).T
             G = G.reshape(k + 1, v, k + 1, w).transpose(0, 2, 1, 3).reshape(k + 1, k + 1, v * w)
@@ -294,7 +281,7 @@ def _two_sided(X: Array, Y: Array, P: Array, Q: Array) -> Array:
     return squared
 
 
-def _beside(P: Array, X: Array) -> Array:
+def _with_images(P: Array, X: Array) -> Array:
     """Return (k + 1, n, D): the bases of the planes, and the images behind them."""
     n, k, D = P.shape
     F = np.empty((k + 1, n, D))

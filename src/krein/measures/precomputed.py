@@ -1,172 +1,38 @@
-"""Which axis of a series is time: (times, channels) or (channels, times)."""
+"""Precomputed values as a measure: an object is a row of them.
+
+To be compared with others, an object must correspond to a column. In an N×N matrix, object i is row
+i and column i. In N×m values, the columns are the landmarks, which the user names. A fitted model
+keeps only the columns of its landmarks. A matrix is checked tile by tile, and never copied.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import ROW, Within
+from ..wording import parameter
 from .base import (
     Array,
+    Indices,
     Kind,
     KindWarning,
     Measure,
     Objects,
     PairError,
-    RefusedObject,
-    TimesFirst,
-    as_numbers,
     looks_like,
     mistaken_for,
     sample_square,
     unframed,
 )
-
-TIMES_FIRST, CHANNELS_FIRST = "times-channels", "channels-times"
-LAYOUTS = ("auto", TIMES_FIRST, CHANNELS_FIRST)
-
-FEW_CHANNELS = 16
-"""Maximum number of channels for a guess: with hundreds of sensors there are often fewer times than
-channels."""
-
-
-def guess_layout(objects: Any) -> str:
-    """Return the layout of series from `unframed`, if their shapes are unambiguous.
-
-    Time is the axis whose length differs between series. If neither differs, it is the one next to
-    an axis of length 1, or the one at least twice as long as the other, provided that the other has
-    at most `FEW_CHANNELS` entries. Anything else is refused.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from krein.measures.precomputed import guess_layout
-    >>> guess_layout(np.zeros((20, 3, 315)))
-    'channels-times'
-    >>> guess_layout([np.zeros((40, 24)), np.zeros((51, 24))])
-    'times-channels'
-    """
-    if isinstance(objects, np.ndarray) and objects.dtype != object:
-        shapes = {objects.shape[1:]} if len(objects) else set()
-    else:
-        if len(objects) and all(isinstance(item, TimesFirst) for item in objects):
-            return TIMES_FIRST
-        shapes = {_shape(item) for item in objects}
-    shapes = {shape for shape in shapes if len(shape) == 2}
-    if not shapes:
-        return TIMES_FIRST
-    first, second = ({shape[axis] for shape in shapes} for axis in (0, 1))
-    if len(first) > 1:  # if both differ, the channels do not agree, which is reported elsewhere
-        return TIMES_FIRST
-    if len(second) > 1:
-        return CHANNELS_FIRST
-    a, b = first.pop(), second.pop()
-    shorter, longer = min(a, b), max(a, b)
-    if shorter <= 1 or (shorter <= FEW_CHANNELS and longer >= 2 * shorter):
-        return TIMES_FIRST if a >= b else CHANNELS_FIRST
-    raise ValueError(
-        f"series of shape ({a}, {b}) may be {a} times of {b} channels or {b} times of {a} "
-        "channels; set measure_params={'layout': 'times-channels'} or "
-        "{'layout': 'channels-times'}"
-    )
-
-
-def _shape(item: Any) -> tuple[int, ...]:
-    try:
-        return np.shape(item)
-    except ValueError:  # a list of lists of different lengths, which is refused later
-        return ()
-
-
-def read_series(objects: Any, layout: str) -> Array | list[Array]:
-    """Return series from `unframed` as (N, times, channels), or as a list if lengths differ.
-
-    `layout` describes the input. NaN at the end of a series is padding and is stripped; NaN or
-    infinity elsewhere is refused.
-    """
-    if layout == "auto":
-        layout = guess_layout(objects)
-    if isinstance(objects, np.ndarray) and objects.dtype != object:
-        stack = _stacked(objects, layout)
-        if np.isfinite(stack).all():
-            return stack
-        objects, layout = list(stack), TIMES_FIRST
-    series: list[Array] = []
-    for row, item in enumerate(objects):
-        one = _one(item, row, layout)
-        if series and one.shape[1] != series[0].shape[1]:
-            raise ValueError(
-                f"series {row} has {one.shape[1]} channels, but series 0 has {series[0].shape[1]}"
-            )
-        series.append(one)
-    if series and len({len(one) for one in series}) == 1:
-        return np.stack(series)
-    return series
-
-
-def _stacked(objects: Any, layout: str) -> Array:
-    if objects.ndim not in (2, 3):
-        raise ValueError(
-            f"series must be an array (N, times), (N, times, channels) or (N, channels, times), "
-            f"or a list; got an array of shape {objects.shape}"
-        )
-    try:
-        stack = np.asarray(objects, dtype=np.float64)
-    except ValueError as error:
-        raise TypeError(f"the series do not consist of numbers: {error}") from None
-    if stack.ndim == 2:
-        stack = stack[:, :, None]
-    elif layout == CHANNELS_FIRST:
-        stack = stack.swapaxes(1, 2)
-    if stack.shape[1] == 0 or stack.shape[2] == 0:
-        raise ValueError(f"the series are empty: an array of shape {objects.shape}")
-    return np.ascontiguousarray(stack)
-
-
-def _one(item: Any, row: int, layout: str) -> Array:
-    """Return one series (times, channels) without its padding."""
-    if np.ndim(item) == 0 and not isinstance(item, str):
-        raise RefusedObject("series", row, f"is a single value, {item!r}; pass a list of series")
-    one = as_numbers(item, "series", row)
-    if one.ndim == 1:
-        one = one[:, None]
-    elif one.ndim == 2 and layout == CHANNELS_FIRST and not isinstance(item, TimesFirst):
-        one = np.ascontiguousarray(one.T)
-    if one.ndim != 2:
-        raise RefusedObject(
-            "series", row, f"has {one.ndim} axes; a series has at most two, times and channels"
-        )
-    if one.size == 0:
-        raise RefusedObject("series", row, "is empty")
-    if np.isfinite(one).all():
-        return one
-    known = np.flatnonzero(~np.isnan(one).all(axis=1))
-    if len(known) == 0:
-        raise RefusedObject("series", row, "is empty: it contains only NaN")
-    one = one[: known[-1] + 1]
-    if not np.isfinite(one).all():
-        time = int(np.argwhere(~np.isfinite(one))[0, 0])
-        channel = int(np.argmin(np.isfinite(one[time])))
-        where = f"time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
-        raise RefusedObject(
-            "series",
-            row,
-            f"contains {one[time, channel]} at {where}; NaN counts as padding only at the end of a "
-            f"series, so fill the gap or leave the series out",
-        )
-    return one
-
-
-# -------------------------------------------------------------------------------------------------
-# A precomputed matrix: read, and checked tile by tile.
-# -------------------------------------------------------------------------------------------------
 
 TILE = 1024
 HUGE = 1e150
@@ -189,10 +55,7 @@ def as_matrix(given: Any) -> NDArray[Any]:
     given = unframed(given)
     if not isinstance(given, np.ndarray):
         if hasattr(given, "toarray"):
-            raise TypeError(
-                "the missing entries of a sparse matrix have no defined value; convert "
-                "it to a dense one"
-            )
+            raise TypeError("the missing entries of a sparse matrix have no value; make it dense")
         given = np.asarray(given)
     if given.dtype == object:
         given = np.asarray(given, dtype=np.float64)
@@ -203,6 +66,18 @@ def as_matrix(given: Any) -> NDArray[Any]:
     if np.issubdtype(given.dtype, np.complexfloating):
         raise ValueError("Complex data not supported: values of a measure are real")
     return given
+
+
+class AsymmetryError(ValueError):
+    """A matrix of values that differ between the two directions: `reason` says where."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        remedy = f"{parameter('symmetrize', True)} uses the average of both"
+        return f"the matrix is {self.reason}; {remedy}"
 
 
 def check_square(
@@ -228,7 +103,10 @@ def check_square(
         for tile, (top, left) in ((upper, (i, j)), (lower, (j, i))):
             wrong = find_wrong(tile, kind)
             if wrong is not None:
-                _refuse_entry(tile[wrong], (top + wrong[0], left + wrong[1]))
+                place, value = (top + wrong[0], left + wrong[1]), tile[wrong]
+                if np.isfinite(value):
+                    raise ValueError(f"entry {place} of the distance matrix is negative: {value:g}")
+                raise ValueError(f"entry {place} of the matrix is {value} (NaN or infinity)")
         largest = max(largest, abs(upper).max(), abs(lower).max())
         if largest > HUGE:
             raise _off_scale(largest)
@@ -245,10 +123,9 @@ def check_square(
     if worst > max(SYMMETRY_TOLERANCE, rounding) * largest:
         a, b = where
         # with all digits of the type, so that two different numbers look different
-        raise ValueError(
-            f"the matrix is not symmetric: entry ({a}, {b}) is {matrix[a, b]!s} but entry "
-            f"({b}, {a}) is {matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart; "
-            "symmetrize=True uses the average of both"
+        raise AsymmetryError(
+            f"not symmetric: entry ({a}, {b}) is {matrix[a, b]!s} but entry ({b}, {a}) is "
+            f"{matrix[b, a]!s}, {worst / largest:.1e} of the largest entry apart"
         )
 
 
@@ -270,20 +147,11 @@ def find_wrong(values: Array, kind: Kind) -> tuple[int, int] | None:
     return int(i), int(j)
 
 
-def _refuse_entry(value: float, place: tuple[int, int]) -> None:
-    if np.isfinite(value):
-        raise ValueError(f"entry {place} of the distance matrix is negative: {value:g}")
-    raise ValueError(f"entry {place} of the matrix is {value} (NaN or infinity)")
-
-
 def _tiles(n: int, sample: bool) -> Iterator[tuple[int, int]]:
     """Yield the corners of the tiles on and above the diagonal, or of a sample of them."""
     starts = range(0, n, TILE)
-    count = len(starts) * (len(starts) + 1) // 2
-    if not sample or count <= SAMPLED_TILES:
-        for i in starts:
-            for j in range(i, n, TILE):
-                yield i, j
+    if not sample or len(starts) * (len(starts) + 1) // 2 <= SAMPLED_TILES:
+        yield from combinations_with_replacement(starts, 2)
         return
     random = np.random.default_rng(0)
     for _ in range(SAMPLED_TILES):
@@ -291,19 +159,8 @@ def _tiles(n: int, sample: bool) -> Iterator[tuple[int, int]]:
         yield starts[i], starts[j]
 
 
-# -------------------------------------------------------------------------------------------------
-# Precomputed values as a measure: an object is a row of them.
-#
-# To be compared with others, an object must correspond to a column. In an N×N matrix, object i is
-# row i and column i. In N×m values, the columns are the landmarks, which the user names. A fitted
-# model keeps only the columns of its landmarks.
-# -------------------------------------------------------------------------------------------------
-
-Indices = NDArray[np.intp]
-
-
 @dataclass(frozen=True)
-class GivenColumns:
+class PrecomputedColumns:
     """Landmarks among precomputed values: their columns, in rows of `width` values."""
 
     columns: Annotated[Indices, "columns", ROW]
@@ -312,12 +169,12 @@ class GivenColumns:
     def __len__(self) -> int:
         return len(self.columns)
 
-    def __getitem__(self, indices: Any) -> GivenColumns:
-        return GivenColumns(np.atleast_1d(self.columns[indices]), self.width)
+    def __getitem__(self, indices: Any) -> PrecomputedColumns:
+        return PrecomputedColumns(np.atleast_1d(self.columns[indices]), self.width)
 
 
 @dataclass(frozen=True)
-class GivenRows:
+class PrecomputedRows:
     """Objects given by their values: rows of a matrix, which is never copied as a whole."""
 
     matrix: NDArray[Any]
@@ -329,7 +186,7 @@ class GivenRows:
     def __len__(self) -> int:
         return len(self.matrix) if self.rows is None else len(self.rows)
 
-    def __getitem__(self, indices: Any) -> GivenRows:
+    def __getitem__(self, indices: Any) -> PrecomputedRows:
         if self.rows is not None:
             rows = np.atleast_1d(self.rows[indices])
         elif isinstance(indices, slice):
@@ -339,13 +196,13 @@ class GivenRows:
         columns = None if self.columns is None else np.atleast_1d(self.columns[indices])
         return replace(self, rows=rows, columns=columns)
 
-    def __add__(self, other: GivenRows) -> GivenRows:
+    def __add__(self, other: PrecomputedRows) -> PrecomputedRows:
         """Return the rows of both, which have the same columns."""
         both = np.concatenate([self.matrix[self.own_rows], other.matrix[other.own_rows]])
         columns = None
         if self.columns is not None and other.columns is not None:
             columns = np.concatenate([self.columns, other.columns])
-        return GivenRows(both, self.width, columns=columns)
+        return PrecomputedRows(both, self.width, columns=columns)
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         return (self.matrix[i] for i in self.own_rows.tolist())
@@ -366,24 +223,18 @@ class GivenRows:
         return False
 
     def read(self, columns: Indices) -> Array:
-        """Return the values (n, m) at these columns as float64."""
-        rows = slice(None) if self.rows is None else self.rows[:, None]
+        """Return the values (n, m) at the columns (m,), or those of row i at `columns[i]`, as
+        float64."""
+        whole = self.rows is None and columns.ndim == 1
+        rows = slice(None) if whole else self.own_rows[:, None]
         values = np.asarray(self.matrix[rows, columns], dtype=np.float64)
         if self.average:
-            values = (values + self.matrix[columns[:, None], self.own_rows].T) / 2
+            values = (values + self.matrix[columns, self.own_rows[:, None]]) / 2
         return np.ascontiguousarray(values)
-
-    def read_each(self, columns: Indices) -> Array:
-        """Return the values (n, k) of row i at `columns[i]` as float64."""
-        rows = self.own_rows[:, None]
-        values = np.asarray(self.matrix[rows, columns], dtype=np.float64)
-        if self.average:
-            values = (values + self.matrix[columns, rows]) / 2
-        return values
 
 
 @dataclass(frozen=True)
-class GivenValues(Measure):
+class Precomputed(Measure):
     """Precomputed values: similarities or, according to `kind`, dissimilarities.
 
     Estimators create it for `measure="precomputed"` and `measure="precomputed-distance"`. Reading a
@@ -409,36 +260,38 @@ class GivenValues(Measure):
 
     kind: Kind = field(default="similarity")  # type: ignore[misc]
 
-    releases_gil: ClassVar[bool] = True
-    expensive: ClassVar[bool] = False
-    accepts: ClassVar[str] = "values"
-    cacheable: ClassVar[bool] = False
-    mirrored: ClassVar[bool] = False  # that would silently symmetrise the user's data
-    reads_files: ClassVar[bool] = True
-    most_sampled: ClassVar[int | None] = 2_000  # the values of all pairs are in memory at once
+    releases_gil = True
+    expensive = False
+    accepts = "values"
+    cacheable = False
+    mirrored = False  # that would silently symmetrise the user's data
+    reads_files = True
+    most_sampled = 2_000  # the values of all pairs are in memory at once
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """Its name for users."""
         return "precomputed" if self.kind == "similarity" else "precomputed-distance"
 
-    def check(self, objects: Any) -> GivenRows:
+    def check(self, objects: Any) -> PrecomputedRows:
         """Return rows of numbers: an array, a memory map or the path of an `.npy` file."""
-        if isinstance(objects, GivenRows):
+        if isinstance(objects, PrecomputedRows):
             return objects
         matrix = as_matrix(objects)
-        return GivenRows(matrix, matrix.shape[1])
+        return PrecomputedRows(matrix, matrix.shape[1])
 
-    def among(self, objects: Any, indices: Indices, others: Indices, n_objects: int) -> GivenRows:
+    def among(
+        self, objects: Any, indices: Indices, others: Indices, n_objects: int
+    ) -> PrecomputedRows:
         """Assign columns to objects if there is one column per object."""
         if objects.width != n_objects:
             return objects
         if len(others) == n_objects:
             return replace(objects, columns=np.asarray(indices))
         some = objects.matrix[objects.own_rows[:, None], others]
-        return GivenRows(some, objects.width, columns=np.searchsorted(others, indices))
+        return PrecomputedRows(some, objects.width, columns=np.searchsorted(others, indices))
 
-    def check_symmetry(self, objects: Any, symmetrize: bool) -> tuple[GivenRows, int]:
+    def check_symmetry(self, objects: Any, symmetrize: bool) -> tuple[PrecomputedRows, int]:
         """Refuse a square matrix that is not symmetric, not finite, or has negative distances."""
         if objects.columns is None:
             return objects, 0
@@ -450,25 +303,25 @@ class GivenValues(Measure):
                 warnings.warn(mistaken, KindWarning, stacklevel=2)
         return replace(objects, average=symmetrize and square), 0
 
-    def keep(self, objects: Any, indices: Indices, n_objects: int) -> GivenColumns:
+    def keep(self, objects: Any, indices: Indices, n_objects: int) -> PrecomputedColumns:
         """Return the columns of the objects: their own, or one each in their order."""
         if objects.width == n_objects:
-            return GivenColumns(np.asarray(indices), n_objects)
+            return PrecomputedColumns(np.asarray(indices), n_objects)
         if objects.width != len(indices):
             raise self._no_columns(objects.width)
-        return GivenColumns(np.arange(len(indices)), objects.width)
+        return PrecomputedColumns(np.arange(len(indices)), objects.width)
 
     def with_each_other(self, objects: Any, kept: Any) -> Any:
         """Return the objects if they correspond to columns, otherwise the kept columns."""
         return kept if objects.columns is None else objects
 
-    def landmarks_for(self, objects: Any, landmarks: Any) -> GivenColumns:
+    def landmarks_for(self, objects: Any, landmarks: Any) -> PrecomputedColumns:
         """Return the landmarks' columns in these rows, which contain all values or only those."""
         m = len(landmarks)
         if objects.width == landmarks.width:
             return landmarks
         if objects.width == m:
-            return GivenColumns(np.arange(m), m)
+            return PrecomputedColumns(np.arange(m), m)
         full = f"n × {landmarks.width}, to all training objects, or " * (landmarks.width != m)
         raise ValueError(
             f"the values of new objects must be {full}n × {m}, to the landmarks alone; "
@@ -481,13 +334,13 @@ class GivenValues(Measure):
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the values of rows A at the columns of B. Invalid values are refused."""
-        columns = B.columns
-        if columns is None:
-            raise self._no_columns(A.width)
-        return self._checked(A.read(columns))
+        return self.each(A, B, slice(None))
 
-    def _checked(self, values: Array) -> Array:
-        """Return the values; invalid ones are refused."""
+    def each(self, A: Objects, B: Objects, columns: Indices | slice) -> Array:
+        """Return the values of row i of A with the objects `columns[i]` of B."""
+        if B.columns is None:
+            raise self._no_columns(A.width)
+        values: Array = A.read(B.columns[columns])
         wrong = find_wrong(values, self.kind)
         if wrong is not None:
             raise PairError(*wrong, f"the value is {values[wrong]:g}")
@@ -504,12 +357,6 @@ class GivenValues(Measure):
     def comparable(self, objects: Any) -> bool:
         """Whether there is a column for each object, and not only for landmarks."""
         return objects.columns is not None
-
-    def each(self, A: Objects, B: Objects, columns: Indices) -> Array:
-        """Return the values of row i of A with the objects `columns[i]` of B."""
-        if B.columns is None:
-            raise self._no_columns(A.width)
-        return self._checked(A.read_each(B.columns[columns]))
 
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
         """Return the rank of each object by its row sum.

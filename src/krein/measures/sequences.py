@@ -1,4 +1,5 @@
-"""Letters of biological sequences, and how unscored letters are read."""
+"""Alignment scores of biological sequences: which letters are scored, how others are read, and the
+measures."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,8 +17,10 @@ import pyopal
 from numpy.typing import NDArray
 from scoring_matrices import ScoringMatrix
 
-from .alignments import MOST_CELLS, Beside, align, in_words
+from ..wording import measure_parameter
+from .alignments import MOST_CELLS, SideBySide, align, in_words
 from .base import Array, Measure, Objects, RefusedObject, as_list, excerpt, unframed
+from .foreign import NUCLEOTIDE_SHARE, NUCLEOTIDES
 
 POLICIES = ("map", "X", "skip", "fail")
 
@@ -58,23 +61,30 @@ class LettersWarning(UserWarning):
         self.part = part  # of sequences that are read one chunk at a time
         super().__init__(dict(letters), sequences, total, part)
 
-    def of_a_part(self) -> LettersWarning:
-        """Return the warning for a chunk, which has the same text for every chunk."""
-        return LettersWarning(self.letters, self.sequences, self.total, part=True)
-
     def __str__(self) -> str:
         if self.part:
             return (
                 "some letters of these sequences are not scored; they were replaced or left out; "
                 "unknown_letters='fail' refuses such sequences"
             )
-        told = ", ".join(f"{done}: {count:,}" for done, count in self.letters.items())
+        counts = ", ".join(f"{done}: {count:,}" for done, count in self.letters.items())
         n = sum(self.letters.values())
         return (
             f"{n:,} letter{'s' * (n > 1)} in {self.sequences:,} of {self.total:,} sequences "
-            f"{'are' if n > 1 else 'is'} not scored, and replaced or left out ({told}); "
+            f"{'are' if n > 1 else 'is'} not scored, and replaced or left out ({counts}); "
             "unknown_letters='fail' refuses such sequences"
         )
+
+
+class UnreadableSequence(ValueError):
+    """A sequence that a matrix cannot score: the `reason` and the `remedy`, if there is one."""
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason, remedy)
+        self.reason, self.remedy = reason, remedy
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,12 @@ class Alphabet:
         """The wildcard letter, which all matrices have."""
         return "N" if self.nucleotides else "X"
 
-    @property
+    @cached_property
+    def scored(self) -> frozenset[str]:
+        """The letters as a set."""
+        return frozenset(self.letters)
+
+    @cached_property
     def spelling(self) -> dict[int, int]:
         """A table for `str.translate`: converts to upper case (if the matrix uses it), and RNA to
         DNA."""
@@ -105,10 +120,10 @@ class Alphabet:
     def read(self, given: str, policy: str, done: Counter[str]) -> str:
         """Return the sequence with scored letters only, and count the replacements in `done`.
 
-        A `ValueError` names a letter that cannot be read.
+        An `UnreadableSequence` names a letter that cannot be read.
         """
         sequence = given.translate(self.spelling)
-        foreign = set(sequence) - set(self.letters)
+        foreign = set(sequence) - self.scored
         if foreign:
             changes = {letter: self._reading(letter, policy) for letter in foreign}
             if policy == "map" and "*" in foreign:  # a final stop is not an amino acid
@@ -119,17 +134,18 @@ class Alphabet:
             refused = [letter for letter, reading in changes.items() if reading is None]
             if refused:
                 place = min(sequence.index(letter) for letter in refused)
-                raise ValueError(
+                raise UnreadableSequence(
                     f"contains {given[place]!r} at position {place + 1}, which is not scored with "
-                    f"{self.name}; remove it, or have it read as {self.wildcard}: "
-                    "measure_params={'unknown_letters': 'X'}"
+                    f"{self.name}",
+                    f"remove it, or have it read as {self.wildcard}: "
+                    f"{measure_parameter('unknown_letters', 'X')}",
                 )
             for letter, count in Counter(c for c in sequence if c in foreign).items():
                 reading = changes[letter]
                 done[f"{letter} as {reading}" if reading else f"{letter} left out"] += count
             sequence = sequence.translate({ord(a): b for a, b in changes.items()})
         if not sequence:
-            raise ValueError("is empty" if not given else "contains only gaps and stops")
+            raise UnreadableSequence("contains only gaps and stops" if given else "is empty")
         return sequence
 
     def _reading(self, letter: str, policy: str) -> str | None:
@@ -158,24 +174,11 @@ def reverse_complement(sequence: str) -> str:
     return sequence.translate(_COMPLEMENT)[::-1]
 
 
-def refused(row: int, given: str, reason: str) -> RefusedObject:
-    """Return the error that names an unreadable sequence and the reason."""
-    about = "" if reason == "is empty" else f"({excerpt(given)}) "
-    return RefusedObject("sequence", row, f"{about}{reason}")
-
-
-# -------------------------------------------------------------------------------------------------
-# Scoring matrices for sequence alignment, and quantities derived from them.
-# -------------------------------------------------------------------------------------------------
-
-
 class Scoring(NamedTuple):
     """A scoring matrix, and derived quantities."""
 
     matrix: Any  # ScoringMatrix
     alphabet: Alphabet  # the letters that the aligner accepts
-    spelling: dict[int, int]  # how they are written, for `str.translate`
-    scored: frozenset[str]
     self_score: Array  # (256,) by byte: score of a letter with itself
     dominant: NDArray[np.bool_]  # (256,) by byte: no other letter scores more with it
     strands: bool  # whether complements score as the letters do
@@ -214,22 +217,11 @@ def get_scoring(name: str) -> Scoring:
         own = [matrix.alphabet.index(letter) for letter in bases]
         other = [matrix.alphabet.index(reverse_complement(letter)) for letter in bases]
         strands = bool((M[np.ix_(own, own)] == M[np.ix_(other, other)]).all())
-    spelling, scored = alphabet.spelling, frozenset(usable)
-    return Scoring(matrix, alphabet, spelling, scored, self_score, dominant, strands)
+    return Scoring(matrix, alphabet, self_score, dominant, strands)
 
-
-# -------------------------------------------------------------------------------------------------
-# Alignment scores of biological sequences.
-# -------------------------------------------------------------------------------------------------
 
 PROTEIN_MATRIX, NUCLEOTIDE_MATRIX = "BLOSUM62", "NUC.4.4"
 """The choices of "auto"."""
-
-NUCLEOTIDES = "ACGTUN"
-NUCLEOTIDE_SHARE = 0.95
-"""At least this share of the letters of DNA or RNA are `NUCLEOTIDES`; for proteins, it is about a
-quarter."""
-
 
 _aligners = threading.local()
 
@@ -256,19 +248,18 @@ class _Alignment(Measure):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for cost in (self.gap_open, self.gap_extend):
+        for name in ("gap_open", "gap_extend"):
+            cost = getattr(self, name)
             if cost != int(cost) or cost < 0:
                 raise ValueError(f"gap costs must be whole numbers, at least 0; got {cost}")
-        object.__setattr__(self, "gap_open", int(self.gap_open))
-        object.__setattr__(self, "gap_extend", int(self.gap_extend))
+            object.__setattr__(self, name, int(cost))
         if self.unknown_letters not in POLICIES:
             raise ValueError(
                 f"unknown_letters must be one of {', '.join(map(repr, POLICIES))}; "
                 f"got {self.unknown_letters!r}"
             )
-        if self.undecided():
-            return
-        if not get_scoring(self.matrix).strands and self.both_strands:
+        strands = self.undecided() or get_scoring(self.matrix).strands
+        if self.both_strands and not strands:
             raise ValueError(
                 f"both_strands needs DNA or RNA, scored with {NUCLEOTIDE_MATRIX}; the matrix is "
                 f"{self.matrix}"
@@ -293,20 +284,45 @@ class _Alignment(Measure):
         One `LettersWarning` says how many letters were replaced. Empty sequences are refused,
         because they align with nothing.
         """
-        checked, read = _read(self, objects)
-        if read is not None:
-            warnings.warn(read, stacklevel=2)
+        checked, warning = self._read(objects)
+        if warning is not None:
+            warnings.warn(warning, stacklevel=2)
         return checked
 
     def check_part(self, objects: Any) -> Objects:
         """Return the sequences of one chunk; the warning contains no counts."""
-        checked, read = _read(self, objects)
-        if read is not None:
-            warnings.warn(read.of_a_part(), stacklevel=2)
+        checked, warning = self._read(objects, part=True)
+        if warning is not None:
+            warnings.warn(warning, stacklevel=2)
         return checked
 
     def _check_with(self, objects: Any, others: Objects | None) -> Objects:
-        return _read(self, objects)[0]
+        return self._read(objects)[0]
+
+    def _read(self, objects: Any, part: bool = False) -> tuple[list[str], LettersWarning | None]:
+        """Return the sequences, and a warning if there were unknown letters."""
+        if self.undecided():
+            return self.decide(objects)._read(objects, part)
+        sequences, alphabet = as_list(objects, "sequence"), get_scoring(self.matrix).alphabet
+        checked, done, touched = [], Counter[str](), 0
+        for row, given in enumerate(sequences):
+            sequence = given.translate(alphabet.spelling)
+            if not sequence or not alphabet.scored.issuperset(sequence):
+                before = done.total()
+                try:
+                    sequence = alphabet.read(given, self.unknown_letters, done)
+                except UnreadableSequence as error:
+                    about = excerpt(given) if given else ""
+                    raise RefusedObject("sequence", row, str(error), about) from None
+                touched += done.total() > before
+            checked.append(sequence)
+        selves = self._self_scores(checked) if self.normalize else np.ones(1)
+        if (selves <= 0).any():
+            row = int(np.argmin(selves > 0))
+            reason = f"scores {selves[row]:g} with itself and cannot be normalised"
+            remedy = "normalize=False uses raw scores"
+            raise RefusedObject("sequence", row, f"{reason}; {remedy}", excerpt(checked[row]))
+        return checked, LettersWarning(done, touched, len(sequences), part) if done else None
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the scores. Opal compares a query with a whole database and is faster the larger
@@ -326,7 +342,7 @@ class _Alignment(Measure):
             return np.ones(len(A))
         return self.decide(A)._self_scores(A)
 
-    def beside(self, a: Any, b: Any) -> Beside:
+    def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the best alignment, with the other strand if that scores more."""
         if len(a) * len(b) > MOST_CELLS:
             return in_words(a, b)
@@ -371,44 +387,12 @@ class _Alignment(Measure):
         return scores
 
 
-def _read(measure: _Alignment, objects: Any) -> tuple[list[str], LettersWarning | None]:
-    """Return the sequences, and a warning if there were unknown letters."""
-    if measure.undecided():
-        return _read(measure.decide(objects), objects)
-    sequences = as_list(objects, "sequence")
-    scoring, done = get_scoring(measure.matrix), Counter[str]()
-    checked, touched = [], 0
-    for row, given in enumerate(sequences):
-        sequence = given.translate(scoring.spelling)
-        if sequence and scoring.scored.issuperset(sequence):
-            checked.append(sequence)
-            continue
-        before = done.total() if done else 0
-        try:
-            checked.append(scoring.alphabet.read(given, measure.unknown_letters, done))
-        except ValueError as error:
-            raise refused(row, given, str(error)) from None
-        touched += bool(done) and done.total() > before
-    if measure.normalize:
-        selves = measure._self_scores(checked)
-        if (selves <= 0).any():
-            row = int(np.argmin(selves > 0))
-            raise RefusedObject(
-                "sequence",
-                row,
-                f"({excerpt(checked[row])}) scores {selves[row]:g} with itself and cannot be "
-                "normalised; normalize=False uses raw scores",
-            )
-    return checked, LettersWarning(done, touched, len(sequences)) if done else None
-
-
 def _aligner(measure: _Alignment) -> Any:
     """Return this thread's aligner for a measure; building one costs a few alignments."""
     key = (measure.matrix, measure.gap_open, measure.gap_extend)
     if getattr(_aligners, "key", None) != key:
-        _aligners.value = pyopal.Aligner(
-            get_scoring(measure.matrix).matrix, int(measure.gap_open), int(measure.gap_extend)
-        )
+        matrix = get_scoring(measure.matrix).matrix
+        _aligners.value = pyopal.Aligner(matrix, measure.gap_open, measure.gap_extend)
         _aligners.key = key
     return _aligners.value
 

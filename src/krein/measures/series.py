@@ -1,11 +1,12 @@
-"""The dynamic programmes of elastic distances, LANES pairs side by side.
+"""Elastic distances between time series: their kernels, how series are read, and the measures.
 
-A recursion over time cannot be vectorised along time. Instead, one series is compared with LANES
-others, and the innermost loop runs over those. The compiler uses vector instructions only if it can
-prove that a loop does not read what it writes. Therefore everything is in one array `w`, in groups
-of LANES numbers at fixed distances. Column j of the programme owns `w[j·stride : (j + 1)·stride]`,
-which consists of slots: the sample or cost of column j, then the value of column j in two rows of
-the programme, which alternate as the previous and the current row.
+The recursion of a dynamic programme cannot be vectorised along time. Instead, one series is
+compared with LANES others, and the innermost loop runs over those. The compiler uses vector
+instructions only if it can prove that a loop does not read what it writes. Therefore everything is
+in one array `w`, in groups of LANES numbers at fixed distances. Column j of the programme owns
+`w[j·stride : (j + 1)·stride]`, which consists of slots: the sample or cost of column j, then the
+value of column j in two rows of the programme, which alternate as the previous and the current row.
+`W` (columns, slots, LANES) is another view of the same numbers.
 
 `flat` contains the first series one after the other, and `starts` their start positions. `batch`
 (times, channels, LANES) contains the second series, padded with zeros, and `ends` their lengths.
@@ -13,27 +14,24 @@ the programme, which alternate as the previous and the current row.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from ..wording import measure_parameter
 from .alignments import (
     WARPING_CELLS,
-    Beside,
     Curves,
-    Steps,
+    SideBySide,
     dtw_steps,
     erp_steps,
     least_path,
     msm_steps,
 )
-from .base import Array, Measure, Objects, unframed
-from .precomputed import CHANNELS_FIRST, LAYOUTS, guess_layout, read_series
+from .base import Array, Measure, Objects, RefusedObject, TimesFirst, as_numbers, unframed
 
 LANES = 64
 """Fewer lanes would be unrolled into scalar code; more would usually exceed the L2 cache."""
@@ -54,13 +52,6 @@ def _kernel(function: Any) -> Any:
 # slots: sample or cost of a column, penalty of skipping it (ERP alone), two rows
 _DTW = 3 * LANES
 _ERP = 4 * LANES
-
-
-@_kernel
-def _fill(w, stride, slot, width, value):  # type: ignore[no-untyped-def]
-    for j in range(width):
-        for lane in range(LANES):
-            w[j * stride + slot + lane] = value
 
 
 @_kernel
@@ -137,15 +128,6 @@ _dtw_one_to_even, _dtw_to_even = _dtw_row(2 * LANES, LANES)
 
 
 @_kernel
-def _dtw_bands(bands, n, ends, samples, share):  # type: ignore[no-untyped-def]
-    """Write the band of each lane: max(samples + share·longer length, difference in length)."""
-    for lane in range(LANES):
-        longer = max(n, ends[lane])
-        band = max(samples + share * longer, float(abs(n - ends[lane])))
-        bands[lane] = int(min(float(longer), band))
-
-
-@_kernel
 def _wall(w, slot, column, width, bands, value):  # type: ignore[no-untyped-def]
     """Write `value` into each lane's slot, `bands` columns away from `column`."""
     for lane in range(LANES):
@@ -171,28 +153,23 @@ def dtw_lanes(flat, starts, batch, ends, samples, share):  # type: ignore[no-unt
     """
     count, (width, channels, _) = len(starts) - 1, batch.shape
     even, odd = LANES, 2 * LANES
-    w = np.empty((width + 1) * _DTW)
-    bands, below, above = (
-        np.empty(LANES, np.int64),
-        np.empty(LANES, np.int64),
-        np.empty(LANES, np.int64),
-    )
+    W = np.empty((width + 1, 3, LANES))
+    w = W.reshape(-1)
+    bands = np.empty(LANES, np.int64)
     out = np.empty((count, LANES))
     for s in range(count):
         first, n = starts[s], starts[s + 1] - starts[s]
-        _dtw_bands(bands, n, ends, samples, share)
+        for lane in range(LANES):
+            longer = max(n, ends[lane])
+            widest = max(samples + share * longer, float(abs(n - ends[lane])))
+            bands[lane] = int(min(float(longer), widest))
         band, narrowest = bands.max(), bands.min()
         walls = narrowest < band
-        for lane in range(LANES):
-            below[lane], above[lane] = -bands[lane] - 1, bands[lane] + 1
+        below, above = -bands - 1, bands + 1
         if channels == 1:
-            for j in range(width):
-                for lane in range(LANES):
-                    w[j * _DTW + lane] = batch[j, 0, lane]
-        _fill(w, _DTW, even, width + 1, _LARGE)
-        _fill(w, _DTW, odd, width + 1, _LARGE)
-        for lane in range(LANES):
-            w[even + lane] = 0.0
+            W[:width, 0] = batch[:, 0]
+        W[:, 1:] = _LARGE
+        W[0, 1] = 0.0
         for i in range(n):
             low, high = max(0, i - band), min(width, i + band + 1)
             if channels > 1:
@@ -213,9 +190,8 @@ def dtw_lanes(flat, starts, batch, ends, samples, share):  # type: ignore[no-unt
             if walls and i + narrowest + 1 < width:
                 # the value of column j is stored one group after its cost
                 _wall(w, _DTW + (odd if i % 2 == 0 else even), i, width, above, _LARGE)
-        final = even if n % 2 == 0 else odd
         for lane in range(LANES):
-            out[s, lane] = np.sqrt(w[ends[lane] * _DTW + final + lane])
+            out[s, lane] = np.sqrt(W[ends[lane], 1 + n % 2, lane])
     return out
 
 
@@ -243,20 +219,15 @@ _erp_to_even = _erp_row(3 * LANES, 2 * LANES)
 def erp_lanes(flat, starts, batch, ends, gap):  # type: ignore[no-untyped-def]
     """D[i, j] = min(D[i−1, j−1] + ‖a_i − b_j‖, D[i−1, j] + ‖a_i − g‖, D[i, j−1] + ‖b_j − g‖)."""
     count, (width, channels, _) = len(starts) - 1, batch.shape
-    even, odd = 2 * LANES, 3 * LANES
-    w = np.empty((width + 1) * _ERP)
+    W = np.empty((width + 1, 4, LANES))
+    w = W.reshape(-1)
     out = np.empty((count, LANES))
     _costs(w, _ERP, np.full(channels, gap), batch, True)
-    for j in range(width):
-        for lane in range(LANES):
-            w[j * _ERP + LANES + lane] = w[j * _ERP + lane]
+    W[:width, 1] = W[:width, 0]
     for s in range(count):
-        for lane in range(LANES):
-            w[even + lane] = 0.0
+        W[0, 2] = 0.0
         for j in range(width):
-            k = j * _ERP
-            for lane in range(LANES):
-                w[k + _ERP + even + lane] = w[k + even + lane] + w[k + LANES + lane]
+            W[j + 1, 2] = W[j, 2] + W[j, 1]
         n = starts[s + 1] - starts[s]
         for i in range(n):
             sample = flat[starts[s] + i]
@@ -269,9 +240,8 @@ def erp_lanes(flat, starts, batch, ends, gap):  # type: ignore[no-untyped-def]
                 _erp_to_odd(w, skip, width)
             else:
                 _erp_to_even(w, skip, width)
-        final = even if n % 2 == 0 else odd
         for lane in range(LANES):
-            out[s, lane] = w[ends[lane] * _ERP + final + lane]
+            out[s, lane] = W[ends[lane], 2 + n % 2, lane]
     return out
 
 
@@ -304,12 +274,10 @@ def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
     and 0 to another empty one.
     """
     count, (width, _, _) = len(starts) - 1, batch.shape
-    even, odd = LANES, 2 * LANES
-    w = np.empty(width * _DTW)
+    W = np.empty((width, 3, LANES))
+    w = W.reshape(-1)
     out = np.empty((count, LANES))
-    for j in range(width):
-        for lane in range(LANES):
-            w[j * _DTW + lane] = batch[j, 0, lane]
+    W[:, 0] = batch[:, 0]
     for s in range(count):
         first, n = starts[s], starts[s + 1] - starts[s]
         if n == 0 or width == 0:  # there is no first cell
@@ -317,30 +285,153 @@ def msm_lanes(flat, starts, batch, ends, cost):  # type: ignore[no-untyped-def]
                 out[s, lane] = 0.0 if n == ends[lane] else _LARGE
             continue
         value = flat[first, 0]
-        for lane in range(LANES):
-            w[even + lane] = abs(value - w[lane])
+        W[0, 1] = np.abs(value - W[0, 0])
         for j in range(1, width):
-            k = j * _DTW
             for lane in range(LANES):
-                extra = _outside(w[k + lane], w[k - _DTW + lane], value)
-                w[k + even + lane] = w[k - _DTW + even + lane] + cost + extra
+                extra = _outside(W[j, 0, lane], W[j - 1, 0, lane], value)
+                W[j, 1, lane] = W[j - 1, 1, lane] + cost + extra
         for i in range(1, n):
             value, before = flat[first + i, 0], flat[first + i - 1, 0]
             if i % 2 == 1:
                 _msm_to_odd(w, value, before, cost, width)
             else:
                 _msm_to_even(w, value, before, cost, width)
-        final = even if n % 2 == 1 else odd
         for lane in range(LANES):
-            out[s, lane] = _LARGE
-            if ends[lane] > 0:
-                out[s, lane] = w[(ends[lane] - 1) * _DTW + final + lane]
+            out[s, lane] = W[ends[lane] - 1, 2 - n % 2, lane] if ends[lane] > 0 else _LARGE
     return out
 
 
-# -------------------------------------------------------------------------------------------------
-# Elastic distances between time series, computed for a batch of series at a time, one per lane.
-# -------------------------------------------------------------------------------------------------
+# Which axis of a series is time: (times, channels) or (channels, times)
+
+TIMES_FIRST, CHANNELS_FIRST = "times-channels", "channels-times"
+LAYOUTS = ("auto", TIMES_FIRST, CHANNELS_FIRST)
+
+FEW_CHANNELS = 16
+"""Maximum number of channels for a guess: with hundreds of sensors there are often fewer times than
+channels."""
+
+
+def guess_layout(objects: Any) -> str:
+    """Return the layout of series from `unframed`, if their shapes are unambiguous.
+
+    Time is the axis whose length differs between series. If neither differs, it is the one next to
+    an axis of length 1, or the one at least twice as long as the other, provided that the other has
+    at most `FEW_CHANNELS` entries. Anything else is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.series import guess_layout
+    >>> guess_layout(np.zeros((20, 3, 315)))
+    'channels-times'
+    >>> guess_layout([np.zeros((40, 24)), np.zeros((51, 24))])
+    'times-channels'
+    """
+    if isinstance(objects, np.ndarray) and objects.dtype != object:
+        shapes = {objects.shape[1:]} if len(objects) else set()
+    else:
+        if len(objects) and all(isinstance(item, TimesFirst) for item in objects):
+            return TIMES_FIRST
+        shapes = {_shape(item) for item in objects}
+    shapes = {shape for shape in shapes if len(shape) == 2}
+    first, second = ({shape[axis] for shape in shapes} for axis in (0, 1))
+    if len(first) != 1:  # if both differ, the channels do not agree, which is reported elsewhere
+        return TIMES_FIRST
+    if len(second) > 1:
+        return CHANNELS_FIRST
+    a, b = first.pop(), second.pop()
+    shorter, longer = min(a, b), max(a, b)
+    if shorter <= 1 or (shorter <= FEW_CHANNELS and longer >= 2 * shorter):
+        return TIMES_FIRST if a >= b else CHANNELS_FIRST
+    raise ValueError(
+        f"series of shape ({a}, {b}) may be {a} times of {b} channels or {b} times of {a} "
+        f"channels; set {measure_parameter('layout', 'times-channels')} or "
+        f"{measure_parameter('layout', 'channels-times')}"
+    )
+
+
+def _shape(item: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(item)
+    except ValueError:  # a list of lists of different lengths, which is refused later
+        return ()
+
+
+def read_series(objects: Any, layout: str) -> Array | list[Array]:
+    """Return series from `unframed` as (N, times, channels), or as a list if lengths differ.
+
+    `layout` describes the input. NaN at the end of a series is padding and is stripped; NaN or
+    infinity elsewhere is refused.
+    """
+    if layout == "auto":
+        layout = guess_layout(objects)
+    if isinstance(objects, np.ndarray) and objects.dtype != object:
+        stack = _stacked(objects, layout)
+        if np.isfinite(stack).all():
+            return stack
+        objects, layout = list(stack), TIMES_FIRST
+    series: list[Array] = []
+    for row, item in enumerate(objects):
+        one = _one(item, row, layout)
+        if series and one.shape[1] != series[0].shape[1]:
+            reason = f"has {one.shape[1]} channels, but series 0 has {series[0].shape[1]}"
+            raise RefusedObject("series", row, reason)
+        series.append(one)
+    same = len({len(one) for one in series}) == 1
+    return np.stack(series) if same else series
+
+
+def _stacked(objects: Any, layout: str) -> Array:
+    if objects.ndim not in (2, 3):
+        raise ValueError(
+            f"series must be an array (N, times), (N, times, channels) or (N, channels, times), "
+            f"or a list; got an array of shape {objects.shape}"
+        )
+    try:
+        stack = np.asarray(objects, dtype=np.float64)
+    except ValueError as error:
+        raise TypeError(f"the series do not consist of numbers: {error}") from None
+    if stack.ndim == 2:
+        stack = stack[:, :, None]
+    elif layout == CHANNELS_FIRST:
+        stack = stack.swapaxes(1, 2)
+    if stack.shape[1] == 0 or stack.shape[2] == 0:
+        raise ValueError(f"the series are empty: an array of shape {objects.shape}")
+    return np.ascontiguousarray(stack)
+
+
+def _one(item: Any, row: int, layout: str) -> Array:
+    """Return one series (times, channels) without its padding."""
+    if np.ndim(item) == 0 and not isinstance(item, str):
+        raise RefusedObject("series", row, f"is a single value, {item!r}; pass a list of series")
+    one = as_numbers(item, "series", row)
+    if one.ndim == 1:
+        one = one[:, None]
+    elif one.ndim == 2 and layout == CHANNELS_FIRST and not isinstance(item, TimesFirst):
+        one = np.ascontiguousarray(one.T)
+    if one.ndim != 2:
+        raise RefusedObject(
+            "series", row, f"has {one.ndim} axes; a series has at most two, times and channels"
+        )
+    if one.size == 0:
+        raise RefusedObject("series", row, "is empty")
+    if np.isfinite(one).all():
+        return one
+    known = np.flatnonzero(~np.isnan(one).all(axis=1))
+    if len(known) == 0:
+        raise RefusedObject("series", row, "is empty: it contains only NaN")
+    one = one[: known[-1] + 1]
+    if not np.isfinite(one).all():
+        time = int(np.argwhere(~np.isfinite(one))[0, 0])
+        channel = int(np.argmin(np.isfinite(one[time])))
+        where = f"time {time}" + (f", channel {channel}" if one.shape[1] > 1 else "")
+        reason = f"contains {one[time, channel]} at {where}; NaN counts as padding only at the end "
+        remedy = "of a series, so fill the gap or leave the series out"
+        raise RefusedObject("series", row, reason + remedy)
+    return one
+
+
+# Elastic distances
 
 
 @dataclass(frozen=True)
@@ -355,8 +446,17 @@ class _Elastic(Measure):
     layout: str = field(default="auto", kw_only=True)
 
     kind = "dissimilarity"
+    self_value = 0.0
     releases_gil = True
     block_pairs = 2**15
+    lanes: ClassVar[Callable[..., Array]]
+    """The kernel: distances (series, LANES) of the series in `flat` to those in the lanes."""
+    steps: ClassVar[Callable[..., Any]]
+    """The costs of the steps of a path between two series, for `least_path`."""
+
+    def costs(self) -> tuple[float, ...]:
+        """Return the parameters of the kernel and of the steps."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -370,9 +470,8 @@ class _Elastic(Measure):
 
     def decide(self, objects: Any) -> Self:
         """Return the measure with the layout of these series."""
-        if self.layout != "auto":
-            return self
-        return replace(self, layout=guess_layout(unframed(objects)))
+        known = not self.undecided()
+        return self if known else replace(self, layout=guess_layout(unframed(objects)))
 
     def check(self, objects: Any) -> Objects:
         """Return an array (N, times, channels), or a list if lengths differ.
@@ -408,57 +507,30 @@ class _Elastic(Measure):
         flat = np.concatenate([np.asarray(a) for a in A])
         starts = np.concatenate([[0], np.cumsum([len(a) for a in A])])
         lengths = np.array([len(b) for b in B])
-        for lanes in self._batches(lengths):
+        order = np.argsort(lengths, kind="stable")  # series of similar length share a batch
+        for lanes in (order[i : i + LANES] for i in range(0, len(order), LANES)):
             width = lengths[lanes].max()
             batch = np.zeros((width, flat.shape[1], LANES))
             for lane, index in enumerate(lanes):
                 batch[: lengths[index], :, lane] = B[index]
             ends = np.full(LANES, width)
             ends[: len(lanes)] = lengths[lanes]
-            values[:, lanes] = self._lanes(flat, starts, batch, ends)[:, : len(lanes)]
+            found = self.lanes(flat, starts, batch, ends, *self.costs())
+            values[:, lanes] = found[:, : len(lanes)]
         return values
 
-    def _batches(self, lengths: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-        """Yield indices of up to `LANES` series of similar length."""
-        order = np.argsort(lengths, kind="stable")
-        for first in range(0, len(order), LANES):
-            yield order[first : first + LANES]
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros: the distance of a series to itself."""
-        return np.zeros(len(A))
-
-    def beside(self, a: Any, b: Any) -> Beside:
+    def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return both curves, and the corresponding times on the path of the distance."""
         first, second = (np.asarray(x, dtype=np.float64) for x in (a, b))
         if self.layout == CHANNELS_FIRST:
             first, second = first.T, second.T
         path = np.empty((0, 2), dtype=np.intp)
         if len(first) * len(second) <= WARPING_CELLS:
-            steps = self._steps(first, second)
+            steps = self.steps(first, second, *self.costs())
             _, cells, matched = least_path(steps)
             before = steps.match.shape[0] - len(first)  # cells before the first times
             path = cells[(cells >= before).all(axis=1) & (matched | (before == 0))] - before
         return Curves(first, second, path)
-
-    @abstractmethod
-    def _steps(self, a: Array, b: Array) -> Steps:
-        """Return the costs of the steps of a path."""
-
-    @abstractmethod
-    def _lanes(
-        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
-    ) -> Array:
-        """Return (series, LANES) distances of the series in `flat` to those in the lanes."""
-
-
-def _check_band(band: float | None) -> None:
-    whole = isinstance(band, int) and not isinstance(band, bool)
-    if band is not None and (band is True or not (band >= 0 if whole else 0 <= band <= 1)):
-        raise ValueError(
-            f"band must be a whole number of samples or a share of the longer series (0.0 to "
-            f"1.0); got {band!r}"
-        )
 
 
 @dataclass(frozen=True)
@@ -502,6 +574,7 @@ class DTW(_Elastic):
 
     name = "dtw"
     psd = False
+    lanes, steps = staticmethod(dtw_lanes), staticmethod(dtw_steps)
 
     def __post_init__(self, window: float | None) -> None:
         if window is not None:
@@ -511,15 +584,19 @@ class DTW(_Elastic):
                 )
             object.__setattr__(self, "band", window)
         super().__post_init__()
-        _check_band(self.band)
+        band = self.band
+        whole = isinstance(band, int) and not isinstance(band, bool)
+        if band is not None and (band is True or not (band >= 0 if whole else 0 <= band <= 1)):
+            raise ValueError(
+                f"band must be a whole number of samples or a share of the longer series (0.0 to "
+                f"1.0); got {band!r}"
+            )
 
-    def _lanes(
-        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
-    ) -> Array:
-        return dtw_lanes(flat, starts, batch, ends, *_band(self.band))
-
-    def _steps(self, a: Array, b: Array) -> Steps:
-        return dtw_steps(a, b, *_band(self.band))
+    def costs(self) -> tuple[float, ...]:
+        """Return (samples, share): the band is samples + share·longer length."""
+        if self.band is None:
+            return np.inf, 0.0
+        return (float(self.band), 0.0) if isinstance(self.band, int) else (0.0, self.band)
 
 
 @dataclass(frozen=True)
@@ -556,14 +633,11 @@ class ERP(_Elastic):
     gap: float = 0.0
 
     name = "erp"
+    lanes, steps = staticmethod(erp_lanes), staticmethod(erp_steps)
 
-    def _lanes(
-        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
-    ) -> Array:
-        return erp_lanes(flat, starts, batch, ends, float(self.gap))
-
-    def _steps(self, a: Array, b: Array) -> Steps:
-        return erp_steps(a, b, float(self.gap))
+    def costs(self) -> tuple[float, ...]:
+        """Return the value that unmatched samples are compared with."""
+        return (float(self.gap),)
 
 
 @dataclass(frozen=True)
@@ -600,11 +674,12 @@ class MSM(_Elastic):
     cost: float = 1.0
 
     name = "msm"
+    positive = ("cost",)
+    lanes, steps = staticmethod(msm_lanes), staticmethod(msm_steps)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.cost > 0:
-            raise ValueError(f"cost must be above 0; got {self.cost}")
+    def costs(self) -> tuple[float, ...]:
+        """Return the cost of a split or merge."""
+        return (float(self.cost),)
 
     def check(self, objects: Any) -> Objects:
         """Return the series, which must have one channel."""
@@ -615,20 +690,3 @@ class MSM(_Elastic):
                 f"msm compares series of one channel; these have {series[0].shape[channels]}"
             )
         return series
-
-    def _lanes(
-        self, flat: Array, starts: NDArray[np.intp], batch: Array, ends: NDArray[np.intp]
-    ) -> Array:
-        return msm_lanes(flat, starts, batch, ends, float(self.cost))
-
-    def _steps(self, a: Array, b: Array) -> Steps:
-        return msm_steps(a, b, float(self.cost))
-
-
-def _band(band: float | None) -> tuple[float, float]:
-    """Return (samples, share) so that the band is samples + share·longer length."""
-    if band is None:
-        return np.inf, 0.0
-    if isinstance(band, int):
-        return float(band), 0.0
-    return 0.0, float(band)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +37,11 @@ class _PointSets(Measure):
     metric: str = "euclidean"
 
     kind = "dissimilarity"
+    self_value = 0.0
     releases_gil = True
     block_pairs = 2**14
+    averaged: ClassVar[bool] = False
+    """Whether the nearest distances of points are averaged; otherwise the largest counts."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,8 +64,10 @@ class _PointSets(Measure):
             if points.size == 0:
                 raise RefusedObject("set", row, "is empty")
             if sets and points.shape[1] != sets[0].shape[1]:
-                raise ValueError(
-                    f"set {row} is in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}"
+                raise RefusedObject(
+                    "set",
+                    row,
+                    f"is in {points.shape[1]} dimensions, set 0 in {sets[0].shape[1]}",
                 )
             if not np.isfinite(points).all():
                 point = int(np.argwhere(~np.isfinite(points))[0, 0])
@@ -93,22 +97,12 @@ class _PointSets(Measure):
                 D = cdist(a, points, self.metric)  # (points of a, points of all b)
                 nearest_b = np.minimum.reduceat(D, starts, axis=1)  # (points of a, sets)
                 nearest_a = D.min(axis=0)  # (points of all b,)
-                row[first:last] = self._combine(nearest_b, nearest_a, starts, group)
+                if self.averaged:
+                    there, back = nearest_b.mean(axis=0), np.add.reduceat(nearest_a, starts) / group
+                else:
+                    there, back = nearest_b.max(axis=0), np.maximum.reduceat(nearest_a, starts)
+                row[first:last] = np.maximum(there, back)
         return values
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros."""
-        return np.zeros(len(A))
-
-    @abstractmethod
-    def _combine(
-        self,
-        nearest_b: Array,
-        nearest_a: Array,
-        starts: NDArray[np.intp],
-        sizes: NDArray[np.intp],
-    ) -> Array:
-        """Return the distance of one set to each b, from the nearest distances of the points."""
 
 
 @dataclass(frozen=True)
@@ -137,15 +131,6 @@ class Hausdorff(_PointSets):
 
     name = "hausdorff"
 
-    def _combine(
-        self,
-        nearest_b: Array,
-        nearest_a: Array,
-        starts: NDArray[np.intp],
-        sizes: NDArray[np.intp],
-    ) -> Array:
-        return np.maximum(nearest_b.max(axis=0), np.maximum.reduceat(nearest_a, starts))
-
 
 @dataclass(frozen=True)
 class ModifiedHausdorff(_PointSets):
@@ -173,12 +158,4 @@ class ModifiedHausdorff(_PointSets):
     """
 
     name = "modified-hausdorff"
-
-    def _combine(
-        self,
-        nearest_b: Array,
-        nearest_a: Array,
-        starts: NDArray[np.intp],
-        sizes: NDArray[np.intp],
-    ) -> Array:
-        return np.maximum(nearest_b.mean(axis=0), np.add.reduceat(nearest_a, starts) / sizes)
+    averaged = True

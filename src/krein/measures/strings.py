@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from rapidfuzz import distance, process
 
-from .alignments import Beside, edited, in_words
+from .alignments import SideBySide, edited, in_words
 from .base import Array, Measure, Objects, as_list
 
 MOST_CELLS = 25_000_000
@@ -21,46 +21,39 @@ class _Strings(Measure):
 
     releases_gil = True
     edits: ClassVar[Any] = distance.Levenshtein
+    """The edits shown side by side; transpositions are shown as two."""
 
     def check(self, objects: Any) -> Objects:
         """Return a list of strings."""
         return as_list(objects, "string")
 
-    def beside(self, a: Any, b: Any) -> Beside:
+    def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the letters in columns, aligned with the fewest edits."""
         if len(a) * len(b) > MOST_CELLS:
             return in_words(a, b)
-        found = [(one.tag, one.src_start, one.src_end, one.dest_start, one.dest_end)
-                 for one in self.edits.opcodes(a, b)]  # fmt: skip
-        return edited(a, b, found)
+        return edited(a, b, self.edits.opcodes(a, b))
 
     def _cdist(self, A: Objects, B: Objects, scorer: Any, **options: Any) -> Array:
         return process.cdist(A, B, scorer=scorer, dtype=np.float64, scorer_kwargs=options or None)
 
 
 @dataclass(frozen=True)
-class _Edits(_Strings):
-    """A number of edits, or (`normalize`) that number as a share of the longer length."""
+class _Counts(_Strings):
+    """A number of edits or letters, or (`normalize`) its share of the longer length."""
 
     normalize: bool = False
 
-    psd = False  # "", "a", "b", "ab" cannot be embedded in a Euclidean space
-
-    kind = "dissimilarity"
     scorer: ClassVar[Any]
 
     def block(self, A: Objects, B: Objects) -> Array:
-        """Return the distances."""
-        scorer = self.scorer
-        return self._cdist(A, B, scorer.normalized_distance if self.normalize else scorer.distance)
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros: no edit is needed."""
-        return np.zeros(len(A))
+        """Return the numbers or shares."""
+        what = "similarity" if self.kind == "similarity" else "distance"
+        scorer = getattr(self.scorer, f"normalized_{what}" if self.normalize else what)
+        return self._cdist(A, B, scorer)
 
 
 @dataclass(frozen=True)
-class Levenshtein(_Edits):
+class Levenshtein(_Counts):
     """Smallest number of insertions, deletions and substitutions (Levenshtein 1966).
 
     O(|a|·|b| / 64) per pair (Hyyrö's bit-parallel algorithm).
@@ -84,11 +77,14 @@ class Levenshtein(_Edits):
     """
 
     name = "levenshtein"
+    kind = "dissimilarity"
+    psd = False  # "", "a", "b", "ab" cannot be embedded in a Euclidean space
+    self_value = 0.0
     scorer: ClassVar[Any] = distance.Levenshtein
 
 
 @dataclass(frozen=True)
-class Damerau(_Edits):
+class Damerau(_Counts):
     """Levenshtein's edits plus transpositions of neighbours (Damerau 1964), unrestricted.
 
     O(|a|·|b|) per pair, some hundred times slower than Levenshtein.
@@ -112,12 +108,15 @@ class Damerau(_Edits):
     """
 
     name = "damerau"
+    kind = "dissimilarity"
+    psd = False  # for the same reason as Levenshtein's
+    self_value = 0.0
     scorer: ClassVar[Any] = distance.DamerauLevenshtein
     block_pairs = 2**15
 
 
 @dataclass(frozen=True)
-class LCS(_Strings):
+class LCS(_Counts):
     """Length of the longest common subsequence.
 
     O(|a|·|b| / 64) per pair.
@@ -140,18 +139,10 @@ class LCS(_Strings):
     array([[4., 3.]])
     """
 
-    normalize: bool = False
-
     name = "lcs"
     kind = "similarity"
+    scorer: ClassVar[Any] = distance.LCSseq
     edits: ClassVar[Any] = distance.LCSseq
-
-    def block(self, A: Objects, B: Objects) -> Array:
-        """Return the lengths."""
-        scorer = distance.LCSseq
-        return self._cdist(
-            A, B, scorer.normalized_similarity if self.normalize else scorer.similarity
-        )
 
     def diagonal(self, A: Objects) -> Array:
         """Return the length of each string; 1 if normalised."""
@@ -188,6 +179,7 @@ class JaroWinkler(_Strings):
 
     name = "jaro-winkler"
     kind = "similarity"
+    self_value = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,7 +190,3 @@ class JaroWinkler(_Strings):
         """Return the similarities."""
         scorer = distance.JaroWinkler.similarity
         return self._cdist(A, B, scorer, prefix_weight=self.prefix_weight)
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return ones: a string is identical to itself."""
-        return np.ones(len(A))

@@ -1,4 +1,4 @@
-"""Kernels and related functions of vectors, with BLAS where possible."""
+"""Measures of rows of numbers, with BLAS where possible: kernels of vectors, balls, histograms."""
 
 from __future__ import annotations
 
@@ -89,11 +89,7 @@ class ELM(Vectors):
     name = "elm"
     kind = "similarity"
     psd = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.sigma > 0:
-            raise ValueError(f"sigma must be above 0; got {self.sigma}")
+    positive = ("sigma",)
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the kernel block."""
@@ -147,11 +143,8 @@ class RBF(Vectors):
     name = "rbf"
     kind = "similarity"
     psd = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.gamma is not None and not self.gamma > 0:
-            raise ValueError(f"gamma must be above 0; got {self.gamma}")
+    self_value = 1.0
+    positive = ("gamma",)
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the kernel block."""
@@ -168,10 +161,6 @@ class RBF(Vectors):
         np.minimum(K, 0, out=K)
         K *= gamma
         return np.exp(K, out=K)
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return ones."""
-        return np.ones(len(A))
 
 
 @dataclass(frozen=True)
@@ -271,15 +260,12 @@ class Manhattan(Vectors):
     name = "manhattan"
     kind = "similarity"
     psd = False
+    self_value = 0.0
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the negative distances."""
         K = cdist(A, B, "cityblock")
         return np.negative(K, out=K)
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros."""
-        return np.zeros(len(A))
 
 
 @dataclass(frozen=True)
@@ -311,11 +297,7 @@ class TL1(Vectors):
 
     name = "tl1"
     kind = "similarity"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rho is not None and not self.rho > 0:
-            raise ValueError(f"rho must be above 0; got {self.rho}")
+    positive = ("rho",)
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the values."""
@@ -329,11 +311,6 @@ class TL1(Vectors):
 
     def _rho(self, A: Objects) -> float:
         return 0.7 * np.shape(A)[1] if self.rho is None else self.rho
-
-
-# -------------------------------------------------------------------------------------------------
-# Balls in space, compared by the gap between their surfaces.
-# -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -359,6 +336,7 @@ class Balls(Vectors):
     name = "balls"
     kind = "dissimilarity"
     psd = False
+    self_value = 0.0  # a ball touches itself
 
     def check(self, objects: Any) -> Objects:
         """Return a finite float matrix with non-negative radii in the last column."""
@@ -378,15 +356,6 @@ class Balls(Vectors):
         D -= B[:, -1]
         return np.maximum(D, 0, out=D)
 
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros: a ball touches itself."""
-        return np.zeros(len(A))
-
-
-# -------------------------------------------------------------------------------------------------
-# Symmetric divergences of histograms, as distances.
-# -------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class _Histograms(Vectors):
@@ -395,6 +364,7 @@ class _Histograms(Vectors):
     pseudocount: float = 0.0
 
     kind = "dissimilarity"
+    self_value = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -411,10 +381,6 @@ class _Histograms(Vectors):
         if (sums == 0).any():
             raise RefusedObject("histogram", int(np.argmin(sums)), "contains only zeros")
         return X
-
-    def diagonal(self, A: Objects) -> Array:
-        """Return zeros."""
-        return np.zeros(len(A))
 
     def _shares(self, A: Objects) -> Array:
         P = np.asarray(A) + self.pseudocount
@@ -455,12 +421,9 @@ class SymmetricKL(_Histograms):
         X = np.asarray(super().check(objects))
         if self.pseudocount == 0 and (X == 0).any():
             row, column = np.argwhere(X == 0)[0]
-            raise RefusedObject(
-                "histogram",
-                row,
-                f"contains 0 in column {column}, which makes it infinitely far from histograms "
-                f"without that 0; a pseudocount, e.g. 0.5 for counts, avoids this",
-            )
+            reason = f"contains 0 in column {column}, which makes it infinitely far from histograms"
+            remedy = " without that 0; a pseudocount, e.g. 0.5 for counts, avoids this"
+            raise RefusedObject("histogram", row, reason + remedy)
         return X
 
     def block(self, A: Objects, B: Objects) -> Array:

@@ -32,7 +32,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     if name not in ESTIMATORS or type(estimator) is not find_estimator(name):
         raise TypeError(f"a {name} is not part of krein and cannot be saved")
     fitted = {}
-    for attribute in hints_of(type(estimator)):
+    for attribute in hints_of(find_estimator(name)):
         if attribute in vars(estimator):
             fitted[attribute] = encode(estimator.stored(attribute))
     tree = {"estimator": name, "params": _params(estimator), "fitted": fitted}

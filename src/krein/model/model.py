@@ -39,7 +39,7 @@ from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from ..measures.foreign import Likeness
+from ..measures.foreign import ObjectProfile
 from .heads import LinearHead, QuadraticHead
 from .schema import LABELS, OBJECTS
 
@@ -189,6 +189,8 @@ class Model:
     """Estimated mean number of comparisons per prediction."""
     n_objects: Annotated[int, Within(1)] = 1
     """Number of training objects that the landmarks were chosen from."""
+    feature_names: Annotated[NDArray[np.str_], "d"] | None = None
+    """Names of the columns, if the objects are vectors from a data frame."""
     ambiguous_below: Annotated[float, SHARE] = 0.8
     novel_below: Annotated[float, SHARE] = 0.01
 
@@ -292,7 +294,7 @@ class Model:
         found = landmarks.values(chunk)
         counter.add(found.compared, found.reused)
         values = found.value
-        opinions = [head.to_log_proba(head.scores(values, chunk.objects)) for head in self.heads]
+        opinions = self.opinions(values, chunk.objects)
         unbounded = self.pool(opinions)
         looked = np.zeros(len(values), dtype=bool)
         near, candidates = None, np.empty((len(values), 0), dtype=np.intp)
@@ -312,7 +314,7 @@ class Model:
                 unbounded[looked] = self.second_look.pool(some, near.at(looked[rows]))
         foreign: list[int] = []
         if compare_all and self.profile is not None:
-            found_foreign = self.profile.others(chunk.objects).values()
+            found_foreign = self.profile.foreign(chunk.objects).values()
             foreign = sorted(row for rows in found_foreign for row in rows)
         return Answer(
             values,
@@ -324,6 +326,10 @@ class Model:
             candidates,
             np.array(foreign, dtype=np.intp),
         )
+
+    def opinions(self, values: Array, objects: Any) -> list[Array]:
+        """Return the log-probabilities (n, C) of each head."""
+        return [head.to_log_proba(head.scores(values, objects)) for head in self.heads]
 
     def _neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
         assert self.second_look is not None
@@ -357,11 +363,11 @@ class Model:
             shape=shape,
             dtype=dtype,
             n_jobs=run.n_jobs,
-            likeness=self.profile,
+            profile=self.profile,
         )
 
     @cached_property
-    def profile(self) -> Likeness | None:
+    def profile(self) -> ObjectProfile | None:
         """What the training objects look like; None if they have neither letters nor a length.
 
         It is derived from the objects that the model keeps.
@@ -371,7 +377,7 @@ class Model:
         kept = [self.landmarks.objects]
         if self.second_look is not None:
             kept.append(self.second_look.objects)
-        return Likeness.of(kept)
+        return ObjectProfile.of(kept)
 
     # -- functions of an answer --------------------------------------------------------------------
 
@@ -491,7 +497,7 @@ class Model:
         """Raise an error if the parts do not fit together, e.g. in a forged file."""
         values = self.baseline[None]
         with np.errstate(all="ignore"):
-            found = [head.to_log_proba(head.scores(values, None)) for head in self.heads]
+            found = self.opinions(values, None)
             found.append(self.pool(found))
             if self.second_look is not None:
                 candidates, apart = self.second_look.known.candidates(values)

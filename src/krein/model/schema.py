@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..core.checks import Within
 from ..core.space import Signature
 from ..measures import Measure, available, get_measure
-from ..measures.precomputed import GivenColumns
+from ..measures.precomputed import PrecomputedColumns
 
 LOCAL = "local symbols"
 """Metadata of an annotation: the symbols within this part have their own sizes, except C and d."""
@@ -75,7 +75,7 @@ class Context:
 
 
 @cache
-def hints_of(cls: type) -> dict[str, Any]:
+def hints_of(cls: Any) -> dict[str, Any]:
     """Return what a class declares: the fields of a dataclass, or the attributes ending in `_`."""
     found = get_type_hints(cls, include_extras=True)
     if is_dataclass(cls):
@@ -113,7 +113,8 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
     if LOCAL in metadata:
         context = context.within(f"{name} ")
     marks = [one for one in metadata if one in (OBJECTS, LABELS)]
-    shape = next((m.split() for m in metadata if isinstance(m, str) and m not in _MARKS), None)
+    texts = [one for one in metadata if isinstance(one, str) and one not in _MARKS]
+    shape = texts[0].split() if texts else []
     limits = next((m for m in metadata if isinstance(m, Within)), Within())
     if marks == [OBJECTS]:
         return _objects(tree, name, context, *shape)
@@ -127,7 +128,7 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
             raise ValueError(f"{name} is not " + " or ".join(map(str, args)))
         return tree
     if origin is np.ndarray:
-        return _array(tree, args[1], name, context, shape or [], limits)
+        return _array(tree, args[1], name, context, shape, limits)
     if origin in (tuple, list):
         return origin(_items(tree, args[0], name, context, shape))
     if isinstance(hint, type) and is_dataclass(hint) and not issubclass(hint, Measure):
@@ -241,7 +242,7 @@ def _items_of(tree: Any, name: str) -> list[Any]:
     return tree
 
 
-def _items(tree: Any, hint: Any, name: str, context: Context, shape: list[str] | None) -> list[Any]:
+def _items(tree: Any, hint: Any, name: str, context: Context, shape: list[str]) -> list[Any]:
     """Return the items of a list. Symbols that an item introduces are local to it."""
     items = _items_of(tree, name)
     if shape and not context.bind(shape[0], len(items)):
@@ -311,7 +312,7 @@ def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
     measure = context.measure
     assert measure is not None, "a model declares its measure before its objects"
     if measure.accepts == "values":
-        found = _instance(tree, GivenColumns, name, context.within(f"{name} "))
+        found = _instance(tree, PrecomputedColumns, name, context.within(f"{name} "))
         if not context.bind(size, len(found)):
             raise ValueError(f"{name} has {len(found)} columns, not {context.shown(size)}")
         if len(found.columns) and found.columns.max() >= found.width:

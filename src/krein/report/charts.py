@@ -16,6 +16,7 @@ from ..reject import AccuracyRejectCurve, accuracy_reject_curve, threshold_for_r
 
 WIDTH, HEIGHT = 460, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 22, 14, 48
+QUARTERS = (0, 0.25, 0.5, 0.75, 1)
 
 
 @dataclass(frozen=True)
@@ -115,17 +116,22 @@ def percent(value: float, digits: int = 0) -> str:
     return f"{100 * value:.{digits}f}\u00a0%"
 
 
-def _x(low: float, high: float) -> Scale:
-    return Scale(low, high, LEFT, WIDTH - RIGHT)
+def _scales(x: tuple[float, float], y: tuple[float, float], margin: int = 0) -> tuple[Scale, Scale]:
+    """Return the scales of both axes, from the ranges of the data."""
+    across = Scale(*x, LEFT + margin, WIDTH - RIGHT - margin)
+    return across, Scale(*y, HEIGHT - BOTTOM, TOP)
 
 
-def _y(low: float, high: float) -> Scale:
-    return Scale(low, high, HEIGHT - BOTTOM, TOP)
+def _note(model: int, x: float, y: float, text: str, ty: float, gap: int = 8) -> Note:
+    """Return a note at a height of `ty`, on the side of its position that has more room."""
+    if x > (LEFT + WIDTH) / 2:
+        return Note(model, x, y, text, x - gap, ty, "end")
+    return Note(model, x, y, text, x + gap, ty, "start")
 
 
 def reliability_chart(models: list[ModelResult]) -> Chart:
     """Accuracy against confidence, in bins; the area of a marker shows the number of objects."""
-    x, y = _x(0, 1), _y(0, 1)
+    x, y = _scales((0, 1), (0, 1))
     lines = []
     for k, model in enumerate(models):
         bins = model.reliability
@@ -135,14 +141,13 @@ def reliability_chart(models: list[ModelResult]) -> Chart:
         share = bins.count[filled] / bins.count.sum()
         radii = [round(float(1.8 + 7 * np.sqrt(s)), 1) for s in share]
         lines.append(Line(k, path(xs, ys), list(zip(xs, ys, radii, strict=True))))
-    ticks = [Tick(v, percent(v)) for v in (0, 0.25, 0.5, 0.75, 1)]
-    told = "; ".join(f"{m.name}: {percent(m.reliability.error, 1)}" for m in models)
+    errors = "; ".join(f"{m.name}: {percent(m.reliability.error, 1)}" for m in models)
     return Chart(
         "confidence: probability of the predicted label",
         "answers that are correct",
-        [Tick(x(t.at), t.text) for t in ticks],
-        [Tick(y(t.at), t.text) for t in ticks],
-        f"Reliability diagram. Mean distance from the diagonal (calibration error) — {told}.",
+        [Tick(x(v), percent(v)) for v in QUARTERS],
+        [Tick(y(v), percent(v)) for v in QUARTERS],
+        f"Reliability diagram. Mean distance from the diagonal (calibration error) — {errors}.",
         lines,
         [("guide", path([x(0), x(1)], [y(0), y(1)]))],
     )
@@ -155,7 +160,6 @@ class RejectPoint:
     threshold: float
     coverage: float
     accuracy: float
-    given: bool
 
 
 def chosen_point(model: ModelResult, threshold: float | None) -> RejectPoint | None:
@@ -164,7 +168,6 @@ def chosen_point(model: ModelResult, threshold: float | None) -> RejectPoint | N
     None if no threshold does that, or if there are no errors.
     """
     sure, right = model.probabilities.max(axis=1), model.right
-    given = threshold is not None
     if threshold is None:
         if right.all():
             return None
@@ -173,49 +176,42 @@ def chosen_point(model: ModelResult, threshold: float | None) -> RejectPoint | N
     accepted = sure >= threshold
     if not accepted.any():
         return None
-    return RejectPoint(
-        float(threshold), float(accepted.mean()), float(right[accepted].mean()), given
-    )
+    coverage, accuracy = float(accepted.mean()), float(right[accepted].mean())
+    return RejectPoint(float(threshold), coverage, accuracy)
 
 
 def reject_chart(models: list[ModelResult], chosen: list[RejectPoint | None]) -> Chart:
     """Accuracy among the labelled objects if the least certain are rejected."""
-    curves = [accuracy_reject_curve(m.labels, m.probabilities, m.classes) for m in models]
-    lowest = min(min(_calm(curve)[1]) for curve in curves)
+    curves = [
+        _steady_part(accuracy_reject_curve(m.labels, m.probabilities, m.classes)) for m in models
+    ]
+    lowest = min(min(accuracy) for _, accuracy in curves)
     low = max(0.0, 1 - 1.12 * max(1 - lowest, 0.01))
     digits = 0 if low < 0.94 else 1
-    x, y = _x(0, 1), _y(low, 1)
-    lines, notes = [], []
-    for k, (curve, point) in enumerate(zip(curves, chosen, strict=True)):
-        coverage, accuracy = _calm(curve)
+    x, y = _scales((0, 1), (low, 1))
+    lines, notes, points = [], [], []
+    for k, ((coverage, accuracy), point) in enumerate(zip(curves, chosen, strict=True)):
         lines.append(Line(k, path([x(c) for c in coverage], [y(a) for a in accuracy])))
         if point is not None:
-            px, py = x(point.coverage), y(point.accuracy)
-            left = px > (LEFT + WIDTH) / 2
-            text = f"{percent(point.coverage)} answered, {percent(point.accuracy, 1)} right"
+            right, answered = percent(point.accuracy, 1), percent(point.coverage)
+            py = y(point.accuracy)
             # the curve falls from left to right, so there is room below it
             ty = min(py + 44, HEIGHT - BOTTOM - 10)
-            notes.append(
-                Note(k, px, py, text, px + (-8 if left else 8), ty, "end" if left else "start")
-            )
-    told = "; ".join(
-        f"{m.name}: {percent(p.accuracy, 1)} correct if {percent(p.coverage)} are answered"
-        for m, p in zip(models, chosen, strict=True)
-        if p is not None
-    )
+            text = f"{answered} answered, {right} right"
+            notes.append(_note(k, x(point.coverage), py, text, ty))
+            points.append(f"{models[k].name}: {right} correct if {answered} are answered")
     return Chart(
         "objects that are answered",
         "answers that are correct",
-        [Tick(x(v), percent(v)) for v in (0, 0.25, 0.5, 0.75, 1)],
+        [Tick(x(v), percent(v)) for v in QUARTERS],
         [Tick(y(v), percent(v, digits)) for v in nice_ticks(low, 1, 5)],
-        f"Accuracy–reject curve. {told}.",
+        f"Accuracy–reject curve. {'; '.join(points)}.",
         lines,
-        [],
-        notes,
+        notes=notes,
     )
 
 
-def _calm(curve: AccuracyRejectCurve) -> tuple[list[float], list[float]]:
+def _steady_part(curve: AccuracyRejectCurve) -> tuple[list[float], list[float]]:
     """Return up to about 200 points of the curve, from 5 % answered on: below that, it is noisy."""
     kept = np.flatnonzero(curve.coverage >= 0.05)
     if len(kept) > 200:
@@ -231,42 +227,38 @@ def spectrum_chart(lam: Array) -> Chart:
     top, low = float(heights[0]), float(min(heights[-1], 0.0))
     pad = 0.04 * ((top - low) or 1.0)
     n = len(lam)
-    x, y = _x(0, n), _y(low - pad, top + pad)
+    x, y = _scales((0, n), (low - pad, top + pad))
     shapes = []
     for name, part in (("positive", lam > 0), ("negative", lam < 0)):
-        where = np.flatnonzero(part)
-        if len(where) == 0:
+        where = np.flatnonzero(part).tolist()
+        if not where:
             continue
-        step = max(1, n // 400)
+        step, end = max(1, n // 400), where[-1] + 1
         xs, ys = [], []
-        for start in range(int(where[0]), int(where[-1]) + 1, step):
-            stop = min(start + step, int(where[-1]) + 1)
+        for start in range(where[0], end, step):
+            stop = min(start + step, end)
             level = y(float(heights[start if name == "positive" else stop - 1]))
             xs += [x(start), x(stop)]
             ys += [level, level]
         shapes.append((name, path([xs[0], *xs, xs[-1]], [y(0), *ys, y(0)]) + "Z"))
     shapes.append(("zero", path([x(0), x(n)], [y(0), y(0)])))
     p, q = int((lam > 0).sum()), int((lam < 0).sum())
+    highest, lowest = float(lam[0]), float(lam[-1])
     return Chart(
         "eigenvalues, largest first",
         "eigenvalue (cube-root scale)",
         [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, n, 4)],
-        [
-            Tick(y(float(np.cbrt(v))), _short(v))
-            for v in _cubic_ticks(float(lam[0]), float(lam[-1]))
-        ],
-        f"Eigenvalue spectrum: {p} positive up to {_short(float(lam[0]))}, {q} negative down to "
-        f"{_short(float(min(lam[-1], 0)))}.",
-        [],
-        shapes,
+        [Tick(y(float(np.cbrt(v))), _short(v)) for v in _cubic_ticks(highest, lowest)],
+        f"Eigenvalue spectrum: {p} positive up to {_short(highest)}, {q} negative down to "
+        f"{_short(min(lowest, 0.0))}.",
+        shapes=shapes,
     )
 
 
 def _cubic_ticks(top: float, low: float) -> list[float]:
     """Return zero and powers of ten on both sides, far enough apart on a cube-root scale."""
     largest = max(abs(top), abs(low)) or 1.0
-    ticks = [0.0]
-    taken = [0.0]
+    ticks, taken = [0.0], [0.0]
     for exponent in range(int(np.floor(np.log10(largest))), -12, -1):
         for value in (10.0**exponent, -(10.0**exponent)):
             place = float(np.cbrt(value / largest))
@@ -294,58 +286,35 @@ def _short(value: float) -> str:
 
 def growth_chart(models: list[ModelResult]) -> Chart | None:
     """Left-out loss against the number of landmarks, for models that choose the number."""
-    grown = [(k, m) for k, m in enumerate(models) if m.curve is not None]
+    grown = [(k, model, model.curve) for k, model in enumerate(models) if model.curve is not None]
     if not grown:
         return None
-    sizes = np.concatenate(
-        [np.append(m.curve["landmarks"], len(m.landmarks[0])) for _, m in grown if m.curve]
-    )
-    highest = max(
-        float((m.curve["criterion"] + m.curve["standard_error"]).max()) for _, m in grown if m.curve
-    )
-    x, y = _x(0, float(sizes.max()) * 1.05), _y(0, highest * 1.05)
-    lines, notes, told = [], [], []
-    for k, model in grown:
-        assert model.curve is not None
-        m, loss, error = (
-            model.curve[name] for name in ("landmarks", "criterion", "standard_error")
-        )
+    most = 1.05 * max(max(curve["landmarks"].max(), len(m.landmarks[0])) for _, m, curve in grown)
+    highest = 1.05 * max((c["criterion"] + c["standard_error"]).max() for _, _, c in grown)
+    x, y = _scales((0, float(most)), (0, float(highest)))
+    lines, notes, tried = [], [], []
+    for k, model, curve in grown:
+        m, loss, error = curve["landmarks"], curve["criterion"], curve["standard_error"]
         xs, ys = [x(v) for v in m], [y(v) for v in loss]
-        bars = "".join(
-            path([a, a], [y(v - e), y(v + e)]) for a, v, e in zip(xs, loss, error, strict=True)
-        )
-        lines.append(Line(k, bars, kind="whisker"))
+        bars = [path([a, a], [y(v - e), y(v + e)]) for a, v, e in zip(xs, loss, error, strict=True)]
+        lines.append(Line(k, "".join(bars), kind="whisker"))
         lines.append(Line(k, path(xs, ys), [(a, b, 3.2) for a, b in zip(xs, ys, strict=True)]))
         kept = len(model.landmarks[0])
-        a, b = x(kept), y(float(np.interp(kept, m, loss)))
-        left = a > (LEFT + WIDTH) / 2
-        notes.append(
-            Note(
-                k,
-                a,
-                b,
-                f"{kept} kept",
-                a + (-6 if left else 6),
-                max(b - 26, TOP + 12),
-                "end" if left else "start",
-            )
-        )
-        told.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {kept} kept")
+        b = y(float(np.interp(kept, m, loss)))
+        notes.append(_note(k, x(kept), b, f"{kept} kept", max(b - 26, TOP + 12), gap=6))
+        tried.append(f"{model.name}: from {m[0]:.0f} to {m[-1]:.0f} tried, {kept} kept")
     return Chart(
         "landmarks",
         "left-out log-loss",
-        [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, float(sizes.max()) * 1.05, 5)],
-        [Tick(y(v), f"{v:g}") for v in nice_ticks(0, highest * 1.05, 5)],
-        f"How the landmarks grew. {'; '.join(told)}.",
+        [Tick(x(v), f"{v:,.0f}") for v in nice_ticks(0, x.high, 5)],
+        [Tick(y(v), f"{v:g}") for v in nice_ticks(0, y.high, 5)],
+        f"How the landmarks grew. {'; '.join(tried)}.",
         lines,
-        [],
-        notes,
+        notes=notes,
     )
 
 
-# -------------------------------------------------------------------------------------------------
-# The benefit of comparisons: accuracy and log-loss against their mean number per prediction.
-# -------------------------------------------------------------------------------------------------
+# The benefit of comparisons: accuracy and log-loss against their mean number per prediction
 
 ORIGIN = 10.0
 """Comparisons c are drawn at log(c + 10), which is defined for 0 too."""
@@ -357,60 +326,56 @@ def look_charts(models: list[ModelResult]) -> tuple[Chart, Chart] | None:
     """Return accuracy and log-loss against comparisons; None without a two-look model."""
     if all(model.looks is None for model in models):
         return None
-    return _chart(models, "accuracy"), _chart(models, "log-loss")
+    return _look_chart(models, "accuracy"), _look_chart(models, "log-loss")
 
 
-def _chart(models: list[ModelResult], what: str) -> Chart:
+def _look_chart(models: list[ModelResult], what: str) -> Chart:
     """Draw a line for each model with two looks, and a point for each of the others."""
-    drawn = [_points(model, what) for model in models]
-    xs = np.concatenate([x for x, _ in drawn])
-    ys = np.concatenate([y for _, y in drawn])
-    low, high = float(ys.min()), float(ys.max())
+    accuracy = what == "accuracy"
+
+    def text(value: float) -> str:
+        return percent(value, 1) if accuracy else f"{value:.3f}"
+
+    drawn = [_points(model, accuracy) for model in models]
+    least, most = min(float(c.min()) for c, _ in drawn), max(float(c.max()) for c, _ in drawn)
+    low, high = min(float(v.min()) for _, v in drawn), max(float(v.max()) for _, v in drawn)
     pad = max(0.12 * (high - low), 0.002)
-    top = 1.0 if what == "accuracy" else np.inf
-    y = Scale(max(low - pad, 0.0), min(high + pad, top), HEIGHT - BOTTOM, TOP)
-    left = _place(float(xs.min())) if xs.min() < 1 else _place(float(xs.min())) - 0.1
-    x = Scale(left, _place(float(xs.max())) + 0.1, LEFT + 8, WIDTH - RIGHT - 8)
-    lines, notes, told = [], [], []
-    for k, (model, (cx, cy)) in enumerate(zip(models, drawn, strict=True)):
-        px, py = [x(_place(c)) for c in cx], [y(v) for v in cy]
-        shown = [_told(v, what) for v in cy]
+    left = _place(least) if least < 1 else _place(least) - 0.1
+    top = min(high + pad, 1.0) if accuracy else high + pad
+    x, y = _scales((left, _place(most) + 0.1), (max(low - pad, 0.0), top), margin=8)
+    lines, notes, described = [], [], []
+    for k, (model, (comparisons, values)) in enumerate(zip(models, drawn, strict=True)):
+        px, py = [x(_place(c)) for c in comparisons], [y(v) for v in values]
+        shown = [f"{text(v)} with {c:,.0f}" for v, c in zip(values, comparisons, strict=True)]
         if model.looks is None:
             lines.append(Line(k, path(px, py), [(px[0], py[0], MARKER)], "point"))
-            told.append(f"{model.name}: {shown[0]} with {cx[0]:,.0f}")
+            described.append(f"{model.name}: {shown[0]}")
             continue
         # the last point is the model itself; the others form the curve
         markers = [(a, b, 2.6) for a, b in zip(px[:-1], py[:-1], strict=True)]
         lines.append(Line(k, path(px[:-1], py[:-1]), markers))
-        right = px[-1] < (LEFT + WIDTH) / 2
-        upwards = what == "accuracy"
-        ty = min(py[-1] + 30, HEIGHT - BOTTOM - 8) if upwards else max(py[-1] - 24, TOP + 12)
-        text = f"{shown[-1]} with {cx[-1]:,.0f}"
-        notes.append(
-            Note(k, px[-1], py[-1], text, px[-1] + (8 if right else -8), ty,
-                 "start" if right else "end")
-        )  # fmt: skip
-        told.append(
-            f"{model.name}: {shown[0]} with {cx[0]:,.0f} after the first look, {shown[-2]} with "
-            f"{cx[-2]:,.0f} if every object gets a second look, {text} by default"
+        ty = min(py[-1] + 30, HEIGHT - BOTTOM - 8) if accuracy else max(py[-1] - 24, TOP + 12)
+        notes.append(_note(k, px[-1], py[-1], shown[-1], ty))
+        described.append(
+            f"{model.name}: {shown[0]} after the first look, {shown[-2]} if every object gets a "
+            f"second look, {shown[-1]} by default"
         )
     return Chart(
         "mean comparisons per prediction",
-        "correct labels" if what == "accuracy" else "log-loss",
-        [Tick(x(_place(v)), f"{v:,.0f}") for v in _ticks(float(xs.min()), float(xs.max()))],
-        [Tick(y(v), _told(v, what)) for v in nice_ticks(y.low, y.high, 5)],
-        f"{what.capitalize()} against comparisons. {'; '.join(told)}.",
+        "correct labels" if accuracy else "log-loss",
+        [Tick(x(_place(v)), f"{v:,.0f}") for v in _comparison_ticks(least, most)],
+        [Tick(y(v), text(v)) for v in nice_ticks(y.low, y.high, 5)],
+        f"{what.capitalize()} against comparisons. {'; '.join(described)}.",
         lines,
-        [],
-        notes,
+        notes=notes,
     )
 
 
-def _points(model: ModelResult, what: str) -> tuple[Array, Array]:
+def _points(model: ModelResult, accuracy: bool) -> tuple[Array, Array]:
     if model.looks is not None:
-        found = model.looks.accuracy if what == "accuracy" else model.looks.log_loss
+        found = model.looks.accuracy if accuracy else model.looks.log_loss
         return model.looks.comparisons, found
-    value = model.fold_accuracy.mean() if what == "accuracy" else model.fold_log_loss.mean()
+    value = model.fold_accuracy.mean() if accuracy else model.fold_log_loss.mean()
     return np.array([model.comparisons]), np.array([value])
 
 
@@ -418,14 +383,10 @@ def _place(comparisons: float) -> float:
     return float(np.log10(comparisons + ORIGIN))
 
 
-def _told(value: float, what: str) -> str:
-    return percent(value, 1) if what == "accuracy" else f"{value:.3f}"
-
-
-def _ticks(low: float, high: float) -> list[float]:
+def _comparison_ticks(low: float, high: float) -> list[float]:
     """Return round numbers of comparisons from low to high.
 
-    >>> _ticks(0, 1600), _ticks(44, 600)
+    >>> _comparison_ticks(0, 1600), _comparison_ticks(44, 600)
     ([0.0, 10.0, 30.0, 100.0, 300.0, 1000.0], [50.0, 100.0, 200.0, 500.0])
     """
     near = (high + ORIGIN) / (low + ORIGIN) < 30

@@ -112,12 +112,12 @@ def _anchors(points: Array, most: int) -> list[tuple[float, float]]:
     places: list[tuple[float, float]] = []
     left = points
     while len(places) < most and len(left) >= max(1, len(points) // 6 if places else 1):
-        apart = ((left[:, None] - left[None]) ** 2).sum(axis=2) if len(left) <= 3000 else None
-        if apart is None:
-            median = np.median(left, axis=0)
-            x, y = left[np.argmin(((left - median) ** 2).sum(axis=1))]
+        if len(left) > 3000:  # the centre, at linear cost
+            cost = ((left - np.median(left, axis=0)) ** 2).sum(axis=1)
         else:
-            x, y = left[np.argmin(np.minimum(apart, NEAR**2).sum(axis=1))]
+            apart = ((left[:, None] - left[None]) ** 2).sum(axis=2)
+            cost = np.minimum(apart, NEAR**2).sum(axis=1)
+        x, y = left[np.argmin(cost)]
         places.append((float(x), float(y)))
         left = left[np.hypot(left[:, 0] - x, left[:, 1] - y) > FAR]
     return places

@@ -1,17 +1,26 @@
-"""Evaluation → content → template → one self-contained file."""
+"""Fill in templates, and write each page to one self-contained file.
+
+An evaluation becomes content (`content`), which a template turns into HTML. All text is escaped
+when it is filled in.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
-from typing import TYPE_CHECKING
+import re
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 from .content import report_content
-from .templates import embedded, part, template
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
+
+SHORT = 18
+"""Names with up to this many letters are not broken."""
 
 
 def write_report(
@@ -50,11 +59,7 @@ def write_report(
     ...                  measure="levenshtein", folds=4)
     >>> write_report(found, "report.html", title="Words")  # doctest: +SKIP
     """
-    from ..io.streams import written_whole
-
-    text = render_report(evaluation, title=title, command=command, threshold=threshold)
-    with written_whole(path) as file:
-        file.write(text.encode("utf-8", "replace"))
+    write_page(path, render_report(evaluation, title=title, command=command, threshold=threshold))
 
 
 def render_report(
@@ -89,3 +94,61 @@ def render_report(
         data=embedded(content["data"]),
     )
     return text
+
+
+def write_page(path: str | os.PathLike[str], text: str) -> None:
+    """Write a page, atomically; names that are not valid Unicode are written with a "?"."""
+    from ..io.streams import atomic_write
+
+    with atomic_write(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def template(name: str) -> Any:
+    """Return a template of this package; values filled in are escaped."""
+    try:
+        import jinja2
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'a report needs jinja2: pip install "krein[report]"', name=error.name
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("krein.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = breakable
+    return environment.get_template(name)
+
+
+def part(name: str) -> Any:
+    """Return a script or style sheet of this package, inserted unescaped: it has no user data."""
+    from markupsafe import Markup
+
+    return Markup((files("krein.report") / "templates" / name).read_text("utf-8"))
+
+
+def breakable(text: str) -> Any:
+    """Return escaped text that may be broken after separators such as _ and /."""
+    from markupsafe import Markup, escape
+
+    if len(text) <= SHORT:
+        return escape(text)
+    parts = re.split(r"(?<=[_+/|.:;,-])(?=.)", text)
+    return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def embedded(data: Any) -> Any:
+    """Return JSON that is safe inside a script element: no name can close the element.
+
+    >>> str(embedded({"name": "</script>"}))
+    '{"name":"\\\\u003c/script\\\\u003e"}'
+    """
+    from markupsafe import Markup
+
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for letter in "<>&":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)

@@ -1,4 +1,4 @@
-"""Left-out scores: the scores of a row from the model without that row, to first order.
+"""Left-out scores of PCVM: the scores of a row from the model without that row, to first order.
 
 Around the mode, the posterior of all weights is approximately Gaussian with the full Hessian H of
 the objective. Consider a row with features f whose loss has gradient g (C,) and curvature D (C, C).
@@ -8,21 +8,39 @@ part of H:
     z₋ = z + (I − V D)⁻¹ V g = z + h + V R (I − Rᵀ V R)⁻¹ Rᵀ h,    h = V g,  D = R Rᵀ
 
 (Opper & Winther 2000; Rahnama Rad & Maleki 2020). The second form has a symmetric matrix of
-leverages RᵀVR, whose eigenvalues are below 1 if a mode remains without the row.
+leverages RᵀVR, whose eigenvalues are below 1 if a mode remains without the row. So a leave-one-out
+loss costs only one pass.
+
+H is the curvature of the objective in the weights off their bounds: the Hessian of the likelihood
+with all blocks between classes, plus the second derivative of the prior. The latter is negative for
+large weights, where the prior is concave. Using EM's α instead, the curvature of the Gaussian that
+touches the prior, would constrain the weights too strongly and find only 0.6 to 0.9 of the optimism
+seen in refits (`tests/core/test_pcvm_left_out.py`).
+
+With many classes, the coupling between them is computed per row. If p are the probabilities of a
+row, the curvature of its loss is diag(p) − p pᵀ: the first part treats each class separately, the
+second has rank one. So H = A − U Uᵀ, where A has one block per class and U one column per row, and
+by Woodbury
+
+    H⁻¹ = A⁻¹ + A⁻¹ U M⁻¹ Uᵀ A⁻¹,    M = I − Uᵀ A⁻¹ U = I − Σ_c p_c p_cᵀ ∘ X_c A_c⁻¹ X_cᵀ.
+
+M has one row per object, whereas H has one per weight (Rasmussen & Williams 2006, section 3.5).
+Most classes are very improbable for most objects. An entry of p below a threshold is treated as
+uncoupled: it adds p_c(1 − p_c) to A and nothing to U, and costs almost nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, qr, solve_triangular
 
-from ..checks import Array
-from .mode import GammaPrior, PCVMFit, fit_pcvm, softmax, softmax_root
-from .rows import Block, Features, Labels, Link, Rows, class_hessian, hessian
+from ..checks import Array, Indices, Mask, weights_of
+from .mode import GammaPrior, Link, PCVMFit, fit_pcvm, hessian, softmax, softmax_root
+from .rows import Block, Features, Labels, Rows
 
 HIGH_LEVERAGE = 0.5
 """Above this leverage, the step uses the prior's secant to zero, EM's α, instead of its second
@@ -70,22 +88,6 @@ def without_row(Z: Array, V: Array, G: Array, R: Array) -> tuple[Array, Array, A
     return Z + (V @ q[:, :, None])[:, :, 0], q, lam[:, -1]
 
 
-def without_row_each(Z: Array, v: Array, G: Array, d: Array) -> tuple[Array, Array]:
-    """Return z₋ and the leverage, one score at a time, from variances v and curvatures d (n, C)."""
-    leverage = v * d
-    return Z + v * G / np.maximum(1.0 - leverage, _LEAST), leverage.max(axis=1)
-
-
-# -------------------------------------------------------------------------------------------------
-# The covariance of a row's scores around PCVM's posterior mode.
-#
-# It is the inverse curvature of the objective in the weights off their bounds: the Hessian of the
-# likelihood with all blocks between classes, plus the second derivative of the prior. The latter is
-# negative for large weights, where the prior is concave. Using EM's α instead, the curvature of the
-# Gaussian that touches the prior, would constrain the weights too strongly and find only 0.6 to 0.9
-# of the optimism seen in refits (`tests/core/test_pcvm_left_out.py`).
-# -------------------------------------------------------------------------------------------------
-
 JOINT_LIMIT = 1200
 """Up to this many weights (features times classes) the joint covariance of the scores is used. Its
 matrix has one row per weight, and costs their square in additions per row of data. Beyond that,
@@ -129,14 +131,14 @@ class SeparateCovariances:
 
     def of(self, F: Array) -> Array:
         """Return the variance of each score (n, C). O(n r² C)."""
-        found = [np.square(F @ R[:-1] + R[-1]).sum(axis=1) for R in self.roots]
-        return np.column_stack(found)
+        return np.column_stack([np.square(F @ R[:-1] + R[-1]).sum(axis=1) for R in self.roots])
 
     def without(self, Z: Array, block: Block, link: Link) -> tuple[Array, Array]:
         """Return each row's scores by the model without it, and its leverage."""
-        own = block.s / block.drawn
+        own, v = block.s / block.drawn, self.of(block.F)
         G = link.loss_residual(Z, block.y, own)[1]
-        return without_row_each(Z, self.of(block.F), G, link.curvatures(Z, block.y, own))
+        leverage = v * link.curvatures(Z, block.y, own)
+        return Z + v * G / np.maximum(1.0 - leverage, _LEAST), leverage.max(axis=1)
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,12 @@ class LossCurvature:
         C, width = fit.weights.shape[1], rows.shape[1] + 1
         V = fit.weights if Q is None else Q @ fit.weights
         if C == 1 or C * width > limit:
-            each = (class_hessian(rows, fit.link, V, fit.bias, c) for c in range(C))
-            return cls(None, tuple(each))
+
+            def term(block: Block, c: int) -> tuple[Array]:
+                Z = block.F @ V + fit.bias
+                return (fit.link.class_hessian(block.F, Z, block.y, block.s, c),)
+
+            return cls(None, tuple(rows.total(partial(term, c=c))[0] for c in range(C)))
         H = hessian(rows, fit.link, V, fit.bias).reshape(C, width, C, width)
         return cls(H, tuple(H[c, :, c] for c in range(C)))
 
@@ -239,10 +245,8 @@ def inverse_roots(G: Array, prior: Array, secant: Array) -> tuple[Array, Array]:
     At a mode the first sum is positive semi-definite, but the search may have stopped early.
     """
     firm = inverse_root(G, secant)
-    assert firm is not None
-    if np.array_equal(prior, secant):
-        return firm, firm
-    exact = inverse_root(G, prior)
+    assert firm is not None  # the secant is positive
+    exact = firm if np.array_equal(prior, secant) else inverse_root(G, prior)
     return firm if exact is None else exact, firm
 
 
@@ -259,13 +263,6 @@ def inverse_root(G: Array, prior: Array) -> Array | None:
     lam, U = eigh(A)  # semi-definite except for rounding
     return U / np.sqrt(np.maximum(lam, _JITTER * lam[-1]))
 
-
-# -------------------------------------------------------------------------------------------------
-# Leave-one-out loss of PCVM around its posterior mode, and the scale of the prior.
-#
-# The covariance of the scores around the mode (`covariance`) gives each row's left-out scores to
-# first order (`cavity`). So the leave-one-out loss costs only one pass.
-# -------------------------------------------------------------------------------------------------
 
 ROWS_PER_CANDIDATE = 5
 """Basis functions are chosen only with at least this many objects for each of them, not counting
@@ -298,8 +295,7 @@ class Candidate:
 
     def losses(self, block: Block) -> Array:
         """Return the leave-one-out loss of each row of a block."""
-        Z = self.fit.scores(block.F, self.Q)
-        link = self.fit.link
+        Z, link = self.fit.scores(block.F, self.Q), self.fit.link
         return link.losses(self.covariance.left_out(Z, block, link), block.y)
 
 
@@ -307,8 +303,7 @@ def leave_one_out(rows: Rows, one: Candidate) -> float:
     """Return the mean leave-one-out loss per row. One pass of O(N r k C)."""
 
     def term(block: Block) -> tuple[Array, ...]:
-        s = block.s * np.ones(len(block.y))
-        return s @ one.losses(block), s.sum()
+        return block.weights @ one.losses(block), block.weights.sum()
 
     loss, total = rows.total(term)
     return float(loss / total)
@@ -321,8 +316,7 @@ def compare(rows: Rows, one: Candidate, other: Candidate) -> tuple[float, float]
     """
 
     def term(block: Block) -> tuple[Array, ...]:
-        s = block.s * np.ones(len(block.y))
-        d = other.losses(block) - one.losses(block)
+        s, d = block.weights, other.losses(block) - one.losses(block)
         e = s * block.drawn
         return s @ d, s.sum(), e @ d**2, e @ d, e.sum()
 
@@ -341,11 +335,7 @@ class ScaleChoice:
     path: tuple[tuple[float, float], ...]
 
 
-def choose_scale(
-    rows: Rows,
-    basis_classes: Labels,
-    Q: Array | None = None,
-) -> ScaleChoice:
+def choose_scale(rows: Rows, basis_classes: Labels, Q: Array | None = None) -> ScaleChoice:
     """Return the scale of the prior, in tenfold steps of b, with the least leave-one-out loss.
 
     Only for two classes; with more, the scale is 1.
@@ -357,14 +347,9 @@ def choose_scale(
     rows = rows.thinned(SCALE_ROWS)
 
     def attempt(k: int, start: PCVMFit | None) -> tuple[PCVMFit, Candidate]:
-        fit = fit_pcvm(
-            rows,
-            basis_classes,
-            Q,
-            tol=SCALE_TOLERANCE,
-            prior=GammaPrior(0.5, 0.5 * 10.0**k),
-            start=None if start is None else (start.weights, start.bias),
-        )
+        prior = GammaPrior(0.5, 0.5 * 10.0**k)
+        at = None if start is None else (start.weights, start.bias)
+        fit = fit_pcvm(rows, basis_classes, Q, tol=SCALE_TOLERANCE, prior=prior, start=at)
         return fit, Candidate.of(rows, fit, Q)
 
     best, (fit, candidate) = 0, attempt(0, None)
@@ -384,22 +369,6 @@ def choose_scale(
             break
     return ScaleChoice(GammaPrior(0.5, 0.5 * 10.0**best), fit, tuple(path))
 
-
-# -------------------------------------------------------------------------------------------------
-# Left-out scores for many classes, where the coupling between classes is computed per row.
-#
-# If p are the probabilities of a row, the curvature of its loss is diag(p) − p pᵀ: the first part
-# treats each class separately, the second has rank one. So H = A − U Uᵀ, where A has one block per
-# class and U one column per row, and by Woodbury
-#
-#     H⁻¹ = A⁻¹ + A⁻¹ U M⁻¹ Uᵀ A⁻¹,    M = I − Uᵀ A⁻¹ U = I − Σ_c p_c p_cᵀ ∘ X_c A_c⁻¹ X_cᵀ.
-#
-# M has one row per object, whereas H has one per weight (Rasmussen & Williams 2006, section 3.5).
-# Most classes are very improbable for most objects. An entry of p below a threshold is treated as
-# uncoupled: it adds p_c(1 − p_c) to A and nothing to U, and costs almost nothing.
-# -------------------------------------------------------------------------------------------------
-
-Mask = NDArray[np.bool_]
 
 THRESHOLDS = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """Thresholds below which probabilities are not coupled; the lowest with few couplings is used."""
@@ -451,11 +420,9 @@ def coupled_left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit) -
     parts of `PART_BYTES`.
     """
     Z = fit.scores(F)
-    P = softmax(Z)
+    P, left = softmax(Z), np.empty_like(Z)
     on = coupled_classes(P, y)
-    every = np.arange(len(y))
-    left = np.empty_like(Z)
-    high = every
+    every = high = np.arange(len(y))
     exact = _Coupled.of(F, each, fit, P, on, secant=False)
     if exact is not None:
         leverage = np.empty(len(y))
@@ -551,10 +518,6 @@ class _Coupled:
         return left, leverage
 
 
-# -------------------------------------------------------------------------------------------------
-# Left-out scores of PCVM for data sets that are too large for refits.
-# -------------------------------------------------------------------------------------------------
-
 LEFT_OUT_ROWS = 5_000
 """About this many rows are scored; more if there are more than a thousand basis objects."""
 
@@ -575,7 +538,7 @@ def left_out_scores(
     features: Features,
     problems: Sequence[tuple[Labels, Labels, int]],
     fits: Sequence[PCVMFit],
-    some: NDArray[np.intp],
+    some: Indices,
 ) -> Array:
     """Return the left-out scores (n, one per column of all problems) of some rows.
 
@@ -598,7 +561,7 @@ def left_out_scores(
     for (recode, _, size), fit in zip(problems, fits, strict=True):
         rows = features.rows(recode, size)
         F = rows.features(some) if F is None else F
-        weight = np.ones(rows.shape[0]) if rows.weight is None else rows.weight
+        weight = weights_of(rows.weight, rows.shape[0])
         Z = fit.scores(F)
         seen = np.flatnonzero(weight[some] > 0)
         if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS and len(seen):
@@ -619,10 +582,8 @@ def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: in
     rows = Rows(F, y, each, n_classes=size)
     curvature = LossCurvature.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)
     covariance = score_covariance(curvature, fit)
-    Z = fit.scores(F)
-    return np.vstack(
-        [
-            covariance.left_out(Z[part], Block(F[part], y[part], s[part]), fit.link)
-            for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows))
-        ]
-    )
+    left = fit.scores(F)
+    for part in (slice(k, k + rows.block_rows) for k in range(0, n, rows.block_rows)):
+        block = Block(F[part], y[part], s[part])
+        left[part] = covariance.left_out(left[part], block, fit.link)
+    return left

@@ -1,40 +1,39 @@
-"""Priors of PCVM's weights, for basis functions scaled to unit deviation."""
+"""The fit of PCVM: the mode of its posterior under the sign constraints (paper, section 2.4).
+
+N rows with features F (N, r); basis functions Φ = FQ with Q (r, M), or Φ = F. Scores
+Z = ΦW + 1bᵀ with one score (two classes, probit) or one per class (softmax). The log posterior is
+
+    log p(y | Z) − Σ_jc (a + ½) log(1 + u_jc² / 2b),    u_jc = W_jc · deviation of Φ_j,
+
+with u_jc ≥ 0 (≤ 0) if W_jc has a sign constraint. The second term is the truncated Gaussian prior
+of PCVM, u ~ N_t(0, 1/α), with α ~ Gamma(a, b) integrated out: a half-Cauchy distribution for
+a = b = ½. The published choice is a = b → 0, whose log posterior is unbounded: it goes to +∞ as
+u → 0.
+
+An EM step sets α ← (2a + 1)/(u² + 2b) and solves a convex problem under bounds, `minimise_bounded`.
+Newton's method takes longer steps to the same mode; for large problems a limited-memory gradient
+method (L-BFGS) is faster.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy  # scipy.optimize loads on first use; predictions never need it
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from ..checks import Array
-from .rows import Labels, Link, Rows, column_statistics, hessian, loss_gradient
-
-
-class Prior(Protocol):
-    """A prior of each weight, up to a constant: −log p, its derivatives, its EM precision."""
-
-    def value(self, u: Array) -> float:
-        """Return −log p(u), 0 at u = 0."""
-
-    def gradient(self, u: Array) -> Array:
-        """Return the derivative of −log p(u) with respect to each weight."""
-
-    def curvature(self, u: Array) -> Array:
-        """Return the second derivative, which may be negative."""
-
-    def precision(self, u: Array) -> Array:
-        """Return α of the Gaussian that touches the prior from below at u: the E-step."""
+from ..checks import Array, Indices, Mask
+from .rows import Block, Labels, Rows, column_statistics
 
 
 @dataclass(frozen=True)
 class GammaPrior:
-    """u ~ N(0, 1/α), α ~ Gamma(a, b): −log p(u) = (a + ½) log(1 + u²/2b).
+    """The prior of a weight u of a basis function scaled to unit deviation, up to a constant.
+
+    u ~ N(0, 1/α), α ~ Gamma(a, b): −log p(u) = (a + ½) log(1 + u²/2b).
 
     Examples
     --------
@@ -47,6 +46,11 @@ class GammaPrior:
     a: float = 0.5
     b: float = 0.5
 
+    @property
+    def scale(self) -> float:
+        """The typical size of a weight, √(2b): 1 for the half-Cauchy with a = b = ½."""
+        return float(np.sqrt(2 * self.b))
+
     def value(self, u: Array) -> float:
         """Return −log p(u), 0 at u = 0."""
         return (self.a + 0.5) * float(np.log1p(u**2 / (2 * self.b)).sum())
@@ -56,17 +60,13 @@ class GammaPrior:
         return self.precision(u) * u
 
     def curvature(self, u: Array) -> Array:
-        """Return (2a + 1)(2b − u²)/(u² + 2b)²."""
+        """Return the second derivative (2a + 1)(2b − u²)/(u² + 2b)², which may be negative."""
         return self.precision(u) * (2 * self.b - u**2) / (u**2 + 2 * self.b)
 
     def precision(self, u: Array) -> Array:
-        """Return α = (2a + 1)/(u² + 2b)."""
+        """Return α = (2a + 1)/(u² + 2b) of the Gaussian that touches the prior: the E-step."""
         return (2 * self.a + 1) / (u**2 + 2 * self.b)
 
-
-# -------------------------------------------------------------------------------------------------
-# The probit link of PCVM: p(y = 1 | z) = Ψ(z), Ψ the distribution function of N(0, 1).
-# -------------------------------------------------------------------------------------------------
 
 _FAR = -1e4
 """Below this λ(λ + z) = 1 − O(1/z²) is 1 to eight digits, and the difference λ + z loses more."""
@@ -95,10 +95,10 @@ def curvature(z: Array) -> Array:
 class Probit:
     """Two classes, one score per row: log p(y | z) = log Ψ(t z), t = +1 for class 1, −1 for 0.
 
+    Ψ is the distribution function of N(0, 1).
+
     Scores are (n, 1) so that two classes and more share one shape.
     """
-
-    name = "probit"
 
     def n_scores(self, n_classes: int) -> int:
         """Return the number of scores per row: one, for two classes only."""
@@ -110,17 +110,11 @@ class Probit:
         """Return −Σ s log Ψ(t z) and its gradient in the scores, −s t λ(t z). O(n)."""
         t = 2.0 * y - 1.0
         tz = t * Z[:, 0]
-        loss = -float(np.sum(s * log_ndtr(tz)))
-        return loss, (-s * t * hazard(tz))[:, None]
+        return -float(np.sum(s * log_ndtr(tz))), (-s * t * hazard(tz))[:, None]
 
     def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return Σ s λ(λ + tz) (f, 1)(f, 1)ᵀ, (r+1) × (r+1): one product of n r² additions."""
-        t = 2.0 * y - 1.0
-        root = np.sqrt(s * curvature(t * Z[:, 0]))
-        A = np.empty((F.shape[0], F.shape[1] + 1))
-        np.multiply(F, root[:, None], out=A[:, :-1])
-        A[:, -1] = root
-        return A.T @ A
+        return _weighted_gram(F, np.sqrt(self.curvatures(Z, y, s)[:, 0]))
 
     def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
         """Return the Hessian of the only score."""
@@ -132,8 +126,7 @@ class Probit:
 
     def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return the second derivative of each row's loss with respect to its score (n, 1)."""
-        t = 2.0 * y - 1.0
-        return (s * curvature(t * Z[:, 0]))[:, None]
+        return (s * curvature((2.0 * y - 1.0) * Z[:, 0]))[:, None]
 
     def losses(self, Z: Array, y: Labels) -> Array:
         """Return −log p(y | z) of each row."""
@@ -147,11 +140,6 @@ class Probit:
         """Return (n, 2) class probabilities."""
         # both from ndtr: 1 − Ψ(z) would round a small probability to zero
         return np.column_stack([ndtr(-Z[:, 0]), ndtr(Z[:, 0])])
-
-
-# -------------------------------------------------------------------------------------------------
-# The softmax link of the joint PCVM: p(y = c | z) = exp(z_c) / Σ_d exp(z_d).
-# -------------------------------------------------------------------------------------------------
 
 
 def softmax(Z: Array) -> Array:
@@ -168,9 +156,8 @@ def softmax_root(P: Array, s: Array | float) -> Array:
     R = √s diag(√p) (I − a √p √pᵀ), where (1 − aτ)² = 1 − τ.
     """
     tau = P.sum(axis=1)
-    a = np.divide(
-        1 - np.sqrt(np.maximum(1 - tau, 0.0)), tau, out=np.full_like(tau, 0.5), where=tau > 0
-    )
+    rest = 1 - np.sqrt(np.maximum(1 - tau, 0.0))
+    a = np.divide(rest, tau, out=np.full_like(tau, 0.5), where=tau > 0)
     v = np.sqrt(P)
     inner = np.eye(P.shape[1]) - a[:, None, None] * v[:, :, None] * v[:, None, :]
     root = np.sqrt(s) * np.ones(len(P))
@@ -180,8 +167,6 @@ def softmax_root(P: Array, s: Array | float) -> Array:
 
 class Softmax:
     """C classes, C scores per row: log p(y | z) = z_y − log Σ_d exp(z_d)."""
-
-    name = "softmax"
 
     def n_scores(self, n_classes: int) -> int:
         """Return the number of scores per row: one per class."""
@@ -197,10 +182,7 @@ class Softmax:
         loss = float(np.sum(s * (np.log(total) - own)))
         G /= total[:, None]
         G[rows, y] -= 1.0
-        if np.ndim(s):
-            G *= np.asarray(s)[:, None]
-        else:
-            G *= s
+        G *= np.asarray(s)[..., None]
         return loss, G
 
     def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
@@ -210,8 +192,7 @@ class Softmax:
         P = softmax(Z)
         F1 = np.column_stack([F, np.ones(n)])
         root = np.sqrt(s) * np.ones(n)
-        A = (P * root[:, None])[:, :, None] * F1[:, None, :]
-        A = A.reshape(n, C * width)
+        A = ((P * root[:, None])[:, :, None] * F1[:, None, :]).reshape(n, C * width)
         H = -(A.T @ A)
         for c in range(C):
             part = slice(c * width, (c + 1) * width)
@@ -222,14 +203,11 @@ class Softmax:
     def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
         """Return a diagonal block of the Hessian, Σ s p_c (1 − p_c) (f, 1)(f, 1)ᵀ, O(n r²)."""
         p = softmax(Z)[:, c]
-        root = np.sqrt(p * (1 - p) * s)
-        A = np.column_stack([F, np.ones(len(F))]) * root[:, None]
-        return A.T @ A
+        return _weighted_gram(F, np.sqrt(p * (1 - p) * s))
 
     def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return R (n, C, C) with R Rᵀ = s (diag p − p pᵀ). O(n C²)."""
-        P = softmax(Z)
-        return softmax_root(P, s)
+        return softmax_root(softmax(Z), s)
 
     def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
         """Return the diagonal of each row's Hessian, s p_c (1 − p_c)."""
@@ -253,11 +231,37 @@ class Softmax:
         return softmax(Z)
 
 
-# -------------------------------------------------------------------------------------------------
-# Convex quadratic problems with bounds at zero: the M-step of PCVM with its truncated prior.
-# -------------------------------------------------------------------------------------------------
+Link = Probit | Softmax
+"""How scores become probabilities, with the loss and its derivatives.
 
-Mask = NDArray[np.bool_]
+`loss_residual` and `losses` are of a block and of each row; `hessian` is in the (weights, bias) of
+all scores, classes outermost; `class_hessian` is its diagonal block of one score; `curvature_root`
+and `curvatures` are of each row's loss in its scores; `start` is a model without weights.
+"""
+
+
+def _weighted_gram(F: Array, root: Array) -> Array:
+    """Return Σ root² (f, 1)(f, 1)ᵀ, (r+1) × (r+1): one product of n r² additions."""
+    A = np.empty((F.shape[0], F.shape[1] + 1))
+    np.multiply(F, root[:, None], out=A[:, :-1])
+    A[:, -1] = root
+    return A.T @ A
+
+
+def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Array, Array]:
+    """Return the loss at scores FV + b, and its gradients in V (r, C) and b (C,). O(N r C)."""
+
+    def term(block: Block) -> tuple[Array, ...]:
+        loss, G = link.loss_residual(block.F @ V + b, block.y, block.s)
+        return np.asarray(loss), block.F.T @ G, G.sum(axis=0)
+
+    loss, gV, gb = rows.total(term)
+    return float(loss), gV, gb
+
+
+def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
+    """Return the Hessian in (V, b), (r+1)C square, classes outermost. O(N (r C)²)."""
+    return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
 
 
 @dataclass(frozen=True)
@@ -310,7 +314,7 @@ class Quadratic:
             return x
         assert self.root is not None
         R = self.root[:, free]
-        if R.shape[0] >= R.shape[1]:
+        if len(R) >= len(a):
             x[free] = _solve(R.T @ R, a, v)
             return x
         roots = np.sqrt(a)
@@ -376,34 +380,13 @@ def minimise_bounded(
         if count == 0:
             np.maximum(x, 0.0, out=x, where=bounded)
             return BoundedSolution(x, True, n_solves)
-        if count < fewest:
-            fewest, patience = count, 3
-        else:
-            patience -= 1
+        fewest, patience = (count, 3) if count < fewest else (fewest, patience - 1)
         if patience < 0:
-            last = np.flatnonzero(wrong)[-1]
-            wrong[:] = False
-            wrong[last] = True
+            wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
     np.maximum(x, 0.0, out=x, where=bounded)
     return BoundedSolution(x, False, max_solves)
 
-
-# -------------------------------------------------------------------------------------------------
-# The posterior of PCVM: its value, its gradient, and a Newton step under the bounds.
-#
-# N rows with features F (N, r); basis functions Φ = FQ with Q (r, M), or Φ = F. Scores
-# Z = ΦW + 1bᵀ with one score (two classes, probit) or one per class (softmax). The log posterior is
-#
-#     log p(y | Z) − Σ_jc (a + ½) log(1 + u_jc² / 2b),    u_jc = W_jc · deviation of Φ_j,
-#
-# with u_jc ≥ 0 (≤ 0) if W_jc has a sign constraint. The second term is the truncated Gaussian prior
-# of PCVM, u ~ N_t(0, 1/α), with α ~ Gamma(a, b) integrated out: a half-Cauchy distribution for
-# a = b = ½.
-#
-# Source: paper, section 2.4. The published choice is a = b → 0, whose log posterior is unbounded:
-# it goes to +∞ as u → 0.
-# -------------------------------------------------------------------------------------------------
 
 BIAS_PRECISION = 1e-6
 """Prior precision of the bias of centred features. It determines the constant that can be added to
@@ -435,35 +418,29 @@ class Posterior:
     link: Link
     Q: Array | None
     sign: Array
-    prior: Prior
-    allowed: NDArray[np.bool_] | None = None  # which weights may be non-zero
-    mean: Array = field(init=False)  # of Φ
-    deviation: Array = field(init=False)  # of Φ, infinite for a constant basis function
-    total: float = field(init=False)
-    shares: Array = field(init=False)
-    n_passes: int = field(init=False, default=0)
+    prior: GammaPrior
+    allowed: Mask | None = None  # which weights may be non-zero
 
     def __post_init__(self) -> None:
         known = column_statistics(self.rows, full=self.Q is not None)
+        self.n_passes = 2
         self.total = known.total
         self.shares = known.class_weight / known.total
-        self.feature_mean = known.mean
-        if self.Q is None:
-            self.mean, variance = known.mean, known.scatter
-        else:
+        self.feature_mean = self.mean = known.mean  # of F, and of Φ
+        variance = known.scatter
+        if self.Q is not None:
             self.mean = known.mean @ self.Q
             variance = np.einsum("im,im->m", self.Q, known.scatter @ self.Q)
         # a constant basis function is a second bias, but rounding gives it a small deviation
         largest = max(float(variance.max(initial=0.0)), np.finfo(float).tiny)
         constant = variance <= 1e-20 * np.maximum(self.mean**2, largest)
+        # an infinite deviation makes the gradient zero, so the weight stays zero
         with np.errstate(invalid="ignore"):
             self.deviation = np.where(constant, np.inf, np.sqrt(variance))
         if self.allowed is not None:
-            # an infinite deviation makes the gradient zero, so the weight stays zero
             self.deviation[~self.allowed] = np.inf
         self.flip = np.where(self.sign < 0, -1.0, 1.0)
         self.bounded = self.sign != 0
-        self.n_passes += 2
 
     def weights(self, x: Array, beta: Array) -> tuple[Array, Array]:
         """Return weights in the unit of Φ and the bias for uncentred Φ."""
@@ -494,7 +471,7 @@ class Posterior:
         return max(float(breach.max(initial=0.0)), float(np.abs(gb).max()))
 
     def newton_step(
-        self, x: Array, beta: Array, gx: Array, gb: Array, off_bound: NDArray[np.bool_]
+        self, x: Array, beta: Array, gx: Array, gb: Array, off_bound: Mask
     ) -> tuple[Array, Array]:
         """Return the minimiser of the quadratic model under the bounds.
 
@@ -522,19 +499,16 @@ class Posterior:
         S = HVV - HbV.T @ cho_solve(bias, HbV)
         # weights of basis functions, classes outermost: V_c = Q (flip_c ∘ x_c / deviation)
         scale = (self.flip / self.deviation[:, None]).T  # (C, M)
+        by_x, square, root = scale.ravel(), None, None
         if self.Q is None:
-            by_x = scale.ravel()
-            square, root = S * by_x * by_x[:, None], None
-            HbX = HbV * by_x
+            square, HbX = S * by_x * by_x[:, None], HbV * by_x
         else:
             HbX = ((HbV.reshape(C, C, r) @ self.Q) * scale).reshape(C, C * M)
             if r >= M:
                 SQ = (S.reshape(C * r, C, r) @ self.Q).reshape(C, r, C * M)
-                square = (self.Q.T @ SQ).reshape(C * M, C * M) * scale.ravel()
-                square, root = square * scale.ravel()[:, None], None
+                square = (self.Q.T @ SQ).reshape(C * M, C * M) * by_x * by_x[:, None]
             else:
                 root = ((_root(S).reshape(-1, C, r) @ self.Q) * scale).reshape(-1, C * M)
-                square = None
         u = self.flip * x
         # beyond the inflexion point the prior is concave; a share of the EM precision keeps the
         # model convex there, with longer steps than EM's
@@ -545,10 +519,7 @@ class Posterior:
         model.c = reduced - model.product(start)
         solution = minimise_bounded(model, self.bounded.T.ravel(), off_bound.T.ravel())
         step = solution.x - start
-        return (
-            solution.x.reshape(C, M).T,
-            beta - cho_solve(bias, gb + HbX @ step),
-        )
+        return solution.x.reshape(C, M).T, beta - cho_solve(bias, gb + HbX @ step)
 
 
 def _root(S: Array) -> Array:
@@ -559,14 +530,6 @@ def _root(S: Array) -> Array:
         lam, U = eigh(S)
         return np.sqrt(np.maximum(lam, 0.0))[:, None] * U.T
 
-
-# -------------------------------------------------------------------------------------------------
-# The fit of PCVM: the mode of its posterior under the sign constraints.
-#
-# The log posterior is defined in `posterior`. An EM step sets α ← (2a + 1)/(u² + 2b) and solves a
-# convex problem under bounds. Newton's method takes longer steps to the same mode; for large
-# problems a limited-memory gradient method (L-BFGS) is faster.
-# -------------------------------------------------------------------------------------------------
 
 Solver = Literal["newton", "lbfgs"]
 
@@ -595,7 +558,7 @@ class PCVMFit:
     violation: float  # of the optimality conditions, per row
 
     @property
-    def kept(self) -> NDArray[np.intp]:
+    def kept(self) -> Indices:
         """Indices of the basis functions with a non-zero weight."""
         return np.flatnonzero(np.any(self.weights != 0, axis=1))
 
@@ -609,16 +572,11 @@ class PCVMFit:
         return self.link.probabilities(self.scores(F, Q))
 
 
-@dataclass
-class _State:
-    x: Array
-    beta: Array
-    path: list[float]
-    n_iter: int
-    reason: str
+State = tuple[Array, Array, list[float], int, str]
+"""How a search ended: x, the bias, the log posterior after each step, steps, and why it stopped."""
 
 
-def _newton(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) -> _State:
+def _newton(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) -> State:
     """Newton steps under the bounds, each followed by a search that never lowers the posterior."""
     value, gx, gb = post.value_gradient(x, beta)
     path, reason = [-value], f"no convergence in {max_iter} iterations"
@@ -646,10 +604,10 @@ def _newton(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) -
             break
         x, beta, (value, gx, gb) = x_new, beta_new, new
         path.append(-value)
-    return _State(x, beta, path, n_iter, reason)
+    return x, beta, path, n_iter, reason
 
 
-def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) -> _State:
+def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) -> State:
     """Gradient steps with limited memory under the bounds (Byrd, Lu, Nocedal & Zhu 1995)."""
     M, C = x.shape
     n = M * C
@@ -658,14 +616,14 @@ def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) ->
         value, gx, gb = post.value_gradient(v[:n].reshape(M, C), v[n:])
         return value, np.concatenate([gx.ravel(), gb])
 
-    path: list[float] = []
-
-    def note(intermediate_result: object) -> None:
-        path.append(-float(intermediate_result.fun))  # type: ignore[attr-defined]
-
     start = np.concatenate([x.ravel(), beta])
-    path.append(-function(start)[0])
+    path = [-function(start)[0]]
+
+    def note(intermediate_result: scipy.optimize.OptimizeResult) -> None:
+        path.append(-float(intermediate_result.fun))
+
     lower = np.concatenate([np.where(post.bounded, 0.0, -np.inf).ravel(), np.full(C, -np.inf)])
+    limits = {"maxiter": max_iter, "maxfun": 4 * max_iter}
     result = scipy.optimize.minimize(
         function,
         start,
@@ -673,17 +631,10 @@ def _lbfgs(post: Posterior, x: Array, beta: Array, tol: float, max_iter: int) ->
         method="L-BFGS-B",
         bounds=np.column_stack([lower, np.full(n + C, np.inf)]),
         callback=note,
-        options={
-            "maxiter": max_iter,
-            "maxfun": 4 * max_iter,
-            "maxcor": 20,
-            "gtol": tol * post.total,
-            "ftol": 1e-13,
-        },
+        options=limits | {"maxcor": 20, "gtol": tol * post.total, "ftol": 1e-13},
     )
-    return _State(
-        result.x[:n].reshape(M, C), result.x[n:], path, int(result.nit), str(result.message)
-    )
+    x, beta = result.x[:n].reshape(M, C), result.x[n:]
+    return x, beta, path, int(result.nit), str(result.message)
 
 
 def fit_pcvm(
@@ -692,8 +643,8 @@ def fit_pcvm(
     Q: Array | None = None,
     *,
     link: Link | None = None,
-    prior: Prior | None = None,
-    allowed: NDArray[np.bool_] | None = None,
+    prior: GammaPrior | None = None,
+    allowed: Mask | None = None,
     start: tuple[Array, Array] | None = None,
     solver: Solver | None = None,
     tol: float | None = None,
@@ -711,7 +662,7 @@ def fit_pcvm(
         Φ = FQ; Φ = F if None.
     link : Link or None
         Probit for two classes, Softmax for more.
-    prior : Prior or None
+    prior : GammaPrior or None
         Prior of the scaled weights; a half-Cauchy if None.
     allowed : array of bool (M,) or None
         Which basis functions may have a non-zero weight; all if None.
@@ -760,15 +711,16 @@ def fit_pcvm(
         x = post.flip * W * finite[:, None]
         np.maximum(x, 0.0, out=x, where=post.bounded)
         beta = np.asarray(start[1], dtype=np.float64) + post.mean @ W
-    solver = solver or ("newton" if rows.shape[1] * C <= NEWTON_LIMIT else "lbfgs")
-    run: Callable[[Posterior, Array, Array, float, int], _State]
-    run = _newton if solver == "newton" else _lbfgs
-    tol = tol or (1e-9 if solver == "newton" else 1e-4)
-    state = run(post, x, beta, tol, max_iter or (100 if solver == "newton" else 2000))
-    value, gx, gb = post.value_gradient(state.x, state.beta)
-    violation = post.violation(state.x, gx, gb) / post.total
-    W, b = post.weights(state.x, state.beta)
-    u = post.flip * state.x
+    if (solver or ("newton" if rows.shape[1] * C <= NEWTON_LIMIT else "lbfgs")) == "newton":
+        tol = tol or 1e-9
+        x, beta, path, n_iter, reason = _newton(post, x, beta, tol, max_iter or 100)
+    else:
+        tol = tol or 1e-4
+        x, beta, path, n_iter, reason = _lbfgs(post, x, beta, tol, max_iter or 2000)
+    value, gx, gb = post.value_gradient(x, beta)
+    violation = post.violation(x, gx, gb) / post.total
+    W, b = post.weights(x, beta)
+    u = post.flip * x
     return PCVMFit(
         weights=W,
         bias=b,
@@ -777,11 +729,11 @@ def fit_pcvm(
         curvature=np.array(post.prior.curvature(u)),
         feature_mean=post.feature_mean,
         link=link,
-        log_likelihood=post.log_likelihood(value, state.x, state.beta),
-        objective_path=np.array(state.path),
-        n_iter=state.n_iter,
+        log_likelihood=post.log_likelihood(value, x, beta),
+        objective_path=np.array(path),
+        n_iter=n_iter,
         n_passes=post.n_passes,
         converged=violation <= tol,
-        reason=state.reason,
+        reason=reason,
         violation=violation,
     )

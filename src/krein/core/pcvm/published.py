@@ -15,17 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh, pinvh, qr
 from scipy.special import log_ndtr
 
-from ..checks import Array
+from ..checks import Array, Indices
 from .mode import hazard
-
-Indices = NDArray[np.intp]
 
 MAX_CYCLES = 500
 THRESHOLD = 1e-3
@@ -53,23 +49,6 @@ class PublishedFit:
     reason: str
 
 
-class _Kernel(Protocol):
-    """Products with the kernel matrix restricted to the basis objects not yet pruned."""
-
-    def __len__(self) -> int: ...
-
-    def scores(self, kept: Indices, v: Array) -> Array:
-        """Return K̂ v, (N,)."""
-
-    def transposed(self, kept: Indices, v: Array) -> Array:
-        """Return K̂ᵀ v."""
-
-    def weights(
-        self, kept: Indices, m: Array, t: Array, v: Array, rng: np.random.Generator
-    ) -> Array:
-        """Return M Υ⁻¹ M v, Υ = M Φ̂ᵀΦ̂ M + I, Φ̂ = K̂ diag(t)."""
-
-
 def _original_update(Phi: Array, m: Array, v: Array) -> Array:
     """Return M (M ΦᵀΦ M + I)⁻¹ M v by Cholesky. O(N n² + n³) for n weights."""
     A = Phi * m
@@ -84,42 +63,46 @@ def _original_update(Phi: Array, m: Array, v: Array) -> Array:
 
 
 class _Dense:
-    def __init__(self, K: Array) -> None:
-        self.K = K
+    """Products with a kernel matrix, restricted to the basis objects not yet pruned."""
 
-    def __len__(self) -> int:
-        return len(self.K)
+    def __init__(self, K: Array) -> None:
+        self.K = K  # (N, N)
 
     def scores(self, kept: Indices, v: Array) -> Array:
+        """Return K̂ v, (N,)."""
         return self.K[:, kept] @ v
 
     def transposed(self, kept: Indices, v: Array) -> Array:
+        """Return K̂ᵀ v."""
         return self.K[:, kept].T @ v
 
     def weights(
         self, kept: Indices, m: Array, t: Array, v: Array, rng: np.random.Generator
     ) -> Array:
+        """Return M Υ⁻¹ M v, Υ = M Φ̂ᵀΦ̂ M + I, Φ̂ = K̂ diag(t)."""
         return _original_update(self.K[:, kept] * t, m, v)
 
 
 class _LowRank:
+    """The same products with a Nyström matrix K̃ = K1 K2."""
+
     def __init__(self, K1: Array, W: Array) -> None:
         self.K1 = K1  # (N, m)
         self.K2 = pinvh(W) @ K1.T  # (m, N)
         self.inner = self.K2 @ K1  # (m, m): K̃ᵀK̃ = K1 (K2 K1) K2
 
-    def __len__(self) -> int:
-        return len(self.K1)
-
     def scores(self, kept: Indices, v: Array) -> Array:
+        """Return K̂ v, (N,)."""
         return self.K1 @ (self.K2[:, kept] @ v)
 
     def transposed(self, kept: Indices, v: Array) -> Array:
+        """Return K̂ᵀ v."""
         return (v @ self.K1) @ self.K2[:, kept]
 
     def weights(
         self, kept: Indices, m: Array, t: Array, v: Array, rng: np.random.Generator
     ) -> Array:
+        """Return M Υ̃⁺ M v, where Υ̃ is the Nyström approximation of Υ for many weights."""
         n = len(kept)
         if n < FEW_WEIGHTS:
             return _original_update(self.K1 @ self.K2[:, kept] * t, m, v)
@@ -211,8 +194,8 @@ def pair_log_shares(Z: Array, n_classes: int) -> Array:
     return found
 
 
-def _run(kernel: _Kernel, t: Array, rng: np.random.Generator) -> PublishedFit:
-    N = len(kernel)
+def _run(kernel: _Dense | _LowRank, t: Array, rng: np.random.Generator) -> PublishedFit:
+    N = len(t)
     kept = np.arange(N)
     # start as the authors' program does: the latent variables use the labels, and the weights
     # only enter the prior
@@ -220,9 +203,7 @@ def _run(kernel: _Kernel, t: Array, rng: np.random.Generator) -> PublishedFit:
     b = float(rng.standard_normal())
     H = 10 * rng.random(N) * t + rng.random(N)
     converged, reason = False, f"no convergence in {MAX_CYCLES} cycles"
-    n_iter = 0
-    while n_iter < MAX_CYCLES:
-        n_iter += 1
+    for n_iter in range(1, MAX_CYCLES + 1):
         th = t[kept]
         # M-step: w = M Υ⁻¹ M (ΦᵀH̄ − b Φᵀ1), M = diag(√2 w)
         v = th * kernel.transposed(kept, H - b)

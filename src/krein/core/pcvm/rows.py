@@ -1,9 +1,15 @@
-"""The basis functions of PCVM: the similarity itself, or a power of a dissimilarity.
+"""What PCVM is fitted to: basis functions of values, kept as rows, and passes over these rows.
 
-−½ d² is the uncentred similarity that corresponds to a squared dissimilarity. For vectors, a
-weighted sum of such functions is a quadratic whose second-degree term is a multiple of ‖x‖². −d has
-a kink at every basis object, and −√d a sharper one: the smaller the power, the more the near
-objects count. None of them has a unit or a width to choose.
+A basis function is the similarity itself, or a power of a dissimilarity. −½ d² is the uncentred
+similarity that corresponds to a squared dissimilarity. For vectors, a weighted sum of such
+functions is a quadratic whose second-degree term is a multiple of ‖x‖². −d has a kink at every
+basis object, and −√d a sharper one: the smaller the power, the more the near objects count. None of
+them has a unit or a width to choose.
+
+A pass sums a function over blocks of rows. It accesses the data only through `Rows.total`, so rows
+in memory, on disk or on other machines differ only in that method. Its inputs are vectors of basis
+length, and its outputs are sums. Blocks begin at multiples of `block_rows` and are summed in the
+fixed order of `moments.ordered_sum`, so results are bit-identical wherever the rows are stored.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Array
+from ..checks import Array, Indices, weights_of
 from ..moments import ordered_sum
 
 BasisFunction = Literal["similarity", "-d²/2", "-d", "-√d"]
@@ -51,55 +57,13 @@ def basis_values(function: BasisFunction, values: Array, out: Array | None = Non
     return roots
 
 
-# -------------------------------------------------------------------------------------------------
-# Passes over the rows of a model, each of which sums a function over blocks of rows.
-#
-# A pass accesses the data only through `total`, so rows in memory, on disk or on other machines
-# differ only in that method. Its inputs are vectors of basis length, and its outputs are sums.
-# Blocks begin at multiples of `block_rows` and are summed in the fixed order of `ordered`, so
-# that results are bit-identical wherever the rows are stored.
-# -------------------------------------------------------------------------------------------------
-
-Labels = NDArray[np.intp]
+Labels = Indices  # class indices, or row numbers
 
 FEATURE_SIZES = (1e-145, 1e145)
 """Range of features whose squares, summed over many rows, neither overflow nor underflow."""
 
 BLOCK_BYTES = 2 * 2**20
 """Size of the features of a block, which fits in cache: a pass reads it twice."""
-
-
-class Link(Protocol):
-    """How scores become probabilities, with the loss and its derivatives."""
-
-    name: str
-
-    def n_scores(self, n_classes: int) -> int:
-        """Return the number of scores per row."""
-
-    def loss_residual(self, Z: Array, y: Labels, s: Array | float) -> tuple[float, Array]:
-        """Return the loss of a block and its gradient in the scores."""
-
-    def hessian(self, F: Array, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the Hessian of the loss in the (weights, bias) of all scores."""
-
-    def class_hessian(self, F: Array, Z: Array, y: Labels, s: Array | float, c: int) -> Array:
-        """Return the diagonal block of the Hessian for score c."""
-
-    def curvature_root(self, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return R (n, C, C), where R Rᵀ is the Hessian of each row's loss in its scores."""
-
-    def curvatures(self, Z: Array, y: Labels, s: Array | float) -> Array:
-        """Return the diagonal of each row's Hessian (n, C)."""
-
-    def losses(self, Z: Array, y: Labels) -> Array:
-        """Return the unweighted loss of each row."""
-
-    def start(self, shares: Array) -> Array:
-        """Return the biases of a model without weights."""
-
-    def probabilities(self, Z: Array) -> Array:
-        """Return class probabilities."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +78,11 @@ class Block:
     y: Labels
     s: Array | float
     drawn: Array | float = 1.0
+
+    @property
+    def weights(self) -> Array:
+        """The weight of each row (n,)."""
+        return self.s * np.ones(len(self.y))
 
     def part(self, rows: Labels) -> Block:
         """Return some of its rows."""
@@ -180,12 +149,8 @@ class Rows:
     def __iter__(self) -> Iterator[Block]:
         for start in range(0, self.shape[0], self.block_rows):
             part = slice(start, start + self.block_rows)
-            yield Block(
-                self.F[part],
-                self.y[part],
-                self.weight[part] if self.weight is not None else 1.0,
-                self.drawn[part] if self.drawn is not None else 1.0,
-            )
+            s, drawn = (1.0 if v is None else v[part] for v in (self.weight, self.drawn))
+            yield Block(self.F[part], self.y[part], s, drawn)
 
     def thinned(self, n_rows: int, without: Labels | None = None) -> Rows:
         """Return a sample of about `n_rows` rows, in proportion to class size.
@@ -193,30 +158,23 @@ class Rows:
         Each class keeps at least 50 rows, or all it has. The rows `without` are excluded first; the
         sampled rows of a class then weigh as much as all that remained.
         """
-        N = self.shape[0]
-        if n_rows >= N and without is None:
+        if n_rows >= self.shape[0] and without is None:
             return self
-        order = np.random.default_rng(0).permutation(N)
+        order = np.random.default_rng(0).permutation(self.shape[0])
         if without is not None:
             order = order[~np.isin(order, without)]
-            N = len(order)
-        y = self.y
+        y, N = self.y, len(order)
         order = order[np.argsort(y[order], kind="stable")]
-        weight = np.ones(self.shape[0]) if self.weight is None else self.weight.copy()
-        drawn = np.ones(self.shape[0])
+        weight, drawn = weights_of(self.weight, self.shape[0]), np.ones(self.shape[0])
         part = []
         for members in np.split(order, np.cumsum(np.bincount(y[order]))[:-1]):
             some = members[: max(-(-n_rows * len(members) // N), min(len(members), 50))]
             drawn[some] = weight[members].sum() / max(weight[some].sum(), np.finfo(float).tiny)
             part.append(some)
         rows = np.sort(np.concatenate(part))
-        return Rows(
-            self.features(rows),
-            y[rows],
-            (weight * drawn)[rows],
-            n_classes=self.n_classes,
-            drawn=drawn[rows],
-        )
+        weight = (weight * drawn)[rows]
+        F, C = self.features(rows), self.n_classes
+        return Rows(F, y[rows], weight, n_classes=C, drawn=drawn[rows])
 
     def features(self, rows: Labels) -> Array:
         """Return the features of these rows, given in ascending order, in memory."""
@@ -274,8 +232,7 @@ def mean_features(rows: Rows) -> Array:
     """Return the weighted mean of the features (r,). One pass."""
 
     def term(block: Block) -> tuple[Array, ...]:
-        s = block.s * np.ones(len(block.y))
-        return s @ block.F, s.sum()
+        return block.weights @ block.F, block.weights.sum()
 
     total, weight = rows.total(term)
     return total / weight
@@ -297,16 +254,16 @@ def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
     There are two passes because Σf² − (Σf)²/n loses all digits if the mean is large. Features are
     refused if their squares, or sums of squares, are outside the range of floating-point numbers.
     """
-    C = rows.n_classes
+    C = rows.n_classes  # a term goes to other machines, and must not take the rows along
 
     def first(block: Block) -> tuple[Array, ...]:
-        s = block.s * np.ones(len(block.y))
-        counts: Array = np.bincount(block.y, weights=s, minlength=C).astype(np.float64)
-        return counts, s @ block.F, s @ np.abs(block.F)
+        s = block.weights
+        counts = np.bincount(block.y, weights=s, minlength=C)
+        return counts.astype(np.float64), s @ block.F, s @ np.abs(block.F)
 
-    class_weight, sums, sizes = rows.total(first)
+    class_weight, feature_sums, sizes = rows.total(first)
     total = float(class_weight.sum())
-    mean = sums / total
+    mean = feature_sums / total
     size = float((sizes / total).max(initial=0.0))
     if not (size == 0 or FEATURE_SIZES[0] <= size <= FEATURE_SIZES[1]):  # also catches nan
         raise ValueError(
@@ -316,33 +273,9 @@ def column_statistics(rows: Rows, full: bool) -> ColumnStatistics:
 
     def second(block: Block) -> tuple[Array, ...]:
         X = block.F - mean
-        s = block.s * np.ones(len(block.y))
         if full:
-            X *= np.sqrt(s)[:, None]
+            X *= np.sqrt(block.weights)[:, None]
             return (X.T @ X,)
-        return (s @ np.square(X, out=X),)
+        return (block.weights @ np.square(X, out=X),)
 
     return ColumnStatistics(total, class_weight, mean, rows.total(second)[0] / total)
-
-
-def loss_gradient(rows: Rows, link: Link, V: Array, b: Array) -> tuple[float, Array, Array]:
-    """Return the loss at scores FV + b, and its gradients in V (r, C) and b (C,). O(N r C)."""
-
-    def term(block: Block) -> tuple[Array, ...]:
-        loss, G = link.loss_residual(block.F @ V + b, block.y, block.s)
-        return np.asarray(loss), block.F.T @ G, G.sum(axis=0)
-
-    loss, gV, gb = rows.total(term)
-    return float(loss), gV, gb
-
-
-def hessian(rows: Rows, link: Link, V: Array, b: Array) -> Array:
-    """Return the Hessian in (V, b), (r+1)C square, classes outermost. O(N (r C)²)."""
-    return rows.total(lambda block: (link.hessian(block.F, block.F @ V + b, block.y, block.s),))[0]
-
-
-def class_hessian(rows: Rows, link: Link, V: Array, b: Array, c: int) -> Array:
-    """Return the diagonal block of `hessian` for score c, r+1 square. O(N r²)."""
-    return rows.total(
-        lambda block: (link.class_hessian(block.F, block.F @ V + b, block.y, block.s, c),)
-    )[0]

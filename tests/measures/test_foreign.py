@@ -8,7 +8,7 @@ import pytest
 
 from krein import KreinClassifier, load
 from krein.datasets import make_protein_families
-from krein.measures.foreign import Likeness, OtherKindWarning
+from krein.measures.foreign import ForeignObjectWarning, ObjectProfile
 from krein.reject import RejectingClassifier
 
 DNA = "ACGTTGCAACGTTGCAACGTTGCA"
@@ -28,7 +28,7 @@ def warned(call, *args):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call(*args)
-    return [one.message for one in caught if isinstance(one.message, OtherKindWarning)]
+    return [one.message for one in caught if isinstance(one.message, ForeignObjectWarning)]
 
 
 def test_dna_is_named_in_one_warning(proteins, tmp_path):
@@ -54,7 +54,7 @@ def test_objects_of_another_kind_are_novel(proteins):
     model, new = proteins
     mixed = [new[0], DNA, new[1]]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OtherKindWarning)
+        warnings.simplefilter("ignore", ForeignObjectWarning)
         found, p, alone = model.assess(mixed), model.novelty(mixed), model.assess(new[:2])
         rejecting = RejectingClassifier(model, threshold=0.0, novel_below=0.0).fit(*families())
         status = rejecting.status(mixed)
@@ -93,7 +93,7 @@ def test_only_the_first_foreign_objects_of_a_file_are_listed(proteins, tmp_path,
 
 
 def test_a_warning_survives_pickling():
-    warning = OtherKindWarning({"why": [3]}, {"why": (["object 3"], 1)})
+    warning = ForeignObjectWarning({"why": [3]}, {"why": (["object 3"], 1)})
     there = pickle.loads(pickle.dumps(warning))
     assert there.rows == warning.rows
     assert str(there) == str(warning)
@@ -152,6 +152,6 @@ def test_another_number_of_channels_is_reported():
 
 
 def test_objects_without_a_length_have_no_likeness():
-    assert Likeness.of([[1, 2, 3]]) is None
-    assert Likeness.of([]) is None
-    assert Likeness.of([[], ["ab"]]) == Likeness(frozenset("AB"), 2, 2)
+    assert ObjectProfile.of([[1, 2, 3]]) is None
+    assert ObjectProfile.of([]) is None
+    assert ObjectProfile.of([[], ["ab"]]) == ObjectProfile(frozenset("AB"), 2, 2)

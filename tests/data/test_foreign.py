@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from krein import KreinClassifier
-from krein.measures.foreign import OtherKindWarning
+from krein.measures.foreign import ForeignObjectWarning
 
 pytest.importorskip("distributed")
 with warnings.catch_warnings():
@@ -33,7 +33,7 @@ def warned(model, scheduler, enough):
         p = model.novelty(bag).compute(scheduler=scheduler)
         found, until = [], time.monotonic() + 30
         while len(found) < enough and time.monotonic() < until:  # messages may arrive later
-            found = [one.message for one in caught if isinstance(one.message, OtherKindWarning)]
+            found = [one.message for one in caught if isinstance(one.message, ForeignObjectWarning)]
             time.sleep(0.01)
     return p, sorted(found, key=str)
 
@@ -46,13 +46,13 @@ def check(p, found, there):
     assert "partition 2, object 0, partition 2, object 1" in str(found[1])
 
 
-@pytest.mark.filterwarnings("ignore::krein.measures.foreign.OtherKindWarning")
+@pytest.mark.filterwarnings("ignore::krein.measures.foreign.ForeignObjectWarning")
 def test_partitions_in_this_process(model):
     there = model.novelty(NEW)
     check(*warned(model, "synchronous", 2), there)
 
 
-@pytest.mark.filterwarnings("ignore::krein.measures.foreign.OtherKindWarning")
+@pytest.mark.filterwarnings("ignore::krein.measures.foreign.ForeignObjectWarning")
 def test_the_client_of_a_cluster_is_warned(model):
     there = model.novelty(NEW)
     with (

@@ -1,7 +1,20 @@
-"""Choose PCVM's basis function of a dissimilarity from the data.
+"""Fit a PCVM to values: choose its basis function and its prior, fit it, drop basis functions.
 
-None of −½ d², −d and −√d is best everywhere. Accuracy differs by one percentage point on words and
-digits, and by thirty on balls, and not always in the same direction.
+Basis functions. None of −½ d², −d and −√d is best everywhere: accuracy differs by one percentage
+point on words and digits, and by thirty on balls, and not always in the same direction. So the
+function is chosen from the data (`choose_function`).
+
+Fewer basis functions at the same quality (`prune_pcvm`). The prior is flat at zero, so only the
+sign constraint makes weights vanish, and many of those that remain contribute next to nothing.
+Around the mode the loss is ½ xᵀHx. Removing basis function j and moving the others to their new
+optimum costs x_j² / (2 [H⁻¹]_jj) (optimal brain surgeon, Hassibi & Stork 1993). It is removed if
+that is below the price of its weights (half a unit each; one in Akaike's criterion), and if the
+leave-one-out loss stays within one standard error of the full model's.
+
+`PCVMFamily` contains the settings, and the problems to solve: a joint one, or one per class. The
+functions at the end take the values of all objects to the landmarks L and return the weights of a
+score F(x, L) w + b, where F is the basis function: on the landmarks, on more basis objects, or as
+published.
 """
 
 from __future__ import annotations
@@ -10,12 +23,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from ..calibration import fit_temperature
-from ..checks import Array, Indices
-from ..family import Codes, LeftOut, log_proba_joint
+from ..checks import Array, Indices, weights_of
+from ..family import Codes, LeftOut, log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..space import POWERS as EXPONENTS
 from ..space import LandmarkSpace
@@ -30,7 +42,7 @@ from .left_out import (
     off_bound,
     prior_curvature,
 )
-from .mode import GammaPrior, PCVMFit, Prior, fit_pcvm
+from .mode import GammaPrior, PCVMFit, fit_pcvm
 from .published import fit_published_pairs
 from .rows import BasisFunction, Features, FeaturesInMemory, Labels, Rows, basis_values
 
@@ -48,11 +60,14 @@ STANDARD_ERRORS = 2.0
 
 POWERS: tuple[BasisFunction, ...] = ("-d²/2", "-d", "-√d")
 
+Problem = tuple[Labels, Codes, int]
+"""A problem: the new codes of the classes, the classes of the basis objects, the class count."""
+
 
 def choose_function(
     raw: Rows,
     landmarks: Labels,
-    problems: Sequence[tuple[Labels, Labels, int]],
+    problems: Sequence[Problem],
     *,
     otherwise: BasisFunction = POWERS[0],
 ) -> BasisFunction:
@@ -85,7 +100,7 @@ def choose_function(
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.pcvm.fit import choose_function
+    >>> from krein.core.pcvm.training import choose_function
     >>> from krein.core.pcvm.rows import Rows
     >>> X = np.random.default_rng(0).uniform(0, 2, size=(500, 2))
     >>> y = X.astype(int).sum(axis=1) % 2  # a 2×2 checkerboard
@@ -106,7 +121,8 @@ def choose_function(
     some = raw.thinned(wanted, without=silent)
     if len(np.unique(some.y)) < raw.n_classes:
         return otherwise
-    s = np.ones(len(some.y)) if some.weight is None else some.weight / some.weight.mean()
+    s = weights_of(some.weight, len(some.y))
+    s = s / s.mean()
     best, *smaller = POWERS
     least, _ = leave_one_out_losses(best, some, s, problems)
     for function in smaller:
@@ -125,7 +141,7 @@ def clearly_positive(gain: Array, weight: Array) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.pcvm.fit import clearly_positive
+    >>> from krein.core.pcvm.training import clearly_positive
     >>> gain = np.array([1.0, 0.8, 1.2, 0.9, -0.5])
     >>> clearly_positive(gain, np.ones(5)), clearly_positive(gain, np.array([1, 1, 1, 1, 9.0]))
     (True, False)
@@ -139,36 +155,27 @@ def clearly_positive(gain: Array, weight: Array) -> bool:
 
 
 def leave_one_out_losses(
-    function: BasisFunction,
-    raw: Rows,
-    weight: Array,
-    problems: Sequence[tuple[Labels, Labels, int]],
+    function: BasisFunction, raw: Rows, weight: Array, problems: Sequence[Problem]
 ) -> tuple[Array, list[PCVMFit]]:
     """Return the leave-one-out loss of each row, summed over the problems, and their models."""
     features = FeaturesInMemory(raw.F, raw.y, weight).under(function)
     total, fits = np.zeros(len(raw.y)), []
     for recode, basis, size in problems:
         rows = features.rows(recode, size)
-        if size == 2:
-            fit = choose_scale(rows, basis).fit
-        else:
-            fit = fit_pcvm(rows, basis, tol=CHOICE_TOLERANCE)
+        fit = quick_fit(rows, basis)[1]
         candidate = Candidate.of(rows, fit)
         total += np.concatenate([candidate.losses(block) for block in rows])
         fits.append(fit)
     return total, fits
 
 
-# -------------------------------------------------------------------------------------------------
-# Fewer basis functions at the same quality: backward elimination around the posterior mode.
-#
-# The prior is flat at zero, so only the sign constraint makes weights vanish, and many of those
-# that remain contribute next to nothing. Around the mode the loss is ½ xᵀHx. Removing basis
-# function j and moving the others to their new optimum costs x_j² / (2 [H⁻¹]_jj) (optimal brain
-# surgeon, Hassibi & Stork 1993). It is removed if that is below the price of its weights (half a
-# unit each; one in Akaike's criterion), and if the leave-one-out loss stays within one standard
-# error of the full model's.
-# -------------------------------------------------------------------------------------------------
+def quick_fit(rows: Rows, basis: Codes) -> tuple[GammaPrior, PCVMFit]:
+    """Return the prior and a model that are good enough to compare or to start from."""
+    if rows.n_classes == 2:
+        chosen = choose_scale(rows, basis)
+        return chosen.prior, chosen.fit
+    return GammaPrior(), fit_pcvm(rows, basis, tol=CHOICE_TOLERANCE)
+
 
 PRICE = 0.5
 """The log-likelihood that a weight must be worth to be kept."""
@@ -190,7 +197,7 @@ class Pruned:
 class Kept:
     """The scaled weights of kept basis functions, and their covariance, one score at a time."""
 
-    kept: NDArray[np.intp]
+    kept: Indices
     x: Array  # (C, k)
     covariance: Array  # (C, k, k), zero for weights on their bound
 
@@ -202,18 +209,15 @@ class Kept:
         move all the way to zero, but the second derivative is valid only for small moves.
         """
         fit = model.fit
-        kept = fit.kept
-        x = fit.scaled[kept].T
+        x = fit.scaled[fit.kept].T
         C, k = x.shape
         covariance = np.zeros((C, k, k))
         for c, H in enumerate(model.curvature.each):
-            T = off_bound(fit, model.Q, c)
-            G = T.T @ H @ T
-            on = np.flatnonzero(x[c])
-            root = inverse_root(G, prior_curvature(fit, c, secant=True))
-            assert root is not None
+            T, on = off_bound(fit, model.Q, c), np.flatnonzero(x[c])
+            root = inverse_root(T.T @ H @ T, prior_curvature(fit, c, secant=True))
+            assert root is not None  # the secant is positive
             covariance[c][np.ix_(on, on)] = (root @ root.T)[:-1, :-1]
-        return cls(kept, x, covariance)
+        return cls(fit.kept, x, covariance)
 
 
 def _order(around: Kept) -> list[int]:
@@ -246,7 +250,7 @@ def prune_pcvm(
     Q: Array | None,
     fit: PCVMFit,
     *,
-    prior: Prior,
+    prior: GammaPrior,
     tol: float | None = None,
 ) -> Pruned:
     """Return a model with fewer basis functions whose leave-one-out loss is not clearly worse.
@@ -264,10 +268,8 @@ def prune_pcvm(
         allowed = np.zeros(len(fit.weights), dtype=bool)
         allowed[fit.kept] = True
         allowed[around.kept[order]] = False
-        trial = fit_pcvm(
-            rows, basis_classes, Q, link=fit.link, prior=prior, allowed=allowed,
-            start=(fit.weights, fit.bias), tol=tol,
-        )  # fmt: skip
+        start = fit.weights, fit.bias
+        trial = fit_pcvm(rows, basis_classes, Q, prior=prior, allowed=allowed, start=start, tol=tol)
         candidate = Candidate.of(rows, trial, Q)
         more, error = compare(rows, full, candidate)
         if more <= error:
@@ -277,10 +279,6 @@ def prune_pcvm(
             too_few = int(allowed.sum())
     return Pruned(fit, tuple(path))
 
-
-# -------------------------------------------------------------------------------------------------
-# PCVM as a family: the problems it solves, the settings it chooses, the scores it returns.
-# -------------------------------------------------------------------------------------------------
 
 CHOICE_LANDMARKS = 500
 """Number of landmarks that is sufficient for choosing a power."""
@@ -293,9 +291,6 @@ FOLDED_OBJECTS, N_FOLDS = 2_500, 5
 
 ASKED_OBJECTS = 2_500
 """With more objects, this many are scored when the number of landmarks is chosen."""
-
-Problem = tuple[Labels, Codes, int]
-"""A problem: the new codes of the classes, the classes of the basis objects, the class count."""
 
 
 @dataclass(frozen=True)
@@ -349,13 +344,12 @@ class PCVMFamily:
             return "similarity"
         if self.function is not None:
             return self.function
-        problems = self.problems(landmark_classes)
         otherwise = self.otherwise
         if 2 * len(landmarks) > len(raw.y):
-            power = choose_power(
-                FisherFamily(self.n_classes), space, landmark_classes, CHOICE_LANDMARKS
-            )
+            fisher = FisherFamily(self.n_classes)
+            power = choose_power(fisher, space, landmark_classes, CHOICE_LANDMARKS)
             otherwise = POWERS[EXPONENTS.index(power)]
+        problems = self.problems(landmark_classes)
         return choose_function(raw, landmarks, problems, otherwise=otherwise)
 
     def solve(
@@ -373,7 +367,7 @@ class PCVMFamily:
             if self.prunes(size, rows.shape[0], len(basis)):
                 fit = prune_pcvm(rows, basis, Q, fit, prior=prior).fit
             fits.append(fit)
-            scales.append(float(np.sqrt(2 * prior.b)))
+            scales.append(prior.scale)
         return fits, scales
 
     def prunes(self, n_classes: int, n: int, n_basis: int) -> bool:
@@ -397,34 +391,25 @@ class PCVMFamily:
         function = self.choose_function(space, raw, at_home, landmark_classes)
         F = FeaturesInMemory(values, codes, weights).under(function)
         problems = self.problems(landmark_classes)
-        scales = self.scales or tuple(
-            float(np.sqrt(2 * choose_scale(F.rows(recode, size), basis).prior.b))
-            if size == 2
-            else 1.0
-            for recode, basis, size in problems
-        )
-        fits = [
-            fit_pcvm(
-                F.rows(recode, size),
-                basis,
-                prior=GammaPrior(0.5, 0.5 * scale**2),
-                tol=LEARN_TOLERANCE,
-            )
-            for (recode, basis, size), scale in zip(problems, scales, strict=True)
-        ]
+        scales, fits = [], []
+        for k, (recode, basis, size) in enumerate(problems):
+            rows = F.rows(recode, size)
+            if self.scales is not None:
+                scale = self.scales[k]
+            else:
+                scale = choose_scale(rows, basis).prior.scale if size == 2 else 1.0
+            prior = GammaPrior(0.5, 0.5 * scale**2)
+            scales.append(scale)
+            fits.append(fit_pcvm(rows, basis, prior=prior, tol=LEARN_TOLERANCE))
         W, b = joined_weights(fits, F.mean)
-        return PCVMScorer(function, W, b, scales)
+        return PCVMScorer(function, W, b, tuple(scales))
 
     def log_proba(self, scores: Array) -> Array:
         """Return log-probabilities: probit for two classes, else softmax or normalised probits."""
         if scores.shape[1] == 2:
             z = scores[:, 1] - scores[:, 0]
             return np.column_stack([log_ndtr(-z), log_ndtr(z)])
-        if self.one_against_rest:
-            each = log_ndtr(scores)
-            found: Array = each - logsumexp(each, axis=1, keepdims=True)
-            return found
-        return log_proba_joint(scores)
+        return normalised(log_ndtr(scores)) if self.one_against_rest else log_proba_joint(scores)
 
     def judged_landmarks(self, n_objects: int) -> int:
         """Return the number of landmarks up to which left-out scores of n objects are reliable."""
@@ -445,57 +430,29 @@ class PCVMFamily:
         raw = Rows(values, codes, None, n_classes=self.n_classes)
         function = self.choose_function(space, raw, landmarks, basis)
         features = FeaturesInMemory(values, codes, None).under(function)
-        priors, fits = [], []
-        for recode, its, size in self.problems(basis):
-            rows = features.rows(recode, size)
-            if size == 2:
-                chosen = choose_scale(rows, its)
-                priors.append(chosen.prior)
-                fits.append(chosen.fit)
-            else:
-                priors.append(GammaPrior())
-                fits.append(fit_pcvm(rows, its, tol=CHOICE_TOLERANCE))
+        problems = self.problems(basis)
+        found = [quick_fit(features.rows(recode, size), its) for recode, its, size in problems]
+        family = replace(self, otherwise=function if function in POWERS else self.otherwise)
         others = np.setdiff1d(np.arange(len(codes)), landmarks)
         if len(codes) > FOLDED_OBJECTS:
             asked = others[-ASKED_OBJECTS:]
-            scores = both_scores(left_out_scores(features, self.problems(basis), fits, asked))
-        else:
-            asked, scores = self._folded(function, values, codes, landmarks, fits, priors)
-        power = function if function in POWERS else self.otherwise
-        return LeftOut(scores, asked, replace(self, otherwise=power))
-
-    def _folded(
-        self,
-        function: BasisFunction,
-        values: Array,
-        codes: Codes,
-        landmarks: Labels,
-        starts: Sequence[PCVMFit],
-        priors: Sequence[GammaPrior],
-    ) -> tuple[Labels, Array]:
-        """Return objects, and their scores from models fitted without their fold."""
-        others = np.setdiff1d(np.arange(len(codes)), landmarks)
-        problems = self.problems(codes[landmarks])
-        asked, scores = [np.empty(0, dtype=np.intp)], [np.empty((0, self.n_classes))]
+            Z = left_out_scores(features, problems, [fit for _, fit in found], asked)
+            return LeftOut(both_scores(Z), asked, family)
+        held_out, scores = [np.empty(0, dtype=np.intp)], [np.empty((0, self.n_classes))]
         for held in (others[k::N_FOLDS] for k in range(N_FOLDS)):
             rest = np.setdiff1d(np.arange(len(codes)), held)
             if len(held) == 0 or len(np.unique(codes[rest])) < self.n_classes:
                 continue
             F = FeaturesInMemory(values[rest], codes[rest], None).under(function)
-            fits = [
-                fit_pcvm(
-                    F.rows(recode, size),
-                    its,
-                    prior=prior,
-                    start=(start.weights, start.bias),
-                    tol=CHOICE_TOLERANCE,
-                )
-                for (recode, its, size), start, prior in zip(problems, starts, priors, strict=True)
-            ]
+            fits = []
+            for (recode, its, size), (prior, fit) in zip(problems, found, strict=True):
+                start = fit.weights, fit.bias
+                rows = F.rows(recode, size)
+                fits.append(fit_pcvm(rows, its, prior=prior, start=start, tol=CHOICE_TOLERANCE))
             W, b = joined_weights(fits, F.mean)
-            asked.append(held)
+            held_out.append(held)
             scores.append(both_scores(basis_values(function, values[held]) @ W + b))
-        return np.concatenate(asked), np.concatenate(scores)
+        return LeftOut(np.concatenate(scores), np.concatenate(held_out), family)
 
 
 def left_out_temperature(
@@ -531,13 +488,6 @@ def both_scores(Z: Array) -> Array:
     """Return scores (n, C). With two classes, the single score is their difference."""
     return np.hstack([-Z / 2, Z / 2]) if Z.shape[1] == 1 else Z
 
-
-# -------------------------------------------------------------------------------------------------
-# Fit a PCVM to values: on the landmarks, on more basis objects, or as published.
-#
-# Each function takes the values of all objects to the landmarks and returns the weights of a score
-# F(x, L) w + b, where F is the basis function of the landmarks L.
-# -------------------------------------------------------------------------------------------------
 
 OPTIMAL = 5e-4
 """Violations of the optimality conditions per row below this do not affect any prediction."""
@@ -620,18 +570,9 @@ def fit_basis(
     F = FeaturesInMemory(B, codes, weights).under("similarity")
     fits, scales = family.solve(F, Q, codes[basis])
     W, b = joined_weights(fits, F.mean, Q)
-    everyone = np.arange(len(space.landmark_values))
-    dual = space.basis.T @ (Q @ W)
-    return PCVMModel(
-        everyone,
-        basis[_carrying(W)],
-        "similarity",
-        dual,
-        b,
-        SearchEnd.of(fits),
-        tuple(fits),
-        tuple(scales),
-    )
+    places, dual = np.arange(len(space.landmark_values)), space.basis.T @ (Q @ W)
+    used, end = basis[_carrying(W)], SearchEnd.of(fits)
+    return PCVMModel(places, used, "similarity", dual, b, end, tuple(fits), tuple(scales))
 
 
 def fit_as_published(
@@ -649,19 +590,12 @@ def fit_as_published(
     found = fit_published_pairs(C, None if dense else W, codes, n_classes, rng)
     T, J = space.basis.T, space.signs
     fits, w = found.fits, found.weights
-    return PCVMModel(
-        np.arange(len(W)),
-        np.flatnonzero((w != 0).any(axis=1)),
-        "similarity",
-        # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
-        w if dense else T @ (J[:, None] * (T.T @ (C.T @ w))),
-        found.bias,
-        SearchEnd(
-            max(fit.n_iter for fit in fits),
-            all(fit.converged for fit in fits),
-            next((f.reason for f in fits if not f.converged), fits[0].reason),
-        ),
-    )
+    # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
+    dual = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
+    reason = next((f.reason for f in fits if not f.converged), fits[0].reason)
+    end = SearchEnd(max(f.n_iter for f in fits), all(f.converged for f in fits), reason)
+    used = np.flatnonzero((w != 0).any(axis=1))
+    return PCVMModel(np.arange(len(W)), used, "similarity", dual, found.bias, end)
 
 
 def basis_rows(n_basis: int | str, n: int, landmarks: Indices, rng: np.random.Generator) -> Indices:

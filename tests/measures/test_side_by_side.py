@@ -20,7 +20,7 @@ from .market import dna, gestures, images, proteins, series, unequal, vectors, w
 
 
 def letters_of(measure, a, b):
-    found = measure.beside(a, b)
+    found = measure.side_by_side(a, b)
     assert isinstance(found, Letters)
     assert len(found.first) == len(found.second) == len(found.marks)
     return found
@@ -126,10 +126,11 @@ def test_the_cost_of_the_path_matches_the_measure(name, params, objects):
     values = measure.block(X, X)
     for i in range(len(X)):
         for j in range(len(X)):
-            total = least_path(measure._steps(np.asarray(X[i]), np.asarray(X[j])))[0]
+            steps = measure.steps(np.asarray(X[i]), np.asarray(X[j]), *measure.costs())
+            total = least_path(steps)[0]
             total = np.sqrt(total) if name == "dtw" else total
             assert total == pytest.approx(values[i, j], rel=1e-12, abs=1e-12)
-            path = measure.beside(X[i], X[j]).path
+            path = measure.side_by_side(X[i], X[j]).path
             assert (np.diff(path, axis=0) >= 0).all()
             assert (path >= 0).all()
             assert (path.max(axis=0) < (len(X[i]), len(X[j]))).all()
@@ -143,7 +144,7 @@ def test_the_path_of_several_channels(layout):
     X = gestures(np.random.default_rng(3), 6)
     measure = get_measure("dtw", {"layout": layout})
     X = measure.check(X if layout == "times-channels" else X.swapaxes(1, 2))
-    found = measure.beside(X[0], X[1])
+    found = measure.side_by_side(X[0], X[1])
     assert found.first.shape == (11, 3)
     i, j = found.path.T
     total = np.square(found.first[i] - found.second[j]).sum()
@@ -154,7 +155,7 @@ def test_matched_samples_of_erp_and_gaps_make_its_distance():
     measure = get_measure("erp", {"gap": 0.5})
     X = measure.check(unequal(np.random.default_rng(4), 5))
     a, b = X[0], X[1]
-    i, j = measure.beside(a, b).path.T
+    i, j = measure.side_by_side(a, b).path.T
     alone = np.abs(np.delete(a, i) - 0.5).sum() + np.abs(np.delete(b, j) - 0.5).sum()
     total = np.abs(a[i] - b[j]).sum() + alone
     assert total == pytest.approx(measure.block(X[:1], X[1:2])[0, 0])
@@ -163,8 +164,8 @@ def test_matched_samples_of_erp_and_gaps_make_its_distance():
 def test_pictures_numbers_and_words():
     rng = np.random.default_rng(0)
     pictures = get_measure("tangent").check(images(rng, 2))
-    assert isinstance(get_measure("tangent").beside(*pictures), Pictures)
+    assert isinstance(get_measure("tangent").side_by_side(*pictures), Pictures)
     rows = get_measure("manhattan").check(vectors(rng, 2))
-    assert isinstance(get_measure("manhattan").beside(*rows), Numbers)
+    assert isinstance(get_measure("manhattan").side_by_side(*rows), Numbers)
     own = get_measure(lambda a, b: abs(len(a) - len(b)), {"kind": "dissimilarity"})
-    assert own.beside("ab", "c" * 10_000) == Words("ab", "c" * 600 + "…")
+    assert own.side_by_side("ab", "c" * 10_000) == Words("ab", "c" * 600 + "…")

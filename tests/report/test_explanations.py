@@ -15,8 +15,14 @@ from sklearn.datasets import load_digits, load_iris
 from krein import KreinClassifier
 from krein.measures.alignments import Curves, Letters
 from krein.report import write_explanations
-from krein.report.content import COLUMNS, MOST_COLUMNS, compared, png
-from krein.report.why import ExplainedObjects, page_content
+from krein.report.explanations import (
+    COLUMNS,
+    MOST_COLUMNS,
+    ExplainedObjects,
+    page_content,
+    png,
+    side_by_side,
+)
 
 from .examples import HOSTILE
 
@@ -97,34 +103,36 @@ def test_columns_of_a_frame_are_named(tmp_path):
 def test_letters_are_numbered_without_gaps():
     a, b = "ABCDEFGHIJKLMNOP", "ABCDE--HIJKLMNOP"
     marks = "".join("-" if y == "-" else "|" for y in b)
-    found = compared(Letters(a, b, marks, (4, 9), (30, 40)))
+    found = side_by_side(Letters(a, b, marks, (4, 9), (30, 40)))
     assert [(g["i"], g["j"]) for g in found["groups"]] == [(5, 10), (15, 18)]
-    assert "covers 53\u00a0% of this object and 35\u00a0% of the known one" in found["told"]
-    assert "Identity 88\u00a0%: 14 of 16 columns" in found["told"]
+    assert "covers 53\u00a0% of this object and 35\u00a0% of the known one" in found["caption"]
+    assert "Identity 88\u00a0%: 14 of 16 columns" in found["caption"]
 
 
 def test_a_sign_for_a_gap_may_also_be_a_letter():
-    found = compared(Letters("a·c", "a·d", "|| ", (0, 0), (3, 3), "·"))
-    assert "67\u00a0%" in found["told"]
-    assert "covers" not in found["told"]
+    found = side_by_side(Letters("a·c", "a·d", "|| ", (0, 0), (3, 3), "·"))
+    assert "67\u00a0%" in found["caption"]
+    assert "covers" not in found["caption"]
     assert found["groups"][0]["runs"][0] == ("same", "a·", "||", "a·")
 
 
 def test_long_alignments_are_cut_and_say_so():
     n = MOST_COLUMNS + 25
-    found = compared(Letters("A" * n, "A" * n, "|" * n, (0, 0), (n, n)))
+    found = side_by_side(Letters("A" * n, "A" * n, "|" * n, (0, 0), (n, n)))
     assert len(found["groups"]) == MOST_COLUMNS // COLUMNS
     assert found["left_out"] == 25
 
 
 def test_curves_of_any_length_are_drawn():
     one = Curves(np.zeros((1, 1)), np.zeros((5, 1)), np.array([[0, j] for j in range(5)]))
-    flat = compared(one)
+    flat = side_by_side(one)
     assert len(flat["panels"]) == 1
     assert "nan" not in flat["panels"][0]["links"] + flat["panels"][0]["first"]
-    long = compared(Curves(np.ones((10**5, 7)), np.ones((9, 7)), np.empty((0, 2), dtype=np.intp)))
+    long = side_by_side(
+        Curves(np.ones((10**5, 7)), np.ones((9, 7)), np.empty((0, 2), dtype=np.intp))
+    )
     assert len(long["panels"]) == 3
-    assert "3 of 7 channels" in long["told"]
+    assert "3 of 7 channels" in long["caption"]
     assert long["panels"][0]["first"].count("L") < 1000
 
 

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from krein.io.streams import AHEAD, Arriving
+from krein.io.streams import AHEAD, BackgroundReader
 
 
 def test_items_come_in_order_whatever_the_requests():
-    items = Arriving(range(3 * AHEAD))
+    items = BackgroundReader(range(3 * AHEAD))
     found = []
     for most in [1, 7, AHEAD + 5, 2, 4 * AHEAD, 4 * AHEAD, 4 * AHEAD]:
         part = items.take(most, wait=0.01)
@@ -27,7 +27,7 @@ def test_items_that_have_arrived_do_not_wait_for_the_rest():
         go_on.wait()
         yield "c"
 
-    items = Arriving(slow())
+    items = BackgroundReader(slow())
     assert items.take(10, wait=0.05, least=2) == ["a", "b"]
     go_on.set()
     assert items.take(10, wait=60) == ["c"]
@@ -39,7 +39,7 @@ def test_an_error_follows_the_items_before_it():
         yield 2
         raise ValueError("line 3")
 
-    items = Arriving(broken())
+    items = BackgroundReader(broken())
     assert items.take(10, wait=60) == [1, 2]
     for _ in range(2):
         with pytest.raises(ValueError, match="line 3"):
@@ -54,7 +54,7 @@ def test_reading_stops_after_close():
             read.append(None)
             yield None
 
-    items = Arriving(endless())
+    items = BackgroundReader(endless())
     items.take(5)
     items.close()
     items._thread.join(60)

@@ -1,24 +1,21 @@
-"""FASTA and FASTQ. The name of a sequence is the first word of its header."""
+"""Sequences and strings: FASTA, FASTQ, and text with one string per line.
+
+The name of a sequence is the first word of its header.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .labels import Labels
-from .source import Record, RecordSource
-from .streams import DataError, quoted, read_lines, record_limit, shown, too_large
+from .source import Kind, Record, RecordSource
+from .streams import DataError, quoted, read_lines, record_limit, too_large
 
 
 class Fasta(RecordSource):
     """Sequences of a FASTA file: headers after `>`, lines of letters, comments after `;` or `#`."""
 
-    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
-        super().__init__(path, "sequences", labels, max_size)
-
-    @property
-    def understood(self) -> str:
-        """How the file was interpreted."""
-        return "sequences in FASTA format"
+    kind: Kind = "sequences"
+    understood = "sequences in FASTA format"
 
     def records(self) -> Iterator[Record]:
         """Yield the sequences with the line of their header."""
@@ -40,37 +37,29 @@ class Fasta(RecordSource):
             else:
                 size += len(text)
                 if size > limit:
-                    name = _name(header, self.path, line)
-                    raise too_large(
-                        f"{self.shown}, line {line}, sequence {quoted(name)}", None, limit
-                    )
+                    where = f"{self.shown}, line {line}, sequence {quoted(header)}"
+                    raise too_large(where, None, limit)
                 parts.append(text)
         if header is not None:
             yield self._record(header, line, parts)
 
     def _record(self, header: str, line: int, parts: list[str]) -> Record:
-        try:
-            name = _name(header, self.path, line)
-        except DataError as error:
-            return self.refused(error, None, line)
+        name, where = _name(header), f"{self.shown}, line {line}"
+        if not name:
+            return self.refused(DataError(f"{where}: the sequence has no name"), None, line)
         # blanks within a line group letters, as in GenBank
         sequence = "".join("".join(parts).split())
         if not sequence:
-            where = f"{self.shown}, line {line}, sequence {quoted(name)}"
-            return self.refused(DataError(f"{where}: contains no letters"), name, line)
+            reason = f"{where}, sequence {quoted(name)}: contains no letters"
+            return self.refused(DataError(reason), name, line)
         return Record(name, sequence, None, line, header)
 
 
 class Fastq(RecordSource):
     """Sequences of a FASTQ file, four lines each; the qualities are not used."""
 
-    def __init__(self, path: str, labels: Labels, max_size: int | None = None) -> None:
-        super().__init__(path, "sequences", labels, max_size)
-
-    @property
-    def understood(self) -> str:
-        """How the file was interpreted."""
-        return "sequences in FASTQ format"
+    kind: Kind = "sequences"
+    understood = "sequences in FASTQ format"
 
     def records(self) -> Iterator[Record]:
         """Yield the sequences with the line of their header."""
@@ -84,7 +73,9 @@ class Fastq(RecordSource):
                     f"{self.shown}, line {number}: a FASTQ record begins with '@', not with "
                     f"{header[:20]!r}"
                 )
-            name = _name(header[1:], self.path, number)
+            name = _name(header[1:])
+            if not name:
+                raise DataError(f"{self.shown}, line {number}: the sequence has no name")
             where = f"{self.shown}, line {number}, sequence {quoted(name)}"
             rest = [part.strip() for _, part in (next(lines, (0, "")) for _ in range(3))]
             sequence, plus, quality = rest
@@ -100,8 +91,20 @@ class Fastq(RecordSource):
             yield Record(name, sequence, None, number, header[1:].strip())
 
 
-def _name(header: str, path: str, line: int) -> str:
-    words = header.split(maxsplit=1)
-    if not words:
-        raise DataError(f"{shown(path)}, line {line}: the sequence has no name")
-    return words[0]
+def _name(header: str) -> str:
+    return header.split(maxsplit=1)[0] if header.strip() else ""
+
+
+class LineFile(RecordSource):
+    """Strings, one per line; empty lines are refused, since they are probably a mistake."""
+
+    kind: Kind = "strings"
+    understood = "strings, one per line"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the lines, without their ends."""
+        for number, text in enumerate(read_lines(self.path, self.max_size), 1):
+            string = text.rstrip("\r\n")
+            if not string.strip():
+                raise DataError(f"{self.shown}, line {number}: is empty")
+            yield Record(None, string, None, number)

@@ -1,0 +1,91 @@
+"""Time series in the text format `.ts` of the UEA archive.
+
+    @problemName Gestures
+    @univariate false
+    @classLabel true wave point
+    @data
+    0.1,0.2,0.3:1.5,1.4,1.2:wave
+
+Channels are separated by colons, values by commas; the label comes last. Lengths may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..measures.base import TimesFirst
+from .source import Kind, Record, RecordSource, finite_numbers
+from .streams import DataError, check_cells, quoted, read_lines
+
+
+class SeriesFile(RecordSource):
+    """Series of a `.ts` file, each an array (times, channels)."""
+
+    kind: Kind = "series"
+    understood = "time series in .ts format"
+
+    def records(self) -> Iterator[Record]:
+        """Yield the series with their lines."""
+        labelled, inside, number_of_series, channels = False, False, 0, 0
+        declared: list[str] = []
+        for line, text in enumerate(read_lines(self.path, self.max_size), 1):
+            text = text.strip()
+            if not text or text[0] in "#%":
+                continue
+            if not inside:
+                words = text.split()
+                key = words[0].lower()
+                if key == "@data":
+                    inside = True
+                elif not key.startswith("@"):
+                    raise DataError(
+                        f"{self.shown}, line {line}: a .ts file has lines of '@…' and then "
+                        f"'@data'; got {text[:20]!r}"
+                    )
+                elif key == "@timestamps" and words[-1].lower() == "true":
+                    raise DataError(
+                        f"{self.shown}, line {line}: series with time stamps are not supported; "
+                        f"resample them to equal steps"
+                    )
+                elif key in ("@classlabel", "@targetlabel"):
+                    labelled = len(words) > 1 and words[1].lower() == "true"
+                    declared = words[2:] if key == "@classlabel" else []
+                continue
+            where = f"{self.shown}, line {line}, series {number_of_series}"
+            check_cells(where, text.count(",") + text.count(":"), self.max_size)
+            parts = text.split(":")
+            label = parts.pop().strip() if labelled else None
+            if not parts:
+                raise DataError(f"{where}: contains only a label, or no label")
+            if label and declared and label not in declared:
+                listed = quoted(", ".join(declared[:20]), 80)[1:-1]
+                raise DataError(
+                    f"{where}: ends in {quoted(label)}, which is not one of the labels that "
+                    f"@classLabel names ({listed}); is its label missing?"
+                )
+            one = _series_values(parts, where)
+            if channels and one.shape[1] != channels:
+                raise DataError(
+                    f"{where}: has {one.shape[1]} channels, but series 0 has {channels}"
+                )
+            channels = one.shape[1]
+            yield Record(None, one, label, line)
+            number_of_series += 1
+        if not inside:
+            raise DataError(f"{self.shown}: has no line '@data'")
+
+
+def _series_values(parts: list[str], where: str) -> Any:
+    """Return the (times, channels) values of one series."""
+    columns = []
+    for channel, part in enumerate(parts):
+        place = f"{where}: channel {channel}, time" if len(parts) > 1 else f"{where}: time"
+        columns.append(finite_numbers(part.split(","), partial("{} {}".format, place)))
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        raise DataError(f"{where}: its channels have different lengths, {sorted(lengths)}")
+    return np.stack(columns, axis=1).view(TimesFirst)

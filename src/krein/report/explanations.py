@@ -1,0 +1,438 @@
+"""One page that explains why objects got their labels.
+
+It shows each object side by side with the nearest known ones, as geometry and pieces of text that
+the template draws, and what each landmark contributed to the score.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import struct
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.checks import Array
+from ..measures import alignments, take
+from ..measures.alignments import ALIKE, GAP, OTHER, SAME
+from ..version import __version__
+from .charts import Scale, path, percent
+from .page import part, template, write_page
+
+if TYPE_CHECKING:
+    from ..model.model import Explanation, Model
+
+LANDMARKS = 8
+"""Number of landmarks whose contributions are drawn individually."""
+
+
+@dataclass(frozen=True)
+class ExplainedObjects:
+    """The objects of a page, assessed by a model, with evidence."""
+
+    names: list[str]
+    objects: Any  # in the measure's form
+    assessed: NDArray[Any]  # from `KreinClassifier.assess(..., evidence=n)`
+    unreadable: list[tuple[str, str]] = field(default_factory=list)  # name and reason
+    left_out: int = 0  # number of objects that are not on the page
+
+
+def write_explanations(
+    model: Any,
+    X: Any,
+    path: str | os.PathLike[str],
+    *,
+    names: Sequence[Any] | None = None,
+    n: int = 3,
+    max_objects: int = 50,
+    title: str | None = None,
+) -> None:
+    """Write an HTML file that explains why objects got their labels, atomically.
+
+    For each object, it shows the label, probability, status and novelty; the nearest known objects
+    next to the new one (the alignment of sequences, the warping path of series, the images, the
+    letters that differ); and what each landmark contributed. The file is self-contained and opens
+    offline. Names and labels are escaped, whatever they contain.
+
+    Parameters
+    ----------
+    model : KreinClassifier or Model
+        A fitted classifier, or the model that `krein.load_model` returned. Known objects have the
+        names given with `name_objects`.
+    X : sequence of objects
+        In memory.
+    path : path
+        The file to write; an existing file is replaced.
+    names : sequence of names, optional
+        Names of the objects; default: "row 0", "row 1", …
+    n : int, default=3
+        Number of nearest known objects shown with each object.
+    max_objects : int, default=50
+        Maximum number of objects on the page; the first ones are shown.
+    title : str, optional
+        Heading of the page.
+
+    Examples
+    --------
+    >>> from krein import KreinClassifier
+    >>> from krein.report import write_explanations
+    >>> words, labels = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
+    >>> model = KreinClassifier("levenshtein").fit(words, labels).name_objects(words)
+    >>> write_explanations(model, ["louse"], "why.html")  # doctest: +SKIP
+    """
+    shown = take(X, slice(0, max_objects))
+    called = [f"row {i}" for i in range(len(X))] if names is None else [str(one) for one in names]
+    if len(called) != len(X):
+        raise ValueError(f"{len(called)} names for {len(X)} objects")
+    assessed = model.assess(shown, evidence=n)
+    left_out = len(X) - len(assessed)
+    explained = ExplainedObjects(called[: len(assessed)], shown, assessed, left_out=left_out)
+    write_explained(model, explained, path, title=title)
+
+
+def write_explained(
+    model: Any,
+    explained: ExplainedObjects,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    command: str | None = None,
+) -> None:
+    """Write the page about objects that have been assessed."""
+    text = template("explanations.html").render(
+        page_content(getattr(model, "model_", model), explained, title, command),
+        style=part("report.css"),
+        own_style=part("explanations.css"),
+        percent=percent,
+        version=__version__,
+    )
+    write_page(path, text)
+
+
+def page_content(
+    model: Model, explained: ExplainedObjects, title: str | None, command: str | None
+) -> dict[str, Any]:
+    """Return everything that the template fills in.
+
+    Only this function and `_known_objects` know what a fitted model consists of.
+    """
+    measure, classes = model.measure, model.classes
+    known, landmarks = _known_objects(model), model.landmarks.indices.tolist()
+    names = model.landmarks.names
+    named = [f"row {row}" for row in landmarks] if names is None else names
+    labels = classes[model.landmarks.codes]
+    columns = None if model.feature_names is None else model.feature_names.tolist()
+    new: Any = [None] * len(explained.names)
+    if measure.accepts != "values" and explained.names:
+        with warnings.catch_warnings():  # the same as when the objects were assessed
+            warnings.simplefilter("ignore")
+            new = measure.check(explained.objects)
+    found = []
+    for name, one, row in zip(explained.names, new, explained.assessed, strict=True):
+        why: Explanation = row["why"]
+        nearest = []
+        for near in why.nearest:
+            pair = measure.side_by_side(one, known[near.index]) if near.index in known else None
+            nearest.append(
+                {
+                    "name": near.name or f"row {near.index}",
+                    "label": str(near.label),
+                    "same": bool(near.label == why.label),
+                    "value": f"{near.value:.4g}",
+                    "beside": side_by_side(pair, columns),
+                }
+            )
+        parts = _contributions(why, named, labels)
+        found.append({"name": name, "nearest": nearest, **_verdict(row, classes), **parts})
+    counts, n = Counter(one["status"] for one in found), len(found)
+    many = f"Why {n:,} objects got their labels"
+    return {
+        "title": title or (many if n > 1 else "Why an object got its label"),
+        "command": command,
+        "objects": found,
+        "counts": [(counts[name], name) for name in ("known", "ambiguous", "novel")],
+        "unreadable": explained.unreadable,
+        "left_out": explained.left_out,
+        "n_classes": len(classes),
+        "measure": measure.name,
+        "similarity": measure.kind == "similarity",
+        "n_landmarks": len(landmarks),
+        "novel_below": model.novel_below,
+        "ambiguous_below": model.ambiguous_below,
+        "smallest": 0.0 if model.reference is None else model.reference.smallest,
+        "given": measure.accepts == "values",
+    }
+
+
+def _known_objects(model: Model) -> dict[int, Any]:
+    """Return the landmarks and the candidates of a model by row; none for precomputed values."""
+    if model.measure.accepts == "values":
+        return {}
+    objects = dict(zip(model.landmarks.indices.tolist(), model.landmarks.objects, strict=True))
+    second = model.second_look
+    if second is not None:
+        objects |= zip(second.known.indices.tolist(), second.objects, strict=True)
+    return objects
+
+
+def _verdict(row: Any, classes: NDArray[Any]) -> dict[str, Any]:
+    """Return the two most probable labels of an object, its status and its novelty."""
+    P = row["probabilities"]
+    first, second = np.argsort(-P, kind="stable")[:2].tolist()
+    return {
+        "status": str(row["status"]),
+        "label": str(classes[first]),
+        "p": float(P[first]),
+        "runner_up": str(classes[second]),
+        "q": float(P[second]),
+        "novelty": float(row["novelty"]),
+    }
+
+
+def _contributions(why: Explanation, names: Any, labels: Any) -> dict[str, Any]:
+    """Return the parts of the score, the largest contributions first, with their bar lengths.
+
+    `names` and `labels` are those of the landmarks.
+    """
+    order = np.argsort(-np.abs(why.contributions), kind="stable")
+    shown, others = order[:LANDMARKS].tolist(), order[LANDMARKS:]
+    parts = [(str(names[k]), str(labels[k]), float(why.contributions[k])) for k in shown]
+    if len(others):
+        value = float(why.contributions[others].sum())
+        parts.append((f"the other {len(others):,} landmarks together", "", value))
+    if why.evidence:
+        parts.append(("the nearest known objects", "", why.evidence))
+    parts.append(("baseline: an average object", "", why.baseline))
+    longest = max(max(abs(value) for _, _, value in parts), 1e-12)
+    return {
+        "score": _signed(why.score),
+        "for": str(why.label),
+        "against": str(why.runner_up),
+        "parts": [
+            {
+                "name": name,
+                "label": label,
+                "value": value,
+                "amount": _signed(value),
+                "bar": round(50 * abs(value) / longest, 1),
+            }
+            for name, label, value in parts
+        ],
+    }
+
+
+def _signed(value: float) -> str:
+    """Return a number with its sign.
+
+    >>> _signed(-1.234)
+    '−1.23'
+    """
+    return f"{value:+.2f}".replace("-", "−")
+
+
+# Two objects side by side
+
+COLUMNS = 10
+"""Number of letters per group; a line contains as many groups as fit."""
+
+MOST_COLUMNS = 1200
+"""Maximum number of alignment columns that are drawn."""
+
+CLASSES = {SAME: "same", ALIKE: "alike", OTHER: "other", GAP: "gap"}
+
+WIDTH, ROW, MARGIN = 640, 190, 10
+LINKS = 36
+"""Maximum number of lines that join corresponding times."""
+
+POINTS, CHANNELS, FEATURES = 800, 3, 8
+"""Maximum number of curve points, channels and features that are drawn."""
+
+PIXELS = 256
+"""Maximum side of a picture in pixels; larger ones are subsampled."""
+
+
+def side_by_side(
+    pair: alignments.SideBySide | None, columns: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the data with which the template draws two objects side by side.
+
+    `columns` are the names of the features of vectors.
+    """
+    match pair:
+        case alignments.Letters():
+            return _letters(pair)
+        case alignments.Curves():
+            return _curves(pair)
+        case alignments.Pictures():
+            return _pictures(pair)
+        case alignments.Numbers():
+            return _numbers(pair, columns)
+        case alignments.Words():
+            return {"kind": "words", "first": pair.first, "second": pair.second}
+        case None:
+            return {"kind": "none"}
+
+
+def _letters(found: alignments.Letters) -> dict[str, Any]:
+    groups = []
+    i, j = found.starts
+    for start in range(0, min(len(found.marks), MOST_COLUMNS), COLUMNS):
+        part = slice(start, start + COLUMNS)
+        first, second, marks = found.first[part], found.second[part], found.marks[part]
+        runs, at = [], 0
+        for mark, letters in groupby(marks):
+            n = len(list(letters))
+            middle = ("·" if mark == OTHER else " " if mark == GAP else mark) * n
+            run = slice(at, at + n)
+            runs.append((CLASSES[mark], _visible(first[run]), middle, _visible(second[run])))
+            at += n
+        groups.append({"i": i + 1, "j": j + 1, "runs": runs})
+        i += _letters_in(first, found, start)
+        j += _letters_in(second, found, start)
+    n = len(found.marks)
+    return {
+        "kind": "letters",
+        "caption": _letters_caption(found),
+        "groups": groups,
+        "numbered": n > COLUMNS,
+        "left_out": max(n - MOST_COLUMNS, 0),
+    }
+
+
+def _letters_caption(found: alignments.Letters) -> str:
+    """Return a sentence on how much two strings have in common."""
+    n, same, gaps = len(found.marks), found.marks.count(SAME), found.marks.count(GAP)
+    if n == 0:
+        return "No parts of the two are similar enough to be aligned."
+    caption = f"Identity {percent(found.identity)}: {same:,} of {n:,} columns have the same letter"
+    caption += f", {gaps:,} have a gap." if gaps else "."
+    used = tuple(_letters_in(row, found) for row in (found.first, found.second))
+    if used != found.lengths:
+        first, second = (percent(a / b) for a, b in zip(used, found.lengths, strict=True))
+        caption += f" The alignment covers {first} of this object and {second} of the known one."
+    if found.reversed:
+        caption += " This object is shown as its reverse complement."
+    return caption
+
+
+def _letters_in(row: str, found: alignments.Letters, start: int = 0) -> int:
+    """Return the number of letters in a part of an aligned row.
+
+    The mark distinguishes a gap from a real letter that looks like one.
+    """
+    marks = found.marks[start : start + len(row)]
+    return sum(m != GAP or x != found.gap for x, m in zip(row, marks, strict=True))
+
+
+def _visible(text: str) -> str:
+    """Return text with blanks and control characters made visible.
+
+    >>> _visible("a b" + chr(9))
+    'a␣b␉'
+    """
+    return "".join(
+        "␣" if c == " " else chr(0x2400 + ord(c)) if ord(c) < 32 else c if c.isprintable() else "�"
+        for c in text
+    )
+
+
+def _curves(found: alignments.Curves) -> dict[str, Any]:
+    channels = found.first.shape[1]
+    n = max(len(found.first), len(found.second))
+    x = Scale(0, max(n - 1, 1), MARGIN, WIDTH - MARGIN)
+    panels = []
+    for c in range(min(channels, CHANNELS)):
+        a, b = found.first[:, c], found.second[:, c]
+        low, high = float(min(a.min(), b.min())), float(max(a.max(), b.max()))
+        half = (ROW - 3 * MARGIN) / 2
+        top = Scale(low, high, MARGIN + half, MARGIN)
+        bottom = Scale(low, high, ROW - MARGIN, ROW - MARGIN - half)
+        chosen = np.unique(np.linspace(0, len(found.path) - 1, LINKS).astype(int))
+        joined = "".join(
+            path([x(i), x(j)], [top(float(a[i])), bottom(float(b[j]))])
+            for i, j in (found.path[chosen].tolist() if len(found.path) else [])
+        )
+        first, second = _curve(a, x, top), _curve(b, x, bottom)
+        panels.append({"links": joined, "first": first, "second": second})
+    more = f" {CHANNELS} of {channels} channels are shown." if channels > CHANNELS else ""
+    links = "Thin lines join corresponding times." if len(found.path) else ""
+    return {
+        "kind": "curves",
+        "panels": panels,
+        "width": WIDTH,
+        "height": ROW,
+        "caption": f"Above, this object with {len(found.first):,} samples; below, the known one "
+        f"with {len(found.second):,}, on the same scale. {links}{more}",
+    }
+
+
+def _curve(values: Array, x: Scale, y: Scale) -> str:
+    at = np.unique(np.linspace(0, len(values) - 1, POINTS).astype(int))
+    return path([x(int(i)) for i in at], [y(float(values[i])) for i in at])
+
+
+def _pictures(found: alignments.Pictures) -> dict[str, Any]:
+    step = max(1, -(-max(found.first.shape) // PIXELS))
+    first, second = found.first[::step, ::step], found.second[::step, ::step]
+    low = float(min(first.min(), second.min()))
+    span = float(max(first.max(), second.max())) - low or 1.0
+    apart = np.abs(first - second)
+    return {
+        "kind": "pictures",
+        "height": first.shape[0],
+        "width": first.shape[1],
+        "images": [
+            ("this object", png((first - low) / span)),
+            ("the known one", png((second - low) / span)),
+            ("difference", png(apart / span)),
+        ],
+    }
+
+
+def png(shares: Array) -> str:
+    """Return a grey picture as a data URI: 0 is white, 1 is black.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.report.explanations import png
+    >>> png(np.eye(2))[:22]
+    'data:image/png;base64,'
+    """
+    grey = np.rint(255 * (1 - np.clip(shares, 0, 1))).astype(np.uint8)
+    height, width = grey.shape
+    rows = np.hstack([np.zeros((height, 1), dtype=np.uint8), grey]).tobytes()  # filter 0 each
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        check = zlib.crc32(name + data)
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    packed = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + packed).decode()
+
+
+def _numbers(found: alignments.Numbers, columns: Sequence[str] | None) -> dict[str, Any]:
+    apart = found.first - found.second
+    order = np.argsort(-np.abs(apart), kind="stable")
+    shown = order[:FEATURES]
+    names = [f"column {i}" for i in range(len(apart))] if columns is None else columns
+    caption = f"The {len(shown)} of {len(order):,} numbers that differ most."
+    if len(shown) == len(order):
+        shown, caption = np.sort(shown), f"All {len(order)} numbers."
+    return {
+        "kind": "numbers",
+        "caption": caption,
+        "rows": [
+            (names[i], f"{found.first[i]:.4g}", f"{found.second[i]:.4g}", f"{apart[i]:+.3g}")
+            for i in shown
+        ],
+    }

@@ -1,0 +1,55 @@
+"""How messages name the parameters that the user can set: as in Python, or as on the command line.
+
+Code that raises an error or a warning asks for the name here, so that nobody has to translate a
+finished message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+_options: Mapping[str, str] = {}  # option by parameter, while a command runs
+
+
+@contextmanager
+def options_for_parameters(options: Mapping[str, str]) -> Iterator[None]:
+    """Name options instead of parameters, for the whole process."""
+    global _options
+    before, _options = _options, options
+    try:
+        yield
+    finally:
+        _options = before
+
+
+def parameter(name: str, value: object = "") -> str:
+    """Return how to set a parameter.
+
+    >>> print(parameter("labels", "COLUMN"), parameter("symmetrize", True), parameter("max_size"))
+    labels=COLUMN symmetrize=True max_size=
+    >>> with options_for_parameters({"labels": "--labels", "symmetrize": "--symmetrize"}):
+    ...     print(parameter("labels", "COLUMN"), parameter("symmetrize", True))
+    --labels COLUMN --symmetrize
+    """
+    option = _options.get(name)
+    if option is None:
+        return f"{name}={value}"
+    return option if value is True or value == "" else f"{option} {str(value).strip(chr(39))}"
+
+
+def measure_parameter(name: str, value: str) -> str:
+    """Return how to set a parameter of a measure.
+
+    >>> measure_parameter("matrix", "NUC.4.4")
+    "measure_params={'matrix': 'NUC.4.4'}"
+    """
+    option = _options.get("measure_params")
+    if option is None:
+        return f"measure_params={{{name!r}: {value!r}}}"
+    return f"{option} {name}={value}"
+
+
+def list_of_measures() -> str:
+    """Return where the names of all measures are listed."""
+    return "krein fit --help" if _options else "krein.measures.available()"
