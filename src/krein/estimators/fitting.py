@@ -443,7 +443,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         """Return new objects, checked as scikit-learn does, and how to compare them."""
         measure = self._fitted().measure
         # scikit-learn asks that a prediction sets no attribute: one counter serves all
-        counter: Counter = vars(self).setdefault("_last_call", Counter())
+        counter: Counter = self.__dict__.setdefault("_last_call", Counter())
         counter.reset()
         run = replace(self._comparisons(measure), counter=counter)
         return X if is_empty(X) else self._validated(X, measure, reset=False), run
