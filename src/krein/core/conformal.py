@@ -156,8 +156,9 @@ class Reference:
             groups = groups_of(self.codes, n_classes, LABEL_GROUP)
         own = groups[self.codes]
         found = np.empty(odds.shape)
-        for c, group in enumerate(groups):
-            found[:, c] = self._ranked(-self.odds, -odds[:, c], group, own)
+        for group in np.unique(groups):
+            there = groups == group
+            found[:, there] = self._ranked(-self.odds, -odds[:, there], group, own)
         return found
 
     def sets(self, odds: Array, *, coverage: float, by_class: bool) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import numpy as np
 import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 from .checks import CODE, NON_NEGATIVE, POSITIVE, ROW, SHARE, Array, Codes, Indices, Kind, Within
 
@@ -456,11 +456,46 @@ TOLERANCE = 0.01
 STEPS = 100
 
 
+MANY = 100
+"""With more classes than this, weights are learned from the most probable ones of each object."""
+
+
+@dataclass(frozen=True)
+class ProbableClasses:
+    """The most probable classes of each object; the others count as one class, the last."""
+
+    columns: Indices | None  # (n, K); None for all classes in their order
+    codes: Codes  # (n,): the true class among these columns
+
+    @classmethod
+    def of(cls, opinions: Sequence[Array], codes: Codes) -> ProbableClasses:
+        """Return the classes that the heads find most probable on average."""
+        if opinions[0].shape[1] <= MANY:
+            return cls(None, codes)
+        mean = opinions[0] if len(opinions) == 1 else np.mean(opinions, axis=0)
+        columns = np.argpartition(-mean, MANY - 1, axis=1)[:, :MANY]
+        found = columns == np.asarray(codes)[:, None]
+        return cls(columns, np.where(found.any(axis=1), found.argmax(axis=1), MANY))
+
+    def of_log_proba(self, log_proba: Array) -> Array:
+        """Return log-probabilities (n, K + 1) of these classes and of all others together."""
+        if self.columns is None:
+            return log_proba
+        own = np.take_along_axis(log_proba, self.columns, axis=1)
+        rest = np.maximum(-np.expm1(logsumexp(own, axis=1)), REST)
+        return np.column_stack([own, np.log(rest)])
+
+
+REST = 1e-12
+"""Floor on the probability of all other classes together, which rounding could make negative."""
+
+
 def learn_first_look(opinions: Sequence[Array], codes: Codes, weights: Array | None) -> Pool:
     """Return the pool of the heads, from their log-probabilities (n, C) of held-out objects."""
-    H = len(opinions)
+    H, probable = len(opinions), ProbableClasses.of(opinions, codes)
     n = float(len(codes) if weights is None else np.count_nonzero(weights))
-    return Pool(fit_pool(opinions, codes, np.full(H, 1 / H), weights), n)
+    some = [probable.of_log_proba(one) for one in opinions]
+    return Pool(fit_pool(some, probable.codes, np.full(H, 1 / H), weights), n)
 
 
 def learn_second_look(
@@ -477,6 +512,8 @@ def learn_second_look(
     largest share of objects that may get a second look.
     """
     H, C = len(opinions), opinions[0].shape[1]
+    probable = ProbableClasses.of(opinions, codes)
+    heads, codes = [probable.of_log_proba(one) for one in opinions], probable.codes
     rows = np.arange(len(codes))
     w = np.ones(len(codes)) if weights is None else weights
     prior = np.append(np.full(H, 1 / H), np.full(2, EVIDENCE_WEIGHT / 2))
@@ -485,7 +522,8 @@ def learn_second_look(
     def attempt(bandwidth: float, tail: float) -> None:
         nonlocal best
         trial = EvidencePool(prior, bandwidth, Closeness.of(near.least, tail, weights))
-        terms = [*opinions, *trial._terms(near, C)]
+        evidence = probable.of_log_proba(class_evidence(near.apart, near.codes, C, bandwidth))
+        terms = [*heads, evidence, evidence * trial.closeness(near.least)[:, None]]
         trial = replace(trial, weights=fit_pool(terms, codes, prior, weights))
         losses = -pool.bounded(pooled(trial.weights, terms))[rows, codes]
         loss = float(w @ losses)
@@ -500,7 +538,7 @@ def learn_second_look(
         if tail != FIRST_TAIL:
             attempt(bandwidth, tail)
     _, chosen, second = best
-    first = pool.bounded(pool(opinions))
+    first = pool.bounded(pool(heads))
     threshold = choose_threshold(
         np.exp(first.max(axis=1)), -first[rows, codes], second, weights, max_share=max_share
     )

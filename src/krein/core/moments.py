@@ -32,6 +32,17 @@ def gram(B: Array) -> Array:
     return B.T @ B
 
 
+def class_totals(rows: Array, codes: NDArray[Any], n_classes: int) -> Array:
+    """Return the sum (C, r) of the rows of each class. O(n·r)."""
+    found = np.zeros((n_classes, rows.shape[1]))
+    if len(rows):
+        order = np.argsort(codes, kind="stable")
+        ascending = codes[order]
+        starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
+        found[ascending[starts]] = np.add.reduceat(rows[order], starts, axis=0)
+    return found
+
+
 @dataclass(frozen=True)
 class ClassMoments:
     """Weights n_c, sums Σw(b−o) and products Σw(b−o)(b−o)ᵀ about a fixed origin o.
@@ -77,9 +88,7 @@ class ClassMoments:
         root = None if sample_weight is None else np.sqrt(sample_weight)
         if root is not None:
             centred *= root[:, None]
-        members = np.zeros((len(B), n_classes))
-        members[np.arange(len(B)), codes] = 1.0 if root is None else root
-        sums = members.T @ centred
+        sums = class_totals(centred if root is None else centred * root[:, None], codes, n_classes)
         weights = np.bincount(codes, weights=sample_weight, minlength=n_classes).astype(float)
         if by_class:
             products = np.stack([gram(centred[codes == c]) for c in range(n_classes)])

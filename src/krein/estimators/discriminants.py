@@ -519,7 +519,7 @@ class IKFD(Classifier):
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         alone = family.one_against_rest and family.n_classes > 2
-        return linear_head(space, model, "sigmoid" if alone else "softmax")
+        return fisher_head(space, model, "sigmoid" if alone else "softmax")
 
 
 class IKQD(Classifier):
@@ -666,7 +666,9 @@ class IKQD(Classifier):
         return quadratic_head(space, model)
 
 
-def linear_head(space: LandmarkSpace, model: LinearDiscriminant, link: Link) -> LinearHead:
+def fisher_head(
+    space: LandmarkSpace, model: LinearDiscriminant, link: Link = "softmax"
+) -> LinearHead:
     """Return the head of a linear discriminant of coordinates in `space`."""
     dual = space.basis.T @ model.coef
     bias = model.intercept - model.centre @ model.coef

@@ -725,7 +725,8 @@ class FeatureTerm:
     origin: Array
     classes: NDArray[Any]
     class_weights: Array | None
-    by_class: bool = False  # whether moments are weighted and separate for each class
+    by_class: bool = False  # whether products are separate for each class
+    weighted: bool = False  # whether moments are weighted
 
     def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
         """Compare the chunk with the landmarks."""
@@ -740,7 +741,7 @@ class FeatureTerm:
             codes,
             len(self.classes),
             origin=self.origin,
-            sample_weight=chunk.weights if self.by_class else None,
+            sample_weight=chunk.weights if self.weighted else None,
             by_class=self.by_class,
         )
         return found.holding(FeatureBlock(found.value, codes, weights, moments))

@@ -7,19 +7,19 @@ them, how far to trust the nearest known objects, and when to look at them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Pairs, block_rows, compare_each
 from ..core.calibration import fit_temperature
-from ..core.checks import NON_NEGATIVE, ROW, Array, Codes, Indices
+from ..core.checks import Array, Codes, Indices
 from ..core.conformal import Reference, novelty_scores
 from ..core.family import Family, Priors
-from ..core.gaussian import FisherFamily, GaussianFamily, QuadraticFamily
+from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
 from ..core.looks import (
     VOTERS,
     CandidateSpace,
@@ -35,16 +35,16 @@ from ..core.looks import (
 from ..core.moments import ClassMoments
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
-from ..core.space import signed_eigen
+from ..core.space import POWERS, signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset, uniform_keys
 from ..landmarks import Rule, Stratified, get_rule
 from ..landmarks.random import default_number
 from ..measures import take
-from ..model.heads import Head, LinearHead
+from ..model.heads import Head, LinearHead, Link
 from ..model.model import Comparisons, Model, SecondLook
-from ..model.schema import OPTIONAL
-from .discriminants import linear_head, quadratic_head
+from .discriminants import fisher_head, quadratic_head
 from .fitting import (
     Classifier,
     FeatureTerm,
@@ -61,34 +61,32 @@ HELD_OUT_OBJECTS = 2_500
 FAR_SHARE = 0.1
 """This share of held-out objects, the farthest from all known ones, always gets a second look."""
 
+CLASS_OBJECTS = 10
+"""IKQD is left out of the pool if most objects are in smaller classes: a covariance of few objects
+teaches nothing."""
+
+CLASS_WORK = 4e8
+"""IKQD is left out if C·m³ exceeds this, the work of one covariance per class."""
+
+PCVM_WORK = 5e8
+"""PCVM is left out if N·m·C exceeds this, the work of one step of its search."""
+
+POOLED_TOLERANCE = 1e-4
+"""Tolerance per row of PCVM in the pool: a smaller one does not change the pool."""
+
+CALIBRATION_SCORES = 2_000_000
+"""A temperature is fitted to at most about this many scores, n·C."""
+
+BASIS_FUNCTIONS = dict(zip(POWERS, PCVM_POWERS, strict=True))
+"""PCVM's basis function for each power of a dissimilarity."""
+
 FEWEST, MOST = 30, 100
 """Minimum and maximum default number of candidates; in between, a third of the landmarks."""
 
-SHARES = (0.5, 0.7, 1.0)
-"""Fractions of the landmarks to try."""
-
-SIZING_OBJECTS = 500
-"""Held-out objects that get a second look with each number of landmarks: more would cost more than
-they save."""
-
-SIZING_ROWS = 2_500
-"""Objects that PCVM is fitted to with each number of landmarks; the Gaussian heads use all."""
+FEWER = 0.7
+"""The share of the landmarks that is tried besides all of them."""
 
 _HELD_OUT_SEED, _KNOWN_SEED = 0, 1
-
-
-@dataclass(frozen=True)
-class SizeCurve:
-    """The loss and the cost of each number of landmarks."""
-
-    n_landmarks: Annotated[Indices, "tried", ROW]
-    loss: Annotated[Array, "tried"]  # held-out log-loss
-    comparisons: Annotated[Array, "tried", NON_NEGATIVE]  # per prediction
-
-    def best(self, price: float) -> int:
-        """Return the number of landmarks with the least loss plus price; the smallest of ties."""
-        total = self.loss + price * self.comparisons
-        return int(self.n_landmarks[int(np.argmin(total))])
 
 
 class KreinClassifier(Classifier):
@@ -166,10 +164,6 @@ class KreinClassifier(Classifier):
     model_ : Model
         What predicts: the heads, the weights of the pool, the second look, and the scores of
         held-out training objects, among which new objects are ranked.
-    size_curve_ : SizeCurve
-        Loss and cost of each number of landmarks considered. Absent if there was no choice: the
-        number was given, `price` or `neighbours` is 0, the objects cannot be compared again, or
-        there are too few or too many of them.
     signature_ : Signature
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
@@ -197,7 +191,7 @@ class KreinClassifier(Classifier):
     True
     """
 
-    size_curve_: Annotated[SizeCurve, OPTIONAL]
+    dropped_heads_: tuple[str, ...]
 
     def __init__(
         self,
@@ -262,12 +256,14 @@ class KreinClassifier(Classifier):
             family = FisherFamily(len(found.classes), shrinkage="oas", priors=priors)
             choice = self._choose(data, run, found.classes, family, self._rule(data))
             space, m = choice.space, len(choice.landmarks.indices)
+            left_out = worthwhile_heads(found.weights, m)
+            by_class = "ikqd" not in left_out
             term = FeatureTerm(
-                choice.columns, space, space.origin(), found.classes, each, by_class=True
+                choice.columns, space, space.origin(), found.classes, each, by_class, True
             )
             kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
             try:
-                self._learn(data, run, choice, Values(kept, moments, each), priors)
+                self._learn(data, run, choice, Values(kept, moments, each), priors, left_out)
             finally:
                 kept.close()
         return self
@@ -312,38 +308,68 @@ class KreinClassifier(Classifier):
         choice: LandmarkChoice,
         kept: Values,
         priors: Priors,
+        left_out: dict[str, str],
     ) -> None:
-        """Choose how many landmarks to use, fit the heads, and learn both looks."""
+        """Learn with all landmarks and with fewer, and keep what is worth its comparisons.
+
+        The choice minimises held-out log-loss + price × comparisons per prediction. The landmarks
+        are in random order, so the first ones are a random sample too.
+        """
         k = self.neighbours
         if k is None:
             k = min(max(len(choice.landmarks.indices) // 3, FEWEST), MOST)
-        self.__dict__.pop("size_curve_", None)  # of an earlier fit
-        price = self.price if self.n_landmarks is None else 0.0
-        if price and k:
-            choice, kept = self._choose_size(data, run, choice, kept, priors, k, price)
+        found = [self._look(data, run, choice, kept, priors, left_out, k)]
+        order = choice.selection.details.get("order")
+        N, m = data.survey().n_objects, len(choice.landmarks.indices)
+        optional = self.n_landmarks is None and self.price > 0 and k > 0 and order is not None
+        if optional and found[0].model.second_look and 2 * m < N <= IN_MEMORY_OBJECTS:
+            used = np.sort(order[: max(2, round(FEWER * m))])
+            part = choice.restricted(used)
+            fewer = kept.with_landmarks(part, used)
+            found.append(self._look(data, run, part, fewer, priors, left_out, k))
+        common = found[0].indices[np.isin(found[0].indices, found[-1].indices)]
+        best = min(found, key=lambda one: one.loss_of(common) + self.price * one.model.comparisons)
+        self.model_, self.dropped_heads_ = best.model, tuple(map(": ".join, left_out.items()))
+        signs = best.choice.space.signs
+        eigenvalues = signed_eigen(best.moments.gram(), signs).values
+        self._set_fit(best.choice, best.choice.space, eigenvalues, run.counter)
+
+    def _look(
+        self,
+        data: Dataset,
+        run: Comparisons,
+        choice: LandmarkChoice,
+        kept: Values,
+        priors: Priors,
+        left_out: Collection[str],
+        neighbours: int,
+    ) -> Learned:
+        """Fit the heads, and learn both looks."""
         landmarks, kind = choice.landmarks, run.measure.kind
         sample = draw_held_out(landmarks.indices, kept.features, kept.n_classes)
-        heads, opinions = fit_heads(choice, kept, sample, priors)
+        folds = stratified_folds(sample.values, sample.codes, sample.weights, kept.moments.weights)
+        if (folds >= 0).any():  # the only object of a class cannot be held out
+            sample, folds = sample.at(folds >= 0), folds[folds >= 0]
+        heads, opinions = fit_heads(choice, kept, sample, folds, priors, left_out)
         pool = learn_first_look(opinions, sample.codes, sample.weights)
         known = None
-        if k:
-            known = choose_known_objects(kept, landmarks.indices, k, self.max_kept, heads, pool)
+        if neighbours:
+            known = choose_known_objects(
+                kept, landmarks.indices, neighbours, self.max_kept, heads, pool
+            )
         second, near, looked = self._second_look(
             data, run, landmarks, sample, opinions, pool, known
         )
-        weights = sample.weights
-        if weights is not None and kept.class_weights is not None:  # costs of errors, not numbers
-            weights = weights / kept.class_weights[sample.codes]
-        unbounded = pool(opinions)
+        unbounded, comparisons = pool(opinions), float(len(landmarks.indices))
         if second is not None:
             some = [opinion[looked] for opinion in opinions]
             unbounded[looked] = second.pool(some, near.at(looked))
-        comparisons = float(len(landmarks.indices))
-        if second is not None:
             w = np.ones(len(looked)) if sample.weights is None else sample.weights
             comparisons += second.known.n_candidates * float(w @ looked / w.sum())
-        scores = novelty_scores(near.apart, kind)
-        self.model_ = Model(
+        weights = sample.weights
+        if weights is not None and kept.class_weights is not None:  # costs of errors, not numbers
+            weights = weights / kept.class_weights[sample.codes]
+        model = Model(
             run.measure,
             self.symmetrize,
             data.survey().classes,
@@ -352,15 +378,15 @@ class KreinClassifier(Classifier):
             mean_values(sample.values, kind, weights),
             landmarks,
             second,
-            Reference.of(scores, unbounded, sample.codes, weights),
+            Reference.of(novelty_scores(near.apart, kind), unbounded, sample.codes, weights),
             comparisons,
             self.n_samples_seen_,
             getattr(self, "feature_names_in_", None),
             self.ambiguous_below,
             self.novel_below,
         )
-        eigenvalues = signed_eigen(kept.moments.gram(), choice.space.signs).values
-        self._set_fit(choice, choice.space, eigenvalues, run.counter)
+        losses = -pool.bounded(unbounded)[np.arange(len(sample.codes)), sample.codes]
+        return Learned(model, choice, kept.moments, sample.indices, losses, sample.weights)
 
     def _second_look(
         self,
@@ -406,37 +432,6 @@ class KreinClassifier(Classifier):
         confidence = np.exp(pool.bounded(pool(opinions)).max(axis=1))
         return second, near, second.looks_again(confidence, distances)
 
-    def _choose_size(
-        self,
-        data: Dataset,
-        run: Comparisons,
-        choice: LandmarkChoice,
-        kept: Values,
-        priors: Priors,
-        neighbours: int,
-        price: float,
-    ) -> tuple[LandmarkChoice, Values]:
-        """Use as many of the landmarks as are worth their comparisons."""
-        N, C, m = data.survey().n_objects, kept.n_classes, len(choice.landmarks.indices)
-        order = choice.selection.details.get("order")
-        if order is None or not 2 * m < N <= IN_MEMORY_OBJECTS:
-            return choice, kept
-        objects = data.take(np.arange(N), run.measure).objects
-        if not run.measure.comparable(objects):
-            return choice, kept
-        raw = kept.features.rows(np.arange(C), C)
-        values = replace(
-            kept, features=FeaturesInMemory(raw.features(np.arange(N)), raw.y, raw.weight)
-        )
-        curve = size_curve(choice, order, values, priors, run.pairs(objects), neighbours)
-        self.size_curve_ = curve
-        n = curve.best(price)
-        if n == m:
-            return choice, kept
-        used = np.sort(order[:n])
-        choice = choice.restricted(used)
-        return choice, values.with_landmarks(choice, used)
-
 
 # -- values of all objects, and held-out ones ------------------------------------------------------
 
@@ -455,17 +450,37 @@ class Values:
         return len(self.moments.weights)
 
     def with_landmarks(self, choice: LandmarkChoice, used: Indices) -> Values:
-        """Return the values in memory to some of the landmarks, whose choice is given."""
-        F = self.features
-        assert isinstance(F, FeaturesInMemory)
-        weights = F.weight
+        """Return the values to some of the landmarks, whose choice is given, in memory."""
+        C = self.n_classes
+        raw = self.features.rows(np.arange(C), C)
+        values = np.ascontiguousarray(raw.features(np.arange(len(raw.y)))[:, used])
+        weights = raw.weight
         if weights is not None and self.class_weights is not None:
-            weights = weights / self.class_weights[F.codes]
-        part = np.ascontiguousarray(F.F[:, used])
-        space = choice.space
-        family = QuadraticFamily(self.n_classes)
-        moments = family.moments(space, space.origin(), part, F.codes, weights)
-        return Values(FeaturesInMemory(part, F.codes, F.weight), moments, self.class_weights)
+            weights = weights / self.class_weights[raw.y]
+        by_class = self.moments.products.ndim == 3
+        family = QuadraticFamily(C) if by_class else FisherFamily(C)
+        moments = family.moments(choice.space, choice.space.origin(), values, raw.y, weights)
+        return Values(FeaturesInMemory(values, raw.y, raw.weight), moments, self.class_weights)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model, and the losses of held-out objects."""
+
+    model: Model
+    choice: LandmarkChoice
+    moments: ClassMoments
+    indices: Indices  # (n,): the held-out objects
+    losses: Array  # (n,)
+    weights: Array | None
+
+    def loss_of(self, indices: Indices) -> float:
+        """Return the mean loss of some of the held-out objects."""
+        some = np.isin(self.indices, indices)
+        if not some.any():
+            return 0.0
+        weights = None if self.weights is None else self.weights[some]
+        return float(np.average(self.losses[some], weights=weights))
 
 
 @dataclass(frozen=True)
@@ -483,21 +498,14 @@ class HeldOut:
         """Whether they include landmarks; models must then be refitted without these."""
         return bool((self.own_place >= 0).any())
 
-    def some(self, n: int) -> HeldOut:
-        """Return about `n` of the objects, evenly spaced in the order of their values.
-
-        The result does not depend on the order of the rows.
-        """
-        if len(self.indices) <= n:
-            return self
-        order = np.argsort(self.values.sum(axis=1), kind="stable")
-        take = np.sort(order[np.unique(np.linspace(0, len(order) - 1, n).astype(np.intp))])
+    def at(self, rows: NDArray[np.bool_]) -> HeldOut:
+        """Return some of the objects."""
         return HeldOut(
-            self.indices[take],
-            self.values[take],
-            self.codes[take],
-            None if self.weights is None else self.weights[take],
-            self.own_place[take],
+            self.indices[rows],
+            self.values[rows],
+            self.codes[rows],
+            None if self.weights is None else self.weights[rows],
+            self.own_place[rows],
         )
 
 
@@ -527,8 +535,29 @@ def draw_held_out(landmarks: Indices, kept: Features, n_classes: int) -> HeldOut
 # -- heads -----------------------------------------------------------------------------------------
 
 
+def worthwhile_heads(sizes: Array, n_landmarks: int) -> dict[str, str]:
+    """Return the heads that are left out, each with the reason, for classes of these sizes."""
+    C, N, m = len(sizes), float(sizes.sum()), n_landmarks
+    found = {}
+    if sizes[sizes >= CLASS_OBJECTS].sum() < N / 2:
+        few = f"most objects are in classes of fewer than {CLASS_OBJECTS}"
+        found["ikqd"] = f"{few}, which cannot have a covariance of their own"
+    elif C * float(m) ** 3 > CLASS_WORK:
+        found["ikqd"] = f"{C:,} covariances of {m} landmarks would cost more than they are worth"
+    if N * m * C > PCVM_WORK:
+        found["pcvm"] = (
+            f"{m * C:,} weights for {N:,.0f} objects would cost more than they are worth"
+        )
+    return found
+
+
 def fit_heads(
-    choice: LandmarkChoice, kept: Values, sample: HeldOut, priors: Priors
+    choice: LandmarkChoice,
+    kept: Values,
+    sample: HeldOut,
+    folds: Codes,
+    priors: Priors,
+    left_out: Collection[str],
 ) -> tuple[list[Head], list[Array]]:
     """Fit IKFD, IKQD and PCVM to the same values; also return their held-out log-probabilities.
 
@@ -537,47 +566,70 @@ def fit_heads(
     refitted without each fold instead. This happens only if most objects are landmarks.
     """
     C, space, landmarks = kept.n_classes, choice.space, choice.landmarks
-    folds = stratified_folds(sample.values, sample.codes, sample.weights, kept.moments.weights)
-    fisher = FisherFamily(C, shrinkage="oas", priors=priors)
-    quadratic = QuadraticFamily(C, shrinkage="oas", priors=priors)
-    pcvm = PCVMFamily(C)
-    model, features = fit_landmarks(
-        space, landmarks.indices, kept.features, landmarks.codes, pcvm, keep=True
-    )
-    heads: list[Head] = [
-        linear_head(space, fisher.discriminant(kept.moments), "softmax"),
-        quadratic_head(space, quadratic.discriminant(kept.moments)),
-        LinearHead(
-            model.function,
-            model.places,
-            model.dual_coef,
-            model.intercept,
-            "probit" if C == 2 else "softmax",
-        ),
-    ]
-    if sample.are_landmarks:
-        settled = replace(pcvm, function=model.function, scales=model.scales)
-        scores = [refitted_scores(f, choice, sample, folds) for f in (fisher, quadratic, settled)]
-    else:
-        scores = [
-            downdated_scores(family, choice, kept.moments, sample, folds)
-            for family in (fisher, quadratic)
-        ]
-        problems = pcvm.problems(landmarks.codes)
-        scores.append(both_scores(left_out_scores(features, problems, model.fits, sample.indices)))
-    fair = folds >= 0
-    weights = None if sample.weights is None else sample.weights[fair]
-    if fair.any():
-        heads = [
-            replace(  # type: ignore[type-var]
-                head,
-                temperature=fit_temperature(
-                    each[fair], sample.codes[fair], head.to_log_proba, weights
-                ),
-            )
-            for head, each in zip(heads, scores, strict=True)
-        ]
+    heads: list[Head] = []
+    scores: list[Array] = []
+    for family, head_of in (
+        (FisherFamily(C, shrinkage="oas", priors=priors), fisher_head),
+        (QuadraticFamily(C, shrinkage="oas", priors=priors), quadratic_head),
+    ):
+        if isinstance(family, QuadraticFamily) and "ikqd" in left_out:
+            continue
+        heads.append(head_of(space, family.discriminant(kept.moments)))
+        if sample.are_landmarks:
+            scores.append(refitted_scores(family, choice, sample, folds))
+        else:
+            scores.append(downdated_scores(family, choice, kept.moments, sample, folds))
+    if "pcvm" not in left_out:
+        function = BASIS_FUNCTIONS[best_power(choice, sample, C)]
+        if space.kind == "similarity":
+            function = "similarity"
+        pcvm = PCVMFamily(C, function=function, tol=POOLED_TOLERANCE)
+        model, features = fit_landmarks(
+            space, landmarks.indices, kept.features, landmarks.codes, pcvm, keep=True
+        )
+        link: Link = "probit" if C == 2 else "softmax"
+        heads.append(
+            LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
+        )
+        if sample.are_landmarks:
+            settled = replace(pcvm, function=model.function, scales=model.scales)
+            scores.append(refitted_scores(settled, choice, sample, folds))
+        else:
+            problems = pcvm.problems(landmarks.codes)
+            Z = left_out_scores(features, problems, model.fits, sample.indices, coupled=False)
+            scores.append(both_scores(Z))
+    heads = [calibrated(head, each, sample) for head, each in zip(heads, scores, strict=True)]
     return heads, [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
+
+
+def calibrated(head: Head, scores: Array, sample: HeldOut) -> Head:
+    """Return the head with the temperature that fits held-out scores (n, C) best."""
+    n, C = scores.shape
+    some = slice(None, None, max(1, n * C // CALIBRATION_SCORES))
+    weights = None if sample.weights is None else sample.weights[some]
+    if n == 0:
+        return head
+    temperature = fit_temperature(scores[some], sample.codes[some], head.to_log_proba, weights)
+    return replace(head, temperature=temperature)  # type: ignore[type-var]
+
+
+def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float:
+    """Return the power of a dissimilarity with the least left-out loss of IKFD, in closed form."""
+    space = choice.space
+    if space.kind == "similarity" or len(sample.codes) == 0:
+        return 1.0
+    family, losses = FisherFamily(n_classes, shrinkage="oas"), []
+    labelled = LabelledValues(sample.values, sample.codes, sample.weights, sample.own_place)
+    for power in POWERS:
+        part = space.with_power(power)
+        moments = family.moments(part, part.origin(), labelled.values, labelled.codes)
+        scores, objects = family.left_out_scores(part, moments, labelled)
+        if len(objects) == 0:
+            return 1.0
+        beta = fit_temperature(scores, objects.codes, family.log_proba, objects.weights)
+        log_p = family.log_proba(beta * scores)[np.arange(len(objects)), objects.codes]
+        losses.append(-np.average(log_p, weights=objects.weights))
+    return POWERS[int(np.argmin(losses))]
 
 
 def downdated_scores(
@@ -704,74 +756,3 @@ def look_at_held_out(
     apart = apart_from(sample.values, pairs.kind, sample.own_place)
     near = known.neighbours(apart, landmark_codes, squared(found, pairs.kind), candidates)
     return near, distances
-
-
-# -- the number of landmarks -----------------------------------------------------------------------
-#
-# All objects are compared once with a sequence of landmarks. For prefixes of several lengths, both
-# looks are learned from the same values. The chosen length minimises
-#
-#     held-out log-loss + price × comparisons per prediction.
-#
-# The landmarks are in random order, so every prefix is a random sample, and no length has an
-# advantage apart from its size.
-
-
-def size_curve(
-    choice: LandmarkChoice,
-    order: Indices,
-    values: Values,
-    priors: Priors,
-    pairs: Pairs,
-    neighbours: int,
-) -> SizeCurve:
-    """Return the curve for prefixes of the landmarks in this `order`.
-
-    `pairs` contains all objects and counts the comparisons of the second look.
-    """
-    kept, C = values.features, values.n_classes
-    assert isinstance(kept, FeaturesInMemory)
-    sizes = sorted({max(2, round(share * len(order))) for share in SHARES})
-    losses, comparisons = [], []
-    all_landmarks = choice.landmarks.indices
-    some = draw_held_out(all_landmarks, kept, C).some(SIZING_OBJECTS)
-    rows = _thinned(kept, np.union1d(some.indices, all_landmarks))
-    for n in sizes:
-        used = np.sort(order[:n])
-        part = choice.restricted(used)
-        fewer = values.with_landmarks(part, used)
-        F = fewer.features
-        assert isinstance(F, FeaturesInMemory)
-        held = replace(some, values=some.values[:, used])
-        weight = None if F.weight is None else F.weight[rows]
-        heads, opinions = fit_heads(
-            part.at(np.searchsorted(rows, part.landmarks.indices)),
-            replace(fewer, features=FeaturesInMemory(F.F[rows], F.codes[rows], weight)),
-            replace(held, indices=np.searchsorted(rows, held.indices)),
-            priors,
-        )
-        pool = learn_first_look(opinions, held.codes, held.weights)
-        known = choose_known_objects(
-            fewer, part.landmarks.indices, neighbours, len(F.codes), heads, pool
-        )
-        near, _ = look_at_held_out(
-            known, held, pairs, held.indices, known.indices, part.landmarks.codes
-        )
-        evidence, threshold = learn_second_look(pool, opinions, held.codes, held.weights, near)
-        first = pool.bounded(pool(opinions))
-        again = np.exp(first.max(axis=1)) < threshold
-        found = np.where(again[:, None], pool.bounded(evidence(opinions, near)), first)
-        w = np.ones(len(held.codes)) if held.weights is None else held.weights
-        losses.append(-(w @ found[np.arange(len(w)), held.codes]) / w.sum())
-        comparisons.append(n + known.n_candidates * (w @ again) / w.sum())
-    return SizeCurve(np.array(sizes), np.array(losses), np.array(comparisons))
-
-
-def _thinned(kept: FeaturesInMemory, wanted: Indices) -> Indices:
-    """Return `wanted` rows and others up to `SIZING_ROWS`, evenly spaced by their values."""
-    others = np.setdiff1d(np.arange(len(kept.codes)), wanted)
-    room = max(0, SIZING_ROWS - len(wanted))
-    if len(others) > room:
-        ordered = others[np.argsort(kept.F[others].sum(axis=1), kind="stable")]
-        others = ordered[np.unique(np.linspace(0, len(ordered) - 1, room).astype(np.intp))]
-    return np.union1d(wanted, others)

@@ -62,6 +62,11 @@ PER_ROOT, SHARE, MOST = 2.0, 1 / 40, 500
 """Number of landmarks for more objects: 2 √N or N/40, whichever is larger, but at most 500."""
 
 
+FOR_CLASSES = 200
+"""Up to this number, there are at least two landmarks per class. With hundreds of classes, a
+landmark tells about many of them."""
+
+
 class Stratified(Rule):
     """Landmarks drawn at random from each class, in proportion to its size.
 
@@ -146,7 +151,7 @@ def default_number(n_objects: int, n_classes: int) -> int:
     if n_objects <= DENSE:
         return n_objects
     wanted = int(np.ceil(max(PER_ROOT * np.sqrt(n_objects), SHARE * n_objects)))
-    return min(max(min(wanted, MOST), 2 * n_classes), n_objects)
+    return min(max(min(wanted, MOST), min(2 * n_classes, FOR_CLASSES)), n_objects)
 
 
 def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:

@@ -539,6 +539,8 @@ def left_out_scores(
     problems: Sequence[tuple[Labels, Labels, int]],
     fits: Sequence[PCVMFit],
     some: Indices,
+    *,
+    coupled: bool = True,
 ) -> Array:
     """Return the left-out scores (n, one per column of all problems) of some rows.
 
@@ -549,7 +551,7 @@ def left_out_scores(
 
     Beyond 4,000 basis functions, too many rows would be needed, so ordinary scores of the fitted
     model are returned instead. With more than two classes, if both 3,000 weights and a gigabyte
-    would be exceeded, scores are treated one at a time.
+    would be exceeded, or unless `coupled`, scores are treated one at a time, at O(n m² C).
 
     Notes
     -----
@@ -567,17 +569,19 @@ def left_out_scores(
         if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS and len(seen):
             s = weight[some][seen]
             each = s * (weight.sum() / s.sum())
-            Z[seen] = _left_out(F[seen], rows.y[some][seen], s, each, fit, size)
+            Z[seen] = _left_out(F[seen], rows.y[some][seen], s, each, fit, size, coupled)
         found.append(Z)
     return np.hstack(found)
 
 
-def _left_out(F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: int) -> Array:
+def _left_out(
+    F: Array, y: Labels, s: Array, each: Array, fit: PCVMFit, size: int, coupled: bool
+) -> Array:
     """Return the left-out scores of rows; `each` is the weight that a row represents."""
     n, unknowns = len(y), (F.shape[1] + 1) * fit.weights.shape[1]
     joint = unknowns <= min(n, JOINT_WEIGHTS)
-    coupled = 8 * (2 * n**2 + n * unknowns) <= COUPLED_BYTES
-    if fit.weights.shape[1] > 1 and not joint and coupled:
+    room = 8 * (2 * n**2 + n * unknowns) <= COUPLED_BYTES
+    if fit.weights.shape[1] > 1 and not joint and coupled and room:
         return coupled_left_out(F, y, s, each, fit)
     rows = Rows(F, y, each, n_classes=size)
     curvature = LossCurvature.of(rows, fit, limit=JOINT_WEIGHTS if joint else 0)

@@ -42,7 +42,7 @@ from .left_out import (
     off_bound,
     prior_curvature,
 )
-from .mode import GammaPrior, PCVMFit, fit_pcvm
+from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
 from .published import fit_published_pairs
 from .rows import BasisFunction, Features, FeaturesInMemory, Labels, Rows, basis_values
 
@@ -322,6 +322,8 @@ class PCVMFamily:
     scales: tuple[float, ...] | None = None
     otherwise: BasisFunction = POWERS[0]
     rank: int | None = None
+    tol: float | None = None
+    """Tolerance per row of the search, by gradient steps; None for Newton's method to the end."""
 
     def problems(self, landmark_classes: Codes) -> list[Problem]:
         """Return the problems to solve: a joint one, or one for each class against the rest."""
@@ -363,7 +365,9 @@ class PCVMFamily:
             if size == 2:
                 chosen = choose_scale(rows, basis, Q)
                 prior, start = chosen.prior, (chosen.fit.weights, chosen.fit.bias)
-            fit = fit_pcvm(rows, basis, Q, prior=prior, start=start)
+            solver: Solver | None = None if self.tol is None or size == 2 else "lbfgs"
+            tol = None if solver is None else self.tol
+            fit = fit_pcvm(rows, basis, Q, prior=prior, start=start, solver=solver, tol=tol)
             if self.prunes(size, rows.shape[0], len(basis)):
                 fit = prune_pcvm(rows, basis, Q, fit, prior=prior).fit
             fits.append(fit)
