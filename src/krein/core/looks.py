@@ -396,6 +396,11 @@ class KnownObjects:
             self.points, points, self.n_candidates, without=without, norms=self._norms
         )
 
+    @property
+    def n_found(self) -> int:
+        """Number of candidates that a search finds."""
+        return min(self.n_candidates, len(self.indices))
+
     @cached_property
     def _norms(self) -> NDArray[np.float32]:
         """Squared norms of the points, for every search."""
@@ -454,6 +459,38 @@ TOLERANCE = 0.01
 """Share of the held-out loss that skipping the second look may cost."""
 
 STEPS = 100
+
+
+def choose_certainty(
+    confidence: Array, gain: Array, comparisons: Array, price: float, weights: Array | None = None
+) -> float:
+    """Return the confidence from which the features alone decide, without a comparison.
+
+    `confidence` (n,) is the largest probability of the features for held-out objects, `gain` how
+    much the comparisons lower their loss, and `comparisons` how many there are. The threshold is
+    the lowest for which the loss that is given up, plus its standard error, is at most the price
+    of the comparisons that are saved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.looks import choose_certainty
+    >>> confidence = np.linspace(0.5, 1.0, 1000)
+    >>> gain = np.where(confidence < 0.8, 1.0, 0.0)
+    >>> 0.79 < choose_certainty(confidence, gain, np.full(1000, 50.0), 1e-4) < 0.82
+    True
+    """
+    w = np.ones(len(gain)) if weights is None else weights
+    w = w / max(float(w.sum()), np.finfo(float).tiny)
+    chosen = np.inf
+    for threshold in np.quantile(confidence, np.linspace(1, 0, STEPS + 1)) if len(gain) else []:
+        sure = confidence >= threshold
+        lost = np.where(sure, gain, 0.0)
+        mean = float(w @ lost)
+        error = float(np.sqrt(np.square(w) @ np.square(lost - mean)))
+        if mean + error <= price * float(w @ (comparisons * sure)):
+            chosen = float(threshold)
+    return chosen
 
 
 MANY = 100

@@ -30,6 +30,11 @@ Value = TypeVar("Value")
 Other = TypeVar("Other")
 
 
+def where_picked(chunk: Chunk, places: Indices, i: int) -> str:
+    """Return where the i-th of some objects of a chunk comes from."""
+    return chunk.where(int(places[i]))
+
+
 class ObjectError(ValueError):
     """An object that cannot be compared; the message says where it comes from and why.
 
@@ -122,6 +127,11 @@ class Chunk:
             weights=None if self.weights is None else self.weights[a:b],
             provenance=self.provenance and partial(where_shifted, self.provenance, a),
         )
+
+    def picked(self, places: Indices) -> Chunk:
+        """Return some of the objects, without labels."""
+        where = partial(where_picked, self, places)
+        return Chunk(self.start, take(self.objects, places), provenance=where, checked=self.checked)
 
     def blocks(self, block_rows: int) -> Iterator[Chunk]:
         """Yield the objects in order, `block_rows` at a time."""

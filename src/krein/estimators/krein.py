@@ -27,6 +27,7 @@ from ..core.looks import (
     Neighbours,
     Pool,
     apart_from,
+    choose_certainty,
     learn_first_look,
     learn_second_look,
     nearest_landmarks,
@@ -54,6 +55,7 @@ from .fitting import (
     own_places,
     stratified_folds,
 )
+from .lookzero import FeatureFit, fit_features
 
 HELD_OUT_OBJECTS = 2_500
 """The weights of the heads and of the second look are learned from about this many objects."""
@@ -117,9 +119,14 @@ class KreinClassifier(Classifier):
     neighbours : int or None, default=None
         Number of candidates that an object is compared with in the second look; 0 turns the second
         look off. None uses a third of the number of landmarks, at least 30 and at most 100.
+    features : "auto" or None, default="auto"
+        What the objects themselves say, before any comparison. "auto" uses character n-grams of
+        strings and sequences and random convolutions of series, if there are at most 100 classes;
+        other objects have no features. None uses the measure alone.
     price : float, default=1e-4
-        How much each additional comparison per prediction must lower the held-out log-loss.
-        Landmarks that are not worth it are dropped, up to half of them.
+        How much each additional comparison per prediction must lower the held-out log-loss. Where
+        the features alone are certain enough, an object is not compared at all; landmarks that are
+        not worth their comparisons are dropped.
     max_comparisons : float or None, default=None
         Budget for the mean number of comparisons per prediction. None uses as many as needed to
         come within 1 % of the loss of always taking a second look.
@@ -201,6 +208,7 @@ class KreinClassifier(Classifier):
         landmarks: Any = "stratified",
         n_landmarks: int | None = None,
         neighbours: int | None = None,
+        features: Any = "auto",
         price: float = 1e-4,
         max_comparisons: float | None = None,
         max_kept: int = 100_000,
@@ -218,6 +226,7 @@ class KreinClassifier(Classifier):
         self.landmarks = landmarks
         self.n_landmarks = n_landmarks
         self.neighbours = neighbours
+        self.features = features
         self.price = price
         self.max_comparisons = max_comparisons
         self.max_kept = max_kept
@@ -318,15 +327,17 @@ class KreinClassifier(Classifier):
         k = self.neighbours
         if k is None:
             k = min(max(len(choice.landmarks.indices) // 3, FEWEST), MOST)
-        found = [self._look(data, run, choice, kept, priors, left_out, k)]
+        tried = [(choice, kept)]
         order = choice.selection.details.get("order")
         N, m = data.survey().n_objects, len(choice.landmarks.indices)
         optional = self.n_landmarks is None and self.price > 0 and k > 0 and order is not None
-        if optional and found[0].model.second_look and 2 * m < N <= IN_MEMORY_OBJECTS:
+        if optional and 2 * m < N <= IN_MEMORY_OBJECTS and _comparable(data, run):
+            assert order is not None
             used = np.sort(order[: max(2, round(FEWER * m))])
             part = choice.restricted(used)
-            fewer = kept.with_landmarks(part, used)
-            found.append(self._look(data, run, part, fewer, priors, left_out, k))
+            tried.append((part, kept.with_landmarks(part, used)))
+        features = self._features(data, run, tried)
+        found = [self._look(data, run, *one, priors, left_out, k, features) for one in tried]
         common = found[0].indices[np.isin(found[0].indices, found[-1].indices)]
         best = min(found, key=lambda one: one.loss_of(common) + self.price * one.model.comparisons)
         self.model_, self.dropped_heads_ = best.model, tuple(map(": ".join, left_out.items()))
@@ -343,29 +354,45 @@ class KreinClassifier(Classifier):
         priors: Priors,
         left_out: Collection[str],
         neighbours: int,
+        features: FeatureFit | None,
     ) -> Learned:
-        """Fit the heads, and learn both looks."""
+        """Fit the heads, and learn all looks."""
         landmarks, kind = choice.landmarks, run.measure.kind
         sample = draw_held_out(landmarks.indices, kept.features, kept.n_classes)
         folds = stratified_folds(sample.values, sample.codes, sample.weights, kept.moments.weights)
         if (folds >= 0).any():  # the only object of a class cannot be held out
             sample, folds = sample.at(folds >= 0), folds[folds >= 0]
         heads, opinions = fit_heads(choice, kept, sample, folds, priors, left_out)
+        value_heads = heads
+        if features is not None:
+            scores = features.scores_of(sample.indices)
+            head = calibrated(features.head, scores, sample)
+            heads, opinions = [head, *heads], [head.to_log_proba(scores), *opinions]
         pool = learn_first_look(opinions, sample.codes, sample.weights)
         known = None
         if neighbours:
             known = choose_known_objects(
-                kept, landmarks.indices, neighbours, self.max_kept, heads, pool
+                kept, landmarks.indices, neighbours, self.max_kept, value_heads
             )
         second, near, looked = self._second_look(
             data, run, landmarks, sample, opinions, pool, known
         )
-        unbounded, comparisons = pool(opinions), float(len(landmarks.indices))
+        unbounded = pool(opinions)
+        costs = np.full(len(sample.codes), float(len(landmarks.indices)))
         if second is not None:
             some = [opinion[looked] for opinion in opinions]
             unbounded[looked] = second.pool(some, near.at(looked))
-            w = np.ones(len(looked)) if sample.weights is None else sample.weights
-            comparisons += second.known.n_candidates * float(w @ looked / w.sum())
+            costs += second.known.n_candidates * looked
+        certain, rows = np.inf, np.arange(len(sample.codes))
+        if features is not None:
+            alone = pool.bounded(opinions[0])
+            compared = pool.bounded(unbounded)
+            gain = compared[rows, sample.codes] - alone[rows, sample.codes]
+            confidence = np.exp(alone.max(axis=1))
+            certain = choose_certainty(confidence, gain, costs, self.price, sample.weights)
+            sure = confidence >= certain
+            unbounded[sure], costs[sure] = opinions[0][sure], 0.0
+        comparisons = float(np.average(costs, weights=sample.weights)) if len(costs) else 0.0
         weights = sample.weights
         if weights is not None and kept.class_weights is not None:  # costs of errors, not numbers
             weights = weights / kept.class_weights[sample.codes]
@@ -379,14 +406,33 @@ class KreinClassifier(Classifier):
             landmarks,
             second,
             Reference.of(novelty_scores(near.apart, kind), unbounded, sample.codes, weights),
+            certain,
             comparisons,
             self.n_samples_seen_,
             getattr(self, "feature_names_in_", None),
             self.ambiguous_below,
             self.novel_below,
         )
-        losses = -pool.bounded(unbounded)[np.arange(len(sample.codes)), sample.codes]
+        losses = -pool.bounded(unbounded)[rows, sample.codes]
         return Learned(model, choice, kept.moments, sample.indices, losses, sample.weights)
+
+    def _features(
+        self, data: Dataset, run: Comparisons, tried: Sequence[tuple[LandmarkChoice, Values]]
+    ) -> FeatureFit | None:
+        """Fit the head that looks at the objects themselves, if they have features."""
+        if self.features is None:
+            return None
+        kept = tried[0][1]
+        raw = kept.features.rows(np.arange(kept.n_classes), kept.n_classes)
+        held_out = np.unique(
+            np.concatenate(
+                [
+                    draw_held_out(choice.landmarks.indices, values.features, kept.n_classes).indices
+                    for choice, values in tried
+                ]
+            )
+        )
+        return fit_features(data, run.measure, raw.y, raw.weight, kept.n_classes, held_out, 0)
 
     def _second_look(
         self,
@@ -431,6 +477,12 @@ class KreinClassifier(Classifier):
         second = SecondLook(known, evidence, threshold, far, None, kept)
         confidence = np.exp(pool.bounded(pool(opinions)).max(axis=1))
         return second, near, second.looks_again(confidence, distances)
+
+
+def _comparable(data: Dataset, run: Comparisons) -> bool:
+    """Whether all objects can be compared with each other again."""
+    objects = data.take(np.arange(data.survey().n_objects), run.measure).objects
+    return run.measure.comparable(objects)
 
 
 # -- values of all objects, and held-out ones ------------------------------------------------------
@@ -568,13 +620,14 @@ def fit_heads(
     C, space, landmarks = kept.n_classes, choice.space, choice.landmarks
     heads: list[Head] = []
     scores: list[Array] = []
-    for family, head_of in (
-        (FisherFamily(C, shrinkage="oas", priors=priors), fisher_head),
-        (QuadraticFamily(C, shrinkage="oas", priors=priors), quadratic_head),
-    ):
-        if isinstance(family, QuadraticFamily) and "ikqd" in left_out:
-            continue
-        heads.append(head_of(space, family.discriminant(kept.moments)))
+    fisher = FisherFamily(C, shrinkage="oas", priors=priors)
+    heads.append(fisher_head(space, fisher.discriminant(kept.moments)))
+    families: list[GaussianFamily] = [fisher]
+    if "ikqd" not in left_out:
+        quadratic = QuadraticFamily(C, shrinkage="oas", priors=priors)
+        heads.append(quadratic_head(space, quadratic.discriminant(kept.moments)))
+        families.append(quadratic)
+    for family in families:
         if sample.are_landmarks:
             scores.append(refitted_scores(family, choice, sample, folds))
         else:
@@ -689,7 +742,6 @@ def choose_known_objects(
     neighbours: int,
     max_kept: int,
     heads: Sequence[Head],
-    pool: Pool,
 ) -> KnownObjects:
     """Return the known objects: all except the landmarks, or the most useful `max_kept` of them.
 
@@ -705,8 +757,8 @@ def choose_known_objects(
         keys = uniform_keys(_KNOWN_SEED, indices)
         drawn = np.sort(indices[np.argsort(keys, kind="stable")[: 2 * max_kept]])
         values = raw.features(drawn)
-        first = pool([head.to_log_proba(head.scores(values, None)) for head in heads])
-        right = pool.bounded(first).argmax(axis=1) == codes[drawn]
+        found = sum(head.to_log_proba(head.scores(values, None)) for head in heads)
+        right = np.asarray(found).argmax(axis=1) == codes[drawn]
         picked = np.sort(preferred(codes[drawn], right, max_kept))
         indices, values = drawn[picked], values[picked]
     else:

@@ -18,18 +18,20 @@ multiplied by the slope of the chord. A quadratic head has its gradient at the m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
 from ..core.checks import LOG, POSITIVE, Array, Indices, Within
 from ..core.gaussian import QuadraticDiscriminant
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.space import Conversion
+from ..measures.features import Convolutions, NGrams
 
 
 class Head(Protocol):
@@ -213,3 +215,54 @@ class QuadraticHead:
     def _whitened(self, values: Array) -> Array:
         similarities = self.features.similarities(values)
         return similarities @ self.project - self.discriminant.centre @ self.discriminant.whiten
+
+
+@dataclass(frozen=True)
+class FeatureShare:
+    """What one feature contributed to a label."""
+
+    name: str  # the n-gram, or a stretch of the series
+    contribution: float
+    places: tuple[tuple[int, int], ...]  # where it is in the object: first position, and beyond
+
+    def times(self, weight: float) -> FeatureShare:
+        """Return the share in a pool where the head has this weight."""
+        return replace(self, contribution=weight * self.contribution)
+
+
+@dataclass(frozen=True)
+class FeatureHead:
+    """Look zero: scores z = F(x) W + b from features of the object itself, without comparisons."""
+
+    features: NGrams | Convolutions
+    weights: Annotated[NDArray[np.float32], "features C"]
+    bias: Annotated[Array, "C"]
+    temperature: Annotated[float, POSITIVE] = 1.0
+
+    def scores(self, values: Any, objects: Any) -> Array:
+        """Return scores (n, C)."""
+        return np.asarray(self.features(objects) @ self.weights + self.bias, dtype=np.float64)
+
+    def to_log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities (n, C): softmax, with the temperature applied."""
+        found: Array = log_softmax(self.temperature * scores, axis=1)
+        return found
+
+    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
+        """Return zeros (m,): landmarks contribute nothing."""
+        return np.zeros(len(values))
+
+    def explain(
+        self, one: Any, label: int, other: int, n: int
+    ) -> tuple[float, float, tuple[FeatureShare, ...]]:
+        """Return f without features, what they add, and the `n` features that add most."""
+        slope = self.temperature * (self.weights[:, label] - self.weights[:, other]).astype(float)
+        bias = self.temperature * float(self.bias[label] - self.bias[other])
+        parts, shares = self.features.shares(one, slope)
+        order = np.argsort(-np.abs(parts), kind="stable")[:n]
+        named = tuple(
+            FeatureShare(name, float(parts[k]), places)
+            for k, (name, places) in ((k, shares(k)) for k in order.tolist())
+            if parts[k]
+        )
+        return bias, float(parts.sum()), named

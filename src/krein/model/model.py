@@ -40,7 +40,7 @@ from ..data.dataset import Chunk, LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
 from ..measures.foreign import ObjectProfile
-from .heads import LinearHead, QuadraticHead
+from .heads import FeatureHead, FeatureShare, LinearHead, QuadraticHead
 from .schema import LABELS, OBJECTS
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
@@ -127,10 +127,11 @@ class SecondLook:
 class Answer:
     """The results of both looks at some objects."""
 
-    values: Array  # (n, m): with the landmarks
-    opinions: list[Array]  # (n, C) each: log-probabilities of the heads
+    objects: Any  # in the measure's form
+    values: Array  # (n, m): with the landmarks; NaN for an object that was not compared
     log_proba: Array  # (n, C)
     unbounded: Array  # (n, C): same order, and distinct even if probabilities round to 1
+    sure: NDArray[np.bool_]  # (n,): whether the features alone decide
     looked: NDArray[np.bool_]  # (n,): whether the second look decides
     near: Neighbours | None  # the nearest known objects, if all were compared with candidates
     candidates: Indices  # (n, k), among the known objects
@@ -153,7 +154,8 @@ class Explanation:
 
     `score` is the log-odds of the label against the runner-up, before probabilities are bounded. It
     is the sum of `baseline` (the score of an object with average values to the landmarks), the
-    `contributions` of the landmarks, and the `evidence` of the nearest known objects.
+    `contributions` of the landmarks, the contribution `from_features` of the object's own features,
+    and the `evidence` of the nearest known objects.
     """
 
     label: Any
@@ -163,6 +165,8 @@ class Explanation:
     contributions: Array  # (m,): in the order of the landmarks
     evidence: float  # 0 if the first look was certain enough
     nearest: tuple[KnownNeighbour, ...]
+    from_features: float = 0.0
+    features: tuple[FeatureShare, ...] = ()  # those that counted most
 
 
 @dataclass(frozen=True)
@@ -178,13 +182,16 @@ class Model:
     measure: Measure
     symmetrize: bool
     classes: Annotated[NDArray[Any], LABELS, "C"]
-    heads: Annotated[tuple[LinearHead | QuadraticHead, ...], "H"]
+    heads: Annotated[tuple[LinearHead | QuadraticHead | FeatureHead, ...], "H"]
+    """A head that looks at the objects themselves comes first."""
     pool: Pool
     baseline: Annotated[Array, "m"]
     """The values of an average object to the landmarks, where explanations start."""
     landmarks: Landmarks
     second_look: SecondLook | None = None
     reference: Reference | None = None
+    certain: Annotated[float, Within(0.0, infinite=(np.inf,))] = np.inf
+    """The features alone decide, without a comparison, if their largest probability is this."""
     comparisons: Annotated[float, Within(0.0)] = 0.0
     """Estimated mean number of comparisons per prediction."""
     n_objects: Annotated[int, Within(1)] = 1
@@ -291,41 +298,63 @@ class Model:
         With `compare_all`, all objects are compared with their candidates; probabilities stay the
         same.
         """
-        found = landmarks.values(chunk)
-        counter.add(found.compared, found.reused)
-        values = found.value
-        opinions = self.opinions(values, chunk.objects)
-        unbounded = self.pool(opinions)
-        looked = np.zeros(len(values), dtype=bool)
-        near, candidates = None, np.empty((len(values), 0), dtype=np.intp)
-        if self.second_look is not None and known is not None:
-            candidates, apart = self.second_look.known.candidates(values)
-            confidence = np.exp(self.pool.bounded(unbounded).max(axis=1))
-            looked = self.second_look.looks_again(confidence, apart)
-            rows = np.arange(len(values)) if compare_all else np.flatnonzero(looked)
-            exact = np.empty((len(rows), 0))
-            if len(rows) and candidates.shape[1]:
-                second = known.each(chunk, rows, candidates[rows])
+        chunk = replace(chunk, objects=chunk.in_form(self.measure), checked=True)
+        n, zero = len(chunk), self.look_zero
+        sure, opinion = np.zeros(n, dtype=bool), np.empty((n, len(self.classes)))
+        if zero is not None:
+            opinion = zero.to_log_proba(zero.scores(None, chunk.objects))
+            sure = np.exp(self.pool.bounded(opinion).max(axis=1)) >= self.certain
+        rows = np.arange(n) if compare_all else np.flatnonzero(~sure)
+        part = chunk if len(rows) == n else chunk.picked(rows)
+        values = np.full((n, len(landmarks)), np.nan)
+        unbounded, looked = np.empty((n, len(self.classes))), np.zeros(n, dtype=bool)
+        near, candidates = None, np.empty((n, 0), dtype=np.intp)
+        if len(rows):
+            found = landmarks.values(part)
+            counter.add(found.compared, found.reused)
+            values[rows] = found.value
+            heads = self.heads if zero is None else self.heads[1:]
+            opinions = [head.to_log_proba(head.scores(found.value, part.objects)) for head in heads]
+            opinions = opinions if zero is None else [opinion[rows], *opinions]
+            unbounded[rows] = self.pool(opinions)
+        if len(rows) and self.second_look is not None and known is not None:
+            candidates = np.empty((n, self.second_look.known.n_found), dtype=np.intp)
+            candidates[rows], apart = self.second_look.known.candidates(found.value)
+            confidence = np.exp(self.pool.bounded(unbounded[rows]).max(axis=1))
+            again = self.second_look.looks_again(confidence, apart)
+            looked[rows] = again
+            some = np.arange(len(rows)) if compare_all else np.flatnonzero(again)
+            exact = np.empty((len(some), 0))
+            if len(some) and candidates.shape[1]:
+                second = known.each(part, some, candidates[rows[some]])
                 counter.add(second.compared, second.reused)
                 exact = second.value
-            if len(rows):
-                near = self._neighbours(values[rows], exact, candidates[rows])
-                some = [opinion[looked] for opinion in opinions]
-                unbounded[looked] = self.second_look.pool(some, near.at(looked[rows]))
+            if len(some):
+                near = self._neighbours(found.value[some], exact, candidates[rows[some]])
+                few = [one[again] for one in opinions]
+                unbounded[rows[again]] = self.second_look.pool(few, near.at(again[some]))
+        unbounded[sure], looked[sure] = opinion[sure], False
         foreign: list[int] = []
         if compare_all and self.profile is not None:
             found_foreign = self.profile.foreign(chunk.objects).values()
             foreign = sorted(row for rows in found_foreign for row in rows)
         return Answer(
+            chunk.objects,
             values,
-            opinions,
             self.pool.bounded(unbounded),
             unbounded,
+            sure,
             looked,
             near if compare_all else None,
             candidates,
             np.array(foreign, dtype=np.intp),
         )
+
+    @property
+    def look_zero(self) -> FeatureHead | None:
+        """The head that looks at the objects themselves, if there is one."""
+        first = self.heads[0]
+        return first if isinstance(first, FeatureHead) else None
 
     def opinions(self, values: Array, objects: Any) -> list[Array]:
         """Return the log-probabilities (n, C) of each head."""
@@ -427,9 +456,18 @@ class Model:
         evidence = None if second is None else second.pool.evidence(near, len(self.classes))
         for i, (c, r) in enumerate(order[:, :2].tolist()):
             weights, vote = self.pool.weights, 0.0
-            if second is not None and evidence is not None and answer.looked[i]:
+            if answer.sure[i]:
+                weights = np.append(1.0, np.zeros(len(weights) - 1))
+            elif second is not None and evidence is not None and answer.looked[i]:
                 weights, vote = second.pool.weights, float(evidence[i, c] - evidence[i, r])
             start, parts = self.contributions(weights, answer.values[i], c, r)
+            features: float = 0.0
+            shares: tuple[FeatureShare, ...] = ()
+            if self.look_zero is not None:
+                bias, features, shares = self.look_zero.explain(answer.objects[i], c, r, n)
+                start += float(weights[0]) * bias
+                features *= float(weights[0])
+                shares = tuple(share.times(float(weights[0])) for share in shares)
             found[i] = Explanation(
                 self.classes[c],
                 self.classes[r],
@@ -438,6 +476,8 @@ class Model:
                 parts,
                 vote,
                 self._nearest(near, answer.candidates, i, n),
+                features,
+                shares,
             )
         return found
 
@@ -451,7 +491,7 @@ class Model:
         start, parts = 0.0, np.zeros(len(values))
         # the last weights may belong to the evidence
         for head, a in zip(self.heads, weights, strict=False):
-            if a:
+            if a and not isinstance(head, FeatureHead):
                 at_baseline = head.to_log_proba(head.scores(self.baseline[None], None))[0]
                 start += float(a * (at_baseline[label] - at_baseline[other]))
                 parts += a * head.contributions(values, self.baseline, label, other)
@@ -497,7 +537,7 @@ class Model:
         """Raise an error if the parts do not fit together, e.g. in a forged file."""
         values = self.baseline[None]
         with np.errstate(all="ignore"):
-            found = self.opinions(values, None)
+            found = self.opinions(values, self.landmarks.objects[:1])
             found.append(self.pool(found))
             if self.second_look is not None:
                 candidates, apart = self.second_look.known.candidates(values)

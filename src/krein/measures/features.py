@@ -1,0 +1,354 @@
+"""Features of the objects themselves, which need no comparison: n-grams, convolutions, patches.
+
+A map is fitted to training objects without their labels, and turns any objects of the same kind
+into rows of numbers. Its fields are arrays, so it can be stored in a model file.
+
+    strings, sequences   hashed character n-grams, weighted by how rare they are
+    series               random convolutions (ROCKET; Dempster, Petitjean & Webb 2020)
+    images, vectors      random convolutions of the picture; the numbers themselves
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ..core.checks import POSITIVE, Array, Within
+
+Float32 = NDArray[np.float32]
+
+
+class FeatureMap(Protocol):
+    """Turns objects into rows of features."""
+
+    def __call__(self, objects: Any) -> Any:
+        """Return the features (n, D), dense or sparse."""
+
+
+SERIES = ("dtw", "erp", "msm")
+"""Measures whose objects are series."""
+
+
+def feature_map(measure: Any, objects: Any, rng: np.random.Generator) -> Any:
+    """Return the features of objects of this kind, fitted to them; None if they have none."""
+    if measure.accepts == "values" or len(objects) == 0:
+        return None
+    if all(isinstance(item, str | bytes) for item in objects):
+        return NGrams.fit(objects)
+    if measure.name in SERIES:
+        return Convolutions.fit(objects, rng)
+    return None
+
+
+# -- strings and sequences -------------------------------------------------------------------------
+
+BITS = 20
+"""n-grams are hashed to 2²⁰ columns: among 100,000 of them, about one in ten shares its column."""
+
+SHORT = 50
+"""Up to this mean length, strings are divided into n-grams of up to four characters; beyond it,
+three. Objects of few letters, such as DNA, have longer ones."""
+
+VOCABULARY = 100_000
+"""Maximum number of n-grams that are kept, the most frequent ones."""
+
+PART = 2**20
+"""Letters that are hashed together, so that memory does not grow with the number of objects."""
+
+
+@dataclass(frozen=True)
+class NGrams:
+    """Character n-grams: 1 + log(count) times the weight of the n-gram, in rows of length 1.
+
+    Markers at both ends make the first and last n-grams recognisable. The weight of an n-gram that
+    occurs in df of N training objects is 1 + log((1 + N)/(1 + df)).
+
+    Examples
+    --------
+    >>> from krein.measures.features import NGrams
+    >>> grams = NGrams.fit(["house", "mouse", "haus"])
+    >>> F = grams(["house", "mouse", "blah"])
+    >>> round(float((F @ F.T).toarray()[0, 1]), 2) > 0.5
+    True
+    """
+
+    shortest: Annotated[int, Within(1, 64)]
+    longest: Annotated[int, Within(1, 64)]
+    columns: Annotated[NDArray[np.int64], "features", Within(0, 2**BITS)]  # hashed, ascending
+    rarity: Annotated[Float32, "features"]
+
+    @classmethod
+    def fit(cls, texts: Sequence[str]) -> Self:
+        """Return the n-grams of these strings. O(letters · longest)."""
+        shortest, longest = suitable_lengths(texts)
+        n_texts, seen = 0, np.zeros(2**BITS, dtype=np.int64)
+        for part in _parts(texts):
+            _, columns, _ = _counted(part, shortest, longest)
+            seen += np.bincount(columns, minlength=2**BITS)
+            n_texts += len(part)
+        found = np.flatnonzero(seen)
+        if len(found) > VOCABULARY:
+            found = np.sort(np.argsort(-seen, kind="stable")[:VOCABULARY])
+        rarity = 1 + np.log((1 + n_texts) / (1 + seen[found]))
+        return cls(shortest, longest, found, rarity.astype(np.float32))
+
+    def __call__(self, objects: Sequence[str]) -> csr_array:
+        """Return the features (n, D) as a sparse array, with rows of length 1."""
+        rows, columns, values, start = [], [], [], 0
+        for part in _parts(objects):
+            row, hashed, count = _counted(part, self.shortest, self.longest)
+            place = np.searchsorted(self.columns, hashed).clip(max=max(len(self.columns) - 1, 0))
+            known = self.columns[place] == hashed if len(self.columns) else np.zeros(len(row), bool)
+            row, place, count = row[known], place[known], count[known]
+            value = (1 + np.log(count)) * self.rarity[place]
+            length = np.sqrt(np.bincount(row, weights=value**2, minlength=len(part)))
+            rows.append(start + row)
+            columns.append(place)
+            values.append(value / length[row])
+            start += len(part)
+        shape = (start, len(self.columns))
+        if not rows:
+            return csr_array(shape)
+        ij = (np.concatenate(rows), np.concatenate(columns))
+        return csr_array((np.concatenate(values), ij), shape=shape)
+
+    def shares(
+        self, text: Any, slope: Array
+    ) -> tuple[Array, Callable[[int], tuple[str, tuple[tuple[int, int], ...]]]]:
+        """Return what each n-gram of a string adds to a score, and a function that describes one.
+
+        `slope` (D,) is the weight of each column. The description is the n-gram and where it is.
+        """
+        text = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        row = self([text])
+        columns, parts = row.indices, row.data * slope[row.indices]
+        place, first, length = self.occurrences(text)
+
+        def describe(k: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+            here = np.flatnonzero(place == columns[k])
+            spans = [(int(first[i]), int(first[i] + length[i])) for i in here]
+            a, b = spans[0]
+            named = ("^" if a < 0 else "") + text[max(a, 0) : b] + ("$" if b > len(text) else "")
+            inside = tuple((max(a, 0), min(b, len(text))) for a, b in spans)
+            return named, inside
+
+        return parts, describe
+
+    def occurrences(self, text: str) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Return column, first letter and number of letters of each known n-gram in a string.
+
+        Positions count the letters of the string itself; a marker is at −1 or at its length.
+        """
+        hashed, _, first, length = _hashed([text], self.shortest, self.longest)
+        place = np.searchsorted(self.columns, hashed).clip(max=max(len(self.columns) - 1, 0))
+        known = np.flatnonzero(self.columns[place] == hashed) if len(self.columns) else place[:0]
+        return place[known], first[known] - 1, length[known]
+
+
+def suitable_lengths(texts: Sequence[str]) -> tuple[int, int]:
+    """Return the shortest and longest n-grams that suit the alphabet and the length of strings.
+
+    About 4ᵏ = 20³ different n-grams carry the same information: proteins have n-grams of up to
+    three letters, DNA of up to seven. Short strings have n-grams of up to four.
+    """
+    some = texts[:: max(1, len(texts) // 1000)]
+    letters = len(set().union(*some)) if len(some) else 0
+    mean = float(np.mean([len(text) for text in some])) if len(some) else 0.0
+    if letters <= 6 and mean > SHORT:
+        return 5, 7
+    return 1, 4 if mean <= SHORT else 3
+
+
+def _parts(texts: Sequence[str]) -> list[list[str]]:
+    """Divide strings into parts of about `PART` letters."""
+    parts: list[list[str]] = []
+    room = 0
+    for text in texts:
+        if room <= 0:
+            parts.append([])
+            room = PART
+        parts[-1].append(text if isinstance(text, str) else text.decode("utf-8", "replace"))
+        room -= len(text) + 2
+    return parts
+
+
+def _hashed(
+    texts: list[str], shortest: int, longest: int
+) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the column, the row, the first letter and the length of every n-gram."""
+    joined = "".join(f"\x02{text}\x03" for text in texts)
+    letters = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    lengths = np.array([len(text) + 2 for text in texts])
+    ends = np.cumsum(lengths)
+    row = np.repeat(np.arange(len(texts)), lengths)
+    end = np.repeat(ends, lengths)
+    first = np.arange(len(letters)) - np.repeat(ends - lengths, lengths)
+    found = []
+    with np.errstate(over="ignore"):
+        hashes = np.zeros(len(letters), dtype=np.uint64)
+        for n in range(1, longest + 1):
+            # the hash of n letters, from that of n − 1: Σ letter · Pʲ
+            shifted = np.zeros(len(letters), dtype=np.uint64)
+            shifted[: len(letters) - n + 1] = letters[n - 1 :]
+            hashes = hashes * np.uint64(0x100000001B3) + shifted + np.uint64(1)
+            if n < shortest:
+                continue
+            inside = np.flatnonzero(np.arange(len(letters)) + n <= end)
+            x = hashes[inside] ^ (hashes[inside] >> np.uint64(31))
+            x = x * np.uint64(0x9E3779B97F4A7C15)
+            column = (x >> np.uint64(64 - BITS)).astype(np.int64)
+            found.append((column, row[inside], first[inside], np.full(len(inside), n)))
+    columns, rows, firsts, sizes = (np.concatenate(each) for each in zip(*found, strict=True))
+    return columns, rows, firsts, sizes
+
+
+def _counted(
+    texts: list[str], shortest: int, longest: int
+) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the row, the column and the number of occurrences of each n-gram of each string."""
+    column, row, _, _ = _hashed(texts, shortest, longest)
+    key, count = np.unique(row.astype(np.int64) * 2**BITS + column, return_counts=True)
+    return (key >> BITS).astype(np.intp), key & (2**BITS - 1), count
+
+
+# -- series, images and vectors --------------------------------------------------------------------
+
+KERNELS, WIDTH = 500, 9
+"""Number of random convolutions, and the number of values in each."""
+
+STACK = 2**22
+"""Numbers that are convolved together, small enough for the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Convolutions:
+    """Random convolutions of series (ROCKET; Dempster, Petitjean & Webb 2020).
+
+    Kernels have nine centred normal weights, a random dilation and a random channel; the threshold
+    is a random value of the convolution of one training series, as in MiniRocket. The common
+    length, the mean and the spread are those of the training series too. Features are the share
+    above the threshold and the maximum of each convolution, standardised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.features import Convolutions
+    >>> waves = [np.sin(np.arange(40) * f) for f in (0.3, 0.9)]
+    >>> Convolutions.fit(waves, np.random.default_rng(0))(waves).shape
+    (2, 1000)
+    """
+
+    length: Annotated[int, Within(1)]
+    mean: Annotated[Array, "channels"]
+    spread: Annotated[Array, "channels", POSITIVE]
+    dilations: Annotated[NDArray[np.int64], "kernels", Within(1)]
+    weights: Annotated[Float32, f"kernels {WIDTH}"]
+    channels: Annotated[NDArray[np.int64], "kernels", Within(0, below="channels")]
+    thresholds: Annotated[Float32, "kernels"]
+    centre: Annotated[Array, "features"]
+    scale: Annotated[Array, "features", POSITIVE]
+
+    @classmethod
+    def fit(cls, series: Sequence[Any], rng: np.random.Generator) -> Self:
+        """Draw the kernels. Series of different lengths are stretched to their median length.
+
+        O(N·T·KERNELS).
+        """
+        length = int(np.median([len(one) for one in series]))
+        stack = _stacked(series, length)
+        mean, spread = stack.mean(axis=(0, 1)), stack.std(axis=(0, 1))
+        spread = np.where(spread > 0, spread, 1.0)
+        n, T, n_channels = stack.shape
+        most = np.log2(max((T - 1) / (WIDTH - 1), 1.0))
+        dilations, weights, channels, places = [], [], [], []
+        for _ in range(KERNELS):
+            dilations.append(int(2 ** rng.uniform(0, most)))
+            drawn = rng.normal(size=WIDTH)
+            weights.append((drawn - drawn.mean()).astype(np.float32))
+            channels.append(int(rng.integers(n_channels)))
+            places.append((int(rng.integers(n)), int(rng.integers(T))))
+        none = np.zeros(KERNELS, dtype=np.float32)
+        plain = cls(
+            length,
+            mean,
+            spread,
+            np.array(dilations),
+            np.stack(weights),
+            np.array(channels),
+            none,
+            np.zeros(2 * KERNELS),
+            np.ones(2 * KERNELS),
+        )
+        scaled = ((stack - mean) / spread).astype(np.float32)
+        thresholds = [
+            plain._convolved(scaled[some : some + 1], k)[0, time]
+            for k, (some, time) in enumerate(places)
+        ]
+        fields = {**vars(plain), "thresholds": np.array(thresholds, dtype=np.float32)}
+        F = cls(**fields)(series)
+        deviation = F.std(axis=0)
+        scale = np.where(deviation > 1e-12, deviation, 1.0)
+        return cls(**{**fields, "centre": F.mean(axis=0), "scale": scale})
+
+    def __call__(self, objects: Sequence[Any]) -> Array:
+        """Return the features (n, 2·KERNELS). O(n·T·KERNELS)."""
+        found = np.empty((len(objects), 2 * len(self.weights)))
+        size = max(1, STACK // max(1, self.length * len(self.mean)))
+        for start in range(0, len(objects), size):
+            part = _stacked(objects[start : start + size], self.length)
+            stack = ((part - self.mean) / self.spread).astype(np.float32)
+            for k in range(len(self.weights)):
+                value = self._convolved(stack, k) - self.thresholds[k]
+                found[start : start + size, 2 * k] = (value > 0).mean(axis=1)
+                found[start : start + size, 2 * k + 1] = value.max(axis=1)
+        return (found - self.centre) / self.scale
+
+    def shares(
+        self, series: Any, slope: Array
+    ) -> tuple[Array, Callable[[int], tuple[str, tuple[tuple[int, int], ...]]]]:
+        """Return what each convolution adds to a score, and a function that describes one.
+
+        `slope` (D,) is the weight of each feature. The description names the stretch of the series
+        where the convolution is largest.
+        """
+        one = np.asarray(series, dtype=np.float64)
+        parts = self([one])[0] * slope
+        stack = ((_stacked([one], self.length) - self.mean) / self.spread).astype(np.float32)
+
+        def describe(k: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+            kernel = k // 2
+            peak = int(np.argmax(self._convolved(stack, kernel)[0]))
+            half, scale = int(self.dilations[kernel]) * (WIDTH // 2), len(one) / self.length
+            a, b = round(max(peak - half, 0) * scale), round((peak + half + 1) * scale)
+            return f"times {a} to {min(b, len(one)) - 1}", ((a, min(b, len(one))),)
+
+        return parts, describe
+
+    def _convolved(self, stack: Float32, k: int) -> Float32:
+        """Return the k-th convolution (n, T) of series (n, T, channels), before the threshold."""
+        n, T, _ = stack.shape
+        dilation = int(self.dilations[k])
+        half = dilation * (WIDTH // 2)
+        signal = np.pad(stack[:, :, self.channels[k]], ((0, 0), (half, half)))
+        value = np.zeros((n, T), dtype=np.float32)
+        for j, w in enumerate(self.weights[k]):
+            value += w * signal[:, j * dilation : j * dilation + T]
+        return value
+
+
+def _stacked(series: Sequence[Any], length: int) -> Array:
+    """Return series as one array (n, T, channels)."""
+    return np.stack([_stretched(np.asarray(one, dtype=np.float64), length) for one in series])
+
+
+def _stretched(one: Array, length: int) -> Array:
+    one = one.reshape(len(one), -1)
+    if len(one) == length:
+        return one
+    at = np.linspace(0, len(one) - 1, length)
+    return np.column_stack([np.interp(at, np.arange(len(one)), c) for c in one.T])
