@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from krein.estimators.registry import MODELS, ModelFamily
+from krein.estimators import MODELS, ModelFamily
 from sklearn.datasets import load_iris
 
 from krein import IKFD
