@@ -13,7 +13,7 @@ help:
 	@echo "make docs    install, then build the site into docs/_build/html"
 	@echo "make fuzz    run the command on 10,000 damaged files, then a guided search; CASES=, SEED=, SECONDS="
 	@echo "make kills   kill fits and predictions 100 times each, and check the results of the next run"
-	@echo "make mutate  mutation testing: count the changes to the code that the tests detect; COUNT=, SEED="
+	@echo "make mutate  mutation testing of one module with cosmic-ray; MODULE=core/smss.py TESTS=tests/core/test_smss.py"
 	@echo "make bench   run the benchmarks: ratios to a bare reference in the same run"
 	@echo "make paper   reproduce every table and figure of the paper, or one: TABLE=1, FIGURE=2 or NAME=beyond"
 	@echo "make keep-results    copy the results of the benchmarks to docs/results"
@@ -70,10 +70,17 @@ fuzz: $(STAMP)
 kills: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack.kills --kills 100
 
-# resumes where it stopped; AGAIN=--again tries the survivors again after new tests were added
-COUNT ?= 160
+# cosmic-ray changes one thing at a time in MODULE and runs TESTS; a session that stopped resumes
+MODULE ?= core/smss.py
+TESTS ?= tests/core/test_smss.py
 mutate: $(STAMP)
-	$(BIN)/python -m tests.mutations --count $(COUNT) --seed $(SEED) $(AGAIN)
+	@mkdir -p build/mutations
+	@printf '[cosmic-ray]\nmodule-path = "src/krein/$(MODULE)"\ntimeout = 120.0\nexcluded-modules = []\ntest-command = "$(BIN)/python -m pytest -x -q $(TESTS)"\n[cosmic-ray.distributor]\nname = "local"\n' \
+		> build/mutations/$(subst /,-,$(MODULE)).toml
+	test -f build/mutations/$(subst /,-,$(MODULE)).sqlite || $(BIN)/cosmic-ray init \
+		build/mutations/$(subst /,-,$(MODULE)).toml build/mutations/$(subst /,-,$(MODULE)).sqlite
+	$(BIN)/cosmic-ray exec build/mutations/$(subst /,-,$(MODULE)).toml build/mutations/$(subst /,-,$(MODULE)).sqlite
+	$(BIN)/cr-report build/mutations/$(subst /,-,$(MODULE)).sqlite | tail -n 3
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -266,12 +266,13 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("set exactly one of threshold, coverage and risk")
         if self.confidence is not None and self.risk is None:
             raise ValueError("confidence needs risk: it is the confidence of the bound on the risk")
-        if self.novel_below is not None and not hasattr(self.estimator, "assess"):
+        self.estimator_ = self.estimator if self.prefit else clone(self.estimator).fit(X, y)
+        model = getattr(self.estimator_, "model_", None)
+        if self.novel_below is not None and getattr(model, "reference", None) is None:
             raise ValueError(
                 f"{type(self.estimator).__name__} does not recognise novel objects; use a "
-                f"KreinClassifier, or leave out novel_below="
+                f"KreinClassifier or calibrate=True, or leave out novel_below="
             )
-        self.estimator_ = self.estimator if self.prefit else clone(self.estimator).fit(X, y)
         self.classes_ = self.estimator_.classes_
         if self._reject_label() in self.classes_.tolist():
             raise ValueError(

@@ -51,16 +51,16 @@ def test_json_rejects_nan():
 
 
 def test_a_nan_probability_is_not_written(files, model, run, monkeypatch):
-    from krein.estimators.twolooks import FittedTwoLooks
+    from krein.model.model import Model
 
-    assess = FittedTwoLooks.assess
+    assess = Model.assess
 
     def broken(self, X, **options):
         found = assess(self, X, **options)
         found["probabilities"][1] = np.nan
         return found
 
-    monkeypatch.setattr(FittedTwoLooks, "assess", broken)
+    monkeypatch.setattr(Model, "assess", broken)
     code, out, err = run("predict", "m.krein", input="house\nmaus\n")
     assert code == 0
     assert "standard input, line 2, string '1': its probabilities are not numbers" in err
@@ -180,9 +180,10 @@ def test_a_zero_matrix_gives_no_numpy_warning(matrices, run):
 
 def test_an_error_while_inspecting_names_the_place(files, run, monkeypatch):
     from krein.compare import Pairs
+    from krein.measures import PairError
 
     def broken(self, rows, cols):
-        raise ValueError("row object 1 and column object 0: the value is NaN")
+        raise PairError(1, 0, "the value is NaN")
 
     monkeypatch.setattr(Pairs, "block", broken)
     (files / "w.txt").write_text("house\nmaus\nmouse\n")

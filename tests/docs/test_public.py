@@ -38,6 +38,7 @@ INSIDE = {
     "core": "the mathematics; the reference lists its public part",
     "estimators": "krein exports them",
     "version": "krein.__version__",
+    "wording": "how messages name parameters",
 }
 """The other modules, and how users reach them."""
 

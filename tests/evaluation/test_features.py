@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from krein.estimators.registry import MODELS, ModelFamily
 from sklearn.datasets import load_iris
 
 from krein import IKFD
 from krein.compare import open_pairs
+from krein.estimators import MODELS, ModelFamily
 from krein.evaluation import evaluate, models
 from krein.evaluation.baselines import Convolutions, FeatureBaseline, feature_kind
 from krein.measures import get_measure
+from krein.model import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")
 
@@ -146,8 +147,9 @@ def test_comparisons_are_reported_for_every_model():
 
 
 def test_any_registered_model_is_evaluated(monkeypatch):
-    family = ModelFamily("ikfd:Bare", "has few parameters")
-    monkeypatch.setattr("krein.estimators.ikfd.Bare", Bare, raising=False)
+    family = ModelFamily("Bare", "has few parameters")
+    monkeypatch.setattr("krein.estimators.discriminants.Bare", Bare, raising=False)
+    monkeypatch.setitem(ESTIMATORS, "Bare", "estimators.discriminants")
     monkeypatch.setitem(MODELS, "bare", family)
     monkeypatch.setattr(models, "AVAILABLE", (*models.AVAILABLE, "bare"))
     found = evaluate(WORDS, LABELS, ["bare"], measure="levenshtein", folds=3, calibrate=True)

@@ -11,12 +11,9 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .streams import DataError, bare_name, quoted
-
-if TYPE_CHECKING:
-    from .source import Chunk
 
 _JOINED = re.compile(
     r"(?:^|\|)(?:sp|tr|ref|gb|emb|dbj|tpg|tpe|tpd|pir|prf|lcl)\|([^|]*)(?:\|([^|]*))?",
@@ -80,7 +77,7 @@ USUAL_LABELS = ("label", "labels", "class", "family", "target")
 class Labels:
     """No labels other than those in the records themselves."""
 
-    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str] | None:
+    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str] | None:
         """Return the labels of objects, or None if there are none at all.
 
         `stated` are the labels in the records themselves, `headers` the text next to their names.
@@ -109,7 +106,7 @@ class PatternLabels(Labels):
                 f"label; it has {self.pattern.groups}"
             )
 
-    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
+    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return what the group matches in each header, or name where there is no header."""
         found = []
         for i, name in enumerate(chunk.names):
@@ -159,7 +156,7 @@ class NamedLabels(Labels):
         if len(places) == 1:
             self._check(self._left[0])
 
-    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
+    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return the label of each name."""
         n = len(chunk.names)
         left = [names for names in self._left if names.matches(chunk.names) == n]
@@ -196,7 +193,7 @@ class NamedLabels(Labels):
                 raise DataError(f"{self.path}, line {line}: {quoted(name)} has no label")
         self._checked = names
 
-    def _unmatched(self, chunk: Chunk) -> DataError:
+    def _unmatched(self, chunk: Any) -> DataError:
         """Return the error that shows both sides: names of objects and names in the table."""
         best = max(self._left, key=lambda names: names.matches(chunk.names))
         i = best.matches(chunk.names)
@@ -215,7 +212,7 @@ class OrderedLabels(Labels):
     def __init__(self, path: str, labels: list[str]) -> None:
         self.path, self.labels = path, labels
 
-    def of(self, chunk: Chunk, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
+    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
         """Return the next labels."""
         found = self.labels[chunk.first : chunk.first + len(chunk.names)]
         if len(found) < len(chunk.names):

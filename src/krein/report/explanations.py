@@ -108,7 +108,7 @@ def write_explained(
 ) -> None:
     """Write the page about objects that have been assessed."""
     text = template("explanations.html").render(
-        page_content(getattr(model, "model_", model), explained, title, command),
+        page_content(model, explained, title, command),
         style=part("report.css"),
         own_style=part("explanations.css"),
         percent=percent,
@@ -118,12 +118,13 @@ def write_explained(
 
 
 def page_content(
-    model: Model, explained: ExplainedObjects, title: str | None, command: str | None
+    model: Any, explained: ExplainedObjects, title: str | None, command: str | None
 ) -> dict[str, Any]:
     """Return everything that the template fills in.
 
     Only this function and `_known_objects` know what a fitted model consists of.
     """
+    model: Model = getattr(model, "model_", model)  # of a classifier
     measure, classes = model.measure, model.classes
     known, landmarks = _known_objects(model), model.landmarks.indices.tolist()
     names = model.landmarks.names
