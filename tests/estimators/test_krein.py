@@ -310,30 +310,49 @@ def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
     np.testing.assert_allclose(second.far, np.quantile(between.min(axis=1), 0.9), rtol=1e-5)
 
 
-def test_the_number_of_landmarks_minimises_loss_plus_price():
-    """Half of the default number, seven tenths or all: whichever has the least loss plus price."""
+def test_landmarks_that_are_not_worth_their_comparisons_are_dropped():
+    """Seven tenths of the default number, or all: whichever has less loss plus price."""
     X, y = islands(1000, 20)
     D = distances(X, X)
     wanted = default_number(1000, 2)
-    for price in (1e-4, 1.0):
-        clf = KreinClassifier("precomputed-distance", price=price).fit(D, y)
-        curve = clf.size_curve_
-        assert curve.n_landmarks.tolist() == [round(share * wanted) for share in (0.5, 0.7, 1.0)]
-        total = curve.loss + price * curve.comparisons
-        assert len(clf.landmarks_) == curve.n_landmarks[np.argmin(total)]
-        again = curve.comparisons - curve.n_landmarks
-        assert (again > 0).all()  # neighbours know more, so some objects get a second look
-        assert (again <= clf.model_.second_look.known.n_candidates).all()
-    assert len(clf.landmarks_) == round(0.5 * wanted)  # at a price that nothing is worth
+    clf = KreinClassifier("precomputed-distance", price=1.0).fit(D, y)
+    assert len(clf.landmarks_) == round(0.7 * wanted)  # at a price that nothing is worth
     same = IKFD("precomputed-distance", landmarks=clf.landmarks_, shrinkage="oas").fit(D, y)
     np.testing.assert_allclose(clf.eigenvalues_, same.eigenvalues_, rtol=1e-8)
     assert clf.signature_ == same.signature_
     for free in ({"price": 0.0}, {"neighbours": 0}, {"n_landmarks": wanted}):
         clf = KreinClassifier("precomputed-distance", **free).fit(D, y)
         assert len(clf.landmarks_) == wanted
-        assert not hasattr(clf, "size_curve_")
-    assert hasattr(clf.set_params(n_landmarks=None).fit(D, y), "size_curve_")
-    assert not hasattr(clf.set_params(n_landmarks=wanted).fit(D, y), "size_curve_")
+
+
+def test_heads_that_cannot_pay_are_left_out():
+    rng = np.random.default_rng(0)
+    means = 3 * rng.normal(size=(150, 8))
+    y = np.repeat(np.arange(150), 4)
+    X = means[y] + rng.normal(size=(600, 8))
+    clf = KreinClassifier("manhattan").fit(X, y)
+    assert [reason.partition(":")[0] for reason in clf.dropped_heads_] == ["ikqd"]
+    assert len(clf.model_.heads) == 2
+    P = clf.predict_proba(means + rng.normal(size=(150, 8)))
+    assert (P.argmax(axis=1) == np.arange(150)).mean() > 0.85
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_tiny_classes_keep_their_place(size):
+    """A class of one object cannot be held out, and still has honest probabilities."""
+    rng = np.random.default_rng(0)
+    means = 4 * rng.normal(size=(30, 6))
+    y = np.concatenate([np.repeat(np.arange(20), 12), np.repeat(np.arange(20, 30), size)])
+    X = means[y] + rng.normal(size=(len(y), 6))
+    clf = KreinClassifier("manhattan", n_landmarks=40).fit(X, y)
+    assert len(clf.classes_) == 30
+    new = means + rng.normal(size=(30, 6))
+    P = clf.predict_proba(new)
+    assert (P.argmax(axis=1)[20:] == np.arange(20, 30)).mean() > 0.5
+    assert np.isfinite(np.log(P)).all()
+    assert np.isfinite(clf.novelty(new)).all()
+    assert clf.predict_set(new).shape == (30, 30)
 
 
 def test_as_many_neighbours_vote_as_were_compared():

@@ -405,8 +405,9 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
     def explain(self, X: Any, n: int = 3) -> Any:
         """Explain the label of each object; return an array of `Explanation`.
 
-        Each contains the `n` nearest known objects with their values of the measure, and the
-        contribution of each landmark to the log-odds of the label against the runner-up.
+        Each contains the `n` nearest known objects with their values of the measure, the
+        contribution of each landmark to the log-odds of the label against the runner-up, and the
+        features of the object that counted most.
 
         Examples
         --------
@@ -417,8 +418,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         >>> why = clf.explain(X[-1:])[0]
         >>> bool(all(near.label == why.label for near in why.nearest))
         True
-        >>> total = why.baseline + why.contributions.sum() + why.evidence
-        >>> bool(abs(total - why.score) < 1e-9)
+        >>> parts = why.baseline + why.contributions.sum() + why.from_features + why.evidence
+        >>> bool(abs(parts - why.score) < 1e-9)
         True
         """
         model = self._fitted()

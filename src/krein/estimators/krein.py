@@ -288,6 +288,8 @@ class KreinClassifier(Classifier):
             raise ValueError(f"neighbours must be a whole number (0 for none) or None; got {k!r}")
         if self.max_kept != int(self.max_kept) or self.max_kept < 1:
             raise ValueError(f"max_kept must be a whole number, at least 1; got {self.max_kept!r}")
+        if self.features not in ("auto", None):
+            raise ValueError(f"features must be 'auto' or None; got {self.features!r}")
         if not self.price >= 0:
             raise ValueError(f"price must be a number, at least 0; got {self.price!r}")
         for name in ("novel_below", "ambiguous_below"):

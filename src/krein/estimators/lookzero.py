@@ -31,7 +31,7 @@ MOST_CLASSES = 100
 STRENGTHS = (1.0, 10.0, 100.0)
 """Candidate values of C, the inverse strength of the penalty."""
 
-N_FOLDS = 5
+N_FOLDS = 3
 _SEED = 2
 
 

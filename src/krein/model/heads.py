@@ -256,7 +256,8 @@ class FeatureHead:
         self, one: Any, label: int, other: int, n: int
     ) -> tuple[float, float, tuple[FeatureShare, ...]]:
         """Return f without features, what they add, and the `n` features that add most."""
-        slope = self.temperature * (self.weights[:, label] - self.weights[:, other]).astype(float)
+        both = self.weights[:, [label, other]].astype(np.float64)
+        slope = self.temperature * (both[:, 0] - both[:, 1])
         bias = self.temperature * float(self.bias[label] - self.bias[other])
         parts, shares = self.features.shares(one, slope)
         order = np.argsort(-np.abs(parts), kind="stable")[:n]

@@ -1,0 +1,101 @@
+"""Look zero: the features of the objects, pooled with the measure, and predictions without it."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+import krein
+from krein import KreinClassifier
+from krein.core.looks import choose_certainty
+from krein.datasets import make_protein_families
+from krein.model.heads import FeatureHead
+
+
+@pytest.fixture(scope="module")
+def families():
+    X, y = make_protein_families(260, divergence=0.8, random_state=0)
+    return X[:200], y[:200], X[200:], y[200:]
+
+
+@pytest.fixture(scope="module")
+def fitted(families):
+    X, y, _, _ = families
+    return KreinClassifier("smith-waterman", n_landmarks=30).fit(X, y)
+
+
+def test_features_are_a_head_of_the_pool(fitted, families):
+    X, y, new, true = families
+    assert isinstance(fitted.model_.look_zero, FeatureHead)
+    plain = KreinClassifier("smith-waterman", n_landmarks=30, features=None).fit(X, y)
+    assert plain.model_.look_zero is None
+    assert len(plain.model_.heads) == len(fitted.model_.heads) - 1
+    assert plain.model_.certain == np.inf
+    losses = [log_loss(true, clf.predict_proba(new)) for clf in (fitted, plain)]
+    assert losses[0] < losses[1] + 0.05
+
+
+def test_certain_objects_are_not_compared(families):
+    X, y, new, _ = families
+    dear = KreinClassifier("smith-waterman", n_landmarks=30, price=3e-3).fit(X, y)
+    P = dear.predict_proba(new)
+    zero, pool = dear.model_.look_zero, dear.model_.pool
+    alone = pool.bounded(zero.to_log_proba(zero.scores(None, new)))
+    sure = np.exp(alone.max(axis=1)) >= dear.model_.certain
+    assert 0 < sure.sum() < len(new)
+    np.testing.assert_array_equal(P[sure], np.exp(alone[sure]))
+    assert dear.last_comparisons_ < len(new) * 30
+    assert dear.last_comparisons_ >= 30 * (~sure).sum()
+    # novelty compares all objects, and labels and probabilities stay the same
+    found = dear.assess(new)
+    np.testing.assert_array_equal(found["probabilities"], P)
+    assert dear.last_comparisons_ >= 30 * len(new)
+
+
+def test_without_a_price_everything_is_compared(families):
+    X, y, new, _ = families
+    free = KreinClassifier("smith-waterman", n_landmarks=30, price=0).fit(X, y)
+    free.predict(new)
+    assert free.last_comparisons_ >= 30 * len(new)
+
+
+@pytest.mark.parametrize("price", [1e-4, 0.05])
+def test_explanations_add_up(families, price):
+    X, y, new, _ = families
+    clf = KreinClassifier("smith-waterman", n_landmarks=30, price=price).fit(X, y)
+    for why, one in zip(clf.explain(new), new, strict=True):
+        total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
+        assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+        for share in why.features:
+            a, b = share.places[0]
+            assert one[a:b] == share.name.strip("^$")
+
+
+def test_a_file_keeps_the_features(fitted, families, tmp_path):
+    fitted.save(tmp_path / "m.krein")
+    again, light = (load(tmp_path / "m.krein") for load in (krein.load, krein.load_model))
+    expected = fitted.predict_proba(families[2])
+    np.testing.assert_array_equal(again.predict_proba(families[2]), expected)
+    np.testing.assert_array_equal(light.predict_proba(families[2]), expected)
+    assert again.features == "auto"
+
+
+def test_precomputed_values_have_no_features():
+    D = np.abs(np.arange(60.0)[:, None] - np.arange(60.0))
+    clf = KreinClassifier("precomputed-distance").fit(D, np.arange(60) // 30)
+    assert clf.model_.look_zero is None
+
+
+def test_more_price_means_fewer_comparisons():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.5, 1, 2000)
+    gain = rng.exponential(1 - confidence)
+    found = [choose_certainty(confidence, gain, np.full(2000, 50.0), p) for p in (0, 1e-4, 1e-3, 1)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] == np.inf or (gain[confidence >= found[0]] <= 0).all()
+    assert found[-1] == confidence.min()
+
+
+def test_a_wrong_choice_of_features_is_refused(families):
+    X, y, _, _ = families
+    with pytest.raises(ValueError, match="features must be 'auto' or None"):
+        KreinClassifier("smith-waterman", features="n-grams").fit(X, y)

@@ -1,0 +1,116 @@
+"""Features of the objects: n-grams against scikit-learn's, convolutions by definition."""
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from krein.datasets import make_protein_families
+from krein.measures import get_measure
+from krein.measures.features import WIDTH, Convolutions, NGrams, feature_map, suitable_lengths
+
+WORDS = ["house", "mouse", "horse", "haus", "maus", "ross", "ßü", "a", "house"]
+
+
+def tfidf(texts, shortest, longest):
+    return TfidfVectorizer(
+        analyzer="char",
+        ngram_range=(shortest, longest),
+        lowercase=False,
+        preprocessor=lambda text: f"\x02{text}\x03",
+        sublinear_tf=True,
+    ).fit_transform(texts)
+
+
+def test_n_grams_are_those_of_scikit_learn():
+    grams, expected = NGrams.fit(WORDS), tfidf(WORDS, 1, 4)
+    F = grams(WORDS)
+    assert F.shape[1] == expected.shape[1]  # no two n-grams share a column here
+    np.testing.assert_allclose((F @ F.T).toarray(), (expected @ expected.T).toarray(), atol=1e-6)
+
+
+def test_rows_have_length_one_and_text_without_known_n_grams_is_empty():
+    F = NGrams.fit(WORDS)([*WORDS, "qqq", ""]).toarray()
+    np.testing.assert_allclose(np.linalg.norm(F[: len(WORDS)], axis=1), 1)
+    assert np.isfinite(F).all()
+
+
+def test_features_do_not_depend_on_the_other_objects(monkeypatch):
+    import krein.measures.features as module
+
+    X, _ = make_protein_families(40, random_state=0)
+    grams = NGrams.fit(X)
+    together = grams(X).toarray()
+    monkeypatch.setattr(module, "PART", 300)  # several parts
+    np.testing.assert_array_equal(grams(X).toarray(), together)
+    np.testing.assert_array_equal(grams(X[7:8]).toarray(), together[7:8])
+    again = NGrams.fit(X)
+    np.testing.assert_array_equal(again.columns, grams.columns)
+    np.testing.assert_array_equal(again.rarity, grams.rarity)
+
+
+def test_bytes_are_read_as_text():
+    grams = NGrams.fit([word.encode() for word in WORDS])
+    np.testing.assert_array_equal(
+        grams([b"house"]).toarray(), NGrams.fit(WORDS)(["house"]).toarray()
+    )
+
+
+def test_the_length_of_n_grams_suits_alphabet_and_length():
+    rng = np.random.default_rng(0)
+    dna = ["".join(rng.choice(list("ACGT"), 250)) for _ in range(5)]
+    assert suitable_lengths(dna) == (5, 7)
+    assert suitable_lengths(WORDS) == (1, 4)
+    assert suitable_lengths(make_protein_families(10, random_state=0)[0]) == (1, 3)
+
+
+def test_shares_of_n_grams_add_up_and_name_where_they_are():
+    grams = NGrams.fit(WORDS)
+    slope = np.random.default_rng(0).normal(size=len(grams.columns))
+    parts, describe = grams.shares("house", slope)
+    np.testing.assert_allclose(parts.sum(), (grams(["house"]) @ slope)[0])
+    found = dict(describe(k) for k in range(len(parts)))
+    assert found["ous"] == ((1, 4),)
+    assert found["^h"] == ((0, 1),)
+    assert found["e$"] == ((4, 5),)
+
+
+def series(rng, n=12):
+    return [rng.normal(size=(rng.integers(30, 60), 2)).cumsum(axis=0) for _ in range(n)]
+
+
+def test_convolutions_by_their_definition():
+    rng = np.random.default_rng(0)
+    X = [one[:40] for one in series(rng) if len(one) >= 40]
+    C = Convolutions.fit(X, np.random.default_rng(1))
+    F = C(X) * C.scale + C.centre
+    one = ((X[0] - C.mean) / C.spread).astype(np.float32)
+    for k in (0, 17, 499):
+        d, half = int(C.dilations[k]), int(C.dilations[k]) * (WIDTH // 2)
+        signal = np.pad(one[:, C.channels[k]], half)
+        value = np.array([signal[t : t + d * WIDTH : d] @ C.weights[k] for t in range(len(one))])
+        np.testing.assert_allclose(F[0, 2 * k + 1], value.max() - C.thresholds[k], atol=1e-4)
+        np.testing.assert_allclose(F[0, 2 * k], (value > C.thresholds[k]).mean(), atol=0.03)
+
+
+def test_series_of_different_lengths_are_stretched():
+    X = series(np.random.default_rng(0))
+    C = Convolutions.fit(X, np.random.default_rng(1))
+    F = C(X)
+    assert F.shape == (len(X), 1000)
+    np.testing.assert_allclose(F.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_array_equal(C(X[3:4]), F[3:4])
+
+
+@pytest.mark.parametrize(
+    ("name", "objects", "kind"),
+    [
+        ("levenshtein", ["ab", "ba"], NGrams),
+        ("dtw", [np.zeros((9, 1)), np.ones((9, 1))], Convolutions),
+        ("manhattan", np.eye(3), type(None)),
+        ("hausdorff", [np.zeros((2, 2))], type(None)),
+        ("precomputed", np.eye(3), type(None)),
+    ],
+)
+def test_each_kind_of_object_has_its_features(name, objects, kind):
+    found = feature_map(get_measure(name), objects, np.random.default_rng(0))
+    assert type(found) is kind
