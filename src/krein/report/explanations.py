@@ -118,13 +118,13 @@ def write_explained(
 
 
 def page_content(
-    model: Any, explained: ExplainedObjects, title: str | None, command: str | None
+    classifier: Any, explained: ExplainedObjects, title: str | None, command: str | None
 ) -> dict[str, Any]:
     """Return everything that the template fills in.
 
     Only this function and `_known_objects` know what a fitted model consists of.
     """
-    model: Model = getattr(model, "model_", model)  # of a classifier
+    model: Model = getattr(classifier, "model_", classifier)
     measure, classes = model.measure, model.classes
     known, landmarks = _known_objects(model), model.landmarks.indices.tolist()
     names = model.landmarks.names
