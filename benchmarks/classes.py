@@ -144,12 +144,11 @@ def taxonomy() -> list[dict]:
 def sintax(reference: dict, known: dict, queries: dict) -> dict:
     with tempfile.TemporaryDirectory() as name:
         db, query = Path(name, "db.fasta"), Path(name, "query.fasta")
-        db.write_text(
-            "".join(
-                f">{key};tax={','.join(f'{r}:{t}' for r, t in zip('dpcofg', known[key], strict=False))};\n{seq}\n"
-                for key, seq in reference.items()
-            )
-        )
+        lines = []
+        for key, seq in reference.items():
+            lineage = ",".join(f"{r}:{t}" for r, t in zip("dpcofg", known[key], strict=False))
+            lines.append(f">{key};tax={lineage};\n{seq}\n")
+        db.write_text("".join(lines))
         query.write_text("".join(f">{key}\n{seq}\n" for key, seq in queries.items()))
         start = time.perf_counter()
         command = ["vsearch", "--sintax", query, "--db", db, "--tabbedout", Path(name, "out")]
