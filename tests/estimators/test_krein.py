@@ -383,3 +383,41 @@ def test_a_second_look_at_landmarks_alone_costs_nothing_and_is_always_taken():
     assert clf.comparisons_ == 40
     clf.predict(["louse", "laus"])
     assert clf.last_comparisons_ == 2 * 40
+
+
+def overlapping(rng, n):
+    y = rng.integers(0, 3, n)
+    return np.array([[0.0, 1.5], [1.5, -1.0], [-1.5, -1.0]])[y] + rng.normal(size=(n, 2)), y
+
+
+def test_copies_of_objects_do_not_make_it_overconfident():
+    """Six copies of each object: none is held out while its copies are not."""
+    rng = np.random.default_rng(0)
+    (X, y), (new, true) = overlapping(rng, 120), overlapping(rng, 2000)
+    clf = KreinClassifier("manhattan").fit(np.repeat(X, 6, axis=0), np.repeat(y, 6))
+    assert clf.n_copies_ == 600
+    P = clf.predict_proba(new)
+    assert abs(P.max(axis=1).mean() - (P.argmax(axis=1) == true).mean()) < 0.08
+    assert (clf.novelty(new) <= 0.05).mean() < 0.1
+    covered = clf.predict_set(new, 0.9)[np.arange(2000), true].mean()
+    assert covered > 0.84
+    assert KreinClassifier("manhattan").fit(X, y).n_copies_ == 0
+
+
+def test_labels_without_a_pattern_give_no_confident_answers():
+    found = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        clf = KreinClassifier("manhattan").fit(rng.normal(size=(40, 3)), rng.integers(0, 2, 40))
+        found.append(clf.predict_proba(rng.normal(size=(200, 3))).max(axis=1).mean())
+    assert np.mean(found) < 0.58
+
+
+def test_no_label_set_is_empty():
+    rng = np.random.default_rng(0)
+    X, y = overlapping(rng, 150)
+    X[y == 2] += 30
+    y[:2] = 3  # a class of two
+    clf = KreinClassifier("manhattan").fit(X, y)
+    new = np.vstack([X, 100 + rng.normal(size=(5, 2))])
+    assert clf.predict_set(new, 0.5).any(axis=1).all()

@@ -532,7 +532,16 @@ def learn_first_look(opinions: Sequence[Array], codes: Codes, weights: Array | N
     H, probable = len(opinions), ProbableClasses.of(opinions, codes)
     n = float(len(codes) if weights is None else np.count_nonzero(weights))
     some = [probable.of_log_proba(one) for one in opinions]
-    return Pool(fit_pool(some, probable.codes, np.full(H, 1 / H), weights), n)
+    return Pool(fit_pool(some, probable.codes, np.full(H, trust(n) / H), weights), n)
+
+
+def trust(n: float) -> float:
+    """Return the prior weight of all heads together: n/(n + 20) for n held-out objects.
+
+    A few objects cannot show that the heads are right, so the pool starts near the uniform
+    distribution: otherwise, labels without any pattern would get confident answers.
+    """
+    return n / (n + RIDGE)
 
 
 def learn_second_look(
@@ -553,7 +562,7 @@ def learn_second_look(
     heads, codes = [probable.of_log_proba(one) for one in opinions], probable.codes
     rows = np.arange(len(codes))
     w = np.ones(len(codes)) if weights is None else weights
-    prior = np.append(np.full(H, 1 / H), np.full(2, EVIDENCE_WEIGHT / 2))
+    prior = trust(pool.n_seen) * np.append(np.full(H, 1 / H), np.full(2, EVIDENCE_WEIGHT / 2))
     best: tuple[float, EvidencePool, Array] | None = None
 
     def attempt(bandwidth: float, tail: float) -> None:

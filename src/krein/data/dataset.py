@@ -479,6 +479,14 @@ class Dataset(ABC):
             self._survey = _merged(list(self.map(survey_labels, objects=False)))
         return self._survey
 
+    def merge_copies(self) -> int:
+        """Let identical objects with the same label count as one object of their total weight.
+
+        Returns the number of objects that no longer count by themselves. Objects that are not in
+        memory are not searched for copies.
+        """
+        return 0
+
     def n_sampled(self, measure: Measure) -> int:
         """Return the approximate size of the sample that landmarks are chosen from."""
         n = self.survey().n_objects

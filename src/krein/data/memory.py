@@ -17,7 +17,18 @@ from ..compare.workers import count_workers, in_order, progress
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..measures import Measure
-from .dataset import Add, Chunk, Dataset, FeatureBlock, Provenance, Sample, Term, Value, join_labels
+from .dataset import (
+    Add,
+    Chunk,
+    Dataset,
+    FeatureBlock,
+    Provenance,
+    Sample,
+    Term,
+    Value,
+    encode,
+    join_labels,
+)
 
 SHARED_BYTES = 2**26
 """A pass over fewer bytes than this runs in one thread: starting more is not worth it."""
@@ -79,6 +90,22 @@ class Memory(Local):
 
     def __len__(self) -> int:
         return len(self.objects)
+
+    def merge_copies(self) -> int:
+        """Let identical objects with the same label count as one object of their total weight."""
+        if self.measure.accepts == "values":
+            return 0
+        keys = self.measure.content_keys(self.objects)
+        codes = encode(self.labels, self.survey().classes)
+        _, first, place = np.unique(
+            np.rec.fromarrays([keys, codes]), return_index=True, return_inverse=True
+        )
+        if len(first) < len(keys):
+            total = np.bincount(place, weights=self.weights)
+            self.weights = np.zeros(len(keys))
+            self.weights[first] = total
+            self._survey = None
+        return len(keys) - len(first)
 
     def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (None: all at once)."""

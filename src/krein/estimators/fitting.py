@@ -376,7 +376,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         `classes_`.
 
         The set contains the true label for about a share `coverage` of objects from the same source
-        as the training objects. A set may contain several labels, or none if no label fits.
+        as the training objects. A set may contain several labels. If every label could be ruled
+        out, it contains the most probable one; `novelty` tells whether any label fits.
         Classifiers other than `KreinClassifier` need `calibrate=True`.
 
         Parameters

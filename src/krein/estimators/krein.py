@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Pairs, block_rows, compare_each
 from ..core.calibration import fit_temperature
-from ..core.checks import Array, Codes, Indices
+from ..core.checks import NON_NEGATIVE, Array, Codes, Indices
 from ..core.conformal import Reference, novelty_scores
 from ..core.family import Family, Priors
 from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
@@ -171,6 +171,11 @@ class KreinClassifier(Classifier):
     model_ : Model
         What predicts: the heads, the weights of the pool, the second look, and the scores of
         held-out training objects, among which new objects are ranked.
+    dropped_heads_ : tuple of str
+        Models that were left out of the pool because they could not pay for themselves, and why.
+    n_copies_ : int
+        Number of training objects that are copies of others with the same label. Copies count as
+        one object of their total weight, so that none is held out while its copy is not.
     signature_ : Signature
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
@@ -199,6 +204,7 @@ class KreinClassifier(Classifier):
     """
 
     dropped_heads_: tuple[str, ...]
+    n_copies_: Annotated[int, NON_NEGATIVE]
 
     def __init__(
         self,
@@ -258,7 +264,9 @@ class KreinClassifier(Classifier):
         """
         self._check()
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
-            found = self._survey(data)
+            self._survey(data)
+            self.n_copies_ = data.merge_copies()
+            found = data.survey()
             weights = self._class_weights(found.classes)
             priors, each = Priors(None, weights), weights.of_objects(found.weights)
             run = self._comparisons(data.measure)
@@ -331,7 +339,7 @@ class KreinClassifier(Classifier):
             k = min(max(len(choice.landmarks.indices) // 3, FEWEST), MOST)
         tried = [(choice, kept)]
         order = choice.selection.details.get("order")
-        N, m = data.survey().n_objects, len(choice.landmarks.indices)
+        N, m = data.survey().weighted, len(choice.landmarks.indices)
         optional = self.n_landmarks is None and self.price > 0 and k > 0 and order is not None
         if optional and 2 * m < N <= IN_MEMORY_OBJECTS and _comparable(data, run):
             assert order is not None
@@ -571,7 +579,7 @@ def draw_held_out(landmarks: Indices, kept: Features, n_classes: int) -> HeldOut
     raw = kept.rows(np.arange(n_classes), n_classes)
     N, weight = raw.shape[0], raw.weight
     fair = np.ones(N, dtype=bool) if weight is None else weight > 0
-    if 2 * len(landmarks) <= N:
+    if 2 * len(landmarks) <= fair.sum():
         fair[landmarks] = False
         n = int(fair.sum())
         if n > HELD_OUT_OBJECTS:

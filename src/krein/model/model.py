@@ -432,7 +432,10 @@ class Model:
 
     def _sets(self, coverage: float, by_class: bool, answer: Answer) -> NDArray[np.bool_]:
         odds = log_odds(answer.unbounded)
-        return self._reference().sets(odds, coverage=coverage, by_class=by_class)
+        found = self._reference().sets(odds, coverage=coverage, by_class=by_class)
+        empty = np.flatnonzero(~found.any(axis=1))
+        found[empty, odds[empty].argmax(axis=1)] = True
+        return found
 
     def _assess(
         self, dtype: np.dtype[Any], coverage: float | None, evidence: int | None, answer: Answer
