@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
 from operator import add
 from typing import Annotated, Any, Literal
@@ -90,30 +91,30 @@ class Stream:
     which does not accept further chunks."""
 
 
-@dataclass(frozen=True)
-class MomentTerm:
-    """Class moments of a chunk in each space, and its part of the calibration sample."""
+def moments_of(
+    columns: LandmarkColumns,
+    spaces: list[LandmarkSpace],
+    origins: list[Array],
+    classes: NDArray[Any],
+    family: GaussianFamily,
+    sample: CalibrationSample,
+    seen: int,
+    chunk: Chunk,
+) -> Counted[PassResult]:
+    """Compare a chunk with the landmarks, after `seen` objects of earlier chunks.
 
-    columns: LandmarkColumns
-    spaces: list[LandmarkSpace]
-    origins: list[Array]
-    classes: NDArray[Any]
-    family: GaussianFamily
-    sample: CalibrationSample
-    seen: int  # objects of earlier chunks
-
-    def __call__(self, chunk: Chunk) -> Counted[PassResult]:
-        """Compare the chunk with the landmarks."""
-        found = self.columns.values(chunk)
-        values, codes = found.value, encode(np.asarray(chunk.labels), self.classes)
-        moments = tuple(
-            self.family.moments(space, origin, values, codes, chunk.weights)
-            for space, origin in zip(self.spaces, self.origins, strict=True)
-        )
-        indices = self.seen + chunk.start + np.arange(len(codes))
-        some = self.sample.among(indices)
-        weights = None if chunk.weights is None else chunk.weights[some]
-        return found.holding(PassResult(moments, indices[some], values[some], codes[some], weights))
+    Returns its class moments in each space, and its part of the calibration sample.
+    """
+    found = columns.values(chunk)
+    values, codes = found.value, encode(np.asarray(chunk.labels), classes)
+    moments = tuple(
+        family.moments(space, origin, values, codes, chunk.weights)
+        for space, origin in zip(spaces, origins, strict=True)
+    )
+    indices = seen + chunk.start + np.arange(len(codes))
+    some = sample.among(indices)
+    weights = None if chunk.weights is None else chunk.weights[some]
+    return found.holding(PassResult(moments, indices[some], values[some], codes[some], weights))
 
 
 def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -236,7 +237,7 @@ def _add(
     else:
         origins = [moments.origin for moments in earlier.moments]
     seen = self.n_samples_seen_ - data.survey().n_objects
-    term = MomentTerm(choice.columns, spaces, origins, classes, family, sample, seen)
+    term = partial(moments_of, choice.columns, spaces, origins, classes, family, sample, seen)
     passed = data.reduce(term, add, block_rows(run.measure, m), m, run.counter)
     if earlier is not None:
         passed = earlier.within(sample) + passed

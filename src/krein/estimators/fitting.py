@@ -718,35 +718,36 @@ def _checked_pairs(data: Dataset, objects: Any, others: Any, run: Comparisons) -
 # -- passes over the data --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FeatureTerm:
-    """Values of a chunk, to be kept for several passes, and the moments of its coordinates."""
+def values_of(
+    columns: LandmarkColumns,
+    space: LandmarkSpace,
+    origin: Array,
+    classes: NDArray[Any],
+    class_weights: Array | None,
+    chunk: Chunk,
+    *,
+    by_class: bool = False,
+    weighted: bool = False,
+) -> Counted[FeatureBlock]:
+    """Compare a chunk with the landmarks, and return its values, to be kept for several passes.
 
-    columns: LandmarkColumns
-    space: LandmarkSpace
-    origin: Array
-    classes: NDArray[Any]
-    class_weights: Array | None
-    by_class: bool = False  # whether products are separate for each class
-    weighted: bool = False  # whether moments are weighted
-
-    def __call__(self, chunk: Chunk) -> Counted[FeatureBlock]:
-        """Compare the chunk with the landmarks."""
-        found = self.columns.values(chunk)
-        codes = encode(np.asarray(chunk.labels), self.classes)
-        weights = chunk.weights
-        if self.class_weights is not None:
-            each = self.class_weights[codes]
-            weights = each if weights is None else weights * each
-        moments = ClassMoments.of(
-            self.space.coordinates(found.value),
-            codes,
-            len(self.classes),
-            origin=self.origin,
-            sample_weight=chunk.weights if self.weighted else None,
-            by_class=self.by_class,
-        )
-        return found.holding(FeatureBlock(found.value, codes, weights, moments))
+    Also returns the moments of its coordinates, `weighted` or not; with `by_class`, products are
+    separate for each class.
+    """
+    found = columns.values(chunk)
+    codes, weights = encode(np.asarray(chunk.labels), classes), chunk.weights
+    if class_weights is not None:
+        each = class_weights[codes]
+        weights = each if weights is None else weights * each
+    moments = ClassMoments.of(
+        space.coordinates(found.value),
+        codes,
+        len(classes),
+        origin=origin,
+        sample_weight=chunk.weights if weighted else None,
+        by_class=by_class,
+    )
+    return found.holding(FeatureBlock(found.value, codes, weights, moments))
 
 
 # -- held-out scores -------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -48,12 +49,12 @@ from ..model.model import Comparisons, Model, SecondLook
 from .discriminants import fisher_head, quadratic_head
 from .fitting import (
     Classifier,
-    FeatureTerm,
     LandmarkChoice,
     all_or_nothing,
     mean_values,
     own_places,
     stratified_folds,
+    values_of,
 )
 from .lookzero import FeatureFit, fit_features
 
@@ -274,9 +275,15 @@ class KreinClassifier(Classifier):
             choice = self._choose(data, run, found.classes, family, self._rule(data))
             space, m = choice.space, len(choice.landmarks.indices)
             left_out = worthwhile_heads(found.weights, m)
-            by_class = "ikqd" not in left_out
-            term = FeatureTerm(
-                choice.columns, space, space.origin(), found.classes, each, by_class, True
+            term = partial(
+                values_of,
+                choice.columns,
+                space,
+                space.origin(),
+                found.classes,
+                each,
+                by_class="ikqd" not in left_out,
+                weighted=True,
             )
             kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
             try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from operator import add
 from typing import Any, Self
@@ -25,20 +25,14 @@ from ..model.model import Comparisons, LandmarkMap
 from .fitting import LandmarkChoice, LandmarkEstimator, all_or_nothing, choose_landmarks
 
 
-@dataclass(frozen=True)
-class GramTerm:
-    """Moments of a chunk's coordinates, as one class."""
-
-    columns: LandmarkColumns
-    space: LandmarkSpace
-    origin: Array
-
-    def __call__(self, chunk: Chunk) -> Counted[ClassMoments]:
-        """Compare the chunk with the landmarks."""
-        found = self.columns.values(chunk)
-        B = self.space.coordinates(found.value)
-        one = np.zeros(len(B), dtype=np.intp)
-        return found.holding(ClassMoments.of(B, one, 1, origin=self.origin))
+def gram_of(
+    columns: LandmarkColumns, space: LandmarkSpace, origin: Array, chunk: Chunk
+) -> Counted[ClassMoments]:
+    """Compare a chunk with the landmarks; return the moments of its coordinates, as one class."""
+    found = columns.values(chunk)
+    B = space.coordinates(found.value)
+    one = np.zeros(len(B), dtype=np.intp)
+    return found.holding(ClassMoments.of(B, one, 1, origin=origin))
 
 
 class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LandmarkEstimator):
@@ -89,7 +83,7 @@ class LandmarkTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Lan
         choice = choose_landmarks(data, rule, run, self._rng(), classes=classes, rank=self.rank)
         self.n_samples_seen_ = len(data)
         space, m = choice.space, len(choice.landmarks.indices)
-        term = GramTerm(choice.columns, space, space.origin())
+        term = partial(gram_of, choice.columns, space, space.origin())
         moments = data.reduce(term, add, block_rows(data.measure, m), m, run.counter)
         return moments, choice, run
 

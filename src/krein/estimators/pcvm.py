@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -35,7 +36,6 @@ from ..model.model import Comparisons, Model
 from .fitting import (
     CalibrationSample,
     Classifier,
-    FeatureTerm,
     HeldOutScores,
     LandmarkChoice,
     all_or_nothing,
@@ -45,6 +45,7 @@ from .fitting import (
     mean_values,
     own_places,
     reference_of,
+    values_of,
 )
 
 
@@ -282,7 +283,7 @@ class PCVM(Classifier):
         """
         space, m = chosen.space, len(chosen.landmarks.indices)
         each = self._class_weights(classes).of_objects(data.survey().weights)
-        term = FeatureTerm(chosen.columns, space, space.origin(), classes, each)
+        term = partial(values_of, chosen.columns, space, space.origin(), classes, each)
         kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
         return kept, signed_eigen(moments.gram(), space.signs).values
 

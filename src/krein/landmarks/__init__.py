@@ -16,13 +16,12 @@ from ..wording import parameter
 if TYPE_CHECKING:
     from .all import All, Given
     from .auto import Auto
-    from .base import Rule, select_landmarks
+    from .base import Rule, Selection, select_landmarks
     from .entropy import Entropy
     from .kmeans import KMeans
     from .leverage import Leverage
     from .meb import MEB
     from .random import Random, Stratified
-    from .selection import Selection
 
 _MODULES = {
     "All": "all",
@@ -34,7 +33,7 @@ _MODULES = {
     "MEB": "meb",
     "Random": "random",
     "Rule": "base",
-    "Selection": "selection",
+    "Selection": "base",
     "Stratified": "random",
     "select_landmarks": "base",
 }

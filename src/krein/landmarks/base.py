@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -15,7 +16,16 @@ from ..core.family import Codes, Family
 from ..core.space import LandmarkCentre
 from ..measures.base import Kind
 from ..measures.precomputed import Precomputed, PrecomputedRows
-from .selection import Selection
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The landmarks that a rule chose, and what else it found."""
+
+    indices: Indices  # ascending, without repetition
+    details: dict[str, Any] = field(default_factory=dict)
+    values: Array | None = None  # (N, m) of all objects to the landmarks, if known
+    family: Family | None = None  # the family that the rule fitted, with the settings it chose
 
 
 class Rule(BaseEstimator, ABC):
