@@ -8,7 +8,7 @@ import krein
 from krein import KreinClassifier
 from krein.core.looks import choose_certainty
 from krein.datasets import make_protein_families
-from krein.model.heads import FeatureHead
+from krein.model.heads import FeatureHead, NeighbourHead
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +99,49 @@ def test_a_wrong_choice_of_features_is_refused(families):
     X, y, _, _ = families
     with pytest.raises(ValueError, match="features must be 'auto' or None"):
         KreinClassifier("smith-waterman", features="n-grams").fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def species():
+    """150 species of DNA, four sequences each, and one more of each that is new."""
+    rng = np.random.default_rng(0)
+    ancestors = rng.integers(0, 4, (150, 90))
+
+    def evolve():
+        mutated = np.where(
+            rng.random(ancestors.shape) < 0.04, rng.integers(0, 4, (150, 90)), ancestors
+        )
+        return ["".join("ACGT"[i] for i in row) for row in mutated]
+
+    old = [evolve() for _ in range(4)]
+    return sum(old, []), np.tile(np.arange(150), 4), evolve()
+
+
+def test_many_classes_are_judged_by_the_most_similar_objects(species, tmp_path):
+    X, y, new = species
+    clf = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y)
+    zero = clf.model_.look_zero
+    assert isinstance(zero, NeighbourHead)
+    scores = zero.scores(None, new)
+    assert (scores.argmax(axis=1) == np.arange(150)).mean() > 0.95
+    # the nearest by the cosine of the features, one pair at a time
+    F = zero.features(X)
+    S = (zero.features(new) @ F.T).toarray()
+    nearest = y[S.argmax(axis=1)]
+    assert (nearest == scores.argmax(axis=1)).mean() > 0.95
+    P = clf.predict_proba(new)
+    assert (P.argmax(axis=1) == np.arange(150)).mean() > 0.95
+    clf.save(tmp_path / "m.krein")
+    np.testing.assert_array_equal(krein.load_model(tmp_path / "m.krein").predict_proba(new), P)
+    for why in clf.explain(new[:5]):
+        total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
+        assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+
+
+def test_a_held_out_object_is_not_its_own_neighbour(species):
+    X, y, _ = species
+    zero = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y).model_.look_zero
+    F = zero.features(X[:10])
+    own = zero.evidence(F)[np.arange(10), y[:10]]
+    without = zero.evidence(F, without=np.arange(10))[np.arange(10), y[:10]]
+    assert (without < own).all()

@@ -58,7 +58,8 @@ def test_bytes_are_read_as_text():
 def test_the_length_of_n_grams_suits_alphabet_and_length():
     rng = np.random.default_rng(0)
     dna = ["".join(rng.choice(list("ACGT"), 250)) for _ in range(5)]
-    assert suitable_lengths(dna) == (5, 7)
+    assert suitable_lengths(dna) == (7, 7)
+    assert suitable_lengths([*dna[1:], dna[0][:-2] + "NR"]) == (7, 7)
     assert suitable_lengths(WORDS) == (1, 4)
     assert suitable_lengths(make_protein_families(10, random_state=0)[0]) == (1, 3)
 

@@ -17,16 +17,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from ..core.checks import Array, Codes, Indices, weights_of
+from ..core.looks import BANDWIDTHS
 from ..data.dataset import Dataset, uniform_keys
 from ..measures import Measure
 from ..measures.features import FeatureMap, NGrams, feature_map
-from ..model.heads import FeatureHead
+from ..model.heads import FeatureHead, NeighbourHead
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""
 
 MOST_CLASSES = 100
-"""With more classes, there is no head: one weight per n-gram and class would teach nothing."""
+"""With more classes, one weight per n-gram and class would teach nothing: the labels of the objects
+with the most similar n-grams are used instead."""
+
+MOST_ENTRIES = 20_000_000
+"""The neighbours of look zero take 8 bytes per n-gram of each known object; beyond this many, there
+are none."""
 
 STRENGTHS = (1.0, 10.0, 100.0)
 """Candidate values of C, the inverse strength of the penalty."""
@@ -39,7 +45,7 @@ _SEED = 2
 class FeatureFit:
     """The head of the features, and its held-out scores of some objects."""
 
-    head: FeatureHead
+    head: FeatureHead | NeighbourHead
     rows: Indices  # (n,): the objects that were held out, ascending
     scores: Array  # (n, C)
 
@@ -62,7 +68,7 @@ def fit_features(
     `codes` and `weights` are those of all objects, and `held_out` the rows that need held-out
     scores. No pair is compared.
     """
-    if n_classes > MOST_CLASSES or measure.accepts == "values":
+    if measure.accepts == "values":
         return None
     w = weights_of(weights, len(codes))
     rows = np.flatnonzero(w > 0)
@@ -75,6 +81,8 @@ def fit_features(
         return None
     F, y, w = features(objects), codes[rows], w[rows]
     place = np.searchsorted(rows, held_out)
+    if n_classes > MOST_CLASSES:
+        return _neighbours(features, F, y, w, n_classes, held_out, place)
     folds = _folds(objects, y, place)
     scores = np.zeros((len(held_out), n_classes))
     strength, best = STRENGTHS[1], None
@@ -93,6 +101,28 @@ def fit_features(
     W, b = _logistic(F, y, w, n_classes, strength, features)
     head = FeatureHead(features, W.astype(np.float32), b)
     return FeatureFit(head, held_out, scores)
+
+
+def _neighbours(
+    features: Any,
+    F: Any,
+    codes: Codes,
+    weights: Array,
+    n_classes: int,
+    held_out: Indices,
+    place: Indices,
+) -> FeatureFit | None:
+    """Return the head for many classes, with the bandwidth that has the least held-out loss."""
+    if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
+        return None
+    best: tuple[float, FeatureFit] | None = None
+    for bandwidth in BANDWIDTHS:
+        head = NeighbourHead.of(features, F, codes.astype(np.intp), n_classes, bandwidth)
+        scores = head.evidence(F[place], without=place)
+        loss = float(np.average(_losses(scores, codes[place]), weights=weights[place]))
+        if best is None or loss < best[0]:
+            best = loss, FeatureFit(head, held_out, scores)
+    return None if best is None else best[1]
 
 
 def _folds(objects: Any, codes: Codes, place: Indices) -> NDArray[np.intp]:

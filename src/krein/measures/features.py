@@ -10,8 +10,10 @@ into rows of numbers. Its fields are arrays, so it can be stored in a model file
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, Protocol, Self
 
 import numpy as np
@@ -54,6 +56,9 @@ SHORT = 50
 """Up to this mean length, strings are divided into n-grams of up to four characters; beyond it,
 three. Objects of few letters, such as DNA, have longer ones."""
 
+NUCLEOTIDES, COMMON = 4, 0.98
+"""Strings whose four most common letters make up this share are taken for DNA or RNA."""
+
 VOCABULARY = 100_000
 """Maximum number of n-grams that are kept, the most frequent ones."""
 
@@ -95,6 +100,8 @@ class NGrams:
         if len(found) > VOCABULARY:
             found = np.sort(np.argsort(-seen, kind="stable")[:VOCABULARY])
         rarity = 1 + np.log((1 + n_texts) / (1 + seen[found]))
+        if shortest > 1:  # in DNA, a rare n-gram is more often an error than a sign
+            rarity = np.ones(len(found))
         return cls(shortest, longest, found, rarity.astype(np.float32))
 
     def __call__(self, objects: Sequence[str]) -> csr_array:
@@ -153,14 +160,15 @@ class NGrams:
 def suitable_lengths(texts: Sequence[str]) -> tuple[int, int]:
     """Return the shortest and longest n-grams that suit the alphabet and the length of strings.
 
-    About 4ᵏ = 20³ different n-grams carry the same information: proteins have n-grams of up to
-    three letters, DNA of up to seven. Short strings have n-grams of up to four.
+    About 4⁷ = 20³ different n-grams carry the same information: proteins have n-grams of up to
+    three letters, DNA of seven. Short strings have n-grams of up to four.
     """
     some = texts[:: max(1, len(texts) // 1000)]
-    letters = len(set().union(*some)) if len(some) else 0
+    common = sum(count for _, count in Counter(chain.from_iterable(some)).most_common(NUCLEOTIDES))
+    few = common >= COMMON * sum(map(len, some))
     mean = float(np.mean([len(text) for text in some])) if len(some) else 0.0
-    if letters <= 6 and mean > SHORT:
-        return 5, 7
+    if few and mean > SHORT:
+        return 7, 7
     return 1, 4 if mean <= SHORT else 3
 
 

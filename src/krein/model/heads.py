@@ -25,10 +25,12 @@ from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
-from ..core.checks import LOG, POSITIVE, Array, Indices, Within
+from ..core.checks import CODE, LOG, POSITIVE, Array, Codes, Indices, Within
 from ..core.gaussian import QuadraticDiscriminant
+from ..core.looks import VOTERS, class_evidence
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.space import Conversion
 from ..measures.features import Convolutions, NGrams
@@ -267,3 +269,77 @@ class FeatureHead:
             if parts[k]
         )
         return bias, float(parts.sum()), named
+
+
+@dataclass(frozen=True)
+class NeighbourHead:
+    """Look zero for many classes: the labels of the known objects with the most similar features.
+
+    The similarity of two rows of length 1 is their product; scores are the evidence of the nearest
+    objects (`krein.core.looks`). No weight has to be learned for a class, so one object is enough.
+    """
+
+    features: NGrams
+    starts: Annotated[NDArray[np.int64], "n_rows+1", Within(0, below="entries+1")]
+    columns: Annotated[NDArray[np.int32], "entries", Within(0, below="features")]
+    values: Annotated[NDArray[np.float32], "entries"]
+    codes: Annotated[Codes, "n_rows", CODE]
+    n_classes: Annotated[int, "C", Within(2)]
+    bandwidth: Annotated[float, POSITIVE]
+    temperature: Annotated[float, POSITIVE] = 1.0
+
+    @classmethod
+    def of(
+        cls, features: NGrams, F: csr_array, codes: Codes, n_classes: int, bandwidth: float
+    ) -> NeighbourHead:
+        """Return the head of known objects with features F (n, D)."""
+        F = csr_array(F, dtype=np.float32)
+        starts, columns = F.indptr.astype(np.int64), F.indices.astype(np.int32)
+        return cls(features, starts, columns, F.data, codes, n_classes, bandwidth)
+
+    @cached_property
+    def known(self) -> csr_array:
+        """The features (D, n) of the known objects, one column each."""
+        shape = (len(self.codes), len(self.features.columns))
+        return csr_array((self.values, self.columns, self.starts), shape=shape).T.tocsr()
+
+    def scores(self, values: Any, objects: Any) -> Array:
+        """Return scores (n, C)."""
+        return self.evidence(self.features(objects))
+
+    def evidence(self, F: csr_array, without: Indices | None = None) -> Array:
+        """Return the evidence (n, C) of the nearest known objects.
+
+        `without` gives one known object per row to exclude, usually the object itself.
+        """
+        found = np.empty((F.shape[0], self.n_classes))
+        for start in range(0, F.shape[0], NEIGHBOUR_ROWS):
+            part = slice(start, start + NEIGHBOUR_ROWS)
+            S = (csr_array(F[part], dtype=np.float32) @ self.known).toarray()
+            if without is not None:
+                S[np.arange(len(S)), without[part]] = -np.inf
+            k = min(VOTERS, S.shape[1] - (without is not None))
+            near = np.argpartition(-S, k - 1, axis=1)[:, :k]
+            apart = 2 - 2 * np.take_along_axis(S, near, axis=1).astype(np.float64)
+            found[part] = class_evidence(apart, self.codes[near], self.n_classes, self.bandwidth)
+        return found
+
+    def to_log_proba(self, scores: Array) -> Array:
+        """Return log-probabilities (n, C): softmax, with the temperature applied."""
+        found: Array = log_softmax(self.temperature * scores, axis=1)
+        return found
+
+    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
+        """Return zeros (m,): landmarks contribute nothing."""
+        return np.zeros(len(values))
+
+    def explain(
+        self, one: Any, label: int, other: int, n: int
+    ) -> tuple[float, float, tuple[FeatureShare, ...]]:
+        """Return 0, and what the features add; single n-grams have no share of their own."""
+        log_p = self.to_log_proba(self.scores(None, [one]))[0]
+        return 0.0, float(log_p[label] - log_p[other]), ()
+
+
+NEIGHBOUR_ROWS = 256
+"""Objects whose neighbours are searched together: 1 MB of similarities per 1,000 known objects."""

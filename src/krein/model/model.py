@@ -40,7 +40,7 @@ from ..data.dataset import Chunk, LandmarkColumns
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
 from ..measures.foreign import ObjectProfile
-from .heads import FeatureHead, FeatureShare, LinearHead, QuadraticHead
+from .heads import FeatureHead, FeatureShare, LinearHead, NeighbourHead, QuadraticHead
 from .schema import LABELS, OBJECTS
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
@@ -182,7 +182,7 @@ class Model:
     measure: Measure
     symmetrize: bool
     classes: Annotated[NDArray[Any], LABELS, "C"]
-    heads: Annotated[tuple[LinearHead | QuadraticHead | FeatureHead, ...], "H"]
+    heads: Annotated[tuple[LinearHead | QuadraticHead | FeatureHead | NeighbourHead, ...], "H"]
     """A head that looks at the objects themselves comes first."""
     pool: Pool
     baseline: Annotated[Array, "m"]
@@ -351,10 +351,10 @@ class Model:
         )
 
     @property
-    def look_zero(self) -> FeatureHead | None:
+    def look_zero(self) -> FeatureHead | NeighbourHead | None:
         """The head that looks at the objects themselves, if there is one."""
         first = self.heads[0]
-        return first if isinstance(first, FeatureHead) else None
+        return first if isinstance(first, FeatureHead | NeighbourHead) else None
 
     def opinions(self, values: Array, objects: Any) -> list[Array]:
         """Return the log-probabilities (n, C) of each head."""
@@ -494,7 +494,7 @@ class Model:
         start, parts = 0.0, np.zeros(len(values))
         # the last weights may belong to the evidence
         for head, a in zip(self.heads, weights, strict=False):
-            if a and not isinstance(head, FeatureHead):
+            if a and not isinstance(head, FeatureHead | NeighbourHead):
                 at_baseline = head.to_log_proba(head.scores(self.baseline[None], None))[0]
                 start += float(a * (at_baseline[label] - at_baseline[other]))
                 parts += a * head.contributions(values, self.baseline, label, other)
