@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal, Protocol
 import numpy as np
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
-from ..core.checks import LOG, POSITIVE, Array, Indices, Within
+from ..core.checks import LOG, TEMPERATURE, Array, Indices, Within
 from ..core.gaussian import QuadraticDiscriminant
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.space import Conversion
@@ -66,7 +66,7 @@ class LinearHead:
     weights: Annotated[Array, "k p"]  # one column for two classes, one per class, or one per pair
     bias: Annotated[Array, "p", LOG]
     link: Link = "softmax"
-    temperature: Annotated[float, POSITIVE] = 1.0
+    temperature: Annotated[float, TEMPERATURE] = 1.0
 
     def scores(self, values: Array, objects: Any = None) -> Array:
         """Return scores (n, C). O(n·m·C)."""
@@ -180,7 +180,7 @@ class QuadraticHead:
     features: Conversion
     T: Annotated[Array, "m r"]
     discriminant: QuadraticDiscriminant
-    temperature: Annotated[float, POSITIVE] = 1.0
+    temperature: Annotated[float, TEMPERATURE] = 1.0
 
     @cached_property
     def project(self) -> Array:
