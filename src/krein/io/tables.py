@@ -416,7 +416,7 @@ class JsonLines(LayoutSource):
         try:
             several = len(fields) > 1 or _is_number(values[0])
             array = np.array(values if several else values[0], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             array = np.array(np.nan)
         wanted = 2 if self.kind == "series" and array.ndim == 2 else 1
         if array.ndim != wanted or array.size == 0 or not np.isfinite(array).all():
@@ -462,6 +462,8 @@ def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:
 def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
     try:
         record = json.loads(text)
+        if "\\u" in text:  # which may stand for half of a surrogate pair
+            json.dumps(record, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path}, line {line}: is not JSON ({str(error)[:80]}); each line must be one record"

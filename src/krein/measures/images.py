@@ -10,7 +10,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from .alignments import Pictures, SideBySide
-from .base import Array, Measure, Objects, RefusedObject, as_numbers, unframed
+from .base import Array, Measure, Objects, RefusedObject, as_numbers, as_stack, unframed
 
 DEFORMATIONS = ("shift-x", "shift-y", "scale", "rotate", "stretch", "shear", "thicken")
 
@@ -111,7 +111,7 @@ class Tangent(Measure):
         objects = unframed(objects)
         if not isinstance(objects, np.ndarray) or (objects.dtype == object and objects.ndim == 1):
             objects = _stacked(objects)
-        images = np.asarray(objects, dtype=np.float64)
+        images = as_stack(objects, "image")
         if images.ndim == 2:
             images = images.reshape(len(images), *self._shape(images.shape[1]))
         if images.ndim != 3:
