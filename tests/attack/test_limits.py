@@ -16,6 +16,7 @@ from scipy.io import loadmat, savemat
 from krein import IKFD
 from krein.cli import krein
 from krein.cli.options import one_line
+from krein.compare.cache import CacheError, _machine, remove_stale, temporary_path
 from krein.io import DataError, open_source
 from krein.io.arrays import open_archive
 from krein.io.streams import atomic_write
@@ -185,12 +186,18 @@ def test_cache_errors_do_not_blame_the_data(tmp_path):
     assert "manifest.json cannot be read" in found.stderr
 
 
-def test_files_left_by_a_dead_process_are_removed(tmp_path):
-    import socket
+def test_a_damaged_manifest_is_named(tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "manifest.json").write_text("[" * 100_000)
+    clf = IKFD("levenshtein", landmarks="all", cache=tmp_path / "cache")
+    with pytest.raises(CacheError, match=r"manifest\.json cannot be read"):
+        clf.fit(["haus", "maus", "house", "mouse"], [0, 0, 1, 1])
 
+
+def test_files_left_by_a_dead_process_are_removed(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    host = socket.gethostname()
+    host = _machine()
     stale = tmp_path / f".krein-{host}-{ended.pid}-0.part"
     others = [
         tmp_path / f".krein-{host}-{os.getppid()}-0.part",  # still running
@@ -204,3 +211,32 @@ def test_files_left_by_a_dead_process_are_removed(tmp_path):
     assert not stale.exists()
     assert all(path.exists() for path in others)
     assert Path(tmp_path / "file").read_bytes() == b"x"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/ns/pid"), reason="needs Linux")
+@pytest.mark.parametrize("where", ["a container", "a machine"])
+def test_files_in_progress_elsewhere_are_kept_even_under_the_same_host_name(
+    where, tmp_path, monkeypatch
+):
+    """Containers may share a folder and a host name, but each has its own process 7."""
+    read, readlink = Path.read_text, os.readlink
+
+    def elsewhere(path, *args):
+        machine = path.name in ("machine-id", "boot_id")
+        return "another" if machine and where == "a machine" else read(path, *args)
+
+    def other_namespace(path, *args, **options):
+        if str(path) == "/proc/self/ns/pid" and where == "a container":
+            return "pid:[4026539999]"
+        return readlink(path, *args, **options)
+
+    monkeypatch.setattr(os, "getpid", lambda: 4_194_305)  # more than Linux has: it never runs
+    ours = temporary_path(tmp_path, ".writing-")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", elsewhere)
+        patched.setattr(os, "readlink", other_namespace)
+        theirs = temporary_path(tmp_path, ".writing-")
+    for path in (ours, theirs):
+        path.touch()
+    remove_stale(tmp_path, ".writing-")
+    assert (ours.exists(), theirs.exists()) == (False, True)
