@@ -65,7 +65,7 @@ def forgeries(seeds: list[Seed], first: int = 0) -> Iterator[Case]:
     for seed in seeds:
         if seed.repack != "model":
             continue
-        members, header = _opened(seed.content)
+        members, header = opened_model(seed.content)
         for path, value in _parts(header["tree"]):
             for how, forged in _forged(value):
                 header["tree"] = _replaced(header["tree"], path, forged)
@@ -197,7 +197,7 @@ def _mat(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes,
 
 def _model(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
     """Change a model and seal it again, as an attacker would."""
-    members, header = _opened(content)
+    members, header = opened_model(content)
     done = []
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.5:
@@ -210,7 +210,7 @@ def _model(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[byte
     return _sealed(members, header), "sealed: " + "; ".join(done)
 
 
-def _opened(content: bytes) -> tuple[dict[str, bytes], dict]:
+def opened_model(content: bytes) -> tuple[dict[str, bytes], dict]:
     """Return the members of a model, and its header."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -219,7 +219,11 @@ def _opened(content: bytes) -> tuple[dict[str, bytes], dict]:
 
 def _sealed(members: dict[str, bytes], header: dict) -> bytes:
     """Return a model file with this header and its checksum."""
-    text = json.dumps(header).encode()
+    return sealed_text(members, json.dumps(header).encode())
+
+
+def sealed_text(members: dict[str, bytes], text: bytes) -> bytes:
+    """Return a model file with this text as its header, and its checksum."""
     members["header.npy"] = _npy(np.frombuffer(text, dtype=np.uint8))
     seal = hashlib.sha256(text).digest()
     members["seal.npy"] = _npy(np.frombuffer(seal, dtype=np.uint8))

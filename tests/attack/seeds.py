@@ -6,6 +6,7 @@ import bz2
 import contextlib
 import gzip
 import io
+import json
 import lzma
 import warnings
 from dataclasses import dataclass
@@ -56,6 +57,10 @@ def make_seeds(folder: Path) -> list[Seed]:
     ts = "@problemName toy\n@univariate true\n@classLabel true left right\n@data\n" + "".join(
         ",".join(f"{v:.3f}" for v in s) + f":{c}\n" for s, c in zip(series, labels, strict=True)
     )
+    records = "".join(
+        json.dumps({"id": f"n{i}", "word": w, "label": c}) + "\n"
+        for i, (w, c) in enumerate(zip(words, labels, strict=True))
+    )
     in_order = "".join(f"{c}\n" for c in labels)
     (folder / "words.txt").write_text(lines)
     (folder / "order.txt").write_text(in_order)
@@ -73,6 +78,7 @@ def make_seeds(folder: Path) -> list[Seed]:
         Seed("m.csv", matrix.encode(), ((*look, "--distance"), (*fit, "--distance", *order))),
         Seed("a.txt", lines.encode(), (look, (*fit, *order))),
         Seed("a.ts", ts.encode(), (look, fit)),
+        Seed("a.jsonl", records.encode(), (look, fit)),
         Seed("labels.csv", in_order.encode(),
              (("fit", str(folder / "words.txt"), "--labels", "FILE", *fit[2:]),)),
         Seed("p.npy", _npy(points), (look, (*fit, *order))),
@@ -91,7 +97,7 @@ def make_seeds(folder: Path) -> list[Seed]:
             (seeds[0], "gz", lambda b: gzip.compress(b, mtime=0)),
             (seeds[2], "xz", lzma.compress),
             (seeds[6], "bz2", bz2.compress),
-            (seeds[8], "gz", lambda b: gzip.compress(b, mtime=0)),
+            (seeds[9], "gz", lambda b: gzip.compress(b, mtime=0)),
         )
     ]
     return seeds + packed

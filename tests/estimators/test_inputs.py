@@ -427,7 +427,7 @@ def test_a_refused_object_is_reported_with_kind_row_and_reason(measure, objects,
     assert str(error) == f"{error.kind} {row} {error.reason}"
 
 
-# -- objects without an order, missing times, and integers that are too large -----------------------
+# -- objects without an order, missing times, and integers that are too large ---------------------
 
 
 def times(missing=True):
