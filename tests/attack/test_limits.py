@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -240,3 +241,17 @@ def test_files_in_progress_elsewhere_are_kept_even_under_the_same_host_name(
         path.touch()
     remove_stale(tmp_path, ".writing-")
     assert (ours.exists(), theirs.exists()) == (False, True)
+
+
+def test_every_promise_names_tests_that_exist():
+    """docs/security.md: each promise is a row of the table, whose tests hold it."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "security.md").read_text("utf-8")
+    promised = page.partition("## What is promised")[2].partition("## What is not promised")[0]
+    promises = re.findall(r"^- \*\*(.+?)\.?\*\*", promised, re.MULTILINE)
+    rows = dict(re.findall(r"^\| (.+?) \| (`tests/.+`) \|$", page, re.MULTILINE))
+    assert list(rows) == [" ".join(promise.split()) for promise in promises]
+    for tests in rows.values():
+        for path, name in re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", tests):
+            assert f"\ndef {name}(" in (root / path).read_text("utf-8"), name
+        assert tests.count("::") == len(re.findall(r"::test_\w+`", tests))

@@ -347,6 +347,32 @@ def peak_of(call):
     return peak, error
 
 
+class Trap:
+    """An object that leaves a trace when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_no_member_of_a_model_is_unpickled(trees, tmp_path):
+    write_model(tmp_path / "m.krein", trees["IKFD"], "0")
+    with zipfile.ZipFile(tmp_path / "m.krein") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Trap(str(tmp_path / "trace"))], dtype=object), allow_pickle=True)
+    for name in members:
+        with zipfile.ZipFile(tmp_path / "m.krein", "w") as archive:
+            for member, content in members.items():
+                archive.writestr(member, buffer.getvalue() if member == name else content)
+        for load in (krein.load, krein.load_model):
+            with pytest.raises(ModelFileError, match="pickled objects, which may run code"):
+                load(tmp_path / "m.krein")
+        assert not (tmp_path / "trace").exists()
+
+
 @pytest.mark.parametrize("kind", ["<U0", "|S0"])
 def test_values_without_bytes_do_not_pass_as_small_arrays(kind, trees, tmp_path):
     """They take none in the file, but NumPy allocates some for each."""
