@@ -17,10 +17,11 @@ from scipy.io import loadmat, savemat
 from krein import IKFD
 from krein.cli import krein
 from krein.cli.options import one_line
-from krein.compare.cache import CacheError, _machine, remove_stale, temporary_path
+from krein.compare.cache import BlockCache, CacheError, _machine, remove_stale, temporary_path
 from krein.io import DataError, open_source
 from krein.io.arrays import open_archive
 from krein.io.streams import atomic_write
+from krein.measures import get_measure
 
 MIB = 2**20
 
@@ -173,6 +174,28 @@ def test_a_damaged_block_of_a_cache_is_replaced(tmp_path):
     assert again.comparisons_reused_ == 0
     third = IKFD("levenshtein", landmarks="all", cache=tmp_path).fit(words, [0, 1] * 20)
     assert third.comparisons_to_fit_ == 0
+
+
+@pytest.mark.parametrize("claimed", [("<U0", (10**8,)), ("<f8", (10**8,)), ("|O", (1,))])
+def test_a_forged_block_does_not_take_the_memory_it_claims(claimed, tmp_path):
+    import hashlib
+
+    kind, shape = claimed
+    header = io.BytesIO()
+    about = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, about)
+    cache = BlockCache(tmp_path, get_measure("levenshtein"))
+    body = header.getvalue()
+    forged = body + hashlib.blake2b(body, digest_size=16).digest()
+    (tmp_path / "blocks" / "key.npy").write_bytes(forged)
+    tracemalloc.start()
+    try:
+        assert cache.load("key", (2, 3)) is None
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
+    cache.store("key", np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(cache.load("key", (2, 3)), np.arange(6.0).reshape(2, 3))
 
 
 def test_cache_errors_do_not_blame_the_data(tmp_path):

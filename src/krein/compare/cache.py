@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..measures import Measure
@@ -153,10 +154,8 @@ class BlockCache:
 
     def load(self, key: str, shape: tuple[int, ...]) -> Array | None:
         """Return the stored values, or None if there are none or they are damaged."""
-        values = _read(self.blocks / f"{key}.npy")
-        if values is None or values.shape != shape or values.dtype != np.float64:
-            return None
-        return values if np.isfinite(values).all() else None
+        values = _read(self.blocks / f"{key}.npy", shape)
+        return values if values is not None and np.isfinite(values).all() else None
 
     def store(self, key: str, values: Array) -> None:
         """Store the values; they are on disk when this returns."""
@@ -201,10 +200,11 @@ def _called(about: Any) -> str:
         return "an unknown measure"
 
 
-def _read(path: Path) -> NDArray[Any] | None:
-    """Return the array in the file, or None if it is damaged; it is then computed again.
+def _read(path: Path, shape: tuple[int, ...]) -> Array | None:
+    """Return the array in the file, or None if it is damaged or another one; it is then computed
+    again.
 
-    The checksum is not a secret: a forged block may have a valid one.
+    The checksum is not a secret: a forged block may have a valid one, and claim any size.
     """
     try:
         contents = path.read_bytes()
@@ -216,10 +216,15 @@ def _read(path: Path) -> NDArray[Any] | None:
     if hashlib.blake2b(body, digest_size=_CHECKSUM).digest() != checksum:
         return None
     try:
-        array: NDArray[Any] = np.load(io.BytesIO(body), allow_pickle=False)
+        start = io.BytesIO(body)
+        npy.read_magic(start)
+        claimed, _, dtype = npy.read_array_header_1_0(start)
+        if claimed != shape or dtype != np.float64:
+            return None
+        array: Array = np.load(io.BytesIO(body), allow_pickle=False)
     except Exception:  # NumPy reports damage with a dozen kinds of errors
         return None
-    return array if isinstance(array, np.ndarray) else None
+    return array
 
 
 def _write(path: Path, array: NDArray[Any]) -> None:
