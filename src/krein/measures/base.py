@@ -181,6 +181,8 @@ def as_stack(objects: Any, what: str) -> NDArray[np.float64]:
     given = np.asarray(objects)
     if (missing := _missing_times(given)).any():
         raise RefusedObject(what, np.argwhere(missing)[0][0], MISSING_TIME)
+    if given.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {what}s are real numbers")
     try:
         return np.asarray(given, dtype=np.float64)
     except OverflowError:
@@ -283,6 +285,8 @@ def refuse_unordered(X: Any) -> None:
     X is a set, and its objects have no order: pass a list, such as sorted(X)
     """
     kind = type(X).__name__
+    if hasattr(X, "shape"):  # a sparse matrix of SciPy may be a dict
+        return
     if isinstance(X, Mapping):
         raise TypeError(f"X is a {kind}: pass a list of the objects, such as list(X.values())")
     if isinstance(X, Set):
