@@ -409,6 +409,7 @@ def test_references_to_one_array_count_as_copies(trees, tmp_path):
     write_model(tmp_path / "m.krein", tree, "0")
     assert os.path.getsize(tmp_path / "m.krein") < 2**18
     peak, error = peak_of(lambda: krein.load(tmp_path / "m.krein"))
+    assert "m.krein: the array" in str(error)
     assert "referred to so often" in str(error)
     assert peak < 2**24
     with pytest.raises(ModelFileError, match=r"objects has 300 objects, not m="):
@@ -447,9 +448,8 @@ def test_numbers_of_equal_hash_are_refused_before_they_are_slow(kind, tmp_path):
         "tuples": {"set": [{"tuple": [k]} for k in numbers]},
     }[kind]
     forge(tmp_path / "m.krein", {"dict": {"x": stored}})
-    with pytest.raises(ModelFileError, match="damaged") as refused:
+    with pytest.raises(ModelFileError, match=r"m\.krein: .* more than 16 items of equal hash"):
         read_model(tmp_path / "m.krein")
-    assert "16 items of equal hash" in str(refused.value.__cause__)
 
 
 def test_sets_and_mappings_are_read_as_they_were_written(tmp_path):
@@ -457,7 +457,7 @@ def test_sets_and_mappings_are_read_as_they_were_written(tmp_path):
     tree = {"set": set(some), "frozen": frozenset(some), "dict": dict.fromkeys(some, 1)}
     write_model(tmp_path / "m.krein", tree, "0")
     assert read_model(tmp_path / "m.krein") == tree
-    with pytest.raises(ValueError, match="16 items of equal hash"):
+    with pytest.raises(ValueError, match="more than 16 items of equal hash"):
         write_model(tmp_path / "m.krein", {"x": {k * (2**61 - 1) for k in range(20)}}, "0")
 
 

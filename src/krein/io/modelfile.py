@@ -48,6 +48,10 @@ class ModelFileError(ValueError):
     """A file that is not a krein model, or one that cannot be trusted."""
 
 
+class _BeyondLimit(ValueError):
+    """A part of a tree that would take far more memory or time than its size."""
+
+
 def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str) -> None:
     """Write the tree to `path`: under a temporary name next to it, synced, then renamed.
 
@@ -114,7 +118,10 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
             limit -= arrays[name].nbytes
             if _digest(arrays[name]) != digest:
                 raise ModelFileError(f"{damaged} does not match its checksum")
-        tree = _Rebuilding(arrays, most).value(header["tree"])
+        try:
+            tree = _Rebuilding(arrays, most).value(header["tree"])
+        except _BeyondLimit as error:
+            raise ModelFileError(f"{archive.path}: {error}") from error
         if not isinstance(tree, dict):
             raise ModelFileError(
                 f"{archive.path} is not a krein model: it does not name an estimator"
@@ -222,7 +229,10 @@ class _Hashed:
             if item not in others:
                 others.append(item)
             if len(others) >= _COLLISIONS:
-                raise ValueError(f"a set or mapping contains {_COLLISIONS} items of equal hash")
+                raise _BeyondLimit(
+                    f"a set or mapping contains more than {_COLLISIONS} items of equal hash, such "
+                    "as multiples of 2^61 − 1, which would make it slow"
+                )
 
 
 @dataclass(frozen=True)
@@ -317,7 +327,7 @@ class _Rebuilding:
         if name in self._used:
             self.left -= found.nbytes
             if self.left < 0:
-                raise ModelFileError(
+                raise _BeyondLimit(
                     f"the array {name[:60]!r} is referred to so often that copies would take more "
                     "than the limit; if this is intended, use load(path, max_size=...)"
                 )
