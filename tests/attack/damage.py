@@ -38,6 +38,7 @@ class Case:
     content: bytes
     command: tuple[str, ...]
     how: str
+    fifo: bool = False  # whether the command reads it from a named pipe
 
 
 def cases(seeds: list[Seed], seed: int, first: int, count: int) -> Iterator[Case]:
@@ -48,7 +49,62 @@ def cases(seeds: list[Seed], seed: int, first: int, count: int) -> Iterator[Case
         others = seeds[int(rng.integers(len(seeds)))]
         content, how = _damaged(chosen, others.content, rng)
         command = chosen.commands[int(rng.integers(len(chosen.commands)))]
-        yield Case(number, chosen.name, content, command, how)
+        yield Case(number, chosen.name, content, command, how, bool(rng.random() < 0.1))
+
+
+NUMBERS = (0, -1, 2**31, 10**18, float("nan"))
+
+
+def forgeries(seeds: list[Seed], first: int = 0) -> Iterator[Case]:
+    """Yield every model with one part of its header changed, and sealed as krein seals it.
+
+    Each number in turn becomes 0, −1, 2³¹, 10¹⁸ and NaN, each list is repeated, and each string is
+    emptied. There is a case for each of the seed's commands.
+    """
+    number = first
+    for seed in seeds:
+        if seed.repack != "model":
+            continue
+        members, header = opened_model(seed.content)
+        for path, value in _parts(header["tree"]):
+            for how, forged in _forged(value):
+                header["tree"] = _replaced(header["tree"], path, forged)
+                content = _sealed(members, header)
+                header["tree"] = _replaced(header["tree"], path, value)
+                place = f"{'.'.join(map(str, path))[-80:]} {how}"
+                for command in seed.commands:
+                    yield Case(number, seed.name, content, command, f"sealed: {place}")
+                    number += 1
+
+
+def _parts(tree: object, path: tuple[object, ...] = ()) -> Iterator[tuple[tuple, object]]:
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _parts(value, (*path, key))
+        return
+    yield path, tree
+    if isinstance(tree, list):
+        for i, value in enumerate(tree):
+            yield from _parts(value, (*path, i))
+
+
+def _forged(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, list) and value:
+        yield "twice", value * 2
+        if len(value) < 20:
+            yield "often", value * 2000
+    elif isinstance(value, str) and value:
+        yield "emptied", ""
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from ((str(number), number) for number in NUMBERS)
+
+
+def _replaced(tree, path, value):
+    if not path:
+        return value
+    copy = dict(tree) if isinstance(tree, dict) else list(tree)
+    copy[path[0]] = _replaced(tree[path[0]], path[1:], value)
+    return copy
 
 
 def _damaged(seed: Seed, other: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
@@ -141,9 +197,7 @@ def _mat(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes,
 
 def _model(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[bytes, str]:
     """Change a model and seal it again, as an attacker would."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
+    members, header = opened_model(content)
     done = []
     for _ in range(int(rng.integers(1, 4))):
         if rng.random() < 0.5:
@@ -153,11 +207,27 @@ def _model(content: bytes, other: bytes, rng: np.random.Generator) -> tuple[byte
     if rng.random() < 0.1:
         members["more.npy"] = _npy(np.zeros(10))
         done.append("member not listed")
-    text = json.dumps(header).encode()
+    return _sealed(members, header), "sealed: " + "; ".join(done)
+
+
+def opened_model(content: bytes) -> tuple[dict[str, bytes], dict]:
+    """Return the members of a model, and its header."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    return members, json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
+
+
+def _sealed(members: dict[str, bytes], header: dict) -> bytes:
+    """Return a model file with this header and its checksum."""
+    return sealed_text(members, json.dumps(header).encode())
+
+
+def sealed_text(members: dict[str, bytes], text: bytes) -> bytes:
+    """Return a model file with this text as its header, and its checksum."""
     members["header.npy"] = _npy(np.frombuffer(text, dtype=np.uint8))
     seal = hashlib.sha256(text).digest()
     members["seal.npy"] = _npy(np.frombuffer(seal, dtype=np.uint8))
-    return _zipped(members), "sealed: " + "; ".join(done)
+    return _zipped(members)
 
 
 def _npy(array: np.ndarray) -> bytes:

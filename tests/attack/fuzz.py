@@ -2,6 +2,9 @@
 
     python -m tests.attack.fuzz --cases 10000
 
+One file in ten is read from a named pipe. After the damaged files come forged models: every number,
+list and string of a header is changed, and the header sealed again (`damage.forgeries`).
+
 A file may be refused, with exit code 1 or 2 and short lines without control characters. It may be
 read, if the damage did no harm. Anything else is a failure, and the file is kept: a traceback, a
 signal, more than 1 GB of memory or more than 20 s.
@@ -11,19 +14,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import json
 import os
 import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
-from .damage import Case, cases
+from .damage import Case, cases, forgeries
 from .seeds import make_seeds
 
 SECONDS = 20
@@ -65,7 +72,11 @@ def warm_up() -> None:
 def run(case: Case, folder: Path) -> Outcome:
     """Run the command on a damaged file, in a child of this process."""
     path, out, said = folder / case.name, folder / "out", folder / "said"
-    path.write_bytes(case.content)
+    path.unlink(missing_ok=True)
+    if case.fifo:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(case.content)
     out.unlink(missing_ok=True)
     words = {"FILE": str(path), "OUT": str(out)}
     command = [words.get(word, word) for word in case.command]
@@ -73,7 +84,8 @@ def run(case: Case, folder: Path) -> Outcome:
     child = os.fork()
     if child == 0:
         _child(command, said, folder / "printed")
-    status, usage, late = _waited(child, start)
+    with feeding(path, case.content) if case.fifo else contextlib.nullcontext():
+        status, usage, late = _waited(child, start)
     text = said.read_text("utf-8", "replace")
     megabytes = usage.ru_maxrss / 1024
     kind = "too slow" if late else _kind(status, text, (folder / "printed").read_bytes())
@@ -82,6 +94,60 @@ def run(case: Case, folder: Path) -> Outcome:
     if kind in ALLOWED and sorted(folder.glob(".krein-*")):
         kind = "left something behind"
     return Outcome(kind, time.perf_counter() - start, megabytes, text[-500:])
+
+
+@contextlib.contextmanager
+def feeding(fifo: Path, content: bytes) -> Iterator[None]:
+    """Write to a named pipe in a thread, as soon and as long as somebody reads it."""
+    ended = threading.Event()
+
+    def write() -> None:
+        descriptor, left = -1, memoryview(content)
+        while not ended.wait(0.002):
+            try:
+                if descriptor < 0:
+                    descriptor = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+                left = left[os.write(descriptor, left) :]
+            except BlockingIOError:
+                continue  # the pipe is full
+            except BrokenPipeError:
+                break
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # nobody reads it yet
+                    raise
+                continue
+            if not left:
+                break
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _load(model: str, new: str) -> int:
+    """Load a model and ask it everything, as a program in Python would; return an exit code."""
+    import krein
+    from krein.cli.group import _say
+    from krein.io.modelfile import ModelFileError
+
+    try:
+        estimator = krein.load(model)
+    except ModelFileError as error:
+        _say(f"error: {error}")
+        return 1
+    objects = krein.io.open_source(new).read().objects
+    estimator.predict(objects)
+    estimator.decision_function(objects)
+    if estimator.model_.reference is not None:
+        estimator.assess(objects, coverage=0.9, evidence=3)
+        estimator.predict_set(objects)
+    return 0
 
 
 def _child(command: list[str], said: Path, printed: Path) -> None:
@@ -101,6 +167,8 @@ def _child(command: list[str], said: Path, printed: Path) -> None:
 
         warnings.resetwarnings()  # the caller may have turned them into errors
         try:
+            if command[0] == "load":
+                sys.exit(_load(*command[1:]))
             krein.main(command, prog_name="krein")
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
@@ -146,8 +214,13 @@ def _kind(status: int, said: str, printed: bytes) -> str:
     return "refused" if code else "read"
 
 
-def fuzz(count: int, seed: int = 0, keep: Path | None = None, jobs: int = 1) -> Counter[str]:
-    """Run cases and count their outcomes; files that fail are kept in the folder `keep`."""
+def fuzz(
+    count: int, seed: int = 0, keep: Path | None = None, jobs: int = 1, every: int = 1
+) -> Counter[str]:
+    """Run cases and count their outcomes; files that fail are kept in the folder `keep`.
+
+    There are `count` damaged files, and every `every`-th of all forged headers.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         seeds = make_seeds(folder / "good")
@@ -156,10 +229,14 @@ def fuzz(count: int, seed: int = 0, keep: Path | None = None, jobs: int = 1) -> 
         for job in range(jobs):
             first, last = count * job // jobs, count * (job + 1) // jobs
             reports.append(folder / f"report-{job}.json")
+            place = folder / f"cases-{job}"
+            place.mkdir()
+            forged = islice(forgeries(seeds, count), job * every, None, jobs * every)
+            share = chain(cases(seeds, seed, first, last - first), forged)
             if jobs == 1:
-                _share(seeds, seed, first, last - first, folder, reports[-1], keep)
+                _share(share, place, reports[-1], keep)
             elif (child := os.fork()) == 0:
-                _share(seeds, seed, first, last - first, folder, reports[-1], keep)
+                _share(share, place, reports[-1], keep)
                 os._exit(0)
             else:
                 children.append(child)
@@ -171,11 +248,9 @@ def fuzz(count: int, seed: int = 0, keep: Path | None = None, jobs: int = 1) -> 
         return total
 
 
-def _share(seeds, seed, first, count, folder, report, keep):  # type: ignore[no-untyped-def]
-    place = folder / f"cases-{first}"
-    place.mkdir()
+def _share(share: Iterable[Case], place: Path, report: Path, keep: Path | None) -> None:
     counts: Counter[str] = Counter()
-    for case in cases(seeds, seed, first, count):
+    for case in share:
         outcome = run(case, place)
         counts[f"{outcome.kind}|{case.name}"] += 1
         (place / case.name).unlink()
@@ -213,8 +288,9 @@ def main() -> int:
     counts = fuzz(options.cases, options.seed, options.keep, options.jobs)
     print(table(counts))
     failed = sum(n for key, n in counts.items() if key.partition("|")[0] not in ALLOWED)
-    print(f"{sum(counts.values()):,} damaged files in {time.perf_counter() - start:.0f} s, "
-          f"seed {options.seed}: {failed} failures")  # fmt: skip
+    seconds = time.perf_counter() - start
+    number = f"{sum(counts.values()):,} damaged and forged files"
+    print(f"{number} in {seconds:.0f} s, seed {options.seed}: {failed} failures")
     if failed:
         print(f"they are kept in {options.keep}")
     return 1 if failed else 0

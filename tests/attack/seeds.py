@@ -6,6 +6,7 @@ import bz2
 import contextlib
 import gzip
 import io
+import json
 import lzma
 import warnings
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Seed:
-    """A valid file and commands that read it: FILE is its path, OUT a path to write to."""
+    """A valid file and commands that read it: FILE is its path, OUT a path to write to.
+
+    The command `load` stands for `krein.load` and predictions in Python.
+    """
 
     name: str
     content: bytes
@@ -53,6 +57,10 @@ def make_seeds(folder: Path) -> list[Seed]:
     ts = "@problemName toy\n@univariate true\n@classLabel true left right\n@data\n" + "".join(
         ",".join(f"{v:.3f}" for v in s) + f":{c}\n" for s, c in zip(series, labels, strict=True)
     )
+    records = "".join(
+        json.dumps({"id": f"n{i}", "word": w, "label": c}) + "\n"
+        for i, (w, c) in enumerate(zip(words, labels, strict=True))
+    )
     in_order = "".join(f"{c}\n" for c in labels)
     (folder / "words.txt").write_text(lines)
     (folder / "order.txt").write_text(in_order)
@@ -70,6 +78,7 @@ def make_seeds(folder: Path) -> list[Seed]:
         Seed("m.csv", matrix.encode(), ((*look, "--distance"), (*fit, "--distance", *order))),
         Seed("a.txt", lines.encode(), (look, (*fit, *order))),
         Seed("a.ts", ts.encode(), (look, fit)),
+        Seed("a.jsonl", records.encode(), (look, fit)),
         Seed("labels.csv", in_order.encode(),
              (("fit", str(folder / "words.txt"), "--labels", "FILE", *fit[2:]),)),
         Seed("p.npy", _npy(points), (look, (*fit, *order))),
@@ -80,7 +89,7 @@ def make_seeds(folder: Path) -> list[Seed]:
         Seed("a.npz", _npz(X=points, y=np.array(labels)), (look, fit), "zip"),
         *_matlab(points, labels, look, fit),
         *_parquet(words, points, series, labels, look, fit),
-        *_models(folder, words, points, series, labels),
+        *_models(folder, words, points, series, sequences, labels),
     ]  # fmt: skip
     packed = [
         Seed(f"{s.name}.{suffix}", pack(s.content), s.commands, suffix)
@@ -88,7 +97,7 @@ def make_seeds(folder: Path) -> list[Seed]:
             (seeds[0], "gz", lambda b: gzip.compress(b, mtime=0)),
             (seeds[2], "xz", lzma.compress),
             (seeds[6], "bz2", bz2.compress),
-            (seeds[8], "gz", lambda b: gzip.compress(b, mtime=0)),
+            (seeds[9], "gz", lambda b: gzip.compress(b, mtime=0)),
         )
     ]
     return seeds + packed
@@ -142,18 +151,24 @@ def _parquet(words, points, series, labels, look, fit):
     return found
 
 
-def _models(folder, words, points, series, labels):
-    from krein import IKFD, IKQD, PCVM
+def _models(folder, words, points, series, sequences, labels):
+    from krein import IKFD, IKQD, PCVM, KreinClassifier
 
+    images = np.concatenate([points, points, points], axis=1).reshape(16, 3, 3)
     made = (
         ("ikfd", IKFD("levenshtein", landmarks="all", calibrate=True), words, "words.txt"),
         ("ikqd", IKQD("elm", random_state=0), points, "points.npy"),
         ("pcvm", PCVM("manhattan", random_state=0), points, "points.npy"),
         ("msm", IKFD("msm", landmarks="all"), series, "series.ts"),
+        ("krein", KreinClassifier("levenshtein", n_landmarks=6), words, "words.txt"),
+        ("sw", KreinClassifier("smith-waterman", n_landmarks=6), sequences, "sequences.txt"),
+        ("tangent", IKFD("tangent", landmarks="all", calibrate=True), images, "images.npy"),
     )
     text = "@univariate true\n@classLabel false\n@data\n"
     text += "".join(",".join(f"{v:.3f}" for v in s) + "\n" for s in series)
     (folder / "series.ts").write_text(text)
+    (folder / "sequences.txt").write_text("".join(f"{s}\n" for s in sequences))
+    np.save(folder / "images.npy", images.reshape(16, 9))
     found = []
     for name, estimator, objects, new in made:
         path = folder / f"{name}.krein"
@@ -161,5 +176,8 @@ def _models(folder, words, points, series, labels):
             warnings.simplefilter("ignore")
             estimator.fit(objects, labels).save(path)
         command = ("predict", "FILE", str(folder / new), "-o", "OUT", "--jobs", "1")
-        found.append(Seed(f"{name}.krein", path.read_bytes(), (command,), "model"))
+        if estimator.model_.reference is not None:
+            command = (*command, "--sets", "0.9", "--evidence", "3", "--top", "3")
+        commands = (command, ("load", "FILE", str(folder / new)))
+        found.append(Seed(f"{name}.krein", path.read_bytes(), commands, "model"))
     return found

@@ -2,14 +2,18 @@
 
 import os
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import krein
+import krein.io
 from krein import IKFD
+from krein.io.modelfile import FORMAT, read_versions
 
-from . import damage, fuzz, kills
+from . import damage, fuzz, guided, kills
 from .seeds import make_seeds
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -36,13 +40,61 @@ def test_damage_depends_on_seed_and_number_alone(seeds):
 
 
 def test_damaged_files_are_refused_in_one_line_or_read(tmp_path):
-    counts = fuzz.fuzz(300, seed=1, keep=tmp_path)
+    counts = fuzz.fuzz(300, seed=1, keep=tmp_path, every=25)
     kept = "\n".join(path.read_text() for path in tmp_path.glob("*.txt"))
     outcomes = Counter()
     for key, number in counts.items():
         outcomes[key.partition("|")[0]] += number
     assert set(outcomes) <= set(fuzz.ALLOWED), f"{outcomes}\n{kept}"
     assert outcomes["refused"] > 150
+
+
+def test_good_files_are_read_from_named_pipes(seeds, tmp_path):
+    """The same text gives the same output; what is read out of order is refused in one line."""
+    for seed in seeds:
+        command, found = seed.commands[0], []
+        for fifo in (False, True):
+            case = damage.Case(0, seed.name, seed.content, command, "nothing", fifo)
+            outcome = fuzz.run(case, tmp_path)
+            found.append((outcome.kind, (tmp_path / "printed").read_bytes()))
+            (tmp_path / seed.name).unlink()
+        text = Path(seed.name.removesuffix(".gz")).suffix not in (
+            ".npy", ".npz", ".mat", ".parquet", ".krein"
+        )  # fmt: skip
+        if text:
+            assert found[1] == found[0], seed.name
+        else:
+            assert found[1][0] == "refused", seed.name
+
+
+def test_forged_headers_pass_the_checksums(seeds, tmp_path):
+    """So that it is the contents of a header that are checked, and not its seal."""
+    path, changed = tmp_path / "m.krein", Counter()
+    models = [seed for seed in seeds if seed.repack == "model"]
+    for case in islice(damage.forgeries(models), 0, None, 97):
+        path.write_bytes(case.content)
+        assert read_versions(path)[1] == FORMAT, case.how
+        changed[case.how.rpartition(" ")[2]] += 1
+    assert {"0", "-1", "nan", str(2**31), str(10**18), "twice", "emptied"} <= set(changed)
+
+
+def test_the_guided_search_starts_from_files_that_are_read(seeds, tmp_path, monkeypatch):
+    read = Counter()
+    for name, module in (("load", krein), ("open_source", krein.io)):
+        plain = getattr(module, name)
+
+        def counted(*args, plain=plain):
+            found = plain(*args)
+            read[plain.__name__] += 1
+            return found
+
+        monkeypatch.setattr(module, name, counted)
+    for i, seed in enumerate(seeds):
+        for how, content in enumerate(guided.contents(seed)):
+            guided.read(bytes([i, how]) + content, seeds, tmp_path)
+    models = sum(seed.repack == "model" for seed in seeds)
+    assert read["load"] == 2 * models
+    assert read["open_source"] > len(seeds)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -16,9 +17,11 @@ from scipy.io import loadmat, savemat
 from krein import IKFD
 from krein.cli import krein
 from krein.cli.options import one_line
+from krein.compare.cache import BlockCache, CacheError, _machine, remove_stale, temporary_path
 from krein.io import DataError, open_source
 from krein.io.arrays import open_archive
 from krein.io.streams import atomic_write
+from krein.measures import get_measure
 
 MIB = 2**20
 
@@ -173,6 +176,28 @@ def test_a_damaged_block_of_a_cache_is_replaced(tmp_path):
     assert third.comparisons_to_fit_ == 0
 
 
+@pytest.mark.parametrize("claimed", [("<U0", (10**8,)), ("<f8", (10**8,)), ("|O", (1,))])
+def test_a_forged_block_does_not_take_the_memory_it_claims(claimed, tmp_path):
+    import hashlib
+
+    kind, shape = claimed
+    header = io.BytesIO()
+    about = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, about)
+    cache = BlockCache(tmp_path, get_measure("levenshtein"))
+    body = header.getvalue()
+    forged = body + hashlib.blake2b(body, digest_size=16).digest()
+    (tmp_path / "blocks" / "key.npy").write_bytes(forged)
+    tracemalloc.start()
+    try:
+        assert cache.load("key", (2, 3)) is None
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
+    cache.store("key", np.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(cache.load("key", (2, 3)), np.arange(6.0).reshape(2, 3))
+
+
 def test_cache_errors_do_not_blame_the_data(tmp_path):
     (tmp_path / "words.csv").write_text("word,language\nhaus,de\nmaus,de\nhouse,en\nmouse,en\n")
     (tmp_path / "cache").mkdir()
@@ -185,12 +210,18 @@ def test_cache_errors_do_not_blame_the_data(tmp_path):
     assert "manifest.json cannot be read" in found.stderr
 
 
-def test_files_left_by_a_dead_process_are_removed(tmp_path):
-    import socket
+def test_a_damaged_manifest_is_named(tmp_path):
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "manifest.json").write_text("[" * 100_000)
+    clf = IKFD("levenshtein", landmarks="all", cache=tmp_path / "cache")
+    with pytest.raises(CacheError, match=r"manifest\.json cannot be read"):
+        clf.fit(["haus", "maus", "house", "mouse"], [0, 0, 1, 1])
 
+
+def test_files_left_by_a_dead_process_are_removed(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    host = socket.gethostname()
+    host = _machine()
     stale = tmp_path / f".krein-{host}-{ended.pid}-0.part"
     others = [
         tmp_path / f".krein-{host}-{os.getppid()}-0.part",  # still running
@@ -204,3 +235,46 @@ def test_files_left_by_a_dead_process_are_removed(tmp_path):
     assert not stale.exists()
     assert all(path.exists() for path in others)
     assert Path(tmp_path / "file").read_bytes() == b"x"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/ns/pid"), reason="needs Linux")
+@pytest.mark.parametrize("where", ["a container", "a machine"])
+def test_files_in_progress_elsewhere_are_kept_even_under_the_same_host_name(
+    where, tmp_path, monkeypatch
+):
+    """Containers may share a folder and a host name, but each has its own process 7."""
+    read, readlink = Path.read_text, os.readlink
+
+    def elsewhere(path, *args):
+        machine = path.name in ("machine-id", "boot_id")
+        return "another" if machine and where == "a machine" else read(path, *args)
+
+    def other_namespace(path, *args, **options):
+        if str(path) == "/proc/self/ns/pid" and where == "a container":
+            return "pid:[4026539999]"
+        return readlink(path, *args, **options)
+
+    monkeypatch.setattr(os, "getpid", lambda: 4_194_305)  # more than Linux has: it never runs
+    ours = temporary_path(tmp_path, ".writing-")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", elsewhere)
+        patched.setattr(os, "readlink", other_namespace)
+        theirs = temporary_path(tmp_path, ".writing-")
+    for path in (ours, theirs):
+        path.touch()
+    remove_stale(tmp_path, ".writing-")
+    assert (ours.exists(), theirs.exists()) == (False, True)
+
+
+def test_every_promise_names_tests_that_exist():
+    """docs/security.md: each promise is a row of the table, whose tests hold it."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "security.md").read_text("utf-8")
+    promised = page.partition("## What is promised")[2].partition("## What is not promised")[0]
+    promises = re.findall(r"^- \*\*(.+?)\.?\*\*", promised, re.MULTILINE)
+    rows = dict(re.findall(r"^\| (.+?) \| (`tests/.+`) \|$", page, re.MULTILINE))
+    assert list(rows) == [" ".join(promise.split()) for promise in promises]
+    for tests in rows.values():
+        for path, name in re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", tests):
+            assert f"\ndef {name}(" in (root / path).read_text("utf-8"), name
+        assert tests.count("::") == len(re.findall(r"::test_\w+`", tests))

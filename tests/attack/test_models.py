@@ -1,7 +1,9 @@
 """Forged model files: sealed as krein seals them, but with wrong contents."""
 
 import io
+import json
 import os
+import tracemalloc
 import warnings
 import zipfile
 
@@ -329,3 +331,192 @@ def test_an_archive_that_points_before_its_beginning_is_refused(trees, tmp_path)
     (tmp_path / "m.krein").write_bytes(content)
     with pytest.raises(ModelFileError, match="is not a krein model, or is damaged"):
         krein.load(tmp_path / "m.krein")
+
+
+def peak_of(call):
+    """Return the memory that a call takes at most, and its error, if it is about the model."""
+    tracemalloc.start()
+    try:
+        call()
+        error = None
+    except ModelFileError as refused:
+        error = refused
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak, error
+
+
+class Trap:
+    """An object that leaves a trace when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_no_member_of_a_model_is_unpickled(trees, tmp_path):
+    write_model(tmp_path / "m.krein", trees["IKFD"], "0")
+    with zipfile.ZipFile(tmp_path / "m.krein") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Trap(str(tmp_path / "trace"))], dtype=object), allow_pickle=True)
+    for name in members:
+        with zipfile.ZipFile(tmp_path / "m.krein", "w") as archive:
+            for member, content in members.items():
+                archive.writestr(member, buffer.getvalue() if member == name else content)
+        for load in (krein.load, krein.load_model):
+            with pytest.raises(ModelFileError, match="pickled objects, which may run code"):
+                load(tmp_path / "m.krein")
+        assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("kind", ["<U0", "|S0"])
+def test_values_without_bytes_do_not_pass_as_small_arrays(kind, trees, tmp_path):
+    """They take none in the file, but NumPy allocates some for each."""
+    header = io.BytesIO()
+    about = {"descr": kind, "fortran_order": False, "shape": (40_000_000,)}
+    np.lib.format.write_array_header_1_0(header, about)
+    (tmp_path / "y.npy").write_bytes(header.getvalue())
+    (tmp_path / "x.txt").write_text("house\nmouse\n")
+    with pytest.raises(krein.io.DataError, match="values of 0 bytes"):
+        krein.io.open_source(tmp_path / "x.txt", labels=str(tmp_path / "y.npy"))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue())
+    with pytest.raises(krein.io.DataError, match="no arrays that can be read"):
+        krein.io.open_source(tmp_path / "a.npz")
+    write_model(tmp_path / "m.krein", trees["IKFD"], "0")
+    with zipfile.ZipFile(tmp_path / "m.krein") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = next(name for name in members if name.endswith("classes.npy"))
+    members[name] = header.getvalue()
+    with zipfile.ZipFile(tmp_path / "m.krein", "w") as archive:
+        for member, content in members.items():
+            archive.writestr(member, content)
+    peak, error = peak_of(lambda: krein.load(tmp_path / "m.krein"))
+    assert "values of 0 bytes" in str(error)
+    assert peak < 10 * 2**20
+    write_model(tmp_path / "m.krein", {"empty": np.zeros(3, kind)}, "0")  # as krein writes them
+    np.testing.assert_array_equal(read_model(tmp_path / "m.krein")["empty"], np.zeros(3, kind))
+
+
+def test_references_to_one_array_count_as_copies(trees, tmp_path):
+    """A measure may copy an object each time it is used."""
+    place = ("fitted", *MODEL, "landmarks", "fields", "objects")
+    tree = replaced(trees["IKFD of series"], place, [np.zeros((2**17, 1))] * 300)  # 1 MiB each
+    write_model(tmp_path / "m.krein", tree, "0")
+    assert os.path.getsize(tmp_path / "m.krein") < 2**18
+    peak, error = peak_of(lambda: krein.load(tmp_path / "m.krein"))
+    assert "m.krein: the array" in str(error)
+    assert "referred to so often" in str(error)
+    assert peak < 2**24
+    with pytest.raises(ModelFileError, match=r"objects has 300 objects, not m="):
+        krein.load(tmp_path / "m.krein", max_size=2**30)
+
+
+def test_no_number_of_a_model_makes_predictions_large(trees, tmp_path):
+    """A number in a file is not a size that memory is allocated for."""
+    tree, tried = trees["KreinClassifier"], 0
+    for path, value in places(tree["fitted"]):
+        if type(value) not in (int, float):
+            continue
+        for wrong in (2**31, 10**9):
+            write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *path), wrong), "0")
+
+            def answer():
+                clf = krein.load(tmp_path / "m.krein")
+                clf.assess(X, coverage=0.9, evidence=3)
+                clf.predict_set(X)
+
+            peak, _ = peak_of(answer)
+            assert peak < 2**25, path
+            tried += 1
+    assert tried > 20
+
+
+@pytest.mark.parametrize("kind", ["set", "frozenset", "dict", "in different sets", "tuples"])
+def test_numbers_of_equal_hash_are_refused_before_they_are_slow(kind, tmp_path):
+    """Multiples of 2⁶¹ − 1 have the hash 0, so each would be compared with all others."""
+    numbers = [k * (2**61 - 1) for k in range(60_000)]
+    stored = {
+        "set": {"set": numbers},
+        "frozenset": {"frozenset": numbers},
+        "dict": {"pairs": [[k, 1] for k in numbers]},
+        "in different sets": {"list": [{"set": [k]} for k in numbers]},
+        "tuples": {"set": [{"tuple": [k]} for k in numbers]},
+    }[kind]
+    forge(tmp_path / "m.krein", {"dict": {"x": stored}})
+    with pytest.raises(ModelFileError, match=r"m\.krein: .* more than 16 items of equal hash"):
+        read_model(tmp_path / "m.krein")
+
+
+def test_sets_and_mappings_are_read_as_they_were_written(tmp_path):
+    some = [-1, -2, 0, 2**61 - 1, 2.5, "a", (1, 2), *(1 << k for k in range(200))]
+    tree = {"set": set(some), "frozen": frozenset(some), "dict": dict.fromkeys(some, 1)}
+    write_model(tmp_path / "m.krein", tree, "0")
+    assert read_model(tmp_path / "m.krein") == tree
+    with pytest.raises(ValueError, match="more than 16 items of equal hash"):
+        write_model(tmp_path / "m.krein", {"x": {k * (2**61 - 1) for k in range(20)}}, "0")
+
+
+def forge(path, tree):
+    """Write a model file with any tree in its header."""
+    import hashlib
+
+    header = {"magic": "krein model", "format": 2, "version": "0", "tree": tree, "sha256": {}}
+    text = json.dumps(header).encode()
+    seal = hashlib.sha256(text).digest()
+    arrays = {name: np.frombuffer(b, np.uint8) for name, b in (("header", text), ("seal", seal))}
+    np.savez_compressed(path.with_suffix(".npz"), **arrays)
+    os.replace(path.with_suffix(".npz"), path)
+
+
+@pytest.mark.parametrize("item", [[], {"list": []}, 0, ""], ids=str)
+def test_a_small_header_does_not_become_millions_of_values(item, tmp_path):
+    many = [item] * (2**24 // (len(json.dumps(item)) + 2) - 100)
+    forge(tmp_path / "m.krein", {"list": many})
+    assert os.path.getsize(tmp_path / "m.krein") < 2**16
+    peak, error = peak_of(lambda: read_model(tmp_path / "m.krein"))
+    assert "above the limit of 2,097,152; if this is intended" in str(error)
+    assert peak < 4 * 2**24
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "wrong"),
+    [
+        ("KreinClassifier", ("params", "ambiguous_below"), "x"),
+        ("KreinClassifier", ("params", "novel_below"), 2.0),
+        ("KreinClassifier", ("params", "symmetrize"), "x"),
+        ("KreinClassifier", ("params", "measure"), ""),
+        ("KreinClassifier", ("fitted", *MODEL, "ambiguous_below"), "x"),
+        ("KreinClassifier", ("fitted", *MODEL, "second_look", "fields", "pool", "fields",
+                             "bandwidth"), 0),
+        ("IKFD", ("fitted", *MODEL, "heads", 0, "fields", "temperature"), 1e308),
+        ("IKFD", ("fitted", *MODEL, "heads", 0, "fields", "bias"), np.full(3, -np.inf)),
+        ("IKQD", ("fitted", *MODEL, "heads", 0, "fields", "discriminant", "fields", "intercept"),
+         np.full(3, -np.inf)),
+        ("IKFD", ("fitted", *MODEL, "reference", "fields", "weights"), np.full(150, -1.0)),
+        ("IKFD of series", ("fitted", *MODEL, "measure", "params", "cost"), float("nan")),
+        ("IKFD of series", ("fitted", *MODEL, "measure", "params", "cost"), 10**400),
+        ("IKFD of series", ("fitted", *MODEL, "measure", "params", "cost"), "x"),
+    ],
+    ids=lambda value: str(value[-1] if isinstance(value, tuple) else value)[:20],
+)  # fmt: skip
+def test_values_beyond_their_bounds_fail_on_load(name, path, wrong, trees, tmp_path):
+    write_model(tmp_path / "m.krein", replaced(trees[name], path, wrong), "0")
+    assert not loads(tmp_path / "m.krein")
+
+
+@pytest.mark.parametrize("name", ["gap_open", "gap_extend"])
+@pytest.mark.parametrize("cost", [2**31, 10**18, -1, float("nan"), 1.5])
+def test_gap_costs_are_bounded(name, cost):
+    with pytest.raises(ValueError, match="gap costs must be whole numbers from 0 to 10,000"):
+        krein.measures.get_measure("smith-waterman", {name: cost})
+
+
+@pytest.mark.parametrize("params", [{"deformations": ["scale"] * 2000}, {"smoothing": 10**18}])
+def test_parameters_of_a_measure_do_not_set_the_size_of_arrays(params):
+    with pytest.raises(ValueError, match=r"only once|from 0 to 1000"):
+        krein.measures.get_measure("tangent", params)

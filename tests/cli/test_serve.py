@@ -171,6 +171,8 @@ def test_text_that_the_measure_stores_as_bytes(tmp_path, run, monkeypatch):
         (b'{"objects": ["MK"], "names": []}', 400),
         (b'{"object": "MK", "other": 1}', 400),
         (b'{"object": 5}', 422),
+        (b'{"objects": ["MK"], "names": ["\\ud800"]}', 400),
+        (b'{"object": "MK\\ud800"}', 422),
         (json.dumps({"objects": ["MK"] * 6}).encode(), 413),
         (json.dumps({"object": "M" * 300_000}).encode(), 413),
     ],
@@ -241,6 +243,50 @@ def test_the_service_describes_itself(files, model):
         assert schemas["ManyObjects"]["properties"]["objects"]["maxItems"] == 1000
         refs = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
         assert refs == set(schemas)
+
+
+@pytest.mark.parametrize("number", ["1" + 400 * "0", "1e400", "NaN"])
+def test_numbers_that_are_too_large_are_the_clients_errors(tmp_path, number):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    library.IKFD("elm").fit(X, np.arange(20) % 2).save(tmp_path / "m.krein")
+    with served(str(tmp_path / "m.krein")) as port:
+        for body in (f'{{"object": [1, {number}]}}', f'{{"objects": [[1, 2], [{number}, 2]]}}'):
+            status, answer = ask(port, body.encode())
+            assert (status, "finite numbers" in answer["error"]) == (422, True)
+        assert ask(port, {"object": [1, 2]})[0] == 200
+
+
+def test_half_sent_headers_do_not_keep_a_connection(files, model, environment):
+    command = [sys.executable, "-m", "krein", "serve", model, "--port", "0", "--max-seconds", "5"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+        cwd=files,
+    )  # fmt: skip
+    try:
+        port = int(process.stdout.readline().rpartition(":")[2])
+        whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        half_sent = {}
+        for start in (b"", b"POST /predict HT", whole + b"GET /"):
+            half_sent[start] = socket.create_connection(("127.0.0.1", port), timeout=60)
+            half_sent[start].sendall(start)
+        used = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        for _ in range(2):  # whole requests can share a connection
+            used.request("GET", "/health")
+            response, kept = used.getresponse(), used.sock
+            assert (response.status, response.read()) == (200, b'{"status":"ok"}')
+            assert used.sock is kept is not None
+        used.close()
+        for start, connection in half_sent.items():
+            with connection:
+                received = b""
+                while part := connection.recv(4096):  # until the service closes the connection
+                    received += part
+            assert received.count(b'{"status":"ok"}') == start.count(b"health")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 def test_the_command_serves_until_it_is_stopped(files, model, environment):

@@ -1,6 +1,9 @@
 """Output files: inputs are never overwritten, and pipes and links never replaced."""
 
+import csv
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -108,3 +111,77 @@ def test_no_command_overwrites_its_input(files, model, run, link):
         code, _, err = run(*args, named(target), input="house\n")
         assert (code, "is an input and would be overwritten" in err) == (2, True), (args, err)
         assert (files / target).read_bytes() == before
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_no_two_outputs_are_the_same_file(files, model, run, shell, there):
+    (files / "sub").mkdir()
+    if there:
+        (files / "same.fasta").write_text("old")
+    (files / "link.fasta").symlink_to("same.fasta")
+    predict = ("predict", "m.krein", "new.fasta")
+    calls = [
+        ("--classified-out", "same.fasta", "--unclassified-out", "same.fasta"),
+        ("--classified-out", "same.fasta", "--unclassified-out", "sub/../same.fasta"),
+        ("--classified-out", "link.fasta", "--unclassified-out", "same.fasta"),
+        ("-o", "same.fasta", "--unclassified-out", "same.fasta"),
+        ("-o", "same.fasta", "--kraken-report", "./same.fasta"),
+        ("--kraken-report", "same.fasta", "--classified-out", "same.fasta"),
+    ]
+    for args in calls:
+        code, _, err = run(*predict, *args)
+        assert (code, "is named for two outputs" in err) == (2, True), (args, err)
+        assert (files / "same.fasta").exists() == there
+    done = shell("krein predict m.krein new.fasta --classified-out out.fasta > out.fasta", files)
+    assert done.returncode == 2
+    assert "is named for two outputs" in done.stderr
+    code, _, err = run(*predict, "-o", os.devnull, "--kraken-report", os.devnull)
+    assert code == 0, err
+
+
+def test_a_full_disk_names_the_file(files, model, environment):
+    """The size of files is limited, which fails as a full disk does: while writing."""
+    limited = "import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (2000, 2000)); "
+    code = limited + "from krein.cli import krein; krein()"
+    (files / "many.txt").write_text("house\n" * 400)
+    for command in (
+        ("predict", "m.krein", "many.txt", "-o", "rows.csv"),
+        ("predict", "m.krein", "many.txt", "-o", "rows.csv.gz", "--evidence", "9"),
+        ("predict", "m.krein", "many.txt", "-o", os.devnull, "--classified-out", "rows.csv"),
+        (*WORDS, "-o", "rows.krein"),
+    ):
+        named = next(word for word in command if word.startswith("rows"))
+        if named.endswith(".gz"):
+            words = "".join(f"{hash(str(i)):x}\n" for i in range(4000))
+            (files / "many.txt").write_text(words)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command],
+            env=environment, cwd=files, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.stderr == f"krein: error: {named}: File too large\n"
+        assert done.returncode == 1
+        assert not list(files.glob("*rows*"))
+        assert not list(files.glob(".krein-*"))
+    if os.path.exists("/dev/full"):
+        done = subprocess.run(
+            [sys.executable, "-m", "krein", "predict", "m.krein", "many.txt", "-o", "/dev/full"],
+            env=environment, cwd=files, capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.stderr == "krein: error: /dev/full: No space left on device\n"
+
+
+def test_cells_that_look_like_formulas_can_be_escaped(files, model, run):
+    names = ["=1+2", "+cmd|'x'!A0", "-1+1", "@SUM(A1)", "\tx", "-1.5", "plain", "'=1"]
+    rows = "".join(f'"{name}",house\n' for name in names)
+    (files / "new.csv").write_text("id,word\n" + rows)
+    predict = ("predict", "m.krein", "new.csv", "--names", "id", "--objects", "word")
+    found = {}
+    for option in ((), ("--escape-formulas",)):
+        code, out, err = run(*predict, *option)
+        assert code == 0, err
+        found[option] = [row["name"] for row in csv.DictReader(out.splitlines())]
+    stripped = [name.strip() for name in names]
+    assert found[()] == stripped
+    assert found[("--escape-formulas",)] == [
+        "'=1+2", "'+cmd|'x'!A0", "'-1+1", "'@SUM(A1)", "x", "-1.5", "plain", "'=1"
+    ]  # fmt: skip

@@ -23,6 +23,7 @@ pytest.importorskip("distributed")
 with warnings.catch_warnings():
     # pandas warns about the change of a default that Dask already sets
     warnings.simplefilter("ignore", DeprecationWarning)
+    import dask
     import dask.array as da
     import dask.bag as db
     import dask.dataframe as dd
@@ -83,6 +84,35 @@ def test_a_series_gives_the_same_landmarks_and_model_as_memory(make, client):
     in_memory = make("levenshtein", random_state=0).fit(WORDS, LABELS)
     X, y = (dd.from_pandas(pd.Series(part), npartitions=4) for part in (WORDS, LABELS))
     equal_models(in_memory, make("levenshtein", random_state=0).fit(X, y), WORDS)
+
+
+def test_labels_are_matched_by_their_index(client):
+    """In pandas and Dask, the order of rows says nothing if there is an index."""
+    rng = np.random.default_rng(0)
+    index = rng.permutation(10 * len(WORDS))[: len(WORDS)]
+    parts = np.array_split(np.arange(len(WORDS)), 4)
+    orders = [rng.permutation(part) for part in parts]
+    words, labels = pd.Series(WORDS, index=index), pd.Series(LABELS, index=index)
+    weights = pd.Series(rng.uniform(0.5, 1.5, len(WORDS)), index=index)
+
+    def lazy(series, orders):
+        pieces = [dask.delayed(series.iloc[order]) for order in orders]
+        return dd.from_delayed(pieces, meta=series.iloc[:0])
+
+    X = lazy(words, parts)
+    in_memory = IKFD("levenshtein", landmarks=CHOSEN).fit(WORDS, LABELS, weights.to_numpy())
+    shuffled = labels.iloc[np.concatenate(orders)]
+    for y in (lazy(labels, orders), shuffled):
+        there = IKFD("levenshtein", landmarks=CHOSEN)
+        there.fit(X, y, sample_weight=lazy(weights, orders))
+        equal_models(in_memory, there, WORDS)
+    by_position = IKFD("levenshtein", landmarks=CHOSEN)
+    by_position.fit(X, labels.to_numpy(), sample_weight=lazy(weights, orders))
+    equal_models(in_memory, by_position, WORDS)
+    other = labels.set_axis(np.arange(len(WORDS)) + 10**6)
+    for y in (other, lazy(other, parts), lazy(labels, parts[::-1])):
+        with pytest.raises(ValueError, match="X and y have different indices"):
+            IKFD("levenshtein", landmarks=CHOSEN).fit(X, y)
 
 
 @pytest.mark.parametrize("make", [IKFD, PCVM])

@@ -20,7 +20,7 @@ from krein.data import ObjectError
 from krein.data.dataset import SAMPLED_PER_CLASS, FeatureBlock, uniform_keys
 from krein.data.files import FeatureFile, MappedFile, SourceFile
 from krein.datasets import make_protein_families
-from krein.io import open_source
+from krein.io import DataError, open_source
 from krein.landmarks import Random
 from krein.measures import get_measure
 from krein.measures.sequences import LettersWarning
@@ -490,3 +490,65 @@ def test_unscored_letters_are_reported_once_for_all_chunks(tmp_path, monkeypatch
     source = open_source(path, label_pattern=r"c=(\d)")
     _, message = told(lambda: IKFD("smith-waterman", random_state=0).fit(source))
     assert "some letters" in message
+
+
+def changes(path):
+    """Yield ways to change a file: in place, and replaced by another of the same size."""
+    content = path.read_bytes()
+
+    def appended():
+        path.write_bytes(content + content.splitlines(True)[-1])
+
+    def replaced():
+        other = path.with_name("other")
+        other.write_bytes(content[::-1])
+        os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+        os.replace(other, path)
+
+    def overwritten():
+        with open(path, "r+b") as file:
+            file.write(b"W")
+        os.utime(path, ns=(0, path.stat().st_mtime_ns + 1))
+
+    return [appended, replaced, overwritten]
+
+
+@pytest.mark.parametrize("how", range(3), ids=["appended", "replaced", "overwritten"])
+@pytest.mark.parametrize("suffix", [".csv", ".npy"])
+def test_a_file_that_changes_between_two_passes_is_refused(how, suffix, table, tmp_path):
+    path = table[0]
+    if suffix == ".npy":
+        path = tmp_path / "X.npy"
+        np.save(path, np.random.default_rng(0).normal(size=(50, 3)))
+    source = open_source(path)
+    assert sum(len(chunk) for chunk in source.chunks(10)) == sum(
+        len(chunk) for chunk in source.chunks(1000)
+    )  # unchanged: any number of passes
+    changes(path)[how]()
+    with pytest.raises(DataError, match=f"{path.name}: has changed since it was opened"):
+        list(source.chunks(10))
+
+
+def test_a_file_that_changes_during_a_later_pass_is_refused(table):
+    path = table[0]
+    source = open_source(path)
+    list(source.chunks(100))
+    again = source.chunks(100)
+    next(again)
+    changes(path)[0]()
+    with pytest.raises(DataError, match="has changed since it was opened"):
+        list(again)
+
+
+def test_a_fit_does_not_mix_two_versions_of_a_file(table, small_sample, monkeypatch):
+    """The file is replaced after the landmarks have been chosen, by one with as many objects."""
+    path, plain = table[0], SourceFile.take
+
+    def take(self, *args):
+        found = plain(self, *args)
+        changes(path)[1]()
+        return found
+
+    monkeypatch.setattr(SourceFile, "take", take)
+    with pytest.raises(DataError, match=r"words\.csv: has changed since it was opened"):
+        IKFD("levenshtein").fit(path)

@@ -426,3 +426,89 @@ def test_a_refused_object_is_reported_with_kind_row_and_reason(measure, objects,
     assert error.row == row
     shown = f" ({error.excerpt})" if error.excerpt else ""
     assert str(error) == f"{error.kind} {row}{shown} {error.reason}"
+
+
+# -- objects without an order, missing times, and integers that are too large ---------------------
+
+
+def times(missing=True):
+    found = np.datetime64("2020-01-01") + np.arange(48).reshape(24, 2).astype("timedelta64[D]")
+    if missing:
+        found[3, 1] = "NaT"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("measure", "make"),
+    [
+        ("elm", lambda t: t),
+        ("elm", lambda t: t - t[0, 0]),
+        ("elm", pd.DataFrame),
+        ("elm", lambda t: [list(row) for row in t]),
+        ("elm", lambda t: t.astype(object) if not np.isnat(t).any() else [list(r) for r in t]),
+        ("dtw", lambda t: t),
+        ("dtw", list),
+        ("msm", lambda t: [list(row) for row in t]),
+        ("hausdorff", list),
+        ("tangent", lambda t: np.repeat(t, 2, axis=1).reshape(24, 2, 2)),
+        ("tangent", lambda t: list(np.repeat(t, 2, axis=1).reshape(24, 2, 2))),
+    ],
+)
+def test_a_missing_time_is_not_a_number(measure, make):
+    clf = IKFD(measure, landmarks="all")
+    for call in (clf.fit, get_measure(measure).check):
+        with pytest.raises(RefusedObject, match="contains NaT, a missing time") as refused:
+            call(make(times()), LANGUAGES) if call == clf.fit else call(make(times()))
+        assert refused.value.row == 3
+
+
+def test_times_are_numbers_of_days():
+    days = times(missing=False)
+    found = IKFD("manhattan", landmarks="all").fit(days, LANGUAGES)
+    numbers = IKFD("manhattan", landmarks="all").fit(days.astype(float), LANGUAGES)
+    assert_array_equal(found.predict_proba(days), numbers.predict_proba(days.astype(float)))
+
+
+@pytest.mark.parametrize(
+    ("X", "reason"),
+    [
+        ({f"w{i}" for i in range(24)}, r"X is a set, .* no order: pass a list"),
+        (frozenset(f"w{i}" for i in range(24)), "X is a frozenset"),
+        (dict.fromkeys(f"w{i}" for i in range(24)), r"X is a dict: .* list\(X.values\(\)\)"),
+        (dict.fromkeys(f"w{i}" for i in range(24)).keys(), "X is a dict_keys"),
+        ((f"w{i}" for i in range(24)), r"X is a generator, .* read only once: pass a list"),
+        (map(str, range(24)), "X is a map"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("measure", ["levenshtein", "elm", lambda a, b: float(a == b)])
+def test_objects_without_an_order_are_refused(X, reason, measure):
+    with pytest.raises(TypeError, match=reason):
+        IKFD(measure).fit(X, LANGUAGES)
+    with pytest.raises(TypeError, match=reason):
+        open_pairs(measure, X)
+    for clf in (IKFD(landmarks="all").fit(NUMBERS, LANGUAGES),
+                KreinClassifier("levenshtein").fit(WORDS, LANGUAGES)):  # fmt: skip
+        with pytest.raises(TypeError, match=reason):
+            clf.predict(X)
+        with pytest.raises(TypeError, match=reason):
+            clf.model_.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("measure", "one"),
+    [
+        ("elm", [1, 2]),
+        ("dtw", [1, 2, 3]),
+        ("hausdorff", [[1, 2]]),
+        ("tangent", [[1, 2], [3, 4]]),
+        ("precomputed", list(range(24))),
+    ],
+)
+@pytest.mark.parametrize("where", [0, 5])
+def test_integers_that_are_too_large_are_named(measure, one, where):
+    X = [one] * 24
+    X[where] = (np.array(one, dtype=object) + 10**400).tolist()
+    with pytest.raises(RefusedObject, match="contains an integer beyond") as refused:
+        IKFD(measure, landmarks="all").fit(X, LANGUAGES)
+    assert refused.value.row == where

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..estimators import MODELS as FAMILIES
-from ..io.streams import STDIN
+from ..io.streams import read_once
 from . import options
 from .group import command_line, krein_command
 from .output import check_target, printable, say, warnings_as_lines
@@ -108,6 +108,7 @@ def command(
     group_labels: str | list[str] | None = groups
     if groups is not None and not groups.startswith("identity:"):
         group_labels = open_data(replace(data, labels=groups, label_pattern=None)).read().labels
+        source.refuse_changes()
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))
@@ -142,10 +143,10 @@ def check_groups(groups: str | None, data: str) -> None:
             parse_identity(groups)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-    elif data == STDIN:
+    elif read_once(data):
         raise click.UsageError(
-            "--groups needs to read the data twice, which standard input does not allow: save "
-            "the data to a file"
+            "--groups needs to read the data twice, which standard input and pipes do not allow: "
+            "save the data to a file"
         )
 
 

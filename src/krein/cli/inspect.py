@@ -17,7 +17,6 @@ from ..compare.cache import object_digests
 from ..core.checks import Array
 from ..io import Chunk, DataError
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
-from ..io.streams import STDIN
 from ..measures import get_measure
 from ..measures.base import looks_like, mistaken_for, plain
 from ..measures.precomputed import AsymmetryError, as_matrix, check_square
@@ -62,7 +61,7 @@ def command(data: options.DataOptions, sample: int, random_state: int, as_json: 
       krein inspect model.krein
     """
     comparison = None
-    if data.data != STDIN and is_model(data.data):
+    if is_model(data.data):
         about = describe_model(data.data, data.max_size)
     else:
         about, comparison = describe_data(data, sample, random_state)

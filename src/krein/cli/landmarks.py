@@ -22,6 +22,7 @@ def command(
     n_landmarks: int | None,
     output: str | None,
     row_format: str | None,
+    escape_formulas: bool,
     random_state: int,
     **running: Any,
 ) -> None:
@@ -61,7 +62,9 @@ def command(
                 rule, pairs, codes, np.random.default_rng(random_state)
             ).indices
     with writing(output) as file:
-        writer = RowWriter(file, ["index", "name", "class"], choose_row_format(output, row_format))
+        chosen_format = choose_row_format(output, row_format)
+        columns = ["index", "name", "class"]
+        writer = RowWriter(file, columns, chosen_format, escape_formulas=escape_formulas)
         labels = chunk.labels
         writer.write(
             {"index": i, "name": chunk.names[i], "class": None if labels is None else labels[i]}

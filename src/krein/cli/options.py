@@ -144,7 +144,7 @@ class DataOptions:
                 raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="--measure-param")
             try:
                 params[key] = json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 params[key] = value
             if str(params[key]).strip().lower() == "nan":
                 raise click.BadParameter(
@@ -286,6 +286,12 @@ row_output = together(
         type=click.Choice(ROW_FORMATS),
         help="Format of the rows. Default: by the suffix of -o, else JSON lines if the input is "
         "JSON lines, else CSV.",
+    ),
+    click.option(
+        "--escape-formulas",
+        is_flag=True,
+        help="Put an apostrophe before text in CSV and TSV that a spreadsheet would run as a "
+        "formula: names and labels that begin with =, +, -, @ or a tab.",
     ),
 )
 

@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 import click
 
 from ..io import DataError, Source
+from ..io.source import as_number
 from ..io.streams import STDIN, atomic_write, bare_name, is_stream
 from ..io.tables import JsonLines
 from .options import printable
@@ -73,10 +74,17 @@ class _SafeTerminal(io.TextIOBase):
 # Files
 
 
-def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | None] = ()) -> None:
+def check_target(
+    path: str | None,
+    *,
+    force: bool = True,
+    reads: Sequence[str | None] = (),
+    writes: Sequence[str | None] = (),
+) -> None:
     """Refuse a file that cannot be written, before the work starts.
 
-    It must not be one of the files that the command reads (`reads`), whatever name is used.
+    It must not be one of the files that the command reads (`reads`) or writes as well (`writes`,
+    where None stands for standard output), whatever name is used and whether it exists or not.
     """
     if path is None:
         return
@@ -85,6 +93,9 @@ def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | 
     for other in reads:
         if other is not None and _is_same_file(path, other):
             raise click.UsageError(f"{path}: is an input and would be overwritten")
+    for other in writes:
+        if _is_same_file(path, other):
+            raise click.UsageError(f"{path}: is named for two outputs; choose another file for one")
     if is_stream(path):
         if not os.access(path, os.W_OK):
             raise DataError(f"{path}: cannot be written to")
@@ -98,14 +109,19 @@ def check_target(path: str | None, *, force: bool = True, reads: Sequence[str | 
         raise DataError(f"{path}: already exists; --force replaces it")
 
 
-def _is_same_file(path: str, other: str) -> bool:
-    """Whether `other` (a file, `labels.csv:column`, or standard input) is the file `path`."""
+def _is_same_file(path: str, other: str | None) -> bool:
+    """Whether `other` is the file `path`: a file, `labels.csv:column`, standard input, or standard
+    output (None). Pipes and devices may be used twice.
+    """
+    if other not in (None, STDIN) and not os.path.exists(path):
+        return os.path.realpath(path) == os.path.realpath(other)
     try:
         target = os.stat(path)
         if not stat.S_ISREG(target.st_mode):
             return False
-        if other == STDIN:
-            return os.path.samestat(target, os.fstat(sys.stdin.fileno()))
+        if other is None or other == STDIN:
+            stream = sys.stdout if other is None else sys.stdin
+            return os.path.samestat(target, os.fstat(stream.fileno()))
         found = other if os.path.exists(other) else other.rpartition(":")[0]
         return os.path.samestat(target, os.stat(found))
     except (OSError, ValueError, AttributeError):  # one of them is not a file
@@ -164,8 +180,16 @@ class RowWriter:
     The header is written with the first rows: if these fail, nothing is written.
     """
 
-    def __init__(self, file: IO[str], columns: Sequence[str], row_format: str) -> None:
+    def __init__(
+        self,
+        file: IO[str],
+        columns: Sequence[str],
+        row_format: str,
+        *,
+        escape_formulas: bool = False,
+    ) -> None:
         self.file, self.columns, self.row_format = file, list(columns), row_format
+        self._cell = _escaped_cell if escape_formulas else _cell
         style: dict[str, Any] = {"lineterminator": "\n"}
         if row_format == "tsv":
             style["delimiter"] = "\t"
@@ -183,7 +207,7 @@ class RowWriter:
                 self._csv.writerow(self.columns)
                 self._has_header = True
             for row in rows:
-                cells = [_cell(row[name]) for name in self.columns]
+                cells = [self._cell(row[name]) for name in self.columns]
                 # Python up to 3.12 leaves a bare carriage return unquoted, which ends a row
                 bare = any(isinstance(cell, str) and "\r" in cell for cell in cells)
                 (self._quoting if bare else self._csv).writerow(cells)
@@ -194,3 +218,14 @@ def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.6f}" if isinstance(value, float) else value
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""First characters of a cell that a spreadsheet may run as a formula."""
+
+
+def _escaped_cell(value: Any) -> Any:
+    """Return a cell that no spreadsheet runs: text that looks like a formula gets an apostrophe."""
+    if isinstance(value, str) and value.startswith(_FORMULA) and as_number(value) is None:
+        return f"'{value}"
+    return _cell(value)

@@ -16,7 +16,7 @@ import click
 import numpy as np
 
 from ..io import Chunk, DataError, Source
-from ..io.streams import STDIN, read_lines
+from ..io.streams import read_lines
 from . import options
 from .group import krein_command
 from .output import (
@@ -91,6 +91,7 @@ def command(
     new: str,
     output: str | None,
     row_format: str | None,
+    escape_formulas: bool,
     reject_below: float | None,
     coverage: float | None,
     top: int | None,
@@ -127,10 +128,10 @@ def command(
             "--coverage needs all objects before it rejects any, but --classified-out and "
             "--unclassified-out write as objects arrive: use --reject-below instead"
         )
-    check_target(output, reads=(model, new))
-    check_target(kraken_report, reads=(model, new, output))
-    for target in (classified_out, unclassified_out):
-        check_target(target, reads=(model, new, output, kraken_report))
+    targets = [output, kraken_report, classified_out, unclassified_out]
+    for i, target in enumerate(targets):
+        others = [other for other in targets[1:i] if other is not None]
+        check_target(target, reads=(model, new), writes=[output, *others] if i else ())
     ranks = None if label_ranks is None else (label_ranks, rank_above)
     predictor = Predictor(
         model,
@@ -146,7 +147,8 @@ def command(
         splitting(source, classified_out, unclassified_out) as splitter,
         writing(output) as file,
     ):
-        writer = RowWriter(file, predictor.names, choose_row_format(output, row_format, source))
+        chosen = choose_row_format(output, row_format, source)
+        writer = RowWriter(file, predictor.names, chosen, escape_formulas=escape_formulas)
         counts = Counts()
         rows, threshold = splitter.split(predictor.rows(source)), reject_below
         if coverage is not None:
@@ -260,6 +262,7 @@ class Splitter:
             return
         i, to = -1, [self.files[True], self.files[False]]
         max_size = getattr(self.source, "max_size", None)
+        self.source.refuse_changes()
         for number, text in enumerate(read_lines(self.source.path, max_size), 1):
             if i + 1 < len(self._first_lines) and number == self._first_lines[i + 1]:
                 i += 1
@@ -274,10 +277,10 @@ def splitting(
     source: Source, classified: str | None, unclassified: str | None
 ) -> Iterator[Splitter]:
     """Open the files that objects are split into, if any."""
-    if (classified or unclassified) and source.kind != "sequences" and source.path == STDIN:
+    if (classified or unclassified) and source.kind != "sequences" and not source.rereadable:
         raise click.UsageError(
             "--classified-out and --unclassified-out read NEW a second time, unless it is FASTA: "
-            "save standard input to a file first"
+            f"save {source.shown} to a file first"
         )
     with ExitStack() as stack:
         files = {

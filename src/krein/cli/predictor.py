@@ -134,6 +134,11 @@ class Predictor:
         wanted_format = "matrix" if given and input_format is None else input_format
         source = open_source(path, format=wanted_format, header=header, **named)
         if source.kind == "matrix" and not given:
+            if not source.rereadable:
+                raise DataError(
+                    f"{source.shown}: is read as a matrix of values, but the model compares "
+                    "objects; use --input-format vectors"
+                )
             source = open_source(path, format="vectors", header=header, **named)
         if not isinstance(source, JsonLines):  # whose records are checked one by one
             self._check_kind(source)

@@ -142,7 +142,13 @@ def command(
         shown = f"[{host}]" if ":" in host else host
         say("serving", f"http://{shown}:{listening.getsockname()[1]}")
         sys.stdout.flush()
-        config = uvicorn.Config(app, log_level="warning", timeout_keep_alive=5)
+        config = uvicorn.Config(
+            app,
+            http=header_timeout(max_seconds),
+            ws="none",
+            log_level="warning",
+            timeout_keep_alive=5,
+        )
         uvicorn.Server(config).run(sockets=[listening])
 
 
@@ -210,6 +216,8 @@ class Service:
             or not all(isinstance(name, str) for name in names)
         ):
             raise RequestError(400, "names must be a list of strings, one per object")
+        if not all(map(_is_unicode, names)):
+            raise RequestError(400, "a name contains half of a surrogate pair, which is not text")
         return [self._object(item, i) for i, item in enumerate(objects)], names, single
 
     def _object(self, item: Any, i: int) -> Any:
@@ -217,14 +225,25 @@ class Service:
         if self.text:
             if not isinstance(item, str):
                 raise RequestError(422, f"object {i} is not a string, but the model expects one")
+            if not _is_unicode(item):
+                raise RequestError(422, f"object {i} contains half of a surrogate pair")
             return item
         try:
             array = np.array(item, dtype=np.float64)
-        except (TypeError, ValueError, RecursionError):
+        except (TypeError, ValueError, OverflowError, RecursionError):
             array = np.empty(0)
         if array.ndim == 0 or array.size == 0 or not np.isfinite(array).all():
             raise RequestError(422, f"object {i} is not a list of finite numbers")
         return array[:, None] if self.accepts == "objects" and array.ndim == 1 else array
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a string can be encoded: JSON may contain half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def make_app(service: Service, *, threads: int = 2, local: bool = True) -> Starlette:
@@ -278,6 +297,38 @@ def make_app(service: Service, *, threads: int = 2, local: bool = True) -> Starl
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
     )
+
+
+def header_timeout(seconds: float) -> Any:
+    """Return uvicorn's HTTP protocol with a time limit for the headers of a request.
+
+    Uvicorn itself waits for ever, so that half-sent requests would keep their connections open.
+    """
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    class Protocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait(True)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wait(self.cycle is None or self.cycle.response_complete)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._wait(False)
+            super().connection_lost(exc)
+
+        def _wait(self, for_headers: bool) -> None:
+            if for_headers and self._timer is None:
+                self._timer = self.loop.call_later(seconds, self.transport.close)
+            elif not for_headers and self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Protocol
 
 
 async def _read_body(request: Request, most: int) -> bytes:

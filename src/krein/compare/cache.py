@@ -7,8 +7,8 @@ The key of a block is a hash of the measure and of the contents of its row and c
 sketches, landmark columns, predictions, folds and refits can share a folder, and no block is ever
 mistaken for another. Every file is written under a temporary name, flushed to disk, and renamed:
 after a crash it is either complete or absent. Two processes that write the same file write the same
-contents. Names of temporary files contain the process id, so leftovers of dead processes can be
-removed.
+contents. Names of temporary files contain the process id and where it is valid, so leftovers of
+dead processes can be removed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..measures import Measure
@@ -45,16 +46,37 @@ _serial = itertools.count()
 
 def temporary_path(folder: Path, prefix: str, suffix: str = "") -> Path:
     """Return a path in `folder` that contains the process id and that no other process uses."""
-    unique = f"{socket.gethostname()}-{os.getpid()}-{next(_serial)}"
-    return folder / f"{prefix}{unique}{suffix}"
+    return folder / f"{prefix}{_machine()}-{os.getpid()}-{next(_serial)}{suffix}"
+
+
+_INITIAL_NAMESPACE = "pid:[4026531836]"
+"""The namespace of process ids outside all containers, on every Linux."""
+
+
+def _machine() -> str:
+    """Return a name for where the ids of processes are valid: the machine, or the container.
+
+    Host names are not enough: containers may have equal ones, each with its own process 7.
+    """
+    known = ""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+        files = ["/etc/machine-id"]
+        if namespace != _INITIAL_NAMESPACE:  # whose number is unique until the machine restarts
+            known, files = namespace, ["/proc/sys/kernel/random/boot_id"]
+        known += "".join(Path(file).read_text("ascii") for file in files)
+    except (OSError, ValueError):
+        pass  # not Linux, which has other containers, or a system without such files
+    return f"{socket.gethostname()}-{hashlib.blake2b(known.encode(), digest_size=6).hexdigest()}"
 
 
 def remove_stale(folder: Path, prefix: str, suffix: str = "") -> None:
     """Remove files from `temporary_path` whose process on this machine no longer exists.
 
-    Files from other machines are kept, because their processes cannot be checked.
+    Files from other machines and other containers are kept, because their processes cannot be
+    checked.
     """
-    here = f"{prefix}{socket.gethostname()}-"
+    here = f"{prefix}{_machine()}-"
     try:
         found = [path for path in folder.iterdir() if path.name.startswith(here)]
     except OSError:
@@ -132,10 +154,8 @@ class BlockCache:
 
     def load(self, key: str, shape: tuple[int, ...]) -> Array | None:
         """Return the stored values, or None if there are none or they are damaged."""
-        values = _read(self.blocks / f"{key}.npy")
-        if values is None or values.shape != shape or values.dtype != np.float64:
-            return None
-        return values if np.isfinite(values).all() else None
+        values = _read(self.blocks / f"{key}.npy", shape)
+        return values if values is not None and np.isfinite(values).all() else None
 
     def store(self, key: str, values: Array) -> None:
         """Store the values; they are on disk when this returns."""
@@ -157,7 +177,7 @@ class BlockCache:
         try:
             found = json.loads(manifest.read_text("utf-8"))
             version, about = found["format"], found["about"]
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CacheError(f"{manifest} cannot be read ({error}); delete {self.folder}") from None
         if version != FORMAT:
             raise CacheError(
@@ -180,10 +200,11 @@ def _called(about: Any) -> str:
         return "an unknown measure"
 
 
-def _read(path: Path) -> NDArray[Any] | None:
-    """Return the array in the file, or None if it is damaged; it is then computed again.
+def _read(path: Path, shape: tuple[int, ...]) -> Array | None:
+    """Return the array in the file, or None if it is damaged or another one; it is then computed
+    again.
 
-    The checksum is not a secret: a forged block may have a valid one.
+    The checksum is not a secret: a forged block may have a valid one, and claim any size.
     """
     try:
         contents = path.read_bytes()
@@ -195,10 +216,15 @@ def _read(path: Path) -> NDArray[Any] | None:
     if hashlib.blake2b(body, digest_size=_CHECKSUM).digest() != checksum:
         return None
     try:
-        array: NDArray[Any] = np.load(io.BytesIO(body), allow_pickle=False)
+        start = io.BytesIO(body)
+        npy.read_magic(start)
+        claimed, _, dtype = npy.read_array_header_1_0(start)
+        if claimed != shape or dtype != np.float64:
+            return None
+        array: Array = np.load(io.BytesIO(body), allow_pickle=False)
     except Exception:  # NumPy reports damage with a dozen kinds of errors
         return None
-    return array if isinstance(array, np.ndarray) else None
+    return array
 
 
 def _write(path: Path, array: NDArray[Any]) -> None:

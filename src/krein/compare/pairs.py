@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..measures import Measure, PairError, get_measure, take
-from ..measures.base import Array, Objects, checked_objects
+from ..measures.base import Array, Objects, checked_objects, refuse_unordered
 from .cache import BlockCache, object_digests, was_made
 from .workers import count_workers, in_order, in_process, progress
 
@@ -440,6 +440,7 @@ def open_pairs(
     >>> pairs.evaluations
     3
     """
+    refuse_unordered(X)  # before the measure looks at the objects
     chosen = get_measure(measure, measure_params).decide(X)
     objects = checked_objects(chosen, X)
     all_rows = np.arange(len(objects))

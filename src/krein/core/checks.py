@@ -39,6 +39,8 @@ class Within:
 
 
 POSITIVE = Within(1e-300, 1e300)
+TEMPERATURE = Within(1e-12, 1e12)
+"""Scores times a temperature must not overflow; those found in fits are within e^±13."""
 NON_NEGATIVE = Within(0.0)
 SHARE = Within(0.0, 1.0)
 ROW = Within(0)

@@ -389,7 +389,8 @@ def _cancel(client: Any, futures: list[Any]) -> None:
 class DaskCollection(Partitioned):
     """A `dask.bag`, a series or frame of `dask.dataframe`, or a `dask.array`, with labels.
 
-    Labels and weights are other collections with the same partitions, or arrays in memory.
+    Labels and weights are other collections with the same partitions, or arrays in memory. If they
+    and the objects have an index, they are matched by it; otherwise by position.
     """
 
     def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int = 0) -> None:
@@ -400,8 +401,8 @@ class DaskCollection(Partitioned):
             super().__init__(
                 DaskEngine(current_client(stack)),
                 partitions(X),
-                partitions(y) if is_dask(y) else np.asarray(y),
-                partitions(weights) if is_dask(weights) else weights,
+                partitions_like(X, y, "y") if is_dask(y) else np.asarray(in_order_of(X, y, "y")),
+                partitions_like(X, weights, "sample_weight") if is_dask(weights) else weights,
                 lengths=None if np.isnan(lengths).any() else lengths,
                 verbose=verbose,
             )
@@ -423,6 +424,52 @@ def partitions(collection: Any) -> list[Any]:
     if getattr(collection, "ndim", 1) > 1 and hasattr(collection, "rechunk"):
         collection = collection.rechunk(dict.fromkeys(range(1, collection.ndim), -1))
     return list(np.ravel(np.asarray(collection.to_delayed(), dtype=object)))
+
+
+def partitions_like(X: Any, collection: Any, name: str) -> list[Any]:
+    """Return the partitions of labels or weights, as tasks, each in the order of the objects."""
+    parts = partitions(collection)
+    if not _indexed(X) or not _indexed(collection) or len(parts) != X.npartitions:
+        return parts  # Partitioned refuses another number of partitions
+    import dask
+
+    reorder = dask.delayed(in_order_of)
+    return [
+        reorder(index, part, name) for index, part in zip(partitions(X.index), parts, strict=True)
+    ]
+
+
+def _indexed(X: Any) -> bool:
+    """Whether X is a frame or a series of Dask, whose objects have an index."""
+    return is_dask(X) and hasattr(X, "divisions") and hasattr(X, "index")
+
+
+def in_order_of(X: Any, labels: Any, name: str) -> Any:
+    """Return labels of pandas in the order of X, an index or a collection with one.
+
+    Labels without an index are returned unchanged. If the indices differ by more than their order,
+    nobody knows which label belongs to which object.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from krein.data.dask import in_order_of
+    >>> in_order_of(pd.Index([7, 8]), pd.Series(["b", "a"], index=[8, 7]), "y").tolist()
+    ['a', 'b']
+    """
+    if not hasattr(labels, "reindex") or (is_dask(X) and not _indexed(X)):
+        return labels
+    index = X.index.compute() if is_dask(X) else X
+    if labels.index.equals(index):
+        return labels
+    if labels.index.is_unique and index.is_unique and len(index) == len(labels):
+        found = labels.index.get_indexer(index)
+        if (found >= 0).all():
+            return labels.iloc[found]
+    raise ValueError(
+        f"X and {name} have different indices, so they cannot be matched: give {name} the index of "
+        f"X in each partition, or pass an array without an index to match by position"
+    )
 
 
 def spread(source: Any, client: Any, size: int = CHUNK) -> tuple[Any, Any]:

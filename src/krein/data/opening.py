@@ -18,7 +18,7 @@ from ..compare.pairs import Array, try_symmetry
 from ..compare.workers import count_workers, in_order
 from ..core.checks import check_labels
 from ..measures import Measure
-from ..measures.base import checked_objects, excerpt
+from ..measures.base import checked_objects, excerpt, refuse_unordered
 from ..measures.foreign import ObjectProfile
 from .dask import DaskCollection, map_lazily
 from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, ForeignObjects, Predict, is_dask
@@ -105,6 +105,7 @@ def open_data(
     if not in_memory(X, measure):
         file = SourceFile(as_source(X), measure=measure, folder=cache, **options)
         return _read_whole(file) or _decided(file, measure)
+    refuse_unordered(X)  # before the measure looks at the objects
     measure = measure.decide(X)
     objects = checked_objects(measure, X)
     options["labels"] = None if y is None else check_labels(y, len(objects))

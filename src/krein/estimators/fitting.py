@@ -50,7 +50,7 @@ from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.all import All, Given
 from ..measures import Measure, get_measure, take
-from ..measures.base import refuse_masked, unframed
+from ..measures.base import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
 from ..model.file import save
 from ..model.model import Comparisons, LandmarkMap, Landmarks, Model
 from ..model.schema import OPTIONAL
@@ -219,6 +219,7 @@ class LandmarkEstimator(BaseEstimator):
 
     def _validated(self, X: Any, measure: Measure, *, reset: bool) -> Any:
         """Return X; check it as scikit-learn does if its rows are vectors or precomputed values."""
+        refuse_unordered(X)
         refuse_masked(X)
         if not in_memory(X, measure) or measure.accepts == "objects":
             return X
@@ -229,6 +230,15 @@ class LandmarkEstimator(BaseEstimator):
                 return check_array(X, dtype=None, estimator=self)  # n × N or n × m
             # entries are checked when they are read, with an error that names them
             return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
+        types = getattr(X, "dtypes", None)  # of a frame
+        kinds = [getattr(X, "dtype", None)] if types is None else list(types)
+        if not all(getattr(kind, "kind", "O") in "fiub" for kind in kinds):
+            try:
+                as_stack(unframed(X), "vector")  # scikit-learn reads missing times as numbers
+            except RefusedObject:
+                raise
+            except (TypeError, ValueError):
+                pass  # scikit-learn's error says more
         try:
             return validate_data(self, X, reset=reset, dtype=np.float64)
         except ValueError as error:

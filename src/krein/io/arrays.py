@@ -31,7 +31,15 @@ from numpy.typing import NDArray
 from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, is_label_file
 from .source import NOUNS, Chunk, Kind, Options, Source, with_unique_names
-from .streams import UNPACKING_ERRORS, DataError, array_limit, bare_name, open_bytes, too_large
+from .streams import (
+    UNPACKING_ERRORS,
+    DataError,
+    array_limit,
+    bare_name,
+    open_bytes,
+    refuse_stream,
+    too_large,
+)
 from .tables import USUAL_NAMES
 
 # -------------------------------------------------------------------------------------------------
@@ -121,6 +129,7 @@ def check_characters(array: NDArray[Any], where: str) -> None:
 
 def load_npy(path: str, max_size: int | None = None) -> NDArray[Any]:
     """Return the array of an `.npy` file, memory-mapped unless it is compressed."""
+    refuse_stream(path, "an array")
     packed = path.lower() != bare_name(path)
     try:
         with open_bytes(path) if packed else open(path, "rb") as file:
@@ -186,6 +195,7 @@ Archive = tuple[Headers, ReadArrays]
 @contextmanager
 def open_archive(path: str, format: str, max_size: int | None = None) -> Iterator[Archive]:
     """Open a `.npz` or `.mat` file; no array may take more than the limit."""
+    refuse_stream(path, "an archive")
     try:
         limit = array_limit(path, max_size)
         with (_open_npz if format == "npz" else _open_mat)(path, limit) as archive:
@@ -364,7 +374,9 @@ class ArraySource(Source):
         if size < 1:
             raise ValueError(f"a chunk must contain at least one object; got size={size}")
         for first in range(0, len(self.array), size):
+            self._refuse_changes_on_disk()
             yield self._chunk(np.array(self.array[first : first + size]), first)
+        self._refuse_changes_on_disk()
         self.labels.finish(len(self.array))
 
     def read(self) -> Chunk:
@@ -372,6 +384,10 @@ class ArraySource(Source):
         chunk = with_unique_names(self._chunk(self.array, 0))
         self.labels.finish(len(chunk))
         return chunk
+
+    def _refuse_changes_on_disk(self) -> None:
+        if isinstance(self.array, np.memmap):
+            self.refuse_changes()
 
     def _chunk(self, objects: NDArray[Any], first: int) -> Chunk:
         stop = first + len(objects)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .streams import DataError, bare_name, quoted
+from .streams import DataError, bare_name, close_stream, quoted
 
 _JOINED = re.compile(
     r"(?:^|\|)(?:sp|tr|ref|gb|emb|dbj|tpg|tpe|tpd|pir|prf|lcl)\|([^|]*)(?:\|([^|]*))?",
@@ -244,12 +244,17 @@ def find_labels(labels: str | None, pattern: str | None, max_size: int | None = 
 
 def is_label_file(labels: str) -> bool:
     """Whether `labels` is a file, optionally with a column: `labels.csv:family`."""
-    return os.path.isfile(_file_and_column(labels)[0])
+    return _is_file(_file_and_column(labels)[0])
+
+
+def _is_file(path: str) -> bool:
+    """Whether the path is a file or a pipe."""
+    return os.path.exists(path) and not os.path.isdir(path)
 
 
 def _file_and_column(labels: str) -> tuple[str, str | None]:
     path, _, column = labels.rpartition(":")
-    return (path, column) if not os.path.isfile(labels) and os.path.isfile(path) else (labels, None)
+    return (path, column) if not _is_file(labels) and _is_file(path) else (labels, None)
 
 
 def split_labels(labels: str | None, columns: Sequence[str]) -> tuple[str | None, str | None]:
@@ -266,7 +271,7 @@ def split_labels(labels: str | None, columns: Sequence[str]) -> tuple[str | None
 def read_labels(labels: str, max_size: int | None = None) -> Labels:
     """Read a file of labels completely into memory."""
     path, column = _file_and_column(labels)
-    if not os.path.isfile(path):
+    if not _is_file(path):
         raise DataError(
             f"{path}: there is no such file of labels (it needs two columns, name and label, or "
             f"one line per object)"
@@ -280,6 +285,7 @@ def read_labels(labels: str, max_size: int | None = None) -> Labels:
         return OrderedLabels(path, found)
     from .tables import read_rows
 
+    close_stream(path)
     rows = list(read_rows(path, None, empty=True, max_size=max_size))
     while rows and not "".join(rows[-1][1]).strip():
         del rows[-1]  # empty lines at the end are not labels

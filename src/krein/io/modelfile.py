@@ -12,16 +12,25 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import ArrayFormatError, check_characters, read_header, read_values
-from .streams import MIB, DataError, array_limit, atomic_write, size_of
+from .streams import (
+    CELL,
+    MIB,
+    DataError,
+    array_limit,
+    atomic_write,
+    is_stream,
+    refuse_stream,
+    size_of,
+)
 
 FORMAT = 2
 """Number of the format that is written and read. Format 1, of krein 0.1.0, stored other parts."""
@@ -30,10 +39,17 @@ _HEADER = 16 * MIB
 """Size up to which a header is always accepted; parsed as JSON, it grows about twentyfold."""
 _HEADER_RATIO = 10
 """The header may also be this multiple of the size of the file."""
+_COLLISIONS = 16
+"""Maximum number of different items of sets and mappings with the same hash. Numbers can be chosen
+to have equal hashes, and each item would be compared with all others."""
 
 
 class ModelFileError(ValueError):
     """A file that is not a krein model, or one that cannot be trusted."""
+
+
+class _BeyondLimit(ValueError):
+    """A part of a tree that would take far more memory or time than its size."""
 
 
 def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str) -> None:
@@ -61,6 +77,8 @@ def write_model(path: str | os.PathLike[str], tree: dict[str, Any], version: str
 
 def is_model(path: str | os.PathLike[str]) -> bool:
     """Whether a file looks like a model: an archive with a header and a seal."""
+    if is_stream(path):
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             return {"header.npy", "seal.npy"} <= set(archive.namelist())
@@ -91,7 +109,7 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
                 raise ModelFileError(
                     f"{archive.path}: contains {name[:60]!r}, which its header does not list"
                 )
-        arrays: dict[str, NDArray[Any]] = {}
+        arrays, most = dict[str, NDArray[Any]](), limit
         for name, digest in digests.items():
             damaged = f"{archive.path} is damaged: {name[:60]!r}"
             if name not in archive.members:
@@ -100,7 +118,10 @@ def read_model(path: str | os.PathLike[str], max_size: int | None = None) -> dic
             limit -= arrays[name].nbytes
             if _digest(arrays[name]) != digest:
                 raise ModelFileError(f"{damaged} does not match its checksum")
-        tree = _rebuilt(header["tree"], arrays)
+        try:
+            tree = _Rebuilding(arrays, most).value(header["tree"])
+        except _BeyondLimit as error:
+            raise ModelFileError(f"{archive.path}: {error}") from error
         if not isinstance(tree, dict):
             raise ModelFileError(
                 f"{archive.path} is not a krein model: it does not name an estimator"
@@ -139,6 +160,10 @@ class _Archive:
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[_Archive]:
     shown = os.fspath(path)
+    try:
+        refuse_stream(path, "a model")
+    except DataError as error:
+        raise ModelFileError(str(error)) from None
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -160,6 +185,12 @@ def _header(archive: _Archive, limit: int) -> dict[str, Any]:
     text = archive.read("header", most).tobytes()
     if hashlib.sha256(text).digest() != archive.read("seal", 1024).tobytes():
         raise ModelFileError(f"{path} is damaged: its header does not match its checksum")
+    values = sum(text.count(sign) for sign in (b",", b"[", b"{", b":"))
+    if values * CELL > limit:
+        raise ModelFileError(
+            f"{path}: its header has {values:,} values or more, above the limit of "
+            f"{limit // CELL:,}; if this is intended, use load(path, max_size=...)"
+        )
     header = json.loads(text)
     if not isinstance(header, dict) or header.get("magic") != _MAGIC:
         raise ModelFileError(f"{path} is not a krein model")
@@ -180,12 +211,37 @@ def _digest(array: NDArray[Any]) -> str:
     ).hexdigest()
 
 
+class _Hashed:
+    """The items of all sets and mappings of a file, which may end up in one dictionary."""
+
+    def __init__(self) -> None:
+        self._first: dict[int, Any] = {}
+        self._others: dict[int, list[Any]] = {}  # with the hash of another item
+
+    def add(self, items: Iterable[Any]) -> None:
+        """Raise an error if too many different items have the same hash."""
+        for item in items:
+            key = hash(item)
+            first = self._first.setdefault(key, item)
+            if first is item or first == item:
+                continue
+            others = self._others.setdefault(key, [])
+            if item not in others:
+                others.append(item)
+            if len(others) >= _COLLISIONS:
+                raise _BeyondLimit(
+                    f"a set or mapping contains more than {_COLLISIONS} items of equal hash, such "
+                    "as multiples of 2^61 − 1, which would make it slow"
+                )
+
+
 @dataclass(frozen=True)
 class _Stored:
     """The arrays of a file; arrays with equal contents are stored once."""
 
     arrays: dict[str, NDArray[Any]]
     names: dict[str, str]  # by digest
+    hashed: _Hashed = field(default_factory=lambda: _Hashed())
 
     def put(self, name: str, array: NDArray[Any]) -> str:
         """Store an array, and return the name under which its contents are stored."""
@@ -207,11 +263,14 @@ def _plain(value: Any, stored: _Stored, name: str) -> Any:
             }
         if value.dtype.kind not in "biufUS":
             raise TypeError(f"{name}: an array of {value.dtype} cannot be saved")
+        if value.dtype.itemsize == 0:  # strings without letters, which readers refuse
+            value = value.astype(f"{value.dtype.kind}1")
         return {"array": stored.put(name, value)}
     if isinstance(value, dict):
         if all(type(key) is str for key in value):
             plain = {key: _plain(item, stored, f"{name}.{key}") for key, item in value.items()}
             return {"dict": plain}
+        stored.hashed.add(value)
         pairs = [
             [_plain(key, stored, f"{name}.key{i}"), _plain(item, stored, f"{name}.{i}")]
             for i, (key, item) in enumerate(value.items())
@@ -220,26 +279,57 @@ def _plain(value: Any, stored: _Stored, name: str) -> Any:
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if type(value) in (list, tuple, set, frozenset):
+        if type(value) in (set, frozenset):
+            stored.hashed.add(value)
         items = [_plain(item, stored, f"{name}.{i}") for i, item in enumerate(value)]
         return {type(value).__name__: items}
     raise TypeError(f"{name}: a {type(value).__name__} cannot be saved in a model file")
 
 
-def _rebuilt(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind == "array":
-        return arrays[content]
-    if kind == "dict":
-        return {key: _rebuilt(item, arrays) for key, item in content.items()}
-    if kind == "bytes":
-        return bytes.fromhex(content)
-    if kind == "pairs":
-        return {_rebuilt(key, arrays): _rebuilt(item, arrays) for key, item in content}
-    items = [_rebuilt(item, arrays) for item in content]
-    if kind == "objects":
-        out = np.empty(len(items), dtype=object)
-        out[:] = items
-        return out
-    return {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}[kind](items)
+class _Rebuilding:
+    """Builds the tree of a file again from its header and arrays.
+
+    An array may be referred to more than once, but what it is used for may copy it each time. So
+    the further references together must stay within the limit, too.
+    """
+
+    def __init__(self, arrays: dict[str, NDArray[Any]], limit: int) -> None:
+        self.arrays, self.left = arrays, limit
+        self._used: set[str] = set()
+        self._hashed = _Hashed()
+
+    def value(self, plain: Any) -> Any:
+        """Return the value of a part of the header."""
+        if not isinstance(plain, dict):
+            return plain
+        ((kind, content),) = plain.items()
+        if kind == "array":
+            return self._array(content)
+        if kind == "dict":
+            return {key: self.value(item) for key, item in content.items()}
+        if kind == "bytes":
+            return bytes.fromhex(content)
+        if kind == "pairs":
+            pairs = [(self.value(key), self.value(item)) for key, item in content]
+            self._hashed.add(key for key, _ in pairs)
+            return dict(pairs)
+        items = [self.value(item) for item in content]
+        if kind == "objects":
+            out = np.empty(len(items), dtype=object)
+            out[:] = items
+            return out
+        if kind in ("set", "frozenset"):
+            self._hashed.add(items)
+        return {"tuple": tuple, "list": list, "set": set, "frozenset": frozenset}[kind](items)
+
+    def _array(self, name: str) -> NDArray[Any]:
+        found = self.arrays[name]
+        if name in self._used:
+            self.left -= found.nbytes
+            if self.left < 0:
+                raise _BeyondLimit(
+                    f"the array {name[:60]!r} is referred to so often that copies would take more "
+                    "than the limit; if this is intended, use load(path, max_size=...)"
+                )
+        self._used.add(name)
+        return found

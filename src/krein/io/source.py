@@ -24,7 +24,21 @@ from ..compare.cache import CacheError
 from ..measures.base import PairError, RefusedObject
 from ..wording import parameter
 from .labels import Labels, find_labels
-from .streams import STDIN, WAIT, BackgroundReader, DataError, bare_name, beginning, quoted, shown
+from .streams import (
+    STDIN,
+    WAIT,
+    BackgroundReader,
+    DataError,
+    FileState,
+    bare_name,
+    beginning,
+    close_stream,
+    file_state,
+    quoted,
+    read_once,
+    refuse_stream,
+    shown,
+)
 
 Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
 
@@ -92,7 +106,7 @@ class Chunk:
 
 
 class Source(ABC):
-    """Objects of one kind, read in chunks as often as needed (standard input: once).
+    """Objects of one kind, read in chunks as often as needed (standard input and pipes: once).
 
     Examples
     --------
@@ -113,6 +127,8 @@ class Source(ABC):
     lenient: bool = False
     """Whether a record that cannot be read is passed on as `unreadable` instead of raising an
     error."""
+    opened: FileState | None = None
+    """The state of the file when it was opened; None for a pipe."""
 
     @abstractmethod
     def chunks(self, size: int) -> Iterator[Chunk]:
@@ -137,7 +153,18 @@ class Source(ABC):
     @property
     def rereadable(self) -> bool:
         """Whether the objects can be read a second time."""
-        return self.path != STDIN
+        return not read_once(self.path)
+
+    def refuse_changes(self) -> None:
+        """Raise an error if the file is no longer the one that was opened.
+
+        Every pass must read the same objects, or a model would belong to neither file.
+        """
+        if self.opened is not None and file_state(self.path) != self.opened:
+            raise DataError(
+                f"{self.shown}: has changed since it was opened, and must be read again; run this "
+                "again when the file is complete"
+            )
 
     @property
     def shown(self) -> str:
@@ -157,7 +184,7 @@ class RecordSource(Source):
     path: str
     labels: Labels
     max_size: int | None = None
-    _spent: bool = field(default=False, init=False)
+    _passes: int = field(default=0, init=False)
 
     @abstractmethod
     def records(self) -> Iterator[Record]:
@@ -196,9 +223,10 @@ class RecordSource(Source):
     def _begin(self, size: int) -> Iterator[Record]:
         if size < 1:
             raise ValueError(f"a chunk must contain at least one object; got size={size}")
-        if not self.rereadable and self._spent:
-            raise DataError("standard input can be read only once; save it to a file instead")
-        self._spent = True
+        if not self.rereadable and self._passes:
+            raise DataError(f"{self.shown} can be read only once; save it to a file instead")
+        self.refuse_changes()
+        self._passes += 1
         return self.records()
 
     def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[Chunk]:
@@ -208,6 +236,8 @@ class RecordSource(Source):
             first += len(part)
         if first == 0:
             raise DataError(f"{self.shown}: contains no objects")
+        if self._passes > 1:  # nobody compares the objects of a first pass with others
+            self.refuse_changes()
         self.labels.finish(first)
 
     def _chunk(self, records: list[Record], first: int) -> Chunk:
@@ -325,7 +355,7 @@ def open_source(
     header: bool | None = None,
     max_size: int | None = None,
 ) -> Source:
-    """Open a file of objects, or standard input (`"-"`), for reading in chunks.
+    """Open a file of objects, a pipe, or standard input (`"-"`), for reading in chunks.
 
     Parameters
     ----------
@@ -379,10 +409,21 @@ def open_source(
             raise DataError(f"{path}: there is no such file")
         if os.path.isdir(path):
             raise DataError(f"{path}: is a folder, not a file")
+    close_stream(path)
+    opened = file_state(path)
+    source = _opened(
+        path, format, Options(None, objects, labels, names, label_pattern, header, max_size)
+    )
+    source.opened = opened
+    return source
+
+
+def _opened(path: str, format: str | None, options: Options) -> Source:
+    """Return the reader of a file."""
     content: Any = None if format in _SUFFIXES else format
     if format is None or content is not None:
         format = _recognised(path)
-    options = Options(content, objects, labels, names, label_pattern, header, max_size)
+    options = replace(options, content=content)
     if format in ("csv", "tsv"):
         from .tables import open_table
 
@@ -391,17 +432,17 @@ def open_source(
         from .tables import open_json_lines
 
         return open_json_lines(path, options)
+    if format in ("parquet", "npy", "npz", "mat"):
+        refuse_stream(path, format)
     if format == "parquet":
         from .parquet import open_parquet
 
         return open_parquet(path, options)
     if format in ("npy", "npz", "mat"):
-        if path == STDIN:
-            raise DataError(f"{format} is read from a file, not from standard input")
         from .arrays import open_arrays
 
         return open_arrays(path, format, options)
-    for value, option in ((objects, "objects"), (names, "names")):
+    for value, option in ((options.objects, "objects"), (options.names, "names")):
         if value is not None:
             raise ValueError(f"{option}={value!r} is for tables, not for {shown(path)}")
     if content is not None and (format, content) != ("ts", "series"):
@@ -412,7 +453,8 @@ def open_source(
     readers: dict[str, type[RecordSource]] = {
         "fasta": Fasta, "fastq": Fastq, "lines": LineFile, "ts": SeriesFile,
     }  # fmt: skip
-    return readers[format](path, find_labels(labels, label_pattern, max_size), max_size)
+    found = find_labels(options.labels, options.label_pattern, options.max_size)
+    return readers[format](path, found, options.max_size)
 
 
 def _recognised(path: str) -> str:

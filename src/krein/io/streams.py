@@ -23,6 +23,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Generic, TypeVar
 
@@ -150,6 +151,46 @@ def bare_name(path: str) -> str:
     return name
 
 
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether the path is a pipe, a device or an open descriptor, not a file on disk."""
+    name = os.fspath(path)
+    if name.startswith(("/dev/fd/", "/dev/std", "/proc/")):
+        return os.path.exists(name)
+    try:
+        return not stat.S_ISREG(os.stat(name).st_mode)
+    except (OSError, ValueError):  # there is no such file, or a name with a null character
+        return False
+
+
+def read_once(path: str) -> bool:
+    """Whether the path is standard input or a stream, which cannot be read a second time."""
+    return path == STDIN or is_stream(path)
+
+
+def refuse_stream(path: str | os.PathLike[str], what: str) -> None:
+    """Raise an error if something that is read out of order does not come from a file on disk."""
+    path = os.fspath(path)
+    if read_once(path) and not os.path.isdir(path):
+        raise DataError(
+            f"{shown(path)}: {what} is read from a file on disk, not from a pipe; save "
+            "it to a file first"
+        )
+
+
+FileState = tuple[int, int, int, int]
+
+
+def file_state(path: str) -> FileState | None:
+    """Return device, inode, size and modification time of a file; None for a stream or no file."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    if is_stream(path):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def shown(path: str) -> str:
     """Return the name of the file for messages."""
     return "standard input" if path == STDIN else path
@@ -157,10 +198,14 @@ def shown(path: str) -> str:
 
 @contextmanager
 def open_bytes(path: str) -> Iterator[IO[bytes]]:
-    """Open a file or standard input, and decompress it."""
+    """Open a file, a pipe or standard input, and decompress it."""
     try:
-        if path == STDIN:
-            yield _standard_input()
+        if read_once(path):
+            try:
+                yield _stream(path)
+            finally:
+                if path in _streams and _streams[path].top.ended:
+                    close_stream(path)
         else:
             with open(path, "rb") as raw:
                 yield _unpacked(raw, path)
@@ -170,23 +215,67 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
         raise _damaged(path, error) from error
 
 
-_stdin: tuple[Any, IO[bytes]] | None = None
+class _PutBack(io.RawIOBase):
+    """A stream of bytes that were read ahead, followed by the rest."""
+
+    def __init__(self, start: bytes, rest: Any) -> None:
+        self.start, self.rest = start, rest
+        self.ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        read = getattr(self.rest, "read1", None) or self.rest.read  # a raw file reads once anyway
+        part = self.start[: len(buffer)] or read(len(buffer))
+        self.ended = not part
+        self.start = self.start[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
 
 
-def _standard_input() -> IO[bytes]:
-    """Return standard input, decompressed; the same stream each time, so that bytes read ahead are
-    not lost.
+@dataclass
+class _Stream:
+    """A stream that is being read: as opened, and decompressed behind what was put back."""
+
+    opened: Any
+    top: _PutBack
+    file: IO[bytes]
+
+
+_streams: dict[str, _Stream] = {}
+
+
+def _stream(path: str) -> IO[bytes]:
+    """Return a pipe or standard input, decompressed; the same stream each time, so that bytes read
+    ahead are not lost.
     """
-    global _stdin
-    if sys.stdin is None or sys.stdin.buffer.closed:
-        raise DataError("standard input is closed; pass a file instead")
-    stream: Any = sys.stdin.buffer
-    if _stdin is None or _stdin[0] is not stream:
+    opened: Any = None
+    if path == STDIN:
+        if sys.stdin is None or sys.stdin.buffer.closed:
+            raise DataError("standard input is closed; pass a file instead")
+        opened = sys.stdin.buffer
+    kept = _streams.get(path)
+    if kept is None or (path == STDIN and kept.opened is not opened):
         # unbuffered: a thread that waits for input must not hold a lock that Python needs to exit
-        raw = getattr(stream, "raw", stream)
+        if opened is None:
+            opened = io.FileIO(path)  # closed by `close_stream`
+        raw = getattr(opened, "raw", opened)
         start = io.BufferedReader(_PutBack(_magic_bytes(raw), raw))
-        _stdin = (stream, _unpacked(start, STDIN))
-    return _stdin[1]
+        kept = _kept(path, opened, b"", _unpacked(start, path))
+    return kept.file
+
+
+def _kept(path: str, opened: Any, start: bytes, rest: Any) -> _Stream:
+    top = _PutBack(start, rest)
+    _streams[path] = _Stream(opened, top, io.BufferedReader(top))
+    return _streams[path]
+
+
+def close_stream(path: str) -> None:
+    """Forget what was read of a pipe, so that it is opened again; standard input stays open."""
+    if path != STDIN and (kept := _streams.pop(path, None)) is not None:
+        kept.opened.close()
 
 
 def _magic_bytes(raw: Any) -> bytes:
@@ -208,34 +297,15 @@ def beginning(path: str) -> bytes:
 
     This waits for a pipe, because what has arrived so far may be half a line.
     """
-    global _stdin
     start = b""
     with open_bytes(path) as file:
         while len(start) < LONGEST and (part := file.readline(LONGEST - len(start))):
             start += part
             if part.endswith(b"\n") and start.removeprefix(BOM).strip():
                 break
-        if path == STDIN:
-            assert _stdin is not None
-            _stdin = (_stdin[0], io.BufferedReader(_PutBack(start, file)))
+        if path in _streams:
+            _kept(path, _streams[path].opened, start, file)
     return start.removeprefix(BOM)
-
-
-class _PutBack(io.RawIOBase):
-    """A stream of bytes that were read ahead, followed by the rest."""
-
-    def __init__(self, start: bytes, rest: Any) -> None:
-        self.start, self.rest = start, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        read = getattr(self.rest, "read1", None) or self.rest.read  # a raw file reads once anyway
-        part = self.start[: len(buffer)] or read(len(buffer))
-        self.start = self.start[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
 
 
 def _damaged(path: str, error: Exception, after: str = "") -> DataError:
@@ -265,7 +335,7 @@ def read_lines(path: str, max_size: int | None = None) -> Iterator[str]:
     try:
         with open_bytes(path) as file:
             packed = isinstance(file, gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File)
-            most = array_limit(path, max_size, TEXT_RATIO) if packed and path != STDIN else None
+            most = array_limit(path, max_size, TEXT_RATIO) if packed else None
             while text := file.readline(limit + 1):
                 line += 1
                 total += len(text)
@@ -387,6 +457,26 @@ PREFIX, SUFFIX = ".krein-", ".part"
 """Prefix and suffix of the temporary name of a file while it is written."""
 
 
+class _NamedFile(io.FileIO):
+    """A file whose errors while writing name the file that the user asked for."""
+
+    target: str | os.PathLike[str] = ""
+
+    def write(self, content: Any) -> int | None:  # type: ignore[override]
+        try:
+            return super().write(content)
+        except OSError as error:  # a full disk, or a limit on the size of files
+            if error.filename is None and not isinstance(error, BlockingIOError | BrokenPipeError):
+                error.filename = os.fspath(self.target)
+            raise
+
+
+def _writer(path: str, target: str | os.PathLike[str], mode: str) -> BinaryIO:
+    raw = _NamedFile(path, mode)
+    raw.target = target
+    return io.BufferedWriter(raw)
+
+
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Yield a file under a temporary name next to `path`, which is synced and renamed at the end.
@@ -396,7 +486,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     cannot be replaced, and are written to directly.
     """
     if is_stream(path):
-        with open(path, "wb") as file:
+        with _writer(os.fspath(path), path, "wb") as file:
             yield file
         return
     target = Path(os.path.realpath(path))
@@ -404,7 +494,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     # do not include the name itself, which may have the maximum length already
     temporary = temporary_path(target.parent, PREFIX, SUFFIX)
     try:
-        with open(temporary, "xb") as file:
+        with _writer(os.fspath(temporary), path, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -412,13 +502,3 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether the path is a pipe, a device or an open descriptor, not a file on disk."""
-    if os.fspath(path).startswith(("/dev/", "/proc/")):
-        return os.path.exists(path)
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        return False

@@ -30,7 +30,6 @@ from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, split_labels
 from .source import Kind, Options, Record, RecordSource, as_number, finite_numbers
 from .streams import (
-    STDIN,
     WAIT,
     BackgroundReader,
     DataError,
@@ -38,6 +37,7 @@ from .streams import (
     check_cells,
     quoted,
     read_lines,
+    read_once,
     record_limit,
     shown,
     too_large,
@@ -335,7 +335,8 @@ def open_table(path: str, format: str, options: Options) -> TableFile:
     max_size = options.max_size
     read = partial(read_rows, path, "\t" if format == "tsv" else None, max_size=max_size)
     head: list[Row] = []
-    if path == STDIN:
+    once = read_once(path)
+    if once:
         rows = BackgroundReader(read())
         head = rows.take(HEAD, wait=WAIT, least=2)  # a heading and an object
     else:
@@ -349,13 +350,13 @@ def open_table(path: str, format: str, options: Options) -> TableFile:
         raise DataError(f"{shown(path)}: is empty")
 
     def count_rows(limit: int) -> int:
-        if path == STDIN:  # later rows are not known yet: rows are vectors unless specified
+        if once:  # later rows are not known yet: rows are vectors unless specified
             return -1
         return sum(1 for _ in islice(read(), limit))
 
     first_rows = [row for _, row in head]
     layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
-    again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if path == STDIN else read
+    again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if once else read
     return TableFile(path, labels, max_size, layout=layout, kind=layout.content, read_rows=again)
 
 
@@ -415,7 +416,7 @@ class JsonLines(LayoutSource):
         try:
             several = len(fields) > 1 or _is_number(values[0])
             array = np.array(values if several else values[0], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             array = np.array(np.nan)
         wanted = 2 if self.kind == "series" and array.ndim == 2 else 1
         if array.ndim != wanted or array.size == 0 or not np.isfinite(array).all():
@@ -445,7 +446,8 @@ def open_json_lines(path: str, options: Options) -> JsonLines:
         kind = "series" if nested or content == "series" else "vectors"
         kind = "matrix" if content == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers are a list in one field
-    again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if path == STDIN else read
+    once = read_once(path)
+    again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if once else read
     return JsonLines(path, labels, max_size, layout=layout, kind=kind, read_rows=again)
 
 
@@ -460,6 +462,8 @@ def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:
 def _parsed(text: str, path: str, line: int) -> dict[str, Any]:
     try:
         record = json.loads(text)
+        if "\\u" in text:  # which may stand for half of a surrogate pair
+            json.dumps(record, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path}, line {line}: is not JSON ({str(error)[:80]}); each line must be one record"

@@ -8,6 +8,7 @@ pandas, Polars nor Arrow is imported.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from os import PathLike
@@ -159,9 +160,49 @@ def as_numbers(item: Any, what: str, row: int, part: str = "") -> NDArray[np.flo
         reason = f"{part}is partly masked: fill in missing values, or leave it out"
         raise RefusedObject(what, row, reason)
     try:
-        return np.ascontiguousarray(item, dtype=np.float64)
+        given = np.asarray(item)
+        if _missing_times(given).any():
+            raise RefusedObject(what, row, part + MISSING_TIME)
+        return np.ascontiguousarray(given, dtype=np.float64)
+    except OverflowError:
+        raise RefusedObject(what, row, part + TOO_LARGE) from None
+    except RefusedObject:
+        raise
     except (TypeError, ValueError) as error:
         raise RefusedType(what, row, f"{part}does not consist of numbers: {error}") from None
+
+
+def as_stack(objects: Any, what: str) -> NDArray[np.float64]:
+    """Return objects of the same shape as one array of numbers, along its first axis.
+
+    Raises a `RefusedObject` about the first one with a missing time (NaT), which would be read as a
+    number, or with an integer that is too large.
+    """
+    given = np.asarray(objects)
+    if (missing := _missing_times(given)).any():
+        raise RefusedObject(what, np.argwhere(missing)[0][0], MISSING_TIME)
+    if given.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {what}s are real numbers")
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except OverflowError:
+        for row, item in enumerate(given):
+            as_numbers(item, what, row)
+        raise
+
+
+MISSING_TIME = "contains NaT, a missing time: fill it in, or leave it out"
+TOO_LARGE = "contains an integer beyond 10^308, too large to compute with: rescale the data"
+
+
+def _missing_times(given: NDArray[Any]) -> NDArray[np.bool_]:
+    if given.dtype.kind in "mM":
+        return np.isnat(given)
+    if given.dtype != object:
+        return np.zeros(0, dtype=bool)
+    times = (np.datetime64, np.timedelta64)
+    found = [isinstance(v, times) and bool(np.isnat(v)) for v in given.flat]
+    return np.array(found, dtype=bool).reshape(given.shape)
 
 
 def _columns(objects: Any) -> list[Any] | None:
@@ -228,6 +269,31 @@ def refuse_masked(objects: Any, what: str = "object") -> None:
         first = np.argwhere(np.ma.getmaskarray(objects))[0]
         reason = "is partly masked: fill in missing values (X.filled(value)), or leave it out"
         raise RefusedObject(what, first[0], reason)
+
+
+def refuse_unordered(X: Any) -> None:
+    """Raise an error if X has no order to match labels and results by, or can be read only once.
+
+    Examples
+    --------
+    >>> from krein.measures.base import refuse_unordered
+    >>> try:
+    ...     refuse_unordered({"house", "mouse"})
+    ... except TypeError as error:
+    ...     print(error)
+    ...
+    X is a set, and its objects have no order: pass a list, such as sorted(X)
+    """
+    kind = type(X).__name__
+    if hasattr(X, "shape"):  # a sparse matrix of SciPy may be a dict
+        return
+    if isinstance(X, Mapping):
+        raise TypeError(f"X is a {kind}: pass a list of the objects, such as list(X.values())")
+    if isinstance(X, Set):
+        raise TypeError(f"X is a {kind}, and its objects have no order: pass a list, such as "
+                        "sorted(X)")  # fmt: skip
+    if isinstance(X, Iterator):
+        raise TypeError(f"X is a {kind}, which can be read only once: pass a list, list(X)")
 
 
 def as_list(objects: Any, what: str) -> list[str]:
@@ -484,6 +550,7 @@ class Measure(ABC):
 
 def checked_objects(measure: Measure, X: Any) -> Objects:
     """Return the objects in the measure's form: one per row of X, and at least one."""
+    refuse_unordered(X)
     refuse_masked(X)
     given = _count(X)
     objects = measure.check(X) if given != 0 else []  # measures would report that differently

@@ -10,9 +10,12 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from .alignments import Pictures, SideBySide
-from .base import Array, Measure, Objects, RefusedObject, as_numbers, unframed
+from .base import Array, Measure, Objects, RefusedObject, as_numbers, as_stack, unframed
 
 DEFORMATIONS = ("shift-x", "shift-y", "scale", "rotate", "stretch", "shear", "thicken")
+
+MOST_SMOOTHING = 1000
+"""Maximum standard deviation of the smoothing, in pixels: its kernel must fit into memory."""
 
 _BATCH = 64
 """Number of images differentiated at a time, so that their derivatives fit in the processor's
@@ -86,15 +89,18 @@ class Tangent(Measure):
         super().__post_init__()
         if self.sides not in (1, 2):
             raise ValueError(f"sides must be 1 or 2; got {self.sides!r}")
-        if self.smoothing < 0:
-            raise ValueError(f"smoothing must be at least 0; got {self.smoothing}")
+        if not 0 <= self.smoothing <= MOST_SMOOTHING:
+            raise ValueError(
+                f"smoothing must be a number of pixels from 0 to {MOST_SMOOTHING}; got "
+                f"{self.smoothing}"
+            )
         for name in self.deformations:
             if name not in DEFORMATIONS:
                 raise ValueError(
                     f"unknown deformation {name!r}; choose from {', '.join(DEFORMATIONS)}"
                 )
-        if not self.deformations:
-            raise ValueError("choose at least one deformation")
+        if not self.deformations or len(set(self.deformations)) < len(self.deformations):
+            raise ValueError("choose at least one deformation, and each only once")
         # a model file returns them as lists
         object.__setattr__(self, "deformations", tuple(self.deformations))
         if self.shape is not None:
@@ -105,7 +111,7 @@ class Tangent(Measure):
         objects = unframed(objects)
         if not isinstance(objects, np.ndarray) or (objects.dtype == object and objects.ndim == 1):
             objects = _stacked(objects)
-        images = np.asarray(objects, dtype=np.float64)
+        images = as_stack(objects, "image")
         if images.ndim == 2:
             images = images.reshape(len(images), *self._shape(images.shape[1]))
         if images.ndim != 3:

@@ -28,6 +28,7 @@ from .base import (
     Measure,
     Objects,
     PairError,
+    as_stack,
     looks_like,
     mistaken_for,
     sample_square,
@@ -51,6 +52,8 @@ def as_matrix(given: Any) -> NDArray[Any]:
         path = Path(given)
         if path.suffix != ".npy":
             raise ValueError(f"{path}: a matrix file must be an .npy file")
+        if path.exists() and not path.is_file():  # opening a pipe would wait
+            raise ValueError(f"{path}: a matrix is read from a file on disk, not from a pipe")
         given = np.load(path, mmap_mode="r", allow_pickle=False)
     given = unframed(given)
     if not isinstance(given, np.ndarray):
@@ -58,7 +61,7 @@ def as_matrix(given: Any) -> NDArray[Any]:
             raise TypeError("the missing entries of a sparse matrix have no value; make it dense")
         given = np.asarray(given)
     if given.dtype == object:
-        given = np.asarray(given, dtype=np.float64)
+        given = as_stack(given, "row")
     if given.ndim != 2:
         raise ValueError(f"a matrix of values must have two axes; got an array of {given.ndim}")
     if not (np.issubdtype(given.dtype, np.number) or given.dtype == bool):

@@ -223,6 +223,9 @@ def get_scoring(name: str) -> Scoring:
 PROTEIN_MATRIX, NUCLEOTIDE_MATRIX = "BLOSUM62", "NUC.4.4"
 """The choices of "auto"."""
 
+MOST_COST = 10_000
+"""Maximum cost of a gap: far more than any score, and few enough for sums in 32 bits."""
+
 _aligners = threading.local()
 
 
@@ -250,8 +253,10 @@ class _Alignment(Measure):
         super().__post_init__()
         for name in ("gap_open", "gap_extend"):
             cost = getattr(self, name)
-            if cost != int(cost) or cost < 0:
-                raise ValueError(f"gap costs must be whole numbers, at least 0; got {cost}")
+            if cost != cost or not 0 <= cost <= MOST_COST or cost != int(cost):
+                raise ValueError(
+                    f"gap costs must be whole numbers from 0 to {MOST_COST:,}; got {cost}"
+                )
             object.__setattr__(self, name, int(cost))
         if self.unknown_letters not in POLICIES:
             raise ValueError(

@@ -31,7 +31,7 @@ from .alignments import (
     least_path,
     msm_steps,
 )
-from .base import Array, Measure, Objects, RefusedObject, TimesFirst, as_numbers, unframed
+from .base import Array, Measure, Objects, RefusedObject, TimesFirst, as_numbers, as_stack, unframed
 
 LANES = 64
 """Fewer lanes would be unrolled into scalar code; more would usually exceed the L2 cache."""
@@ -388,7 +388,9 @@ def _stacked(objects: Any, layout: str) -> Array:
             f"or a list; got an array of shape {objects.shape}"
         )
     try:
-        stack = np.asarray(objects, dtype=np.float64)
+        stack = as_stack(objects, "series")
+    except RefusedObject:
+        raise
     except ValueError as error:
         raise TypeError(f"the series do not consist of numbers: {error}") from None
     if stack.ndim == 2:

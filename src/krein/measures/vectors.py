@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, RefusedObject, unframed
+from .base import Array, Measure, Objects, RefusedObject, as_stack, unframed
 
 _ROWS = 2**14  # checked together, so that checking a memory map needs little memory
 
@@ -19,7 +19,9 @@ def as_matrix(objects: Any, what: str = "vector") -> Array:
     if getattr(getattr(objects, "dtype", None), "kind", "") == "c":
         raise ValueError(f"Complex data not supported: {what}s are rows of real numbers")
     try:
-        X = np.asarray(objects, dtype=np.float64)
+        X = as_stack(objects, what)
+    except RefusedObject:
+        raise
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{what}s must be rows of numbers, all of the same length: {error}"

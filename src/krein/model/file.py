@@ -23,6 +23,9 @@ from .schema import Context, decode, decode_attributes, encode, hints_of
 NOT_SAVED = {"cache", "verbose", "n_jobs"}
 """Parameters of a run or a machine, not of a model. A file that sets one is refused."""
 
+_ALSO_OF_THE_MODEL = {"symmetrize", "novel_below", "ambiguous_below"}
+"""Parameters of estimators that predictions use, and that the annotations of `Model` check."""
+
 # -- saving ----------------------------------------------------------------------------------------
 
 
@@ -225,6 +228,9 @@ def _estimator(tree: dict[str, Any]) -> Any:
         if name not in known:
             raise ValueError(f"a model file does not set {name[:60]!r}")
     estimator = cls(**{name: _parameter(value) for name, value in tree["params"].items()})
+    get_measure(estimator.measure, estimator.measure_params)
+    for name in _ALSO_OF_THE_MODEL & set(tree["params"]):
+        decode(tree["params"][name], hints_of(Model)[name], name, Context())
     found = decode_attributes(tree["fitted"], cls, Context())
     for name, value in found.items():
         setattr(estimator, name, value)

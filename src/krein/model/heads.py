@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
-from ..core.checks import CODE, LOG, POSITIVE, Array, Codes, Indices, Within
+from ..core.checks import CODE, LOG, POSITIVE, TEMPERATURE, Array, Codes, Indices, Within
 from ..core.gaussian import QuadraticDiscriminant
 from ..core.looks import VOTERS, class_evidence
 from ..core.pcvm.rows import BasisFunction, basis_values
@@ -70,7 +70,7 @@ class LinearHead:
     weights: Annotated[Array, "k p"]  # one column for two classes, one per class, or one per pair
     bias: Annotated[Array, "p", LOG]
     link: Link = "softmax"
-    temperature: Annotated[float, POSITIVE] = 1.0
+    temperature: Annotated[float, TEMPERATURE] = 1.0
 
     def scores(self, values: Array, objects: Any = None) -> Array:
         """Return scores (n, C). O(n·m·C)."""
@@ -184,7 +184,7 @@ class QuadraticHead:
     features: Conversion
     T: Annotated[Array, "m r"]
     discriminant: QuadraticDiscriminant
-    temperature: Annotated[float, POSITIVE] = 1.0
+    temperature: Annotated[float, TEMPERATURE] = 1.0
 
     @cached_property
     def project(self) -> Array:
@@ -239,7 +239,7 @@ class FeatureHead:
     features: NGrams | Convolutions
     weights: Annotated[NDArray[np.float32], "features C"]
     bias: Annotated[Array, "C"]
-    temperature: Annotated[float, POSITIVE] = 1.0
+    temperature: Annotated[float, TEMPERATURE] = 1.0
 
     def scores(self, values: Any, objects: Any) -> Array:
         """Return scores (n, C)."""
@@ -286,7 +286,7 @@ class NeighbourHead:
     codes: Annotated[Codes, "n_rows", CODE]
     n_classes: Annotated[int, "C", Within(2)]
     bandwidth: Annotated[float, POSITIVE]
-    temperature: Annotated[float, POSITIVE] = 1.0
+    temperature: Annotated[float, TEMPERATURE] = 1.0
 
     @classmethod
     def of(

@@ -548,6 +548,8 @@ class Model:
                 found.append(self.second_look.pool(found[:-1], near))
         if any(each.shape != (1, len(self.classes)) for each in found):
             raise ValueError(f"it does not return {len(self.classes)} probabilities per object")
+        if any(np.isnan(each).any() for each in found):
+            raise ValueError("it returns probabilities that are not numbers")
 
 
 @dataclass(frozen=True)

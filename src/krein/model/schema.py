@@ -139,7 +139,7 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
         return _instance(tree, hint, name, context)
     if hint is Measure:
         if not isinstance(tree, Measure):  # the caller has replaced the user's own measure
-            tree = get_measure(tree["measure"], tree["params"])
+            tree = _measure(tree, name)
         context.measure = tree
         return tree
     if hint is Signature:
@@ -274,6 +274,21 @@ def _instance(tree: Any, cls: type, name: str, context: Context) -> Any:
     )
 
 
+def _measure(tree: Any, name: str) -> Measure:
+    """Return a measure whose parameters have the types of their defaults, and finite values."""
+    found = get_measure(tree["measure"], tree["params"])
+    for parameter in fields(found):
+        value, default = getattr(found, parameter.name), parameter.default
+        where = f"{name}.{parameter.name}"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            _number(value, float, where, Within(-1e300, 1e300))
+        if isinstance(default, bool | str):
+            _number(value, type(default), where, Within())
+        elif isinstance(default, int | float) and not isinstance(value, int | float):
+            raise ValueError(f"{where} is not a number")
+    return found
+
+
 def _number(tree: Any, hint: Any, name: str, limits: Within) -> Any:
     """Return a number, a flag or a string."""
     if hint is bool or hint is str:
@@ -306,7 +321,7 @@ def _labels(tree: Any, name: str, context: Context, size: str) -> NDArray[Any]:
     labels = tree.tolist()
     if not all(isinstance(label, str | bytes | int | float) for label in labels):
         raise ValueError(f"{name} contains items that are not numbers or strings")
-    if len(set(labels)) < len(labels):
+    if len(np.unique(tree)) < len(tree):  # a set would be slow for numbers of equal hash
         raise ValueError(f"{name} contains a label twice")
     return tree
 
