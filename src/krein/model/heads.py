@@ -312,7 +312,8 @@ class NeighbourHead:
 
         `without` gives one known object per row to exclude, usually the object itself.
         """
-        found = np.empty((F.shape[0], self.n_classes))
+        C = self.n_classes
+        found = np.empty((F.shape[0], C))
         for start in range(0, F.shape[0], NEIGHBOUR_ROWS):
             part = slice(start, start + NEIGHBOUR_ROWS)
             S = (csr_array(F[part], dtype=np.float32) @ self.known).toarray()
@@ -320,8 +321,11 @@ class NeighbourHead:
                 S[np.arange(len(S)), without[part]] = -np.inf
             k = min(VOTERS, S.shape[1] - (without is not None))
             near = np.argpartition(-S, k - 1, axis=1)[:, :k]
-            apart = 2 - 2 * np.take_along_axis(S, near, axis=1).astype(np.float64)
-            found[part] = class_evidence(apart, self.codes[near], self.n_classes, self.bandwidth)
+            similar = np.take_along_axis(S, near, axis=1).astype(np.float64)
+            # objects that share no n-gram speak for none of the classes, whichever were found
+            codes = np.where(similar > 0, self.codes[near], C)
+            evidence = class_evidence(2 - 2 * np.maximum(similar, 0), codes, C + 1, self.bandwidth)
+            found[part] = evidence[:, :C]
         return found
 
     def to_log_proba(self, scores: Array) -> Array:
