@@ -75,8 +75,6 @@ def run() -> list[dict]:
             "IKFD meb": IKFD(measure, random_state=0),
             "IKFD all, calibrated": IKFD(measure, landmarks="all", calibrate=True),
             "IKFD meb, calibrated": IKFD(measure, calibrate=True, random_state=0),
-            "IKFD meb, pruned": IKFD(measure, prune=True, random_state=0),
-            "IKFD all, pruned": IKFD(measure, landmarks="all", prune=True),
             "IKFD auto": IKFD(measure, landmarks="auto", random_state=0),
             "IKQD meb": IKQD(measure, random_state=0),
             "PCVM all": PCVM(measure, landmarks="all"),

@@ -14,7 +14,6 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from krein import KreinClassifier
-from krein.core.contributions import head_contributions
 from krein.datasets import (
     load_antimicrobial_peptides,
     load_digits_images,
@@ -124,16 +123,16 @@ def deletion(case: Case) -> dict[str, float]:
     test = test[:EXPLAINED]
     clf = fitted(case, train)
     to_all = V[np.ix_(test, train)]
-    looks, average = clf.looks_, clf.reference_.baseline
+    model, average = clf.model_, clf.model_.baseline
     named, random = [], []
     for values, why in zip(to_all[:, clf.landmarks_], clf.explain(to_all), strict=True):
         c, r = np.searchsorted(clf.classes_, [why.label, why.runner_up])
-        weights = looks.second if why.evidence else looks.first
+        weights = model.second_look.pool.weights if why.evidence else model.pool.weights
 
         def lost(places: np.ndarray, values=values, weights=weights, c=c, r=r, why=why) -> float:
             left = values.copy()
             left[places] = average[places]
-            start, parts = head_contributions(looks.heads, weights, left, average, c, r)
+            start, parts = model.contributions(weights, left, c, r)
             return why.score - why.evidence - start - parts.sum()
 
         order = np.argsort(-why.contributions, kind="stable")

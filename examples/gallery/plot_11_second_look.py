@@ -60,4 +60,5 @@ plt.show()
 # The threshold is learned: the lowest one whose loss on held-out objects is within one per cent of
 # always looking twice. `max_comparisons=` sets a budget instead, and `neighbours=0` turns the
 # second look off.
-print(f"second look if the first look's probability is below {both.looks_.threshold:.3f}")
+threshold = both.model_.second_look.threshold
+print(f"second look if the first look's probability is below {threshold:.3f}")

@@ -54,7 +54,7 @@ def test_a_two_look_model_says_what_to_expect(files, run):
     about = json.loads(out)
     assert about["landmark_names"] == [f"p{i}" for i in clf.landmarks_]
     assert about["comparisons"] == clf.comparisons_
-    assert about["candidates"] == clf.known_.n_candidates
+    assert about["candidates"] == clf.model_.second_look.known.n_candidates
     assert dict(zip(about["classes"], about["class_sizes"], strict=True)) == Counter(
         map(str, y[:300])
     )

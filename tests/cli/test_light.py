@@ -6,11 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.base import ClassifierMixin
 
-from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap, load, load_model
+from krein import IKFD, IKQD, PCVM, KreinClassifier, load_model
 from krein.datasets import make_protein_families
-from krein.estimators.registry import ESTIMATORS, FITTED, find_class
 
 X, Y = make_protein_families(120, random_state=0)
 Y = np.array([f"family {y}" for y in Y])
@@ -77,17 +75,3 @@ def test_parameters_that_predictions_depend_on_are_kept(tmp_path):
     found, expected = light.assess(X[100:]), model.assess(X[100:])
     assert found["status"].tolist() == expected["status"].tolist()
     np.testing.assert_array_equal(found["novelty"], expected["novelty"])
-
-
-def test_every_classifier_has_a_model_without_scikit_learn():
-    homes = ESTIMATORS.items()
-    classifiers = {name for name, home in homes if issubclass(find_class(home), ClassifierMixin)}
-    assert set(FITTED) == classifiers
-    for name, home in FITTED.items():
-        assert issubclass(find_class(ESTIMATORS[name]), find_class(home))
-
-
-def test_a_file_without_a_classifier_loads_as_its_estimator(tmp_path):
-    NystromMap("smith-waterman", random_state=0).fit(X[:30]).save(tmp_path / "m.krein")
-    assert type(load_model(tmp_path / "m.krein")) is NystromMap
-    assert type(load(tmp_path / "m.krein")) is NystromMap

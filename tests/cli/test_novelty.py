@@ -199,10 +199,11 @@ def test_impossible_options_are_refused(world, fitted, run, tmp_path):
     other = tmp_path / "ikfd.krein"
     known = str(world / "known.fasta")
     pattern = ("--label-pattern", r"family=(\S+)")
-    assert run("fit", known, *pattern, "--model", "ikfd", "-o", str(other))[0] == 0
+    plain = ("--model", "ikfd", "--no-calibrate")
+    assert run("fit", known, *pattern, *plain, "-o", str(other))[0] == 0
     code, _, err = run("predict", str(other), str(world / "new.fasta"), "--sets", "0.9")
     assert code == 1
-    assert "--sets needs a model from krein fit --model auto; this one is IKFD" in err
+    assert "--sets needs a model with held-out scores" in err
     rows = table(run("predict", str(other), str(world / "new.fasta"))[1])
     assert {row["status"] for row in rows} == {"ok"}
     assert "novelty" not in rows[0]

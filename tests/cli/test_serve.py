@@ -301,7 +301,8 @@ def test_given_values_take_no_comparisons(tmp_path):
 
 
 def test_a_model_without_evidence_gives_none(files, run):
-    run("fit", "families.fasta", *PATTERN, "--model", "ikfd", "-o", "ikfd.krein")
+    plain = ("--model", "ikfd", "--no-calibrate")
+    run("fit", "families.fasta", *PATTERN, *plain, "-o", "ikfd.krein")
     with served("ikfd.krein") as port:
         status, found = ask(port, {"object": "MKVLAMKVLA"})
     assert status == 200

@@ -72,7 +72,7 @@ def test_an_object_is_shown_beside_the_known_one_that_is_named(words):
 def test_known_objects_are_found_among_landmarks_and_candidates():
     digits = load_digits()
     model = KreinClassifier("tangent").fit(digits.images[:450], digits.target[:450])
-    assert model.known_ is not None
+    assert model.model_.second_look is not None
     for i, told in enumerate(content_of(model, digits.images[450:460])["objects"]):
         for near in told["nearest"]:
             row = int(near["name"].removeprefix("row "))

@@ -209,6 +209,9 @@ def _partial_fit(
         return _add(self, data, run, family, known, choice, before)
 
 
+_fit.__name__, _partial_fit.__name__ = "fit", "partial_fit"  # as errors and help name them
+
+
 def _add(
     self: IKFD | IKQD,
     data: Dataset,

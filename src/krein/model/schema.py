@@ -97,7 +97,11 @@ def encode(value: Any) -> Any:
     if isinstance(value, Signature):
         return list(value)
     if is_dataclass(value) and not isinstance(value, type):
-        content = {item.name: encode(getattr(value, item.name)) for item in fields(value)}
+        content = {}
+        for name, hint in hints_of(type(value)).items():
+            part = getattr(value, name)
+            objects = OBJECTS in getattr(hint, "__metadata__", ()) and not is_dataclass(part)
+            content[name] = part if objects else encode(part)  # an object may be a tuple
         return {"class": type(value).__name__, "fields": content}
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
