@@ -13,16 +13,15 @@ from scoring_matrices import ScoringMatrix
 
 from krein import KreinClassifier, load
 from krein.measures import RefusedObject, get_measure
-from krein.measures.tcr import (
+from krein.measures.receptors import (
     CHAINS,
-    COSTS,
-    LETTERS,
     ORGANISMS,
     GenesWarning,
     UnknownGene,
     chain_columns,
     get_genes,
 )
+from krein.measures.tcr import COSTS, LETTERS
 
 ORACLE = np.load(Path(__file__).with_name("tcrdist3.npz"))
 

@@ -150,7 +150,7 @@ class Predictor:
         """Refuse text for a model of numbers, and numbers for a model of text."""
         known = self.model.landmarks.objects
         text = isinstance(known[0], str | bytes)
-        if text == (source.kind in ("sequences", "strings")):
+        if text == (source.kind in ("sequences", "strings", "receptors")):
             return
         if text or isinstance(known, np.ndarray) or isinstance(known[0], np.ndarray):
             found, wanted = ("numbers", "text") if text else ("text", "numbers")

@@ -26,11 +26,12 @@ from ..wording import parameter
 from .labels import Labels, find_labels
 from .streams import STDIN, WAIT, BackgroundReader, DataError, bare_name, beginning, quoted, shown
 
-Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
+Kind = Literal["sequences", "strings", "receptors", "vectors", "series", "matrix"]
 
 NOUNS: dict[str, str] = {
     "sequences": "sequence",
     "strings": "string",
+    "receptors": "receptor",
     "vectors": "row",
     "series": "series",
     "matrix": "row",
