@@ -12,6 +12,7 @@ import pytest
 from scoring_matrices import ScoringMatrix
 
 from krein import KreinClassifier, load
+from krein.evaluation import evaluate
 from krein.measures import RefusedObject, get_measure
 from krein.measures.receptors import (
     CHAINS,
@@ -21,7 +22,7 @@ from krein.measures.receptors import (
     chain_columns,
     get_genes,
 )
-from krein.measures.tcr import COSTS, LETTERS
+from krein.measures.tcr import COSTS, LETTERS, cdr3_groups
 
 ORACLE = np.load(Path(__file__).with_name("tcrdist3.npz"))
 
@@ -254,3 +255,39 @@ def test_a_classifier_of_receptors_survives_its_file(tmp_path):
     again = load(tmp_path / "m.krein")
     assert again.measure_.chains == "beta"
     np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+
+
+def identity(x: str, y: str) -> float:
+    """The definition: the best of all gap positions."""
+    short, long = sorted((x, y), key=len)
+    gap = "-" * (len(long) - len(short))
+    gapped = [short[:at] + gap + short[at:] for at in range(len(short) + 1)]
+    return max(sum(p == q for p, q in zip(one, long, strict=True)) for one in gapped) / len(long)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.8, 1.0])
+def test_groups_are_the_components_of_receptors_with_similar_cdr3s(threshold):
+    receptors, _ = oracle("human", "beta", "best")
+    receptors = receptors + [r.replace("F", "Y", 1) for r in receptors[:20]]
+    cdr3s = [text.split()[1] for text in receptors]
+    near = np.array([[identity(x, y) >= threshold - 1e-9 for y in cdr3s] for x in cdr3s])
+    reached = np.linalg.matrix_power(near.astype(float), len(cdr3s)) > 0
+    group = cdr3_groups(receptors, threshold)
+    np.testing.assert_array_equal(group[:, None] == group, reached)
+    assert 1 < len(set(group)) < len(receptors) or threshold == 1.0
+
+
+def test_the_identity_of_pairs_counts_the_columns_of_both_chains():
+    X = ["TRAV24*01 CAAAAF TRBV9*01 CASSSSSSSF", "TRAV5*01 CDDDDF TRBV9*01 CASSSSSSSF"]
+    assert len(set(cdr3_groups(X, 0.75))) == 1  # 12 of 16
+    assert len(set(cdr3_groups(X, 0.76))) == 2
+
+
+def test_evaluation_holds_out_receptors_with_similar_cdr3s_together():
+    receptors, _ = oracle("human", "beta", "best")
+    copies = [text[:-2] + "AF" for text in receptors]
+    X, y = receptors + copies, np.tile(np.arange(len(receptors)) % 2, 2)
+    found = evaluate(X, y, measure="tcrdist", models=("knn",), folds=4, groups="cdr3:0.8")
+    assert (found.folds[: len(receptors)] == found.folds[len(receptors) :]).all()
+    with pytest.raises(ValueError, match="is for T-cell receptors"):
+        evaluate(X, y, measure="levenshtein", models=("knn",), folds=4, groups="cdr3:0.9")
