@@ -87,7 +87,8 @@ def evaluate(
         a group have an identity of at least 0.4 with its first. Identity is s(x, y)/√(s(x, x)·s(y,
         y)) for similarities and 1 − d(x, y)/(median of d) for dissimilarities. "cdr3:0.8" is for
         T-cell receptors: those with at least 80 % identical letters in their CDR3s are in the same
-        group (`krein.measures.tcr.cdr3_groups`), at quadratic cost. Without groups, a is raised if near-duplicates (identity of at least 0.9) are in different folds.
+        group (`krein.measures.tcr.cdr3_groups`), at quadratic cost. Without groups, a warning is
+        raised if near-duplicates (identity of at least 0.9) are in different folds.
     label_ranks : str, optional
         Separator of hierarchical labels, such as ";" in "Bacteria;Firmicutes". Figures are then
         also reported for each rank; the probability of a parent is the sum of its children's.
