@@ -93,6 +93,7 @@ NAN = float("nan")
 BAD_RECEPTORS = [
     ([("TRBV9", "CASSF"), ("TRBV99", "CASSF")], "receptor 1 has the V gene 'TRBV99', which is not"),
     ([("TRBV9", "CASSF"), ("TRBV9", "CAS*F")], r"receptor 1 .* has '\*' in the CDR3 of its beta"),
+    ([("TRBV9", "CASSF"), (None, "CASF")], r"receptor 1 \('CASF'\) has a CDR3 without a V gene"),
     ([("TRBV9", "CASSF"), ("TRBV9", None)], "receptor 1 has no CDR3 of its beta chain"),
     (
         [("TRBV9", "CASSF"), ("TRAV12-2", "CASSF"), ("TRBV9", "CASSF")],

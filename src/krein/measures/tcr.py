@@ -323,6 +323,9 @@ class TCRdist(Measure):
         for row, item in enumerate(as_records(objects)):
             found: dict[str, str] = {}
             for gene, cdr3 in chains_of(item, row):
+                if not gene:
+                    reason = "has a CDR3 without a V gene; leave it out"
+                    raise RefusedObject("receptor", row, reason, excerpt(cdr3, 30))
                 letter = locus_of(gene)
                 if letter == "A" and "D" in self.letters:
                     letter = "D"  # some V genes belong to both
