@@ -19,28 +19,24 @@ from itertools import islice
 from ..measures.receptors import as_text, locus_of
 from .source import Record
 from .streams import DataError, quoted
-from .tables import Layout, LayoutSource, usual_column
+from .tables import Layout, LayoutSource
 
 CELLS = ("cell_id", "barcode", "complex.id")
 COUNTS = ("umis", "umi_count", "duplicate_count", "consensus_count", "reads")
 USUAL_NAMES = ("sequence_id", "contig_id", *CELLS[:2])
-EPITOPES = ("epitope", "antigen.epitope")
 NO_CELL = ("", "0", "na", "nan", "none")
 """Entries for a chain without a partner; VDJdb's is 0."""
 
 
 def receptor_layout(layout: Layout, objects: list[int]) -> Layout:
     """Return the layout of a table whose columns `objects` contain V genes and CDR3s."""
-    rest = [i for i in range(len(layout.columns)) if i not in objects]
-    labels, names = layout.labels, layout.names
-    if labels is None:
-        labels = usual_column(layout.columns, rest, EPITOPES)
+    names = layout.names
     cell = _first_column(layout, CELLS) if len(objects) == 2 else None
     if cell is not None:
         names = cell  # of the receptor, not of a chain
     elif names is None or names in objects:
         names = _first_column(layout, USUAL_NAMES)
-    return replace(layout, content="receptors", objects=objects, labels=labels, names=names)
+    return replace(layout, content="receptors", objects=objects, names=names)
 
 
 def _first_column(layout: Layout, wanted: tuple[str, ...]) -> int | None:

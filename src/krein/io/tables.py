@@ -136,10 +136,10 @@ def decide_layout(
     rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
     if heading:
         if at_labels is None:
-            at_labels = usual_column(columns, rest, USUAL_LABELS)
+            at_labels = _usual(columns, rest, USUAL_LABELS)
             rest = [i for i in rest if i != at_labels]
         if at_names is None and (chosen or len(rest) > 1):
-            at_names = usual_column(columns, rest, USUAL_NAMES)
+            at_names = _usual(columns, rest, USUAL_NAMES)
             rest = [i for i in rest if i != at_names]
     words = [i for i in rest if not numeric[i]]
     made: Literal["strings", "vectors", "matrix"] = "strings"
@@ -160,7 +160,7 @@ def decide_layout(
             f"with {parameter('objects')}"
         )
     else:
-        found = rest[0] if len(rest) == 1 else usual_column(columns, rest, USUAL_OBJECTS)
+        found = rest[0] if len(rest) == 1 else _usual(columns, rest, USUAL_OBJECTS)
         if found is None:
             listed = ", ".join(repr(columns[i]) for i in rest[:30])
             raise DataError(
@@ -211,7 +211,7 @@ def _is_symmetric(rows: Sequence[Sequence[str]]) -> bool:
         return False
 
 
-def usual_column(columns: Sequence[str], rest: Sequence[int], usual: Sequence[str]) -> int | None:
+def _usual(columns: Sequence[str], rest: Sequence[int], usual: Sequence[str]) -> int | None:
     """Return the only column among `rest` that has one of the usual names."""
     found = [i for i in rest if columns[i].lower() in usual]
     return found[0] if len(found) == 1 else None
