@@ -291,3 +291,11 @@ def test_evaluation_holds_out_receptors_with_similar_cdr3s_together():
     assert (found.folds[: len(receptors)] == found.folds[len(receptors) :]).all()
     with pytest.raises(ValueError, match="is for T-cell receptors"):
         evaluate(X, y, measure="levenshtein", models=("knn",), folds=4, groups="cdr3:0.9")
+
+
+def test_a_chain_that_is_not_compared_may_be_incomplete():
+    table = TABLE.assign(v_a_gene=None)
+    beta = get_measure("tcrdist", {"chains": "beta"})
+    assert beta.check(table) == beta.check(TABLE)
+    with pytest.raises(RefusedObject, match=r"receptor 0 \('CAFTSNTGKLIF'\) has a CDR3 without"):
+        get_measure("tcrdist", {"chains": "alpha-beta"}).check(table)

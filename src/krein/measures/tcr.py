@@ -319,39 +319,48 @@ class TCRdist(Measure):
         """Return the receptors as text, and the genes that were read as others."""
         if self.undecided():
             return self.decide(objects)._read(objects)
-        genes, checked, told = get_genes(self.organism), [], dict[str, str]()
-        for row, item in enumerate(as_records(objects)):
-            found: dict[str, str] = {}
-            for gene, cdr3 in chains_of(item, row):
-                if not gene:
-                    reason = "has a CDR3 without a V gene; leave it out"
-                    raise RefusedObject("receptor", row, reason, excerpt(cdr3, 30))
-                letter = locus_of(gene)
-                if letter == "A" and "D" in self.letters:
-                    letter = "D"  # some V genes belong to both
-                if letter is not None and letter not in self.letters:
-                    continue
-                try:
-                    allele, differs = genes.read(gene)
-                except UnknownGene as error:
-                    reason = f"has the V gene {gene!r}, which {error.reason}"
-                    raise RefusedObject("receptor", row, reason) from error
-                assert letter is not None  # or the gene would be unknown
-                if letter in found:
-                    reason = f"has two {word_of(letter)} chains; leave one of them out"
-                    raise RefusedObject("receptor", row, reason, excerpt(gene, 20))
-                if differs:
-                    told[gene] = allele
-                found[letter] = f"{allele} {self._cdr3(cdr3, letter, row)}"
-            for letter in self.letters:
-                if letter not in found:
-                    others = [word for word in self.chains.split("-") if CHAINS[word] != letter]
-                    advice = measure_parameter("chains", others[0]) if others else ""
-                    remedy = f", or compare the other chain alone: {advice}" if advice else ""
-                    reason = f"has no {word_of(letter)} chain; leave it out{remedy}"
-                    raise RefusedObject("receptor", row, reason)
-            checked.append(" ".join(found[letter] for letter in self.letters))
-        return checked, told
+        told: dict[str, str] = {}
+        return [
+            self._receptor(item, row, told) for row, item in enumerate(as_records(objects))
+        ], told
+
+    def _receptor(self, item: Any, row: int, told: dict[str, str]) -> str:
+        """Return a receptor as text, and note in `told` the genes that were read as others."""
+        found: dict[str, str] = {}
+        nameless = ""  # a CDR3 without a V gene; it does not matter if its chain is not compared
+        for gene, cdr3 in chains_of(item, row):
+            letter = locus_of(gene)
+            if letter == "A" and "D" in self.letters:
+                letter = "D"  # some V genes belong to both
+            if not gene:
+                nameless = cdr3
+            if not gene or (letter is not None and letter not in self.letters):
+                continue
+            try:
+                allele, differs = get_genes(self.organism).read(gene)
+            except UnknownGene as error:
+                reason = f"has the V gene {gene!r}, which {error.reason}"
+                raise RefusedObject("receptor", row, reason) from error
+            assert letter is not None  # or the gene would be unknown
+            if letter in found:
+                reason = f"has two {word_of(letter)} chains; leave one of them out"
+                raise RefusedObject("receptor", row, reason, excerpt(gene, 20))
+            if differs:
+                told[gene] = allele
+            found[letter] = f"{allele} {self._cdr3(cdr3, letter, row)}"
+        for letter in self.letters:
+            if letter in found:
+                continue
+            if nameless:
+                reason = "has a CDR3 without a V gene; leave it out"
+                raise RefusedObject("receptor", row, reason, excerpt(nameless, 30))
+            others = [word for word in self.chains.split("-") if CHAINS[word] != letter]
+            advice = measure_parameter("chains", others[0]) if others else ""
+            remedy = f", or compare the other chain alone: {advice}" if advice else ""
+            raise RefusedObject(
+                "receptor", row, f"has no {word_of(letter)} chain; leave it out{remedy}"
+            )
+        return " ".join(found[letter] for letter in self.letters)
 
     @staticmethod
     def _cdr3(given: str, letter: str, row: int) -> str:
