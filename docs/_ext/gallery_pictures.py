@@ -25,6 +25,7 @@ PANELS = {
     "plot_11_second_look": (0.0, 0.5),
     "plot_12_unknown": (0.0, 0.5),
     "plot_13_evidence": (0.0, 0.455),
+    "plot_14_receptors": (0.5, 1.0),
     "plot_m_step": (0.0, 0.51),
     "plot_signed_route": (0.0, 0.53),
     "plot_truncated_core": (0.0, 0.5),

@@ -241,3 +241,47 @@ def test_text_for_a_model_of_numbers_is_one_error(world, fitted, run, tmp_path):
         code, out, err = run(command, fitted, tmp_path / "x.csv")
         assert (code, out) == (1, "")
         assert "), but the model compares text by smith-waterman" in err
+
+
+def test_the_lists_of_trusted_labels_and_novel_objects_match_the_library(world, fitted, run):
+    code, out, _ = predict(world, fitted, run, "--fdr", "0.1")
+    assert code == 0
+    rows = table(out)
+    clf, objects = load(fitted), open_source(world / "new.fasta").read().objects
+    for name, mask in (
+        ("label", clf.select(objects, fdr=0.1)),
+        ("novel", clf.select(objects, fdr=0.1, novel=True)),
+    ):
+        assert mask.any()
+        novel = name == "novel"
+        np.testing.assert_array_equal(clf.select(world / "new.fasta", 0.1, novel=novel), mask)
+        assert [name in row["selected"].split("|") for row in rows] == mask.tolist()
+    np.testing.assert_allclose(
+        [float(row["doubt"]) for row in rows], clf.assess(objects)["doubt"], atol=1e-6
+    )
+
+
+def test_a_list_is_written_with_its_size_and_without_unreadable_objects(world, fitted, run):
+    text = (world / "new.fasta").read_text() + ">empty\n\n"
+    (world / "some.fasta").write_text(text)
+    target = world / "list.csv"
+    code, _, err = run(
+        "predict", str(fitted), str(world / "some.fasta"), "--fdr", "0.1", "-o", str(target)
+    )
+    assert code == 0
+    rows = table(target.read_text())
+    assert (rows[-1]["status"], rows[-1]["selected"]) == ("unreadable", "")
+    n_labels = sum("label" in row["selected"] for row in rows)
+    n_novel = sum("novel" in row["selected"] for row in rows)
+    assert f"{n_labels} labels, {n_novel} novel; at most 10 % errors expected in each" in err
+    whole = table(predict(world, fitted, run, "--fdr", "0.1")[1])
+    assert [row["selected"] for row in rows[:-1]] == [row["selected"] for row in whole]
+
+
+def test_lists_need_held_out_scores(world, run):
+    data, target = str(world / "known.fasta"), str(world / "plain.krein")
+    args = ["fit", data, "--label-pattern", r"family=(\S+)", "-o", target]
+    assert run(*args, "--model", "ikfd", "--no-calibrate")[0] == 0
+    code, _, err = run("predict", target, str(world / "new.fasta"), "--fdr", "0.1")
+    assert code != 0
+    assert "--fdr needs a model with held-out scores" in err

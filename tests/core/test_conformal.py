@@ -6,10 +6,12 @@ from crepes import ConformalClassifier
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
+from scipy.stats import false_discovery_control
 
 from krein.core.conformal import LABEL_GROUP as GROUP_OBJECTS
 from krein.core.conformal import (
     Reference,
+    benjamini_hochberg,
     conformal_p,
     groups_of,
     log_odds,
@@ -19,11 +21,13 @@ from krein.core.conformal import (
 
 
 def novelty_reference(scores, predicted):
-    return Reference(scores, predicted, np.zeros(len(scores)), predicted, None)
+    return Reference(
+        scores, predicted, np.zeros(len(scores)), np.zeros(len(scores)), predicted, None
+    )
 
 
 def label_reference(odds, codes, weights=None):
-    return Reference(np.zeros(len(odds)), codes, odds, codes, weights)
+    return Reference(np.zeros(len(odds)), codes, odds, odds, codes, weights)
 
 
 @settings(max_examples=50, deadline=None)
@@ -138,7 +142,7 @@ def test_a_reference_of_held_out_objects_has_their_predicted_and_true_labels():
 def test_the_smallest_p_value_is_that_of_the_farthest_object(weighted):
     weights = np.full(20, 3.0) if weighted else None
     codes = np.arange(20) % 2
-    reference = Reference(np.arange(20.0), codes, np.zeros(20), codes, weights)
+    reference = Reference(np.arange(20.0), codes, np.zeros(20), np.zeros(20), codes, weights)
     (p,) = reference.novelty(np.array([1e9]), np.array([0]))
     assert p == reference.smallest == pytest.approx(1 / (61 if weighted else 21))
 
@@ -147,8 +151,8 @@ def test_weighted_references_equal_repeated_ones():
     rng = np.random.default_rng(4)
     codes, weights = rng.integers(3, size=200), rng.integers(1, 4, size=200)
     scores, odds = rng.normal(size=200), rng.normal(size=200)
-    a = Reference(scores, codes, odds, codes, weights.astype(float))
-    b = Reference(*(np.repeat(each, weights) for each in (scores, codes, odds, codes)), None)
+    a = Reference(scores, codes, odds, odds, codes, weights.astype(float))
+    b = Reference(*(np.repeat(each, weights) for each in (scores, codes, odds, odds, codes)), None)
     new, labels = rng.normal(size=(30, 3)), rng.integers(3, size=30)
     np.testing.assert_allclose(a.novelty(new[:, 0], labels), b.novelty(new[:, 0], labels))
     for by_class in (False, True):
@@ -160,3 +164,70 @@ def test_weighted_references_equal_repeated_ones():
 def test_an_object_with_a_label_that_was_never_predicted_is_ranked_among_all():
     reference = novelty_reference(np.arange(99.0), np.zeros(99, dtype=int))
     np.testing.assert_allclose(reference.novelty(np.array([50.0]), np.array([4])), [0.5])
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 1000), st.integers(0, 30), st.sampled_from([0.05, 0.1, 0.3]))
+def test_benjamini_hochberg_agrees_with_scipy(seed, m, fdr):
+    p = np.random.default_rng(seed).integers(1, 60, size=m) / 60  # with ties, and equal to limits
+    expected = false_discovery_control(p) <= fdr + 1e-12 if m else np.zeros(0, dtype=bool)
+    np.testing.assert_array_equal(benjamini_hochberg(p, fdr), expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 1000), st.booleans())
+def test_doubt_counts_certain_errors_among_all_held_out_objects(seed, some):
+    rng = np.random.default_rng(seed)
+    predicted, codes = rng.integers(3, size=(2, 40))
+    certainty, asked = rng.integers(9, size=40).astype(float), rng.integers(-1, 10, size=25) / 1.0
+    labels = rng.integers(3, size=25)
+    reference = Reference(np.zeros(40), predicted, certainty, np.zeros(40), codes, None)
+    wanted = np.array([True, False, True]) if some else np.ones(3, dtype=bool)
+    expected = [
+        (1 + np.sum((predicted != codes) & wanted[predicted] & (certainty >= s))) / 41
+        if wanted[c]
+        else 1.0
+        for s, c in zip(asked, labels, strict=True)
+    ]
+    found = reference.doubt(asked, labels, wanted if some else None)
+    np.testing.assert_allclose(found, expected)
+
+
+def drawn_labels(rng, n, n_classes=4):
+    """Return certainties, predicted and true classes: certain labels are wrong less often."""
+    certainty = rng.normal(1.0, 2.0, n)
+    codes = rng.integers(n_classes, size=n)
+    wrong = rng.uniform(size=n) > 1 / (1 + np.exp(-certainty))
+    return certainty, (codes + wrong) % n_classes, codes
+
+
+@pytest.mark.parametrize("fdr", [0.05, 0.2])
+@pytest.mark.parametrize("one_label", [False, True])
+def test_the_share_of_wrong_labels_is_at_most_the_bound_in_expectation(fdr, one_label):
+    rng, shares = np.random.default_rng(0), []
+    wanted = np.array([True, False, False, False]) if one_label else None
+    for _ in range(400):
+        certainty, predicted, codes = drawn_labels(rng, 250)
+        reference = Reference(certainty, predicted, certainty, certainty, codes, None)
+        certainty, predicted, codes = drawn_labels(rng, 200)
+        selected = benjamini_hochberg(reference.doubt(certainty, predicted, wanted), fdr)
+        shares.append((predicted != codes)[selected].sum() / max(1, selected.sum()))
+        assert wanted is None or (predicted[selected] == 0).all()
+    error = np.std(shares) / np.sqrt(len(shares))
+    assert np.mean(shares) <= fdr + 3 * error
+    assert np.mean(shares) >= fdr / 2  # it is a bound that is used, not an empty list
+
+
+def test_the_share_of_known_objects_among_the_novel_is_at_most_the_bound_in_expectation():
+    rng, shares, found, fdr = np.random.default_rng(1), [], [], 0.1
+    for _ in range(400):
+        codes = np.zeros(300, dtype=int)
+        reference = novelty_reference(rng.normal(size=300), codes)
+        novel = rng.uniform(size=200) < 0.3
+        scores = rng.normal(size=200) + 4 * novel
+        p = reference.novelty(scores, np.zeros(200, dtype=int))
+        selected = benjamini_hochberg(p, fdr)
+        shares.append((~novel)[selected].sum() / max(1, selected.sum()))
+        found.append((selected & novel).sum() / novel.sum())
+    assert np.mean(shares) <= fdr + 3 * np.std(shares) / np.sqrt(len(shares))
+    assert np.mean(found) > 0.8

@@ -54,7 +54,7 @@ def shell(name, folder, replaced):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize("name", ["sequences.md", "service.md"])
+@pytest.mark.parametrize("name", ["sequences.md", "receptors.md", "service.md"])
 def test_commands_print_what_the_page_shows(tmp_path, name):
     replaced = {}
     if name == "service.md":

@@ -79,7 +79,31 @@ def point_sets(rng: np.random.Generator, n: int) -> list[np.ndarray]:
     return [rng.normal(size=(rng.integers(1, 9), 2)) for _ in range(n)]
 
 
+def receptors(rng: np.random.Generator, n: int) -> list[str]:
+    genes = ["TRBV5-1*01", "TRBV19*01", "TRBV12-3*01", "TRBV6-5*01"]
+    cdr3s = [
+        "".join(rng.choice(list("ACDEFGHIKLMNPQRSTVWY"), rng.integers(1, 19))) for _ in range(n)
+    ]
+    # two places of two letters each: the corners of a square, with distances along its sides
+    cdr3s[1:5] = ["CASSAAAAF", "CASSADAAF", "CASSADDAF", "CASSAADAF"]
+    return [f"{genes[0 if i < 5 else rng.integers(4)]} {cdr3}" for i, cdr3 in enumerate(cdr3s[:n])]
+
+
 NAN = float("nan")
+BAD_RECEPTORS = [
+    ([("TRBV9", "CASSF"), ("TRBV99", "CASSF")], "receptor 1 has the V gene 'TRBV99', which is not"),
+    ([("TRBV9", "CASSF"), ("TRBV9", "CAS*F")], r"receptor 1 .* has '\*' in the CDR3 of its beta"),
+    ([("TRBV9", "CASSF"), (None, "CASF")], r"receptor 1 \('CASF'\) has a CDR3 without a V gene"),
+    ([("TRBV9", "CASSF"), ("TRBV9", None)], "receptor 1 has no CDR3 of its beta chain"),
+    (
+        [("TRBV9", "CASSF"), ("TRAV12-2", "CASSF"), ("TRBV9", "CASSF")],
+        "receptor 1 has no beta chain",
+    ),
+    ([("TRBV9", "CASSF"), ("TRBV9",)], "receptor 1 .* must consist of a V gene and a CDR3"),
+    ([("TRBV9", "CASSF"), 3], "receptor 1 is 3, a int"),
+    ([("TRBV9", "CASSF"), ("TRBV9", "CAF", "TRBV9", "CAF")], "receptor 1 .* two beta chains"),
+    ("TRBV9 CASSF", "pass a list"),
+]
 BAD_VECTORS = [
     ([[1.0, 2.0], [3.0, NAN]], "vector 1 contains nan in column 1"),
     ([1.0, 2.0], "2-dimensional"),
@@ -142,6 +166,8 @@ MARKET = [
     Case("msm", unequal, bad=[*BAD_SERIES[:5], (np.zeros((2, 4, 2)), "one channel")]),
     Case("tangent", images, bad=BAD_IMAGES),
     Case("tangent", images, {"sides": 2, "deformations": ["shift-x", "rotate"]}),
+    Case("tcrdist", receptors, bad=BAD_RECEPTORS),
+    Case("tcrdist", receptors, {"chains": "beta", "gap_position": "fixed"}),
     Case("elm", vectors, bad=BAD_VECTORS),
     Case("rbf", vectors, {"gamma": 0.3}, bad=BAD_VECTORS),
     Case("linear", vectors, bad=BAD_VECTORS),

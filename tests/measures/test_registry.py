@@ -43,6 +43,7 @@ def test_an_unknown_name_lists_the_known_ones(name):
         ("pyopal", "smith-waterman", "bio"),
         ("rapidfuzz", "levenshtein", "text"),
         ("numba", "dtw", "series"),
+        ("numba", "tcrdist", "series"),
     ],
 )
 def test_a_missing_package_is_reported_with_its_install_command(package, measure, extra):

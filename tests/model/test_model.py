@@ -51,6 +51,37 @@ def held_out():
     return of
 
 
+@pytest.mark.parametrize("fdr", [0.05, 0.1])
+def test_selected_labels_are_wrong_at_most_as_often_as_allowed(fdr):
+    """The bound holds in expectation over training sets, so it takes many of them."""
+    shares, errors = [], []
+    for seed in range(40):
+        X, y = blobs(400, seed)
+        clf = CALIBRATED["IKFD"](landmarks=np.arange(0, 400, 16)).fit(distances(X, X), y)
+        X_new, y_new = blobs(500, 1000 + seed)
+        D = distances(X_new, X)
+        wrong, trusted = clf.predict(D) != y_new, clf.select(D, fdr)
+        shares.append(wrong[trusted].sum() / max(1, trusted.sum()))
+        errors.append(wrong.mean())
+    assert np.mean(errors) > 1.5 * fdr  # so that selection matters
+    assert np.mean(shares) <= fdr + 3 * np.std(shares) / np.sqrt(len(shares))
+    assert np.mean(shares) >= fdr / 2
+
+
+@ALL
+def test_a_list_of_some_labels_contains_no_others(name, held_out):
+    clf, _, D, _ = held_out(name)[0]
+    labels, trusted = clf.predict(D), clf.select(D, 0.1, labels=[0, 2])
+    assert set(labels[trusted]) == {0, 2}
+    np.testing.assert_array_equal(clf.select(D, 0.1, labels=[0, 1, 2]), clf.select(D, 0.1))
+    with pytest.raises(ValueError, match="'x' is not a class"):
+        clf.select(D, labels=["x"])
+    with pytest.raises(ValueError, match="novel"):
+        clf.select(D, labels=[0], novel=True)
+    with pytest.raises(ValueError, match="fdr must be between 0 and 1"):
+        clf.select(D, 1.0)
+
+
 @ALL
 def test_novelty_p_values_of_new_objects_are_uniform(name, held_out):
     p = np.concatenate([clf.novelty(D) for clf, _, D, _ in held_out(name)])

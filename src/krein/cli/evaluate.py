@@ -46,6 +46,10 @@ def split_models(
     return names
 
 
+BY_IDENTITY = ("identity:", "cdr3:")
+"""Beginnings of groups that are computed, not read."""
+
+
 @krein_command("evaluate")
 @options.labelled_data
 @click.option(
@@ -62,10 +66,10 @@ def split_models(
 )
 @click.option(
     "--groups",
-    metavar="COLUMN|FILE|identity:T",
+    metavar="COLUMN|FILE|identity:T|cdr3:T",
     help="Hold out the objects of a group together. Groups come from a column, from a file as "
     "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
-    "0.4.",
+    "0.4, and cdr3:0.8 T-cell receptors if at least 80 % of the letters of their CDR3s agree.",
 )
 @options.label_ranks
 @options.choosing
@@ -106,7 +110,7 @@ def command(
     comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)
     group_labels: str | list[str] | None = groups
-    if groups is not None and not groups.startswith("identity:"):
+    if groups is not None and not groups.startswith(BY_IDENTITY):
         group_labels = open_data(replace(data, labels=groups, label_pattern=None)).read().labels
         source.refuse_changes()
     if not as_json:
@@ -136,7 +140,7 @@ def check_groups(groups: str | None, data: str) -> None:
     """Refuse groups that cannot be read, before the work starts."""
     if groups is None:
         return
-    if groups.startswith("identity:"):
+    if groups.startswith(BY_IDENTITY):
         from ..evaluation.groups import parse_identity
 
         try:

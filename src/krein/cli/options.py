@@ -182,7 +182,7 @@ def labelled_data(function: Function) -> Function:
             "--measure",
             metavar="NAME",
             help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
-            "damerau, lcs, jaro-winkler, dtw, erp, msm, tangent, compression, elm, rbf, … "
+            "damerau, lcs, jaro-winkler, tcrdist, dtw, erp, msm, tangent, compression, elm, rbf, … "
             "Default: chosen to suit the objects.",
         ),
         click.option(

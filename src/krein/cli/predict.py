@@ -7,7 +7,7 @@ import tempfile
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import IO, Any
@@ -15,6 +15,7 @@ from typing import IO, Any
 import click
 import numpy as np
 
+from ..core.conformal import benjamini_hochberg
 from ..io import Chunk, DataError, Source
 from ..io.streams import read_lines
 from . import options
@@ -60,6 +61,15 @@ from .predictor import CHUNK, NOVEL, UNREADABLE, Details, Predictor, Row
     "of the objects.",
 )
 @click.option(
+    "--fdr",
+    type=options.Share(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Add the column selected: a list of objects whose label can be trusted (label), and one "
+    "of novel objects (novel), each with at most this share of errors in expectation. The column "
+    "doubt contains the p-value of a wrong label. Rows are written after all objects have been "
+    "read.",
+)
+@click.option(
     "--evidence",
     type=click.IntRange(1),
     metavar="N",
@@ -100,6 +110,7 @@ def command(
     unknown_letters: str | None,
     novel_below: float | None,
     sets: float | None,
+    fdr: float | None,
     evidence: int | None,
     classified_out: str | None,
     unclassified_out: str | None,
@@ -135,7 +146,9 @@ def command(
     ranks = None if label_ranks is None else (label_ranks, rank_above)
     predictor = Predictor(
         model,
-        Details(top or 0, reject_below, novel_below, sets, evidence, ranks),
+        Details(
+            top or 0, reject_below, novel_below, sets, evidence, ranks, selected=fdr is not None
+        ),
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
@@ -153,6 +166,8 @@ def command(
         rows, threshold = splitter.split(predictor.rows(source)), reject_below
         if coverage is not None:
             rows, threshold = _covering(rows, coverage)
+        if fdr is not None:
+            rows = _selecting(rows, fdr)
         for part in rows:
             writer.write(part)
             counts.add(part)
@@ -175,6 +190,9 @@ def command(
         if threshold is not None:
             share = 100 * counts.rejected / (counts.total - counts.unreadable)
             say("rejected", f"{counts.rejected:,} ({share:.1f} %) below {threshold:.4f}", err=True)
+        if fdr is not None:
+            lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
+            say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
         say("written", output, err=True)
 
 
@@ -183,38 +201,76 @@ def is_classified(row: Row) -> bool:
     return row["status"] not in (UNREADABLE, NOVEL) and not row["rejected"]
 
 
-# --coverage
+# --coverage and --fdr
+
+
+def _kept(rows: Iterator[list[Row]], note: Callable[[Row], None]) -> Iterator[list[Row]]:
+    """Note all rows, and return them again: they are kept in a temporary file, not in memory."""
+    waiting = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by `again`
+    for part in rows:
+        for row in part:
+            note(row)
+        waiting.writelines(json.dumps(row) + "\n" for row in part)
+
+    def again() -> Iterator[list[Row]]:
+        with waiting:
+            waiting.seek(0)
+            while part := [json.loads(line) for line in islice(waiting, CHUNK)]:
+                yield part
+
+    return again()
 
 
 def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list[Row]], float]:
     """Mark rows as rejected so that the given share is accepted; return the rows and the threshold.
 
-    The threshold depends on all objects, so rows are kept in a temporary file; memory use is only
-    8 bytes per row.
+    The threshold depends on all objects; memory use is only 8 bytes per row.
     """
     from ..reject import threshold_for_coverage
 
     confidence = array("d")
-    waiting = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by `decided`
-    for part in rows:
-        confidence.extend(row["probability"] for row in part if row["probability"] is not None)
-        waiting.writelines(json.dumps(row) + "\n" for row in part)
-    threshold = 0.0
+
+    def note(row: Row) -> None:
+        if row["probability"] is not None:
+            confidence.append(row["probability"])
+
+    kept, threshold = _kept(rows, note), 0.0
     if confidence:
         threshold = threshold_for_coverage(np.frombuffer(confidence)[:, None], coverage)
 
     def decided() -> Iterator[list[Row]]:
-        with waiting:
-            waiting.seek(0)
-            while part := [json.loads(line) for line in islice(waiting, CHUNK)]:
-                for row in part:
-                    if row["probability"] is not None:
-                        row["rejected"] = row["probability"] < threshold
-                        if row["status"] in ("known", "ambiguous"):
-                            row["status"] = "ambiguous" if row["rejected"] else "known"
-                yield part
+        for part in kept:
+            for row in part:
+                if row["probability"] is not None:
+                    row["rejected"] = row["probability"] < threshold
+                    if row["status"] in ("known", "ambiguous"):
+                        row["status"] = "ambiguous" if row["rejected"] else "known"
+            yield part
 
     return decided(), threshold
+
+
+def _selecting(rows: Iterator[list[Row]], fdr: float) -> Iterator[list[Row]]:
+    """Fill the column selected: "label", "novel", both ("label|novel"), or nothing.
+
+    Both lists depend on the p-values of all objects; memory use is 16 bytes per row.
+    """
+    columns = {"label": "doubt", "novel": "novelty"}
+    p = {name: array("d") for name in columns}
+
+    def note(row: Row) -> None:
+        for name, column in columns.items():
+            if row[column] is not None:
+                p[name].append(row[column])
+
+    kept = _kept(rows, note)
+    lists = {name: iter(benjamini_hochberg(np.array(each), fdr)) for name, each in p.items()}
+    for part in kept:
+        for row in part:
+            if row["doubt"] is not None:
+                found = [name for name, chosen in lists.items() if next(chosen)]
+                row["selected"] = "|".join(found) or None
+        yield part
 
 
 # --classified-out and --unclassified-out: split the objects into two files, as Kraken does
@@ -365,6 +421,7 @@ class Counts:
     def __init__(self) -> None:
         self.total = self.rejected = self.unreadable = 0
         self.first_reason = ""
+        self.selected: Counter[str] = Counter()
         self.report = KrakenReport()
 
     def add(self, rows: list[Row]) -> None:
@@ -375,4 +432,5 @@ class Counts:
                 self.first_reason = self.first_reason or row["reason"]
                 self.unreadable += 1
             self.rejected += bool(row["rejected"])
+            self.selected.update((row.get("selected") or "").split("|"))
             self.report.add(row["label"] if is_classified(row) else None)

@@ -46,6 +46,7 @@ class Details:
     evidence: int | None = None  # number of nearest known objects
     ranks: tuple[str, float] | None = None  # separator of hierarchical labels, least probability
     nested: bool = False  # for JSON: all probabilities and the evidence, each in one cell
+    selected: bool = False  # the p-value of a wrong label, and a cell for the lists of the object
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class Predictor:
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
         P = ("probabilities", np.float64, (len(self.labels),))
-        more = [("status", object), ("novelty", float), ("set", object), ("why", object)]
+        numbers, others = ("novelty", "doubt"), ("status", "set", "why")
+        more = [*((name, float) for name in numbers), *((name, object) for name in others)]
         self._nothing = np.empty(0, dtype=[P, *more])
         self.names = ["name", *self._columns(self._nothing), "reason"]
 
@@ -119,6 +121,7 @@ class Predictor:
         for option, value in (
             ("--novel-below", details.novel_below),
             ("--sets", details.sets),
+            ("--fdr", details.selected or None),
             ("evidence", details.evidence),
         ):
             if value is not None:
@@ -152,7 +155,7 @@ class Predictor:
         """Refuse text for a model of numbers, and numbers for a model of text."""
         known = self.model.landmarks.objects
         text = isinstance(known[0], str | bytes)
-        if text == (source.kind in ("sequences", "strings")):
+        if text == (source.kind in ("sequences", "strings", "receptors")):
             return
         if text or isinstance(known, np.ndarray) or isinstance(known[0], np.ndarray):
             found, wanted = ("numbers", "text") if text else ("text", "numbers")
@@ -207,6 +210,9 @@ class Predictor:
         cells["status"] = found["status"].tolist() if self.assesses else [OK] * len(P)
         if self.assesses:
             cells["novelty"] = found["novelty"].tolist()
+        if details.selected:
+            cells["doubt"] = found["doubt"].tolist()
+            cells["selected"] = [None] * len(P)  # known only after all objects
         if details.sets is not None:
             cells["set"] = [
                 "|".join(label for label, inside in zip(labels, row, strict=True) if inside)

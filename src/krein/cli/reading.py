@@ -194,6 +194,8 @@ def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) ->
         return Comparison("elm", params, ", because the objects are vectors")
     if kind == "series":
         return Comparison("dtw", params, ", because the objects are series")
+    if kind == "receptors":
+        return Comparison("tcrdist", params, ", because the objects are T-cell receptors")
     letters = Counter(letter for text in sample[:500] for letter in text.upper())
     total = sum(letters.values())
     nucleotides = sum(letters[letter] for letter in _NUCLEOTIDES)

@@ -9,6 +9,9 @@ uniform, so
 is at most t with probability at most t, whatever the score (Vovk, Gammerman & Shafer 2005). Here,
 held-out scores come from models fitted without the object, and from comparisons with all other
 training objects, so ranks are uniform up to the effect of one training object.
+
+A list needs another guarantee than a single object: a small share of errors among the objects on
+it. The Benjamini–Hochberg procedure turns the p-values of all new objects into such a list.
 """
 
 from __future__ import annotations
@@ -55,6 +58,27 @@ def conformal_p(reference: Array, scores: Array, weights: Array | None = None) -
     above = np.append(np.cumsum(w[::-1])[::-1], 0.0)  # the weight of the i-th and all after it
     first = np.searchsorted(reference[order], scores, side="left")
     found: Array = (1.0 + above[first]) / (1.0 + above[0])
+    return found
+
+
+def benjamini_hochberg(p: Array, fdr: float) -> NDArray[np.bool_]:
+    """Return which of m hypotheses to reject. O(m log m).
+
+    With the p-values in ascending order and k the largest number such that p_(k) ≤ fdr·k / m, the
+    first k are rejected. In expectation, the share of true hypotheses among them is at most `fdr`
+    (Benjamini & Hochberg 1995), also for conformal p-values, which share their held-out objects:
+    Bates et al. (2023) for novelty, Jin & Candès (2023) for labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.conformal import benjamini_hochberg
+    >>> benjamini_hochberg(np.array([0.5, 0.01, 0.06]), 0.1)
+    array([False,  True,  True])
+    """
+    ordered, k = np.sort(p), np.arange(1, len(p) + 1)
+    small = ordered[ordered * len(p) <= fdr * k + ROUNDING]
+    found: NDArray[np.bool_] = p <= small.max(initial=-np.inf)
     return found
 
 
@@ -111,12 +135,22 @@ class Reference:
     (Sadinle, Lei & Wasserman 2019). A set may be empty if no label fits the object. Log-odds order
     labels as probabilities do, and still differ between objects whose probabilities round to 1.
 
+    *Doubt* asks whether the predicted label is wrong. Let s(x) be its log-odds. The p-value counts
+    the held-out objects whose predicted label is wrong although it is at least as certain, among
+    *all* n held-out objects (Jin & Candès 2023):
+
+        p(x) = (1 + #{j : ŷ(x_j) ≠ y_j, s(x_j) ≥ s(x)}) / (n + 1)
+
+    P(p ≤ t and the label is wrong) ≤ t. Unlike the p-value of a hypothesis, which holds given that
+    it is true, this includes the chance of an error, and therefore selects many objects if errors
+    are rare.
+
     Examples
     --------
     >>> import numpy as np
     >>> from krein.core.conformal import Reference
     >>> one = np.zeros(99, dtype=int)
-    >>> reference = Reference(np.arange(99.0), one, np.arange(99.0), one, None)
+    >>> reference = Reference(np.arange(99.0), one, np.arange(99.0), np.arange(99.0), one, None)
     >>> reference.novelty(np.array([50.0, 1000.0]), np.array([0, 1]))
     array([0.5 , 0.01])
     >>> reference.sets(np.array([[55.0, -5.0], [0.5, -0.5]]), coverage=0.8, by_class=False)
@@ -126,6 +160,7 @@ class Reference:
 
     scores: Annotated[Array, "n_held_out"]  # novelty scores
     predicted: Annotated[Codes, "n_held_out", CODE]
+    certainty: Annotated[Array, "n_held_out"]  # log-odds of the predicted labels
     odds: Annotated[Array, "n_held_out"]  # log-odds of the true labels
     codes: Annotated[Codes, "n_held_out", CODE]
     weights: Annotated[Array, "n_held_out", NON_NEGATIVE] | None
@@ -134,8 +169,8 @@ class Reference:
     def of(cls, scores: Array, log_proba: Array, codes: Codes, weights: Array | None) -> Reference:
         """Return the reference of held-out objects with these log-probabilities (n, C)."""
         codes = codes.astype(np.intp)
-        own = log_odds(log_proba)[np.arange(len(codes)), codes]
-        return cls(scores, log_proba.argmax(axis=1), own, codes, weights)
+        rows, predicted, odds = np.arange(len(codes)), log_proba.argmax(axis=1), log_odds(log_proba)
+        return cls(scores, predicted, odds[rows, predicted], odds[rows, codes], codes, weights)
 
     def novelty(self, scores: Array, predicted: Codes) -> Array:
         """Return the novelty p-value (q,) of objects with these scores and predicted classes."""
@@ -147,6 +182,19 @@ class Reference:
             there = asked == group
             found[there] = self._ranked(self.scores, scores[there], group, own)
         return found
+
+    def doubt(
+        self, certainty: Array, predicted: Codes, wanted: NDArray[np.bool_] | None = None
+    ) -> Array:
+        """Return the p-value (q,) of a wrong label, from the log-odds of predicted labels.
+
+        With `wanted` (C,), only these labels can be selected: the p-value of others is 1.
+        """
+        wrong, asked = self.predicted != self.codes, certainty
+        if wanted is not None:
+            wrong = wrong & wanted[self.predicted]
+            asked = np.where(wanted[predicted], certainty, -np.inf)
+        return conformal_p(np.where(wrong, self.certainty, -np.inf), asked, self.weights)
 
     def label_p_values(self, odds: Array, *, by_class: bool) -> Array:
         """Return the p-value (q, C) of each label, from log-odds (q, C)."""

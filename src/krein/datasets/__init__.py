@@ -5,7 +5,12 @@ functions read data from installed packages, or from the folder that the environ
 `KREIN_DATA` names. Nothing is downloaded.
 """
 
-from .real import load_antimicrobial_peptides, load_digits_images, load_mnist_images
+from .real import (
+    load_antimicrobial_peptides,
+    load_covid_receptors,
+    load_digits_images,
+    load_mnist_images,
+)
 from .simulated import (
     make_balls,
     make_checkerboard,
@@ -26,6 +31,7 @@ from .stored import (
 __all__ = [
     "load_antimicrobial_peptides",
     "load_aural_sonar",
+    "load_covid_receptors",
     "load_digits_images",
     "load_mnist_images",
     "load_protein",

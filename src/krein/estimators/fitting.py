@@ -362,7 +362,9 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
 
         Returns
         -------
-        structured array (n,) with fields `label`, `probabilities`, `novelty` and `status`
+        structured array (n,) with fields `label`, `probabilities`, `novelty`, `doubt` and `status`
+            `novelty` is a p-value, small if the object resembles none of the classes; `doubt` is
+            one too, small if the label can be trusted.
 
         Examples
         --------
@@ -412,6 +414,50 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         model = self._fitted()
         X, run = self._new(X)
         return model.predict_set(X, coverage, by_class=by_class, run=run)
+
+    def select(
+        self, X: Any, fdr: float = 0.1, *, labels: Any = None, novel: bool = False
+    ) -> NDArray[np.bool_]:
+        """Return a list one can act on: which labels of these objects can be trusted.
+
+        In expectation, at most a share `fdr` of the selected objects have a wrong label (false
+        discovery rate), if the objects come from the same source as the training objects. This is
+        conformal selection: p-values from held-out objects, and the Benjamini–Hochberg procedure.
+        The list depends on all objects in X, so pass all of them in one call. Classifiers other
+        than `KreinClassifier` need `calibrate=True`.
+
+        Parameters
+        ----------
+        X : objects
+            Also the path of a file, or a Dask collection: all p-values are computed, and kept in
+            memory.
+        fdr : float, default=0.1
+            Between 0 and 1.
+        labels : label or list of labels, default=None
+            Select only objects with these predicted labels; the bound holds for this list. Use it
+            if some classes do not interest you, such as that of the controls.
+        novel : bool, default=False
+            Select novel objects instead: at most a share `fdr` of those selected come from a known
+            class.
+
+        Returns
+        -------
+        Boolean array (n,)
+
+        Examples
+        --------
+        >>> from krein import KreinClassifier
+        >>> from krein.datasets import make_protein_families
+        >>> X, y = make_protein_families(400, divergence=0.6, random_state=0)
+        >>> clf = KreinClassifier("smith-waterman").fit(X[:250], y[:250])
+        >>> trusted = clf.select(X[250:], fdr=0.05)
+        >>> wrong = clf.predict(X[250:]) != y[250:]
+        >>> bool(trusted.mean() > 0.5), bool(wrong[trusted].mean() < 0.1)
+        (True, True)
+        """
+        model = self._fitted()
+        X, run = self._new(X)
+        return model.select(X, fdr, labels=labels, novel=novel, run=run)
 
     def explain(self, X: Any, n: int = 3) -> Any:
         """Explain the label of each object; return an array of `Explanation`.

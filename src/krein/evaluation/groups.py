@@ -39,6 +39,9 @@ COPY = 0.9
 CHECKED = 1000
 """Number of objects whose near-duplicates are looked for; enough to estimate a share."""
 
+BY_IDENTITY = ("identity", "cdr3")
+"""What the groups can be derived from: the values of the measure, or the letters of CDR3s."""
+
 ROWS = 256
 """Number of objects handled together if all values are known."""
 
@@ -199,7 +202,16 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
         return None
     n = len(pairs)
     if isinstance(groups, str):
-        return _numbered(identity_groups(pairs, codes, parse_identity(groups), seed))
+        what, threshold = parse_identity(groups)
+        if what == "identity":
+            return _numbered(identity_groups(pairs, codes, threshold, seed))
+        if pairs.measure.name != "tcrdist":
+            raise ValueError(
+                f"{parameter('groups', repr(groups))} is for T-cell receptors, compared by tcrdist"
+            )
+        from ..measures.tcr import cdr3_groups
+
+        return _numbered(cdr3_groups(pairs.objects, threshold))
     listed = np.asarray(groups, dtype=object)
     if listed.shape != (n,):
         raise ValueError(
@@ -219,23 +231,23 @@ def _numbered(groups: NDArray[Any]) -> Indices:
     return np.argsort(np.argsort(first))[code].astype(np.intp)
 
 
-def parse_identity(text: str) -> float:
+def parse_identity(text: str) -> tuple[str, float]:
     """Return the threshold of "identity:0.4".
 
     >>> parse_identity("identity:0.4")
-    0.4
+    ('identity', 0.4)
     """
     name, _, number = text.partition(":")
     try:
         threshold = float(number)
     except ValueError:
         threshold = 0.0
-    if name != "identity" or not 0 < threshold <= 1:
+    if name not in BY_IDENTITY or not 0 < threshold <= 1:
         raise ValueError(
-            f"{parameter('groups', repr(text))}: pass one group per object, or 'identity:T' with "
-            "T above 0 and at most 1"
+            f"{parameter('groups', repr(text))}: pass one group per object, or 'identity:T' (for "
+            "T-cell receptors also 'cdr3:T') with T above 0 and at most 1"
         )
-    return threshold
+    return name, threshold
 
 
 def split_folds(

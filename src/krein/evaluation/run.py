@@ -81,12 +81,14 @@ def evaluate(
         Whether to calibrate "ikfd" and "ikqd".
     folds : int, default=10
         Number of folds; stratified, and shuffled with `random_state`.
-    groups : array of N groups, or "identity:T", optional
+    groups : array of N groups, "identity:T" or "cdr3:T", optional
         Objects of a group are held out together, so that no relative of a test object is in the
         training set. "identity:0.4" finds the groups by the measure, at linear cost: the members of
         a group have an identity of at least 0.4 with its first. Identity is s(x, y)/√(s(x, x)·s(y,
-        y)) for similarities and 1 − d(x, y)/(median of d) for dissimilarities. Without groups, a
-        warning is raised if near-duplicates (identity of at least 0.9) are in different folds.
+        y)) for similarities and 1 − d(x, y)/(median of d) for dissimilarities. "cdr3:0.8" is for
+        T-cell receptors: those with at least 80 % identical letters in their CDR3s are in the same
+        group (`krein.measures.tcr.cdr3_groups`), at quadratic cost. Without groups, a warning is
+        raised if near-duplicates (identity of at least 0.9) are in different folds.
     label_ranks : str, optional
         Separator of hierarchical labels, such as ";" in "Bacteria;Firmicutes". Figures are then
         also reported for each rank; the probability of a parent is the sum of its children's.

@@ -40,11 +40,12 @@ from .streams import (
     shown,
 )
 
-Kind = Literal["sequences", "strings", "vectors", "series", "matrix"]
+Kind = Literal["sequences", "strings", "receptors", "vectors", "series", "matrix"]
 
 NOUNS: dict[str, str] = {
     "sequences": "sequence",
     "strings": "string",
+    "receptors": "receptor",
     "vectors": "row",
     "series": "series",
     "matrix": "row",

@@ -9,7 +9,9 @@ Some columns contain the objects, one the labels and one the names. The rules, i
    one called `id`, `name`, `accession` or nothing contains names.
 4. If all remaining columns are numeric, they are a matrix of values if there are as many columns as
    rows; otherwise the rows are vectors.
-5. If one column of text remains, or one is called `sequence`, `text` or `word`, it contains the
+5. If columns are called as V genes and CDR3s of T-cell receptors usually are, they contain the
+   objects (`receptors`).
+6. If one column of text remains, or one is called `sequence`, `text` or `word`, it contains the
    objects. In any other case, an error asks the user.
 """
 
@@ -26,6 +28,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..measures.receptors import chain_columns
 from ..wording import parameter
 from .labels import USUAL_LABELS, Labels, find_labels, split_labels
 from .source import Kind, Options, Record, RecordSource, as_number, finite_numbers
@@ -53,7 +56,7 @@ class Layout:
 
     columns: list[str]
     heading: bool
-    content: Literal["strings", "vectors", "matrix"]
+    content: Literal["strings", "receptors", "vectors", "matrix"]
     objects: list[int]
     labels: int | None
     names: int | None
@@ -62,6 +65,8 @@ class Layout:
         """Return a description of the layout."""
         what = {
             "strings": f"strings in the {noun} {self.columns[self.objects[0]]!r}",
+            "receptors": f"receptors in the {noun}s "
+            + ", ".join(repr(self.columns[i]) for i in self.objects),
             "vectors": f"vectors of {len(self.objects)} numbers, one per row",
             "matrix": f"rows of {len(self.objects)} values, a matrix",
         }[self.content]
@@ -330,7 +335,7 @@ class TableFile(LayoutSource):
         return cells[0]
 
 
-def open_table(path: str, format: str, options: Options) -> TableFile:
+def open_table(path: str, format: str, options: Options) -> LayoutSource:
     """Open a CSV or TSV file; `decide_layout` assigns its columns."""
     max_size = options.max_size
     read = partial(read_rows, path, "\t" if format == "tsv" else None, max_size=max_size)
@@ -355,8 +360,20 @@ def open_table(path: str, format: str, options: Options) -> TableFile:
         return sum(1 for _ in islice(read(), limit))
 
     first_rows = [row for _, row in head]
-    layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
     again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if once else read
+    if options.objects is None and options.content is None and options.header is not False:
+        columns = [cell.strip() for cell in first_rows[0]]
+        if pairs := chain_columns(columns):
+            from .receptors import ReceptorTable, receptor_layout
+
+            objects = [columns.index(name) for pair in pairs for name in pair]
+            options = replace(options, objects=str(objects[0] + 1), header=True)
+            layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
+            layout = receptor_layout(layout, objects)
+            return ReceptorTable(
+                path, labels, max_size, layout=layout, kind="receptors", read_rows=again
+            )
+    layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
     return TableFile(path, labels, max_size, layout=layout, kind=layout.content, read_rows=again)
 
 

@@ -44,6 +44,7 @@ _REGISTRY = {
     "smith-waterman": "sequences:SmithWaterman",
     "symmetric-kl": "vectors:SymmetricKL",
     "tangent": "images:Tangent",
+    "tcrdist": "tcr:TCRdist",
     "tl1": "vectors:TL1",
 }
 
@@ -53,7 +54,7 @@ _PRECOMPUTED: dict[str, Kind] = {
 }
 """Names for precomputed values, and their kinds."""
 
-_EXTRAS = {"sequences": "bio", "strings": "text", "series": "series"}
+_EXTRAS = {"sequences": "bio", "strings": "text", "series": "series", "tcr": "series"}
 """The extra of krein that installs the optional dependencies of each module."""
 
 

@@ -322,8 +322,10 @@ class NeighbourHead:
             k = min(VOTERS, S.shape[1] - (without is not None))
             near = np.argpartition(-S, k - 1, axis=1)[:, :k]
             similar = np.take_along_axis(S, near, axis=1).astype(np.float64)
-            # objects that share no n-gram speak for none of the classes, whichever were found
-            codes = np.where(similar > 0, self.codes[near], C)
+            # the result must not depend on which of several equally similar objects were found
+            rest = S.shape[1] - k
+            tie = np.maximum(np.partition(S, rest - 1, axis=1)[:, [rest - 1]], 0) if rest else 0.0
+            codes = np.where(similar > tie, self.codes[near], C)  # the others speak for no class
             evidence = class_evidence(2 - 2 * np.maximum(similar, 0), codes, C + 1, self.bandwidth)
             found[part] = evidence[:, :C]
         return found

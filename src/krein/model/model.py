@@ -14,7 +14,7 @@ A model needs numpy, scipy and its measure. Estimators fit models.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Annotated, Any
@@ -25,7 +25,13 @@ from numpy.typing import NDArray
 from ..compare.pairs import Counter, Pairs, averages, block_rows, open_cache
 from ..compare.workers import limit_blas_threads
 from ..core.checks import CODE, ROW, SHARE, Array, Codes, Indices, Within
-from ..core.conformal import Reference, log_odds, novelty_scores, status_of
+from ..core.conformal import (
+    Reference,
+    benjamini_hochberg,
+    log_odds,
+    novelty_scores,
+    status_of,
+)
 from ..core.looks import (
     EvidencePool,
     KnownObjects,
@@ -246,6 +252,43 @@ class Model:
         self._reference()
         return self._map(X, sets, (len(self.classes),), np.bool_, run)
 
+    def select(
+        self,
+        X: Any,
+        fdr: float = 0.1,
+        *,
+        labels: Any = None,
+        novel: bool = False,
+        run: Comparisons | None = None,
+    ) -> NDArray[np.bool_]:
+        """Return which labels can be trusted, or which objects are `novel`: a Boolean array (n,).
+
+        In expectation, at most a share `fdr` of the selected objects have a wrong label, or belong
+        to a known class. All p-values are needed first, so the result is one array for any X.
+        """
+        if not 0 < fdr < 1:
+            raise ValueError(f"fdr must be between 0 and 1; got {fdr!r}")
+        self._reference()
+        wanted = self._wanted(labels)
+        if novel and wanted is not None:
+            raise ValueError("labels cannot be chosen among novel objects: they have none")
+        function = self._novelty if novel else partial(self._doubt, wanted)
+        found = self._map(X, function, (), run=run, compare_all=novel)
+        if isinstance(found, Iterator):  # a file
+            found = np.concatenate([np.empty(0), *found])
+        return benjamini_hochberg(np.asarray(found), fdr)
+
+    def _wanted(self, labels: Any) -> NDArray[np.bool_] | None:
+        """Return a mask (C,) of these labels; None for all."""
+        if labels is None:
+            return None
+        labels = np.atleast_1d(np.asarray(labels))
+        unknown = labels[~np.isin(labels, self.classes)].tolist()
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not a class of this model")
+        found: NDArray[np.bool_] = np.isin(self.classes, labels)
+        return found
+
     def explain(self, X: Any, n: int = 3, run: Comparisons | None = None) -> Any:
         """Return an `Explanation` of each label, with the `n` nearest known objects."""
         explain = partial(self._explain, _checked_number(n))
@@ -259,7 +302,7 @@ class Model:
         evidence: int | None = None,
         run: Comparisons | None = None,
     ) -> Any:
-        """Return label, probabilities, novelty and status of each object, in one pass.
+        """Return label, probabilities, novelty, doubt and status of each object, in one pass.
 
         The result is a structured array; `coverage` adds the field `set`, and `evidence` the field
         `why`, the result of `explain` with this many known objects.
@@ -270,6 +313,7 @@ class Model:
             ("label", self.classes.dtype),
             ("probabilities", np.float64, (C,)),
             ("novelty", np.float64),
+            ("doubt", np.float64),
             ("status", "<U9"),
         ]
         if coverage is not None:
@@ -430,6 +474,13 @@ class Model:
         found[answer.foreign] = 0.0
         return found
 
+    def _doubt(self, wanted: NDArray[np.bool_] | None, answer: Answer) -> Array:
+        predicted, odds = answer.unbounded.argmax(axis=1), log_odds(answer.unbounded)
+        certainty = odds[np.arange(len(odds)), predicted]
+        found = self._reference().doubt(certainty, predicted, wanted)
+        found[answer.foreign] = 1.0
+        return found
+
     def _sets(self, coverage: float, by_class: bool, answer: Answer) -> NDArray[np.bool_]:
         odds = log_odds(answer.unbounded)
         found = self._reference().sets(odds, coverage=coverage, by_class=by_class)
@@ -445,6 +496,7 @@ class Model:
         found["label"] = self.classes[P.argmax(axis=1)]
         found["probabilities"] = P
         found["novelty"] = p = self._novelty(answer)
+        found["doubt"] = self._doubt(None, answer)
         found["status"] = status_of(P.max(axis=1), p, self.ambiguous_below, self.novel_below)
         if coverage is not None:
             found["set"] = self._sets(coverage, True, answer)

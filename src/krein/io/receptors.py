@@ -1,0 +1,147 @@
+"""T-cell receptors from tables: AIRR rearrangements, tcrdist3, VDJdb and 10x.
+
+The columns are recognised by name (`chain_columns`). A row contains one chain or both. If rows have
+one chain each and a column `cell_id` (AIRR), `barcode` (10x) or `complex.id` (VDJdb), consecutive
+rows with the same entry are one receptor:
+
+- Rows that are not productive, according to the column `productive`, are left out.
+- Of several chains of the same locus, the one with the most molecules (or else reads) counts; if
+  the table does not contain their numbers, the first.
+- The rows of a cell must have the same label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from ..measures.receptors import as_text, locus_of
+from .source import Record
+from .streams import DataError, quoted
+from .tables import Layout, LayoutSource
+
+CELLS = ("cell_id", "barcode", "complex.id")
+COUNTS = ("umis", "umi_count", "duplicate_count", "consensus_count", "reads")
+USUAL_NAMES = ("sequence_id", "contig_id", *CELLS[:2])
+NO_CELL = ("", "0", "na", "nan", "none")
+"""Entries for a chain without a partner; VDJdb's is 0."""
+
+
+def receptor_layout(layout: Layout, objects: list[int]) -> Layout:
+    """Return the layout of a table whose columns `objects` contain V genes and CDR3s."""
+    names = layout.names
+    cell = _first_column(layout, CELLS) if len(objects) == 2 else None
+    if cell is not None:
+        names = cell  # of the receptor, not of a chain
+    elif names is None or names in objects:
+        names = _first_column(layout, USUAL_NAMES)
+    return replace(layout, content="receptors", objects=objects, names=names)
+
+
+def _first_column(layout: Layout, wanted: tuple[str, ...]) -> int | None:
+    columns = [name.lower() for name in layout.columns]
+    return next((columns.index(name) for name in wanted if name in columns), None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The chains in one row of a table."""
+
+    line: int
+    cell: str  # "" if the row is a receptor of its own
+    name: str
+    chains: list[tuple[str, str]]  # V gene, CDR3
+    label: str | None
+    count: float
+    productive: bool
+    error: DataError | None = None
+
+
+class ReceptorTable(LayoutSource):
+    """T-cell receptors from a table with one chain or both in a row."""
+
+    @property
+    def understood(self) -> str:
+        """How the file was interpreted."""
+        at = self._cell
+        joined = "" if at is None else f", chains joined by {self.layout.columns[at]!r}"
+        return super().understood + joined
+
+    @property
+    def _cell(self) -> int | None:
+        return _first_column(self.layout, CELLS) if len(self.layout.objects) == 2 else None
+
+    def records(self) -> Iterator[Record]:
+        """Yield the receptors."""
+        waiting: list[Part] = []
+        finished: set[str] = set()
+        for number, (line, row) in enumerate(islice(self.read_rows(), 1, None)):
+            part = self._part(number, line, row)
+            if waiting and (not part.cell or part.cell != waiting[0].cell):
+                finished.add(waiting[0].cell)
+                yield from self._receptor(waiting)
+                waiting = []
+            if part.cell in finished and part.cell:
+                raise DataError(
+                    f"{self.shown}, line {line}: the rows of the cell {quoted(part.cell)} are not "
+                    f"consecutive; sort the table by {quoted(self.layout.columns[self._cell or 0])}"
+                )
+            waiting.append(part)
+        if waiting:
+            yield from self._receptor(waiting)
+
+    def _part(self, number: int, line: int, row: list[str]) -> Part:
+        layout, columns = self.layout, self.layout.columns
+        if len(row) != len(columns):
+            reason = f"has {len(row)} fields, but the first row has {len(columns)}"
+            wrong = DataError(f"{self.shown}, line {line}: {reason}")
+            return Part(line, "", str(number), [], None, 0.0, True, wrong)
+
+        def cell(at: int | None) -> str:
+            return "" if at is None else row[at].strip()
+
+        together = cell(self._cell)
+        together = "" if together.lower() in NO_CELL else together
+        name = together or (cell(layout.names) if layout.names != self._cell else "")
+        label = None if layout.labels is None else row[layout.labels]
+        productive = cell(_first_column(layout, ("productive",))).lower() not in ("f", "false")
+        try:
+            count = float(cell(_first_column(layout, COUNTS)))
+        except ValueError:
+            count = 0.0
+        found: list[tuple[str, str]] = []
+        error: DataError | None = None
+        for gene, cdr3 in zip(layout.objects[::2], layout.objects[1::2], strict=True):
+            missing = [at for at in (gene, cdr3) if cell(at).lower() in ("", "none", "na", "nan")]
+            if len(missing) == 1 and productive:
+                where = f"{self.shown}, line {line}: the column {quoted(columns[missing[0]])}"
+                error = DataError(f"{where} is empty")
+            if not missing:
+                found.append((cell(gene), cell(cdr3)))
+        return Part(line, together, name or str(number), found, label, count, productive, error)
+
+    def _receptor(self, parts: list[Part]) -> Iterator[Record]:
+        """Yield the receptor of a cell; nothing if none of its rows is productive."""
+        parts = [part for part in parts if part.productive]
+        if not parts:
+            return
+        first = parts[0]
+        error = next((part.error for part in parts if part.error is not None), None)
+        other = next((part for part in parts if part.label != first.label), None)
+        if other is not None:
+            error = DataError(
+                f"{self.shown}, line {other.line}: the cell {quoted(first.cell)} has two labels, "
+                f"{quoted(first.label or '')} and {quoted(other.label or '')}"
+            )
+        best: dict[str | None, tuple[str, str]] = {}
+        for part in sorted(parts, key=lambda part: -part.count):  # stable: the first of equals
+            for gene, cdr3 in part.chains:
+                best.setdefault(locus_of(gene), (gene, cdr3))
+        text = as_text(best.values())
+        if error is None and not text:
+            error = DataError(f"{self.shown}, line {first.line}: has no V gene and CDR3")
+        if error is not None:
+            yield self.refused(error, first.name, first.line)
+        else:
+            yield Record(first.name, text, first.label, first.line)

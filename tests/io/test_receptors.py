@@ -1,0 +1,176 @@
+"""T-cell receptors from files: AIRR rearrangements, tcrdist3, VDJdb and 10x."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from krein import load
+from krein.cli import krein
+from krein.io import DataError, open_source
+from krein.measures import get_measure
+
+ALPHA, BETA = ("TRAV12-2*01", "CAVNFGGGKLIF"), ("TRBV6-5*01", "CASSYSFTEAFF")
+OTHER_ALPHA, OTHER_BETA = ("TRAV24*01", "CAFTSNTGKLIF"), ("TRBV5-1*01", "CASRGDTFYEQYF")
+BOTH = " ".join((*ALPHA, *BETA))
+OTHER = " ".join((*OTHER_ALPHA, *OTHER_BETA))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(*rows, name="cells.tsv"):
+        path = tmp_path / name
+        sign = "," if name.endswith(".csv") else "\t"
+        path.write_text("".join(sign.join(map(str, row)) + "\n" for row in rows))
+        return path
+
+    return written
+
+
+def test_airr_rows_of_a_cell_are_one_receptor(write):
+    path = write(
+        ("sequence_id", "cell_id", "locus", "productive", "v_call", "junction_aa", "epitope"),
+        ("s1", "c1", "TRB", "T", *BETA, "GIL"),
+        ("s2", "c1", "TRA", "T", *ALPHA, "GIL"),
+        ("s3", "c2", "TRA", "T", *OTHER_ALPHA, "NLV"),
+        ("s4", "c2", "TRB", "T", *OTHER_BETA, "NLV"),
+        ("s5", "c3", "TRB", "F", "TRBV9*01", "CASS*F", "NLV"),
+    )
+    source = open_source(path, labels="epitope")
+    chunk = source.read()
+    assert source.kind == "receptors"
+    assert "chains joined by 'cell_id'" in source.understood
+    assert (chunk.names, chunk.labels) == (["c1", "c2"], ["GIL", "NLV"])
+    assert list(chunk.lines) == [2, 4]
+    measure = get_measure("tcrdist")
+    assert measure.check(chunk.objects) == [BOTH, OTHER]
+
+
+def test_bulk_airr_rows_are_single_chains(write):
+    path = write(
+        ("sequence_id", "cell_id", "v_call", "junction_aa", "epitope"),
+        ("s1", "", "TRBV6-5*01,TRBV6-6*01", "CASSYSFTEAFF", "GIL"),
+        ("s2", "", "Homsap TRBV5-1*01 F", "CASRGDTFYEQYF", "NLV"),
+    )
+    chunk = open_source(path).read()
+    assert chunk.objects == ["TRBV6-5*01 CASSYSFTEAFF", "TRBV5-1*01 CASRGDTFYEQYF"]
+
+
+def test_10x_contigs_are_joined_and_the_strongest_chain_counts(write):
+    weak = ("TRAV1-2*01", "CAVRDSNYQLIW")
+    path = write(
+        ("barcode", "contig_id", "chain", "v_gene", "cdr3", "productive", "reads", "umis"),
+        ("AAA-1", "k1", "TRA", *weak, "True", 900, 2),
+        ("AAA-1", "k2", "TRA", *ALPHA, "True", 500, 7),
+        ("AAA-1", "k3", "TRB", *BETA, "True", 700, 5),
+        ("AAA-1", "k4", "TRB", "None", "None", "False", 999, 99),
+        ("CCC-1", "k5", "TRB", *OTHER_BETA, "True", 10, 1),
+        name="filtered_contig_annotations.csv",
+    )
+    chunk = open_source(path).read()
+    assert chunk.names == ["AAA-1", "CCC-1"]
+    assert chunk.objects[0].split() in ([*ALPHA, *BETA], [*BETA, *ALPHA])
+    assert chunk.objects[1] == " ".join(OTHER_BETA)
+
+
+def test_vdjdb_tables_are_read_by_complex_and_with_both_chains_in_a_row(write):
+    path = write(
+        ("complex.id", "Gene", "CDR3", "V", "J", "Species", "Epitope"),
+        (1, "TRA", ALPHA[1], ALPHA[0], "TRAJ1*01", "HomoSapiens", "GIL"),
+        (1, "TRB", BETA[1], BETA[0], "TRBJ1*01", "HomoSapiens", "GIL"),
+        (0, "TRB", OTHER_BETA[1], OTHER_BETA[0], "TRBJ1*01", "HomoSapiens", "NLV"),
+        (0, "TRB", BETA[1], BETA[0], "TRBJ1*01", "HomoSapiens", "NLV"),
+    )
+    chunk = open_source(path, labels="Epitope").read()
+    assert chunk.objects == [BOTH, " ".join(OTHER_BETA), " ".join(BETA)]
+    assert chunk.labels == ["GIL", "NLV", "NLV"]
+    full = write(
+        ("cdr3.alpha", "v.alpha", "cdr3.beta", "v.beta", "antigen.epitope"),
+        (ALPHA[1], ALPHA[0], BETA[1], BETA[0], "GIL"),
+        ("", "", OTHER_BETA[1], OTHER_BETA[0], "NLV"),
+        name="full.txt.tsv",
+    )
+    chunk = open_source(full, labels="antigen.epitope").read()
+    assert chunk.objects == [BOTH, " ".join(OTHER_BETA)]
+    assert chunk.labels == ["GIL", "NLV"]
+
+
+def test_tcrdist3_tables_are_read(write):
+    path = write(
+        ("subject", "epitope", "v_a_gene", "cdr3_a_aa", "v_b_gene", "cdr3_b_aa", "count"),
+        ("x", "GIL", *ALPHA, *BETA, 1),
+        ("x", "NLV", *OTHER_ALPHA, *OTHER_BETA, 2),
+        name="cells.csv",
+    )
+    chunk = open_source(path, labels="epitope").read()
+    assert (chunk.objects, chunk.names) == ([BOTH, OTHER], ["0", "1"])
+
+
+def test_a_column_that_the_user_chooses_contains_the_objects(write):
+    path = write(("v_b_gene", "cdr3_b_aa"), BETA, OTHER_BETA)
+    source = open_source(path, objects="cdr3_b_aa")
+    assert source.kind == "strings"
+    assert source.read().objects == [BETA[1], OTHER_BETA[1]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (
+            [("c1", *ALPHA, "x"), ("c2", *BETA, "x"), ("c1", *BETA, "x")],
+            "line 4: the rows of the cell 'c1' are not consecutive; sort the table by 'cell_id'",
+        ),
+        (
+            [("c1", *ALPHA, "x"), ("c1", *BETA, "y")],
+            "line 3: the cell 'c1' has two labels, 'x' and 'y'",
+        ),
+        ([("c1", ALPHA[0], "", "x")], "line 2: the column 'junction_aa' is empty"),
+        ([("c1", "", "", "x")], "line 2: has no V gene and CDR3"),
+        ([("c1", *ALPHA)], "line 2: has 3 fields, but the first row has 4"),
+    ],
+)
+def test_an_error_names_the_row(write, rows, message):
+    path = write(("cell_id", "v_call", "junction_aa", "label"), *rows)
+    with pytest.raises(DataError, match=message):
+        open_source(path).read()
+
+
+def test_rows_that_cannot_be_read_are_passed_on_if_asked(write):
+    path = write(
+        ("cell_id", "v_call", "junction_aa"), ("c1", *BETA), ("c2", "TRBV9", ""), ("c3", *BETA)
+    )
+    source = open_source(path)
+    source.lenient = True
+    chunk = source.read()
+    assert list(chunk.unreadable) == [1]
+    assert chunk.names == ["c1", "c2", "c3"]
+
+
+def test_the_command_fits_and_predicts_receptors(write, tmp_path):
+    def run(*args):
+        found = CliRunner().invoke(krein, [str(arg) for arg in args])
+        return found.exit_code, found.stdout, found.stderr
+
+    rng, rows = np.random.default_rng(0), []
+    letters = list("ACDEFGHIKLMNPQRSTVWY")
+    for i in range(80):
+        label = "xy"[i % 2]
+        cdr3 = list({"x": "CASSIRSSYEQYF", "y": "CASSLAPGATNEKLFF"}[label])
+        cdr3[int(rng.integers(4, 8))] = str(rng.choice(letters))
+        rows.append((f"c{i}", "TRA", *ALPHA, label))
+        rows.append((f"c{i}", "TRB", "TRBV19", "".join(cdr3), label))
+    heading = ("cell_id", "locus", "v_call", "junction_aa", "epitope")
+    data, model = write(heading, *rows), tmp_path / "m.krein"
+    code, out, err = run("fit", data, "--measure", "tcrdist", "--labels", "epitope", "-o", model)
+    assert code == 0, err
+    assert "80 objects: receptors in the columns 'v_call', 'junction_aa'" in out
+    assert load(model).measure_.chains == "alpha-beta"
+    new = write(heading, *rows[:8], ("odd", "TRB", "TRBV99", "CASSF", "x"), name="new.tsv")
+    code, out, err = run("predict", model, new, "--fdr", "0.1", "--evidence", "1")
+    assert code == 0, err
+    lines = [line.split(",") for line in out.splitlines()]
+    assert [(line[0], line[1]) for line in lines[1:5]] == [
+        ("c0", "x"), ("c1", "y"), ("c2", "x"), ("c3", "y"),
+    ]  # fmt: skip
+    assert lines[5][0] == "odd"
+    assert "unreadable" in lines[5]
+    assert "'TRBV99'" in out
