@@ -29,7 +29,7 @@ def table1_section(data: Measured) -> str:
             cells = []
             for name in SMALL:
                 text = data.cell(name, f"ikfd:{rule}:{who}", mark=True)
-                scores = [row["smss"] for row in data.of(name, f"ikfd:{rule}:ours")]
+                scores = [row["smss"] for row in data.of(name, f"ikfd:{rule}:paper")]
                 median = number(float(np.median(scores))) if scores else NONE
                 cells.append(f"{text} \\| {median}" if text != NONE else NONE)
             lines.append(["", WHO[who], *cells])
@@ -116,7 +116,7 @@ def large_section(n: int, rule: str, data: Measured) -> str:
                 for family in FAMILIES
                 for which in ("all", rule)
             ]
-            lines.append([label, WHO[who], *cells, measured(found, "smss", 4).split(" ")[0]])
+            lines.append([label, WHO[who], *cells, measured(data.of(name, f"ikfd:{rule}:paper"), "smss", 4).split(" ")[0]])
             label = ""
     title = RULES[rule]
     heads = ["set (landmarks)", "", "iKFD", f"Ny-iKFD ({title})", "PCVM", f"Ny-PCVM ({title})"]

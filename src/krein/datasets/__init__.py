@@ -16,6 +16,7 @@ from .simulated import (
 )
 from .stored import (
     load_aural_sonar,
+    load_chromosomes,
     load_protein,
     load_sonatas,
     load_swissprot,
@@ -26,6 +27,7 @@ from .stored import (
 __all__ = [
     "load_antimicrobial_peptides",
     "load_aural_sonar",
+    "load_chromosomes",
     "load_digits_images",
     "load_mnist_images",
     "load_protein",
