@@ -99,6 +99,8 @@ def evaluate(data: Data, methods: Sequence[str], fold: int, n_folds: int) -> lis
                 "classes": len(np.unique(data.y)),
                 "select_seconds": chosen,
                 **_fitted(build(method, data, landmarks, seed=fold), part, *part.inputs(method)),
+                # PCVM drops some of them
+                **({} if isinstance(landmarks, str) else {"landmarks": len(landmarks)}),
             }
             for method in methods
         ]

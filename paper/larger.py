@@ -11,7 +11,14 @@ from .sets import LARGE, SOURCES
 
 FEW_FOLDS = 3
 
-COSTLY = ("zongker", "pcvm:all:paper"), ("swiss", "pcvm:"), ("swiss", "ikfd:auto:")
+COSTLY = (
+    ("zongker", "ikfd:all:paper"),
+    ("zongker", "pcvm:all:p"),
+    ("chromo", "ikfd:all:"),
+    ("chromo", "pcvm:"),
+    ("swiss", "pcvm:"),
+    ("swiss", "ikfd:auto:"),
+)
 """Sets and prefixes of methods that take a minute or more per fold: only the first folds are used.
 The exception is PCVM with our solver and the landmarks of a rule, which takes seconds."""
 

@@ -116,7 +116,14 @@ def large_section(n: int, rule: str, data: Measured) -> str:
                 for family in FAMILIES
                 for which in ("all", rule)
             ]
-            lines.append([label, WHO[who], *cells, measured(data.of(name, f"ikfd:{rule}:paper"), "smss", 4).split(" ")[0]])
+            lines.append(
+                [
+                    label,
+                    WHO[who],
+                    *cells,
+                    measured(data.of(name, f"ikfd:{rule}:paper"), "smss", 4).split(" ")[0],
+                ]
+            )
             label = ""
     title = RULES[rule]
     heads = ["set (landmarks)", "", "iKFD", f"Ny-iKFD ({title})", "PCVM", f"Ny-PCVM ({title})"]

@@ -201,18 +201,20 @@ class TestMEB:
     def test_the_core_set_holds_the_surface_and_every_point_that_was_added(self):
         X, codes = points(300)
         for psd in (True, False):
-            surface = MEB(psd=psd).select(Pairs(ELM(), X), codes, rng())
-            core = MEB(psd=psd, core_set=True).select(Pairs(ELM(), X), codes, rng())
+            options = {"psd": psd, "start": "random"}
+            surface = MEB(**options).select(Pairs(ELM(), X), codes, rng())
+            core = MEB(**options, core_set=True).select(Pairs(ELM(), X), codes, rng())
             assert set(surface.indices) < set(core.indices)
             for ball in core.details["balls"]:
                 assert set(ball.support) <= set(ball.core)
                 assert len(ball.core) == ball.iterations + 2
+            assert sum(len(ball.core) for ball in core.details["balls"]) == len(core.indices)
 
     def test_a_random_start_is_part_of_the_core_set(self):
         X, codes = points(300)
-        rule = MEB(core_set=True, start="random")
+        rule, pairs = MEB(core_set=True, start="random"), given_pairs(ELM().block(X, X))
         found = {
-            seed: rule.select(Pairs(ELM(), X), codes, np.random.default_rng(seed)).indices
+            seed: rule.select(pairs, codes, np.random.default_rng(seed)).indices
             for seed in range(4)
         }
         assert len({tuple(indices) for indices in found.values()}) > 1

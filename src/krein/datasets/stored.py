@@ -247,8 +247,8 @@ def _table(name: str, columns: tuple[str, ...], data_home: Folder) -> tuple[Text
 
 
 def _columns(path: Path, rows: Any, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the named columns of a table."""
-    header = next(rows, [])
+    """Return the named columns of a table, from a reader of its rows."""
+    header: list[str] = next(rows, [])
     for wanted in columns:
         if wanted not in header:
             raise ValueError(f"{path} has columns {', '.join(header)}, but no {wanted!r}")
