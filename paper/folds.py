@@ -196,12 +196,13 @@ def _file(unit: Unit, data: Data, plan: Plan) -> Path:
     return plan.output / "folds" / name
 
 
-def code_digest() -> str:
-    """Return a digest of the code that a result depends on: krein and the harness."""
+def code_digest(*more: Path) -> str:
+    """Return a digest of the code that a result depends on: krein, the harness and `more`."""
     root, here = Path(krein.__file__).parent, Path(__file__).parent
     files = [
         *sorted(root.rglob("*.py")),
         *(here / f"{n}.py" for n in ("methods", "baselines", "sets")),
+        *more,
     ]
     digest = hashlib.sha256()
     for file in files:

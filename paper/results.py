@@ -190,8 +190,8 @@ TRIED = {
     "results are listed at the end. With these radii, k-means landmarks are better than published.",
     "protein": "The pseudo-inverse divides by eigenvalues that are noise; a ridge or shrinkage "
     "reaches the published figure.",
-    "checker": "Its points, its size and the width of the ELM kernel are not published: the number "
-    "of landmarks, ε, K or KKᵀ, and σ were varied (see the end).",
+    "checker": "Its points, its size and the width of the ELM kernel are not published: the "
+    "tolerance of the pseudo-inverse, ε, K or KKᵀ, and σ were varied (see the end).",
     "gauss": "Positions and overlap are not published: ε, K or KKᵀ, and σ were varied.",
     "chromo": "The costs of the edit distance and the type left out are not published: a gap of "
     "4.5 and type 10 were chosen by the signature and by leave-one-out nearest neighbours.",
@@ -200,7 +200,7 @@ TRIED = {
 
 
 def missed_section(data: Measured) -> str:
-    """List the published figures of the paper's own sets that no solver reaches."""
+    """List the published figures of the paper's own sets that neither published form reaches."""
     targets = [
         (f"table 1, {sim}", name, f"ikfd:{rule}", published.TABLE_1[sim][name][0])
         for sim, rule in SIM.items()
@@ -214,12 +214,12 @@ def missed_section(data: Measured) -> str:
     looked = 0
     for place, name, method, target in targets:
         rows = {who: data.of(name, f"{method}:{who}") for who in SOLVERS}
-        if target is None or not any(rows.values()):
+        forms = [own for who, own in rows.items() if who != "ours" and own]
+        if target is None or not forms:
             continue
         looked += 1
         least = target.mean - (target.deviation or 0.0)
-        means = [np.mean([row["accuracy"] for row in own]) for own in rows.values() if own]
-        if max(means) < least:
+        if max(np.mean([row["accuracy"] for row in own]) for own in forms) < least:
             cells = [data.cell(name, f"{method}:{who}") for who in SOLVERS]
             shown = [place, name, titled(f"{method}:ours"), figure(target), *cells]
             lines.append([*shown, TRIED[name]])
@@ -233,11 +233,12 @@ def missed_section(data: Measured) -> str:
     ]
     told = (
         f"Of {looked} published figures for data sets that are the paper's own or simulated as it "
-        f"describes, {len(lines)} exceed the results of all three solvers by more than one "
-        f"published standard deviation. The balls, the checkerboard and the Gaussians had to be "
-        f"simulated again, because the paper gives neither their positions nor their sizes. The "
+        f"describes, {len(lines)} exceed the results of both published forms by more than "
+        f"one published standard deviation. The balls, the checkerboard and the Gaussians had to "
+        f"be simulated again, because the paper gives neither their positions nor their sizes. The "
         f"radii of the balls were searched for, so that set shows that the published figures can "
-        f"be reached, not that they would be on any balls.\n\n"
+        f"be reached, not that they would be on any balls: at other random positions, dense iKFD "
+        f"does not reach 100 %.\n\n"
     )
     return "## Which published figures are not reproduced?\n\n" + told + table(heads, lines)
 

@@ -27,7 +27,7 @@ from krein.datasets import make_balls
 from krein.landmarks import MEB
 from krein.measures import get_measure
 
-from .folds import Plan, splits
+from .folds import Plan, code_digest, splits
 from .methods import Fold, quietly
 from .progress import progress
 from .published import TABLE_1, Figure, accuracy
@@ -233,17 +233,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = parse("tried", __doc__ or "", arguments)
     if plan.kept:
         return  # tried.csv is already written
-    rows: list[dict[str, Any]] = []
     with progress("tried") as shown:
         shown.say("settings that the paper does not specify")
         found = sorted(trials(plan), key=lambda trial: len(trial.y))  # fastest first
-        shown.start(len(found))
-        calls = (delayed(_run)(trial, plan.folds) for trial in found)
+        name = f"tried-{plan.objects}-{plan.folds}-{code_digest(Path(__file__))}.csv"
+        rows = _read(plan.output / "folds" / name)  # of an interrupted run
+        known = {(row["question"], row["set"], row["setting"]) for row in rows}
+        left = [t for t in found if (t.question, t.name, t.setting) not in known]
+        shown.start(len(left))
+        calls = (delayed(_run)(trial, plan.folds) for trial in left)
         for new in Parallel(plan.jobs, return_as="generator")(calls):
             rows += new
-            _write(plan.output / "tried.csv", rows)
+            _write(plan.output / "folds" / name, rows)
             reached = spread([row["accuracy"] for row in new])
             shown.step(f"{new[0]['question']}; {new[0]['set']}, {new[0]['setting']}: {reached} %")
+        _write(plan.output / "tried.csv", rows)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [row | {"accuracy": float(row["accuracy"])} for row in csv.DictReader(file)]
 
 
 def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
