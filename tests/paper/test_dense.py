@@ -5,6 +5,8 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
+from krein.core.space import correct
+from paper import baselines
 from paper.folds import evaluate, splits
 from paper.methods import Fold, choose, score
 from paper.sets import prepare
@@ -144,3 +146,21 @@ def test_pcvm_one_against_rest(objects, tmp_path):
     assert row["accuracy"] == pytest.approx(100 * np.mean(P.argmax(axis=1) == truth))
     assert row["weights"] == pytest.approx(100 * np.mean((W != 0).any(axis=1)))
     assert row["log_loss"] == pytest.approx(loss(P, truth), rel=1e-2)
+
+
+@pytest.mark.parametrize("how", ["clip", "flip", "shift"])
+def test_a_low_rank_correction_with_all_landmarks_is_the_dense_one(how, monkeypatch):
+    """Products of corrected coordinates equal the corrected matrix, and k P for new objects."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    V = rng.normal(size=(90, 60)) + 2 * np.eye(60)[np.arange(90) % 3]
+    S = (V * np.where(np.arange(60) % 3, 1.0, -1.0)) @ V.T
+    K, k = S[:60, :60], S[60:, :60]
+    monkeypatch.setattr(baselines, "_meb", lambda K, y: np.arange(len(K)))
+    clf = baselines.LowRankSVC(how).fit(K, y)
+    dense = correct(K, how)
+    Z, z = K @ clf.map_, k @ clf.map_
+    unit = np.trace(Z @ Z.T) / np.trace(dense.matrix)
+    assert np.allclose(Z @ Z.T, unit * dense.matrix, atol=1e-8)
+    assert np.allclose(z @ Z.T, unit * dense.map_new(k), atol=1e-6)
+    assert clf.comparisons_ == 60
