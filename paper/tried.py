@@ -21,7 +21,7 @@ from scipy.linalg import pinvh
 from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
-from krein import IKFD
+from krein import IKFD, PCVM
 from krein.core.space import LandmarkCentre, double_centre
 from krein.datasets import make_balls
 from krein.landmarks import MEB
@@ -62,7 +62,8 @@ CORE = "MEB, iKFD as published: first point, and which points of a ball are land
 EPSILON = "MEB, krein: ε"
 ROUTE = "MEB, krein: balls of K, or of KKᵀ"
 SIGMA = "ELM kernel, krein: σ"
-QUESTIONS = (TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA)
+OFFSET = "PCVM as published, dense, pairs of classes: a constant added to all similarities"
+QUESTIONS = (TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA, OFFSET)
 
 SURFACE, CORE_SET = MEB(), MEB(core_set=True, start="random")
 RADII = ((0.03, 0.04), (0.02, 0.05), (0.01, 0.08), (0.001, 0.09))
@@ -121,6 +122,11 @@ def _inverses(plan: Plan) -> Iterator[Trial]:
         for told, options in settings.items():
             clf = IKFD("precomputed", landmarks="all", n_jobs=1, **options)
             yield Trial(SCATTER, name, told, data.y, partial(_centred, data, clf), figure)
+    if data := _data("protein", plan):
+        for offset in (0.0, 10.0, 100.0, 1e6):
+            clf = PCVM("precomputed", landmarks="all", solver="paper", n_jobs=1)
+            fold = partial(_shifted, data, clf, offset)
+            yield Trial(OFFSET, "protein", f"+ {offset:g}", data.y, fold, None)
     for name in ("ball", "gesture", "sonatas", "zongker"):
         if data := _data(name, plan):
             figure = TABLE_1["SIM2"][name][0] if name == "ball" else accuracy("meb", name, "ikfd")
@@ -201,6 +207,14 @@ def _centred(
         clf.set_params(measure="precomputed", random_state=seed)
     part = Fold(data, train, test)
     return clf, part.kernel, part.new
+
+
+def _shifted(
+    data: Data, clf: Any, offset: float, train: Indices, test: Indices, seed: int
+) -> tuple[Any, Any, Any]:
+    clf.set_params(random_state=seed)
+    part = Fold(data, train, test)
+    return clf, part.kernel + offset, part.new + offset
 
 
 def _matrix(
