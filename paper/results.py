@@ -127,14 +127,18 @@ def missing_section(found: dict[str, Measured]) -> str:
     for name, units in wanted.items():
         short = [u for u in units if len(found[name].of(u.name, u.method)) < u.wanted(plan)]
         if short:
-            sets = ", ".join(dict.fromkeys(unit.name for unit in short))
-            lines.append([name, f"{len(short)} of {len(units)}", sets])
+            told = [
+                f"{where}: "
+                + ", ".join(dict.fromkeys(titled(u.method) for u in short if u.name == where))
+                for where in dict.fromkeys(unit.name for unit in short)
+            ]
+            lines.append([name, f"{len(short)} of {len(units)}", "; ".join(told)])
     if not lines:
         return "Every method was measured on all folds of its table."
     return (
         "**This page is not complete.** These methods were either not measured (–) or measured "
         "on fewer folds than their table requires:\n\n"
-        + table(["table", "incomplete", "data sets"], lines)
+        + table(["table", "incomplete", "data sets and methods"], lines)
     )
 
 

@@ -108,8 +108,7 @@ def large_section(n: int, rule: str, data: Measured) -> str:
         label = f"{name}, here ({np.mean([r['landmarks'] for r in found]):.0f})" if found else ""
         for who in SOLVERS:
             if not found:
-                why = "not measured, requires KREIN_DATA" if SOURCES[name].given else "not measured"
-                lines.append([label, f"{WHO[who]}: {why}", *[NONE] * 5])
+                lines.append([label, f"{WHO[who]}: not measured", *[NONE] * 5])
                 continue
             cells = [
                 data.cell(name, f"{family}:{which}:{who}", mark=True)
