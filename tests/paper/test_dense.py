@@ -9,6 +9,7 @@ from krein.core.space import correct
 from paper import baselines
 from paper.folds import evaluate, splits
 from paper.methods import Fold, choose, score
+from paper.published import TABLE_1, TABLE_1_LANDMARKS
 from paper.sets import prepare
 
 SETS = ["ball", "checker", "proteom"]  # distances, points, similarities
@@ -164,3 +165,18 @@ def test_a_low_rank_correction_with_all_landmarks_is_the_dense_one(how, monkeypa
     assert np.allclose(Z @ Z.T, unit * dense.matrix, atol=1e-8)
     assert np.allclose(z @ Z.T, unit * dense.map_new(k), atol=1e-6)
     assert clf.comparisons_ == 60
+
+
+def test_the_balls_reach_the_published_accuracies(tmp_path):
+    """With the radii that were searched for, as table 1 has them: dense, and with MEB landmarks."""
+    data = prepare("ball", tmp_path)
+    found = {
+        rule: [evaluate(data, [f"ikfd:{rule}:paper"], k, 10)[0] for k in range(10)]
+        for rule in ("all", "meb")
+    }
+    for sim, rule in (("SIM1", "all"), ("SIM2", "meb")):
+        published = TABLE_1[sim]["ball"][0]
+        mean = np.mean([row["accuracy"] for row in found[rule]])
+        assert mean >= published.mean - published.deviation
+    landmarks = np.mean([row["landmarks"] for row in found["meb"]])
+    assert abs(landmarks - TABLE_1_LANDMARKS["ball"]) < 2

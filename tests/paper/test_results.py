@@ -139,6 +139,7 @@ def test_the_page_says_what_it_lacks(tmp_path):
     write(tmp_path / "table1.csv", rows("ball", "ikfd:meb:ours", [90] * 10))
     page = assemble(tmp_path)
     assert "**This page is not complete.**" in page
+    assert "Of four settings of the simulation" in line(page, "| proteom |", "simulated sequences")
     assert line(page, "| table1 |").startswith("| table1 | 71 of 72 |")
 
 
