@@ -20,8 +20,8 @@ OURS = (
 
 METHODS = (*OURS, *BASELINES)
 
-SETS = (*SMALL, "gesture", "sonatas", "peptides")
-"""The sets of up to 1,000 objects; on larger ones, most of these methods take hours."""
+SETS = (*SMALL, "sonatas", "peptides")
+"""Small sets, of both kinds; on those of thousands of objects, most of these methods take hours."""
 
 AUTO = 100
 """With fewer objects, none can be held out to choose the number of landmarks."""

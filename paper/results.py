@@ -338,7 +338,7 @@ def beyond_section(data: Measured) -> str:
     ]
     return (
         "## Beyond the paper: comparison with other methods\n\n"
-        "The sets of up to 1,000 objects. SVC is given a matrix that was made positive "
+        "Six of the smaller sets. SVC is given a matrix that was made positive "
         "semi-definite; the same linear correction is applied to new rows. With MEB landmarks, the "
         "Nyström matrix is corrected instead, at a cost linear in N. Inner cross-validation "
         "chooses C for SVC, and k for k-NN.\n\n" + table(heads, lines)
