@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 import krein
 
-from .methods import build, choose, facts, fit_input, quietly, shared, solver, titled
+from .methods import Fold, build, choose, facts, quietly, shared, solver, titled
 from .progress import progress
 from .sets import Data, Indices, available, prepare
 
@@ -84,11 +84,11 @@ def splits(y: Any, n: int) -> list[tuple[Indices, Indices]]:
 
 def evaluate(data: Data, methods: Sequence[str], fold: int, n_folds: int) -> list[Row]:
     """Fit and predict one fold with methods that share their landmarks."""
-    train, test = splits(data.y, n_folds)[fold]
-    A, T = fit_input(methods[0], data, train, test)
+    part = Fold(data, *splits(data.y, n_folds)[fold])
     with threadpool_limits(1):
+        _ = part.kernel  # before the clock starts: all values are precomputed
         start = time.process_time()
-        landmarks = choose(methods[0], data, A, data.y[train], seed=fold)
+        landmarks = choose(methods[0], part, seed=fold)
         chosen = time.process_time() - start
         return [
             {
@@ -98,14 +98,16 @@ def evaluate(data: Data, methods: Sequence[str], fold: int, n_folds: int) -> lis
                 "objects": len(data.y),
                 "classes": len(np.unique(data.y)),
                 "select_seconds": chosen,
-                **_fitted(build(method, data, landmarks, seed=fold), data, A, T, train, test),
+                **_fitted(build(method, data, landmarks, seed=fold), part, *part.inputs(method)),
+                # PCVM drops some of them
+                **({} if isinstance(landmarks, str) else {"landmarks": len(landmarks)}),
             }
             for method in methods
         ]
 
 
-def _fitted(model: Any, data: Data, A: Any, T: Any, train: Indices, test: Indices) -> Row:
-    y, truth = data.y[train], data.y[test]
+def _fitted(model: Any, fold: Fold, A: Any, T: Any) -> Row:
+    y, truth = fold.y, fold.data.y[fold.test]
     start = time.process_time()
     _, warning = quietly(model.fit, A, y)
     fitted = time.process_time()
@@ -123,7 +125,7 @@ def _fitted(model: Any, data: Data, A: Any, T: Any, train: Indices, test: Indice
         "warning": warning,
         "fit_seconds": fitted - start,
         "predict_seconds": done - fitted,
-        **facts(model, data, train, y),
+        **facts(model, fold),
     }
 
 
@@ -194,12 +196,13 @@ def _file(unit: Unit, data: Data, plan: Plan) -> Path:
     return plan.output / "folds" / name
 
 
-def code_digest() -> str:
-    """Return a digest of the code that a result depends on: krein and the harness."""
+def code_digest(*more: Path) -> str:
+    """Return a digest of the code that a result depends on: krein, the harness and `more`."""
     root, here = Path(krein.__file__).parent, Path(__file__).parent
     files = [
         *sorted(root.rglob("*.py")),
-        *(here / f"{n}.py" for n in ("methods", "baselines", "ikfd")),
+        *(here / f"{n}.py" for n in ("methods", "baselines", "sets")),
+        *more,
     ]
     digest = hashlib.sha256()
     for file in files:

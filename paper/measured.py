@@ -8,7 +8,11 @@ from .folds import TIMES, Row
 from .markdown import measured
 from .statistics import Comparison, compare
 
-WHO = {"paper": "paper's algorithm, here", "ours": "krein"}
+WHO = {
+    "paper": "paper's text, here",
+    "program": "with a ridge / pairs of classes, here",
+    "ours": "krein",
+}
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,11 @@ class Measured:
     def cell(
         self, name: str, method: str, field: str = "accuracy", digits: int = 2, mark: bool = False
     ) -> str:
-        """Return mean ± standard deviation, with the number of folds if other methods have more."""
+        """Return mean ± standard deviation, with the number of folds if other results have more."""
         rows = self.of(name, method)
         star = mark and self.marked(name, method)
         text = measured(rows, field, digits, star=star)
-        most = max((row["fold"] for row in self.rows if row["set"] == name), default=-1) + 1
+        most = max((row["fold"] for row in self.rows), default=-1) + 1
         return f"{text} ({len(rows)} folds)" if 0 < len(rows) < most else text
 
 

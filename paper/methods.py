@@ -1,34 +1,39 @@
-"""Methods by name, "family:rule:solver", in the paper's form and in krein's own.
+"""Methods by name, "family:rule:solver", as the paper describes them and in krein's own form.
 
 - family: `ikfd` or `pcvm`;
-- rule: `all` (dense); `meb`, `kmeans`, `entropy` or `random`, with as many landmarks as MEB finds
-  on the same fold; or `kmeans@C` or `random@C`, with one landmark per class;
-- solver: `paper` or `ours`; a fourth word, `calibrated`, adds temperature scaling.
+- rule: `all` (dense); `meb`, `kmeans`, `entropy` or `random`, with as many landmarks as the paper's
+  MEB finds on the same fold; or `kmeans@C` or `random@C`, with one landmark per class;
+- solver: `paper`, `program` or `ours`; a fourth word, `calibrated`, adds temperature scaling.
 
-The paper's iKFD (`paper/ikfd.py`) adds a ridge where ours shrinks the covariance, fits each class
-against the rest where ours fits one model of all classes, and puts the bias half-way between the
-means. Its PCVM starts from the labels, sets weights to zero that the M-step makes negative, and
-fits one model per pair of classes. Both use the same landmarks, chosen once per fold.
+`paper` is what the text says. iKFD takes the pseudo-inverse of the within-class scatter of the
+columns k(x), and PCVM fits each class against the rest. `program` is what programs do: public
+implementations of iKFD add a ridge to the scatter, and the authors' PCVM fits one model per pair of
+classes. Both work on a kernel matrix; distances are squared and double-centred over the training
+objects, as in the paper's footnote. `ours` is the library's default, which centres distances on the
+landmarks. All use the same landmarks, chosen once per fold as in the paper: whole core sets from a
+random start for MEB.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from krein import IKFD, PCVM
-from krein.compare import open_pairs
 from krein.core.smss import margin, margin_low_rank, smss
-from krein.landmarks import get_rule
+from krein.core.space import landmark_basis
+from krein.landmarks import MEB, get_rule
+from krein.landmarks.base import given_pairs
 
 from .baselines import BASELINES
-from .ikfd import PublishedIKFD
-from .sets import Data, Indices, Labels
+from .sets import Array, Data, Indices, Labels
 
-SOLVERS = ("paper", "ours")
+SOLVERS = ("paper", "program", "ours")
 
 FAMILIES = {"ikfd": "iKFD", "pcvm": "PCVM"}
 
@@ -39,6 +44,13 @@ RULES = {
     "entropy": "entropy",
     "random": "random",
     "auto": "auto",
+}
+
+PUBLISHED: dict[tuple[str, str], dict[str, Any]] = {
+    ("ikfd", "paper"): {"solver": "paper"},
+    ("ikfd", "program"): {"solver": "paper-ridge"},
+    ("pcvm", "paper"): {"solver": "paper", "multiclass": "ovr"},
+    ("pcvm", "program"): {"solver": "paper", "multiclass": "joint"},
 }
 
 WEIGHT = 1e-4
@@ -62,7 +74,7 @@ def titled(method: str) -> str:
 
 
 def solver(method: str) -> str:
-    """Return the solver: "paper" or "ours", or "scikit-learn" for a baseline."""
+    """Return the solver: "paper", "program" or "ours", or "scikit-learn" for a baseline."""
     return "scikit-learn" if method in BASELINES else method.split(":")[2]
 
 
@@ -71,13 +83,52 @@ def shared(method: str) -> str:
     return "" if method in BASELINES else method.split(":")[1]
 
 
-def choose(method: str, data: Data, A: Any, y: Labels, seed: int) -> Any:
+@dataclass(frozen=True)
+class Fold:
+    """The training and test objects of a fold, in the forms that methods expect."""
+
+    data: Data
+    train: Indices
+    test: Indices
+
+    @property
+    def y(self) -> Labels:
+        """Classes of the training objects."""
+        return self.data.y[self.train]
+
+    @cached_property
+    def kernel(self) -> Array:
+        """Similarities (N, N) of the training objects, exactly symmetric."""
+        K = self.data.similarities(self.train, self.train)
+        return (K + K.T) / 2
+
+    @cached_property
+    def new(self) -> Array:
+        """Similarities (n, N) of the test objects to the training objects."""
+        return self.data.similarities(self.test, self.train)
+
+    def inputs(self, method: str) -> tuple[Any, Any]:
+        """Return the inputs of the method for fitting and for prediction."""
+        if solver(method) == "ours":
+            data, train = self.data, self.train
+            return data.part(train, train), data.part(self.test, train)
+        return self.kernel, self.new
+
+
+def choose(method: str, fold: Fold, seed: int) -> Any:
     """Return the landmarks that the rule selects, or the rule itself if the estimator selects."""
     rule, _, number = shared(method).partition("@")
     if rule in ("", "all", "auto"):
         return rule
-    m = len(np.unique(y)) if number else None
-    pairs = open_pairs(data.measure, A, n_jobs=1)
+    y, pairs = fold.y, given_pairs(fold.kernel)
+    balls = MEB(core_set=True, start="random")
+    if number:
+        m = len(np.unique(y))
+    else:
+        found = balls.select(pairs, y, np.random.default_rng(seed)).indices
+        if rule == "meb":
+            return found
+        m = len(found)
     chosen = get_rule(rule, m)
     if rule == "kmeans":
         chosen.set_params(sketch=len(y))  # whole rows of K, as published
@@ -89,41 +140,29 @@ def build(method: str, data: Data, landmarks: Any, seed: int) -> BaseEstimator:
     if method in BASELINES:
         return BASELINES[method].build()
     family, _, who, *extra = method.split(":")
-    common: dict[str, Any] = {
-        "measure": data.measure,
-        "landmarks": landmarks,
-        "n_jobs": 1,
-        "random_state": seed,
-    }
-    if family == "ikfd":
-        if who == "paper":
-            return PublishedIKFD(**common, multiclass="ovr", priors="uniform")
-        return IKFD(**common, calibrate="calibrated" in extra)
-    return PCVM(**common, **({"solver": "paper"} if who == "paper" else {}))
+    common: dict[str, Any] = {"landmarks": landmarks, "n_jobs": 1, "random_state": seed}
+    if who != "ours":
+        common |= {"measure": "precomputed", **PUBLISHED[family, who]}
+        return IKFD(**common) if family == "ikfd" else PCVM(**common)
+    common["measure"] = data.measure
+    return IKFD(**common, calibrate="calibrated" in extra) if family == "ikfd" else PCVM(**common)
 
 
-def fit_input(method: str, data: Data, train: Indices, test: Indices) -> tuple[Any, Any]:
-    """Return the inputs of the method for fitting and for prediction."""
-    if method in BASELINES:
-        return data.similarities(train, train), data.similarities(test, train)
-    return data.part(train, train), data.part(test, train)
-
-
-def facts(model: Any, data: Data, train: Indices, y: Labels) -> dict[str, float]:
+def facts(model: Any, fold: Fold) -> dict[str, float]:
     """Return figures of a fitted model: comparisons, landmarks, share of weights, SMSS."""
     if not hasattr(model, "landmarks_"):
         return {"comparisons": model.comparisons_}
     found = {
         "comparisons": len(model.landmarks_),
         "landmarks": len(model.selection_.indices),
-        "weights": 100 * _carrying(model, data, train) / len(train),
+        "weights": 100 * _carrying(model, fold) / len(fold.train),
     }
-    if isinstance(model, IKFD) and model.multiclass == "joint":
-        found["smss"] = _smss(model, data, train, y)
+    if isinstance(model, IKFD) and model.solver == "paper":
+        found["smss"] = score(fold, model.landmarks_)
     return found
 
 
-def _carrying(model: Any, data: Data, train: Indices) -> int:
+def _carrying(model: Any, fold: Fold) -> int:
     """Return how many training objects have a weight, in the form αᵀk(x) of the paper.
 
     PCVM stores them. The paper's Ny-iKFD spreads the weights β of the landmarks over all objects:
@@ -133,24 +172,36 @@ def _carrying(model: Any, data: Data, train: Indices) -> int:
     if isinstance(model, PCVM):
         return len(model.relevance_)
     alpha = model.dual_coef_
-    if len(model.landmarks_) < len(train):
-        L = train[model.landmarks_]
-        C, W = data.similarities(train, L), data.similarities(L, L)
+    if len(model.landmarks_) < len(fold.train):
+        C = model.space_.similarities(_values(model, fold))
+        W = model.space_.similarities(model.space_.landmark_values)
         alpha = np.linalg.pinv(C.T) @ (W @ alpha)
     size = np.abs(alpha)
     return int((size > WEIGHT * size.max(axis=0, initial=1e-300)).any(axis=1).sum())
 
 
-def _smss(model: IKFD, data: Data, train: Indices, y: Labels) -> float:
-    """Return s(K̂, K) on the training objects; both centre distances on the landmarks."""
-    if len(model.landmarks_) == len(train):
+def _values(model: Any, fold: Fold) -> Array:
+    """Return the values (N, m) of the training objects to the landmarks, as the model sees them."""
+    if model.measure == "precomputed":
+        return fold.kernel[:, model.landmarks_]
+    data, train = fold.data, fold.train
+    L = train[model.landmarks_]
+    return data.similarities(train, L) if data.vectors else np.array(data.values[train][:, L])
+
+
+def score(fold: Fold, landmarks: Indices) -> float:
+    """Return the SMSS s(K̂, K) of the training objects, with K̂ = C W⁺ Cᵀ.
+
+    Distances are squared and double-centred over the training objects, in K and in K̂ alike.
+    """
+    if len(landmarks) == len(fold.train):
         return 1.0
-    moments = model.stream_.moments
-    low = margin_low_rank(moments.class_sums(), model.space_.signs, moments.weights)
-    centre = train[model.landmarks_]
-    K = data.similarities(train, train, centre)
-    codes = np.searchsorted(model.classes_, y)
-    return smss(low, margin(K, codes, len(model.classes_)))
+    K, codes = fold.kernel, np.unique(fold.y, return_inverse=True)[1]
+    counts = np.bincount(codes).astype(float)
+    basis = landmark_basis(K[np.ix_(landmarks, landmarks)])
+    B = basis.coordinates(K[:, landmarks])
+    sums = np.eye(len(counts))[codes].T @ B  # of each class (C, r)
+    return smss(margin_low_rank(sums, basis.signs, counts), margin(K, codes, len(counts)))
 
 
 def quietly(function: Any, *arguments: Any) -> tuple[Any, str]:

@@ -1,7 +1,9 @@
 """Settings that the paper does not specify: the values we tried, on the same folds.
 
 There is one question per parameter, measured on the data sets whose figures depend on it. The
-settings used in the tables are in `sets.py` and `methods.py`.
+settings used in the tables are in `sets.py` and `methods.py`. Those of the balls were searched for:
+the radii, the centre, the inverse and the landmarks depend on each other, so they are tried
+together, and all results are reported.
 """
 
 from __future__ import annotations
@@ -11,19 +13,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.linalg import pinvh
+from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_limits
 
 from krein import IKFD, PCVM
+from krein.core.space import LandmarkCentre, double_centre
 from krein.datasets import make_balls
 from krein.landmarks import MEB
 from krein.measures import get_measure
 
-from .folds import Plan, splits
-from .methods import quietly
+from .folds import Plan, code_digest, splits
+from .methods import Fold, quietly
 from .progress import progress
 from .published import TABLE_1, Figure, accuracy
 from .script import parse
@@ -32,7 +37,7 @@ from .statistics import spread
 
 FIELDS = ("question", "set", "setting", "fold", "accuracy", "landmarks", "published")
 
-Fold = Callable[[Indices, Indices, int], tuple[Any, Any, Any]]  # estimator, training, test input
+Inputs = Callable[[Indices, Indices, int], tuple[Any, Any, Any]]  # estimator, training, test
 
 
 @dataclass(frozen=True)
@@ -43,50 +48,137 @@ class Trial:
     name: str
     setting: str
     y: Labels
-    fold: Fold
+    fold: Inputs
     published: Figure | None
 
 
+TOLERANCE = "iKFD as published, dense: eigenvalues of the scatter that count as zero"
 SCATTER = "iKFD, dense: how a singular within-class scatter is inverted"
-CENTRE = "distances: centred on the landmarks, or on all training objects before the Nyström step"
-BALLS = "ball: the two radii"
-EPSILON = "MEB: ε"
-ROUTE = "MEB: balls of K, or of KKᵀ"
-SIGMA = "ELM kernel: σ"
-UNIT = "Ny-PCVM as published: the unit of the kernel"
-QUESTIONS = (SCATTER, CENTRE, BALLS, EPSILON, ROUTE, SIGMA, UNIT)
+CENTRE = "distances, krein: centred on the landmarks, or on all training objects"
+BALLS = "ball, dense: the two radii and the inverse"
+JOINT = "ball, MEB: the two radii, the centre, the landmarks and the inverse together"
+AGAIN = "ball, radii 0.02 and 0.05, as published: other random positions"
+CORE = "MEB, iKFD as published: first point, and which points of a ball are landmarks"
+EPSILON = "MEB, krein: ε"
+ROUTE = "MEB, krein: balls of K, or of KKᵀ"
+SIGMA = "ELM kernel, krein: σ"
+OFFSET = "PCVM as published, dense, pairs of classes: a constant added to all similarities"
+QUESTIONS = (TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA, OFFSET)
+
+SURFACE, CORE_SET = MEB(), MEB(core_set=True, start="random")
+RADII = ((0.03, 0.04), (0.02, 0.05), (0.01, 0.08), (0.001, 0.09))
+INVERSES = {"pseudo-inverse": "paper", "ridge": "paper-ridge", "krein": "gaussian"}
+
+
+class DensePseudoInverse(ClassifierMixin, BaseEstimator):
+    """The published dense iKFD, with another tolerance of its pseudo-inverse (None: N·2⁻⁵²)."""
+
+    def __init__(self, tolerance: float | None = None) -> None:
+        self.tolerance = tolerance
+
+    def fit(self, K: Any, y: Any) -> Self:
+        """Fit each class against the rest, on the columns of K (N, N)."""
+        self.classes_, self.landmarks_ = np.unique(y), np.arange(len(K))
+        alpha, bias = [], []
+        for c in self.classes_:
+            sides = [K[y == c], K[y != c]]
+            means = [side.mean(axis=0) for side in sides]
+            X = np.concatenate([side - mean for side, mean in zip(sides, means, strict=True)])
+            alpha.append(pinvh(X.T @ X, rtol=self.tolerance) @ (means[0] - means[1]))
+            bias.append(-0.5 * alpha[-1] @ (means[0] + means[1]))
+        self.alpha_, self.bias_ = np.column_stack(alpha), np.array(bias)
+        return self
+
+    def predict(self, k: Any) -> Any:
+        """Return the class with the largest score."""
+        return self.classes_[(k @ self.alpha_ + self.bias_).argmax(axis=1)]
 
 
 def trials(plan: Plan) -> Iterator[Trial]:
     """Yield every setting on every available data set."""
-    for name in ("ball", "protein", "checker", "gauss", "gesture", "zongker"):
-        if data := _data(name, plan):
-            figure = TABLE_1["SIM1"][name][0] if name in TABLE_1["SIM1"] else None
-            figure = figure or accuracy("all", name, "ikfd")
-            for rho in (0, 1e-6, 1e-4, 1e-2, 0.1, "oas") if name != "zongker" else (0, 1e-2, "oas"):
-                share = "by OAS" if rho == "oas" else f"shrunk by {rho:g}" if rho else "pinv"
-                clf = IKFD(data.measure, landmarks="all", shrinkage=rho, n_jobs=1)
-                yield Trial(SCATTER, name, share, data.y, partial(_given, data, clf), figure)
-    for name in ("ball", "gesture", "zongker"):
+    yield from _inverses(plan)
+    yield from _balls(plan)
+    yield from _landmarks(plan)
+
+
+def _inverses(plan: Plan) -> Iterator[Trial]:
+    for name in ("ball", "protein", "checker", "gauss", "gesture"):
+        if not (data := _data(name, plan)):
+            continue
+        figure = TABLE_1["SIM1"][name][0] if name in TABLE_1["SIM1"] else None
+        figure = figure or accuracy("all", name, "ikfd")
+        for tolerance in (None, 1e-12, 1e-10):
+            told = "N·2⁻⁵² of the largest" if tolerance is None else f"{tolerance:g} of the largest"
+            dense = partial(_centred, data, DensePseudoInverse(tolerance))
+            yield Trial(TOLERANCE, name, told, data.y, dense, figure)
+        settings: dict[str, dict[str, Any]] = {
+            "pseudo-inverse on k(x), as published": {"solver": "paper"},
+            "ridge on k(x), as in public implementations": {"solver": "paper-ridge"},
+            "pseudo-inverse on coordinates": {"shrinkage": 0.0},
+            "shrunk by 0.01": {"shrinkage": 0.01},
+            "shrunk by 0.1": {"shrinkage": 0.1},
+            "by OAS": {"shrinkage": "oas"},
+        }
+        for told, options in settings.items():
+            clf = IKFD("precomputed", landmarks="all", n_jobs=1, **options)
+            yield Trial(SCATTER, name, told, data.y, partial(_centred, data, clf), figure)
+    if data := _data("protein", plan):
+        for offset in (0.0, 10.0, 100.0, 1e6):
+            clf = PCVM("precomputed", landmarks="all", solver="paper", n_jobs=1)
+            fold = partial(_shifted, data, clf, offset)
+            yield Trial(OFFSET, "protein", f"+ {offset:g}", data.y, fold, None)
+    for name in ("ball", "gesture", "sonatas", "zongker"):
         if data := _data(name, plan):
             figure = TABLE_1["SIM2"][name][0] if name == "ball" else accuracy("meb", name, "ikfd")
             for setting, fold in (("landmarks", _given), ("all training objects", _centred)):
-                clf = IKFD(data.measure, n_jobs=1)
+                clf = IKFD(data.measure, landmarks=CORE_SET, n_jobs=1)
                 yield Trial(CENTRE, name, setting, data.y, partial(fold, data, clf), figure)
-    for radii in ((0.03, 0.04), (0.02, 0.05), (0.01, 0.08), (0.001, 0.09)):
-        X, y = make_balls(200, radii=radii, random_state=0)
+
+
+def _balls(plan: Plan) -> Iterator[Trial]:
+    """Yield the settings among which those of the set `ball` were searched for."""
+
+    def made(radii: tuple[float, float], seed: int) -> tuple[Array, Labels]:
+        X, y = make_balls(200, radii=radii, random_state=seed)
         rows = fewer(y, plan.objects or len(y))
         D = get_measure("balls").block(X[rows], X[rows])
-        fold = partial(_matrix, D, IKFD("precomputed-distance", n_jobs=1))
-        yield Trial(BALLS, "ball", str(radii), y[rows], fold, TABLE_1["SIM2"]["ball"][0])
+        return D / np.median(D[np.triu_indices(len(D), 1)]), y[rows]
+
+    dense, low = (TABLE_1[sim]["ball"][0] for sim in ("SIM1", "SIM2"))
+    for radii in RADII:
+        D, y = made(radii, 0)
+        for told, solver in INVERSES.items():
+            clf = IKFD("precomputed-distance", landmarks="all", solver=solver, n_jobs=1)
+            yield Trial(BALLS, "ball", f"{radii}, {told}", y, partial(_matrix, D, clf), dense)
+            for points, rule in (("core sets", CORE_SET), ("surfaces", SURFACE)):
+                for centre in ("training objects", "landmarks"):
+                    clf = IKFD("precomputed-distance", landmarks=rule, solver=solver, n_jobs=1)
+                    whole = centre == "training objects"
+                    fold = partial(_matrix, D, clf, centred=whole)
+                    setting = f"{radii}, {centre}, {points}, {told}"
+                    yield Trial(JOINT, "ball", setting, y, fold, low)
+    for seed in (1, 2, 3, 4):
+        D, y = made((0.02, 0.05), seed)
+        for told, rule, figure in (("dense", "all", dense), ("MEB", CORE_SET, low)):
+            clf = IKFD("precomputed-distance", landmarks=rule, solver="paper", n_jobs=1)
+            fold = partial(_matrix, D, clf, centred=True)
+            yield Trial(AGAIN, "ball", f"{told}, seed {seed}", y, fold, figure)
+
+
+def _landmarks(plan: Plan) -> Iterator[Trial]:
     for name in ("protein", "checker", "gauss"):
         if data := _data(name, plan):
             figure = TABLE_1["SIM2"][name][0]
+            for start in ("random", "farthest"):
+                for whole, points in ((True, "core sets"), (False, "surfaces")):
+                    rule = MEB(core_set=whole, start=start)  # type: ignore[arg-type]
+                    clf = IKFD(data.measure, landmarks=rule, solver="paper", n_jobs=1)
+                    told, fold = f"{start}, {points}", partial(_given, data, clf)
+                    yield Trial(CORE, name, told, data.y, fold, figure)
             for epsilon in (0.1, 0.03, 0.01, 0.003):
                 clf = IKFD(data.measure, landmarks=MEB(epsilon), n_jobs=1)
-                yield Trial(
-                    EPSILON, name, f"{epsilon:g}", data.y, partial(_given, data, clf), figure
-                )
+                fold = partial(_given, data, clf)
+                yield Trial(EPSILON, name, f"{epsilon:g}", data.y, fold, figure)
             for psd, setting in ((True, "K"), (False, "KKᵀ")):
                 clf = IKFD(data.measure, landmarks=MEB(psd=psd), n_jobs=1)
                 yield Trial(ROUTE, name, setting, data.y, partial(_given, data, clf), figure)
@@ -97,37 +189,45 @@ def trials(plan: Plan) -> Iterator[Trial]:
                 fold = partial(_given, data, clf)
                 figure = TABLE_1["SIM2"][name][0]
                 yield Trial(SIGMA, name, f"{sigma:g}", data.y, fold, figure)
-    for name in ("gesture", "zongker", "peptides"):
-        if data := _data(name, plan):
-            for unit in (0.1, 0.3, 1.0, 3.0, 10.0):
-                clf = PCVM(data.measure, solver="paper", multiclass="ovr", n_jobs=1)
-                fold = partial(_given, data, clf, unit=unit)
-                figure = accuracy("meb", name, "pcvm")
-                yield Trial(UNIT, name, f"values × {unit:g}", data.y, fold, figure)
 
 
 def _data(name: str, plan: Plan) -> Data | None:
     return prepare(name, plan.output / "sets", plan.objects) if available(name) else None
 
 
-def _given(
-    data: Data, clf: Any, train: Indices, test: Indices, seed: int, unit: float = 1.0
-) -> tuple[Any, Any, Any]:
+def _given(data: Data, clf: Any, train: Indices, test: Indices, seed: int) -> tuple[Any, Any, Any]:
     clf.set_params(random_state=seed)
-    return clf, unit * data.part(train, train), unit * data.part(test, train)
+    return clf, data.part(train, train), data.part(test, train)
 
 
 def _centred(
     data: Data, clf: Any, train: Indices, test: Indices, seed: int
 ) -> tuple[Any, Any, Any]:
-    clf.set_params(measure="precomputed", random_state=seed)
-    K = data.similarities(train, train)
-    return clf, (K + K.T) / 2, data.similarities(test, train)  # K is symmetric up to rounding
+    if isinstance(clf, IKFD):
+        clf.set_params(measure="precomputed", random_state=seed)
+    part = Fold(data, train, test)
+    return clf, part.kernel, part.new
 
 
-def _matrix(D: Array, clf: Any, train: Indices, test: Indices, seed: int) -> tuple[Any, Any, Any]:
+def _shifted(
+    data: Data, clf: Any, offset: float, train: Indices, test: Indices, seed: int
+) -> tuple[Any, Any, Any]:
     clf.set_params(random_state=seed)
-    return clf, D[np.ix_(train, train)], D[np.ix_(test, train)]
+    part = Fold(data, train, test)
+    return clf, part.kernel + offset, part.new + offset
+
+
+def _matrix(
+    D: Array, clf: Any, train: Indices, test: Indices, seed: int, centred: bool = False
+) -> tuple[Any, Any, Any]:
+    """Return distances, or similarities centred on the training objects."""
+    clf.set_params(random_state=seed)
+    A, T = D[np.ix_(train, train)], D[np.ix_(test, train)]
+    if not centred:
+        return clf, A, T
+    clf.set_params(measure="precomputed")
+    centre = LandmarkCentre.of(A)
+    return clf, double_centre(A**2), centre.similarities(T)
 
 
 def _run(trial: Trial, n_folds: int) -> list[dict[str, Any]]:
@@ -147,17 +247,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = parse("tried", __doc__ or "", arguments)
     if plan.kept:
         return  # tried.csv is already written
-    rows: list[dict[str, Any]] = []
     with progress("tried") as shown:
         shown.say("settings that the paper does not specify")
         found = sorted(trials(plan), key=lambda trial: len(trial.y))  # fastest first
-        shown.start(len(found))
-        calls = (delayed(_run)(trial, plan.folds) for trial in found)
+        name = f"tried-{plan.objects}-{plan.folds}-{code_digest(Path(__file__))}.csv"
+        rows = _read(plan.output / "folds" / name)  # of an interrupted run
+        known = {(row["question"], row["set"], row["setting"]) for row in rows}
+        left = [t for t in found if (t.question, t.name, t.setting) not in known]
+        shown.start(len(left))
+        calls = (delayed(_run)(trial, plan.folds) for trial in left)
         for new in Parallel(plan.jobs, return_as="generator")(calls):
             rows += new
-            _write(plan.output / "tried.csv", rows)
+            _write(plan.output / "folds" / name, rows)
             reached = spread([row["accuracy"] for row in new])
             shown.step(f"{new[0]['question']}; {new[0]['set']}, {new[0]['setting']}: {reached} %")
+        _write(plan.output / "tried.csv", rows)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [row | {"accuracy": float(row["accuracy"])} for row in csv.DictReader(file)]
 
 
 def _write(path: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -5,12 +5,13 @@ With NUMBA_BOUNDSCHECK=1, an index out of bounds is an error instead of an acces
 
 import numpy as np
 
-from krein.measures.series import DTW, ERP, LANES, MSM
+from krein.measures.series import DTW, ERP, LANES, MSM, NumericEdit
 
 
 def run() -> None:
     rng = np.random.default_rng(0)
-    for measure, channels in ((DTW(), 1), (DTW(band=0.1), 2), (ERP(), 2), (MSM(), 1)):
+    measures = ((DTW(), 1), (DTW(band=0.1), 2), (ERP(), 2), (NumericEdit(), 2), (MSM(), 1))
+    for measure, channels in measures:
         for lengths in ([0], [1], [0, 1, 2, 9], [1] * (LANES + 1), [9, 0, 1, 30] * 17):
             A = [rng.normal(size=(n, channels)) for n in lengths]
             for B in (A, A[:1], A[1:2] or A):

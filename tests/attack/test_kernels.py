@@ -26,10 +26,10 @@ def test_kernels_stay_within_their_buffers(tmp_path):
         env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr[-2000:]
-    assert found.stdout.count("stays within bounds") == 4
+    assert found.stdout.count("stays within bounds") == 5
 
 
-@pytest.mark.parametrize("name", ["dtw", "erp", "msm"])
+@pytest.mark.parametrize("name", ["dtw", "erp", "msm", "numeric-edit"])
 def test_empty_series_are_refused_before_any_kernel(name):
     measure = get_measure(name)
     with pytest.raises(ValueError, match="series 1 is empty"):

@@ -26,6 +26,8 @@ from krein.model import ESTIMATORS, find_estimator
 from krein.model.schema import OPTIONAL, hints_of
 from tests.measures.market import MARKET
 
+pytestmark = pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
+
 X, y = load_iris(return_X_y=True)
 SERIES = [np.cumsum(np.sin(np.arange(5 + k % 7) * (1 + k % 3))) for k in range(40)]
 

@@ -10,8 +10,8 @@ from krein.core.pcvm.published import (
     _original_update,
     _run,
     fit_published,
+    fit_published_models,
     fit_published_nystrom,
-    fit_published_pairs,
     pair_log_shares,
 )
 
@@ -85,7 +85,7 @@ def _clouds(seed, n_classes=4, N=160, noise=0.7):
 def test_the_fit_starts_from_the_labels(seed):
     """From random weights, the first latent variables are noise, and most functions are pruned."""
     K, y = _clouds(seed)
-    found = fit_published_pairs(K[:, :30], K[:30, :30], y, 4, np.random.default_rng(seed))
+    found = fit_published_models(K[:, :30], K[:30, :30], y, 4, np.random.default_rng(seed))
     T = np.linalg.pinv(K[:30, :30]) @ (K[:, :30].T @ found.weights)
     predicted = pair_log_shares(K[:, :30] @ T + found.bias, 4).argmax(axis=1)
     assert np.mean(predicted == y) > 0.8
@@ -99,7 +99,7 @@ def test_the_unit_of_the_kernel_does_not_matter(unit, low_rank):
     for factor in (1.0, unit):
         A = factor * (K[:, :30] if low_rank else K)
         W = A[:30] if low_rank else None
-        found = fit_published_pairs(A, W, y, 4, np.random.default_rng(0))
+        found = fit_published_models(A, W, y, 4, np.random.default_rng(0))
         scores.append(factor * K @ found.weights + found.bias)
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-5, atol=1e-5)
 

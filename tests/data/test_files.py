@@ -156,6 +156,7 @@ def test_weights_go_with_objects_in_a_file(model, tmp_path, small_sample):
     assert abs(unweighted - in_memory.predict_proba(X)).max() > 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
 def test_basis_objects_beyond_the_landmarks_may_be_in_a_file(tmp_path, small_sample):
     X, y = make_points(700)
     np.save(tmp_path / "x.npy", X)

@@ -18,6 +18,7 @@ FILES = {
     "load_swissprot": "swissprot30.csv.xz",
     "load_sonatas": "sonatas_kern.csv.xz",
     "load_words": "words_language.csv.xz",
+    "load_chromosomes": "chromosomes.tsv",
 }
 
 
@@ -120,6 +121,33 @@ def test_a_file_of_another_kind_is_described(tmp_path):
         file.write("language,word\ndutch,fiets\ndutch\n")
     with pytest.raises(ValueError, match=r"words_language.csv.xz, line 3 has 1 fields"):
         datasets.load_words(data_home=tmp_path)
+
+
+def test_a_chromosome_is_the_running_sum_of_its_steps(tmp_path):
+    path = tmp_path / "chromosomes.tsv"
+    path.write_text("type\tstring\n3\tA=Fb\n22\ta\n")
+    (first, second), y = datasets.load_chromosomes(data_home=tmp_path)
+    np.testing.assert_array_equal(first, [1, 1, 7, 5])
+    np.testing.assert_array_equal(second, [-1])
+    np.testing.assert_array_equal(y, [3, 22])
+    path.write_text("type\tstring\n3\tAG\n")
+    with pytest.raises(ValueError, match=r"chromosomes.tsv, line 2: the profile contains 'G'"):
+        datasets.load_chromosomes(data_home=tmp_path)
+    path.write_text("type\tstring\n3\t\n")
+    with pytest.raises(ValueError, match=r"line 2: the profile is empty"):
+        datasets.load_chromosomes(data_home=tmp_path)
+
+
+@stored
+def test_stored_chromosomes_are_as_the_paper_describes_them():
+    X, y = datasets.load_chromosomes()
+    np.testing.assert_array_equal(np.bincount(y), [0, *[200] * 22])  # 21 of them in the paper
+    # nearest neighbours among the first ten of each type, so as not to compare millions of pairs
+    rows = np.concatenate([np.flatnonzero(y == c)[:10] for c in range(1, 23)])
+    pairs = open_pairs("numeric-edit", [X[i] for i in rows], measure_params={"gap": 4.5})
+    D = pairs.block(np.arange(220), np.arange(220))
+    np.fill_diagonal(D, np.inf)
+    assert np.mean(y[rows][D.argmin(axis=1)] == y[rows]) > 0.8
 
 
 @stored

@@ -5,14 +5,16 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
 from threadpoolctl import threadpool_limits
 
+import krein
 from krein import IKFD, IKQD
 from krein.compare import open_new_pairs
+from krein.core.space import LandmarkCentre
 from krein.landmarks import Random
 
 from ..market import with_eigenvalues
@@ -313,3 +315,84 @@ def test_an_all_zero_matrix_predicts_the_frequencies():
 
 def test_random_rule_is_exported():
     assert Random(n_landmarks=3).get_params() == {"n_landmarks": 3, "stratified": False}
+
+
+def published_scores(K, W, C, codes, n_classes, ridge, T):
+    """αᵀk(x) + b of the paper from whole columns of K̃ = C W⁺ Cᵀ; T are similarities of new ones."""
+    P = np.linalg.pinv(W, rcond=1e-10, hermitian=True)
+    columns, new = (K, T) if K is not None else (C @ P @ C.T, T @ P @ C.T)
+    unit = np.abs(np.diag(W)).mean()
+    scores = []
+    for c in range(n_classes):
+        plus, minus = columns[codes == c], columns[codes != c]
+        N = sum((part - part.mean(0)).T @ (part - part.mean(0)) for part in (plus, minus))
+        inverse = (
+            np.linalg.inv(N + unit**2 * np.eye(len(N)))
+            if ridge
+            else np.linalg.pinv(N, rcond=1e-10, hermitian=True)
+        )
+        alpha = inverse @ (plus.mean(0) - minus.mean(0))
+        scores.append(new @ alpha - alpha @ (plus.mean(0) + minus.mean(0)) / 2)
+    return np.column_stack(scores)
+
+
+@pytest.mark.parametrize("solver", ["paper", "paper-ridge"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 80, 8)])
+@pytest.mark.parametrize("measure", ["precomputed", "precomputed-distance"])
+def test_the_published_form_matches_whole_columns(solver, n_classes, landmarks, measure):
+    rng = np.random.default_rng(1)
+    codes = np.arange(120) % n_classes
+    V = rng.normal(size=(120, 6)) + 1.5 * np.eye(6)[codes]
+    signs = np.array([1, -1, 1, -1, 1, 1.0])
+    train, test = np.arange(80), np.arange(80, 120)
+    given = (V * signs) @ V.T
+    if measure == "precomputed-distance":
+        given = np.sqrt(np.abs(V[:, None] - V[None]).sum(axis=2) ** 3)
+    L = train if isinstance(landmarks, str) else landmarks
+    S = given
+    if measure == "precomputed-distance":
+        S = np.empty_like(given)
+        centre = LandmarkCentre.of(given[np.ix_(L, L)])
+        S[:, L] = centre.similarities(given[:, L])
+    clf = IKFD(measure, landmarks=landmarks, solver=solver)
+    clf.fit(given[np.ix_(train, train)], codes[train])
+    W, C = S[np.ix_(L, L)], S[np.ix_(train, L)]
+    dense = C if len(L) == 80 else None
+    expected = published_scores(
+        dense, W, C, codes[train], n_classes, solver == "paper-ridge", S[np.ix_(test, L)]
+    )
+    found = clf.decision_function(given[np.ix_(test, train)])
+    scale = np.abs(expected).max()
+    if n_classes == 2:
+        assert_allclose(found, expected[:, 1], atol=1e-6 * scale)
+    else:
+        assert_allclose(found, expected, atol=1e-6 * scale)
+        shares = expit(expected)
+        P = clf.predict_proba(given[np.ix_(test, train)])
+        assert_allclose(P, shares / shares.sum(axis=1, keepdims=True), atol=1e-6)
+
+
+def test_the_published_form_takes_a_stream_and_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    Z = rng.normal(size=(90, 3)) + 3 * np.eye(3)[labels]
+    options = {"landmarks": np.arange(0, 45, 3), "solver": "paper"}
+    whole = IKFD("elm", **options).fit(Z, labels)
+    stream = IKFD("elm", **options).partial_fit(Z[:45], labels[:45], classes=[0, 1, 2])
+    stream.partial_fit(Z[45:], labels[45:])
+    assert_allclose(stream.predict_proba(Z), whole.predict_proba(Z), atol=1e-8)
+    whole.save(tmp_path / "m.krein")
+    loaded = krein.load(tmp_path / "m.krein")
+    assert_allclose(loaded.predict_proba(Z), whole.predict_proba(Z))
+
+
+@pytest.mark.parametrize(
+    "more", [{"calibrate": True}, {"priors": "uniform"}, {"class_weight": "balanced"}]
+)
+def test_the_published_form_refuses_what_it_does_not_have(more):
+    (name,) = more
+    with pytest.raises(ValueError, match=f"solver='paper' does not support {name}"):
+        IKFD("elm", solver="paper", **more).fit(np.eye(6), [0, 1] * 3)
+    with pytest.raises(ValueError, match="solver must be 'gaussian', 'paper' or 'paper-ridge'"):
+        IKFD("elm", solver="published").fit(np.eye(6), [0, 1] * 3)

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 import krein
 import krein.core.pcvm.rows
 import krein.data.memory
 from krein import PCVM
+from krein.core.pcvm.published import fit_published, fit_published_nystrom
 
 from ..market import with_eigenvalues
 
@@ -111,6 +114,7 @@ def test_every_value_is_either_compared_or_reused(tmp_path):
 
 
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)])
+@pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
 def test_the_published_algorithm(landmarks):
     labels = np.array(["a", "b", "b"])[y]
     clf = PCVM("linear", landmarks=landmarks, solver="paper", random_state=0).fit(X, labels)
@@ -193,6 +197,7 @@ def test_bad_parameters(options, message):
         PCVM(**options).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
 def test_the_basis_function_is_chosen_and_saved(tmp_path):
     """The power of d is chosen from the data, reported, saved, and reproduced after loading."""
     X, y = checkerboard(600)
@@ -265,8 +270,58 @@ def test_threads_that_share_a_pass_do_not_change_results(multiclass, monkeypatch
     assert_array_equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("landmarks", ["all", np.arange(0, 160, 4)])
+@pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
+def test_one_against_rest_as_published_fits_a_model_for_each_class(landmarks):
+    """Each column of weights is the published PCVM of one class against the rest, in turn."""
+    labels = np.arange(160) % 4
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(160, 2)) + 4 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[labels]
+    K = np.exp(-0.1 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
+    options = {"landmarks": landmarks, "solver": "paper", "random_state": 0}
+    clf = PCVM("precomputed", multiclass="ovr", **options).fit(K, labels)
+    assert clf.dual_coef_.shape[1] == 4
+    start = np.random.default_rng(0)  # one stream of random numbers for all classes
+    L = np.arange(160) if isinstance(landmarks, str) else landmarks
+    expected, kept = np.empty((160, 4)), set()
+    for c in range(4):
+        t = np.where(labels == c, 1.0, -1.0)
+        if len(L) == 160:
+            fit = fit_published(K, t, start)
+            approximation = K
+        else:
+            fit = fit_published_nystrom(K[:, L], K[np.ix_(L, L)], t, start)
+            approximation = K[:, L] @ np.linalg.pinv(K[np.ix_(L, L)], rcond=1e-10) @ K[L]
+        expected[:, c] = approximation @ fit.weights + fit.bias
+        kept |= set(fit.kept.tolist())
+    assert_allclose(K[:, L] @ clf.dual_coef_ + clf.intercept_, expected, atol=1e-5)
+    assert set(clf.relevance_) == kept
+    shares = norm.cdf(expected)
+    assert_allclose(clf.predict_proba(K), shares / shares.sum(axis=1, keepdims=True), atol=1e-5)
+    pairs = PCVM("precomputed", **options).fit(K, labels)
+    assert pairs.dual_coef_.shape[1] == 6
+
+
+def test_the_published_solver_says_when_it_fails():
+    labels = np.arange(120) % 3
+    Z = np.random.default_rng(0).normal(size=(120, 2)) + 4 * np.eye(3)[labels][:, :2]
+    K = np.exp(-0.1 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2))
+    clf = PCVM("precomputed", solver="paper", multiclass="ovr", landmarks="all", random_state=0)
+    with (
+        pytest.warns(UserWarning, match=r"common level of .* use solver='em'"),
+        pytest.warns(ConvergenceWarning, match="did not converge"),
+    ):
+        clf.fit(K + 1e6, labels)
+    noise = np.random.default_rng(0).normal(size=(120, 120))
+    with pytest.warns(ConvergenceWarning, match=r"every weight was pruned \(3 of 3 models\)"):
+        PCVM("precomputed", solver="paper", multiclass="ovr", landmarks="all", random_state=0).fit(
+            -np.eye(120) - 1e-3 * (noise + noise.T), labels
+        )
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("landmarks", ["all", np.arange(0, 150, 5)])
+@pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
 def test_the_published_solver_handles_two_classes_and_more(n_classes, landmarks):
     rng = np.random.default_rng(0)
     labels = np.arange(150) % n_classes

@@ -29,6 +29,7 @@ RULES = [
     MEB(),
     MEB(psd=False),
     MEB(psd=True),
+    MEB(core_set=True, start="random"),
     KMeans(n_landmarks=6),
     Entropy(n_landmarks=6),
     Random(n_landmarks=6),
@@ -197,6 +198,33 @@ class TestMEB:
         ]
         assert sizes[0] < sizes[1] <= sizes[2]
 
+    def test_the_core_set_holds_the_surface_and_every_point_that_was_added(self):
+        X, codes = points(300)
+        for psd in (True, False):
+            options = {"psd": psd, "start": "random"}
+            surface = MEB(**options).select(Pairs(ELM(), X), codes, rng())
+            core = MEB(**options, core_set=True).select(Pairs(ELM(), X), codes, rng())
+            assert set(surface.indices) < set(core.indices)
+            for ball in core.details["balls"]:
+                assert set(ball.support) <= set(ball.core)
+                assert len(ball.core) == ball.iterations + 2
+            assert sum(len(ball.core) for ball in core.details["balls"]) == len(core.indices)
+
+    def test_a_random_start_is_part_of_the_core_set(self):
+        X, codes = points(300)
+        rule, pairs = MEB(core_set=True, start="random"), given_pairs(ELM().block(X, X))
+        found = {
+            seed: rule.select(pairs, codes, np.random.default_rng(seed)).indices
+            for seed in range(4)
+        }
+        assert len({tuple(indices) for indices in found.values()}) > 1
+        for seed, indices in found.items():
+            random = np.random.default_rng(seed)
+            for c in range(3):
+                assert np.flatnonzero(codes == c)[random.integers(100)] in indices
+        with pytest.raises(ValueError, match="start must be 'farthest' or 'random'; got 'first'"):
+            MEB(start="first").select(Pairs(ELM(), X), codes, rng())
+
     @pytest.mark.parametrize("epsilon", [0, -1])
     def test_epsilon(self, epsilon):
         X, codes = points()
@@ -205,22 +233,34 @@ class TestMEB:
 
 
 class TestEntropy:
-    @pytest.mark.parametrize("psd", [True, False])
-    def test_entropy_rises_and_matches_the_subset(self, psd):
+    @pytest.mark.parametrize("given", [True, False])
+    def test_entropy_rises_and_matches_the_subset(self, given):
         X, _ = points(200)
         K = ELM().block(X, X)
-        pairs = Pairs(ELM(), X) if psd else given_pairs(K)
+        pairs = given_pairs(K) if given else Pairs(ELM(), X)
         selection = Entropy(n_landmarks=8).select(pairs, None, rng())
         path = selection.details["entropy"]
         assert (np.diff(path) > 0).all()
         L = selection.indices
-        Q = K if psd else K @ K.T
-        assert_allclose(path[-1], -np.log(Q[np.ix_(L, L)].sum() / 64), rtol=1e-9)
+        assert_allclose(path[-1], -np.log(K[np.ix_(L, L)].sum() / 64), rtol=1e-9)
 
-    def test_entropy_of_an_indefinite_kernel_is_finite(self):
+    def test_the_sum_of_an_indefinite_kernel_falls_below_zero(self):
         K = with_eigenvalues([5, -6, 3, -2], 60)
         selection = Entropy(n_landmarks=5).select(given_pairs(K), None, rng())
-        assert np.isfinite(selection.details["entropy"]).all()
+        path, L = selection.details["sums"], selection.indices
+        assert (np.diff(path) < 0).all()
+        assert_allclose(path[-1], K[np.ix_(L, L)].sum(), rtol=1e-9)
+        assert path[-1] < 0
+        assert "entropy" not in selection.details
+
+    @pytest.mark.parametrize("given", [True, False])
+    def test_distances_are_used_as_centred_similarities(self, given):
+        X, _ = points()
+        D = np.abs(X[:, None] - X[None]).sum(axis=2)
+        pairs = given_pairs(D, "dissimilarity") if given else lazy(X, "dissimilarity")
+        selection = Entropy(n_landmarks=7).select(pairs, None, rng())
+        K, L = double_centre(D**2), selection.indices  # a sample of 100 objects is all of them
+        assert_allclose(selection.details["sums"][-1], K[np.ix_(L, L)].sum(), rtol=1e-9)
 
 
 def test_kmeans_puts_a_landmark_into_every_cluster():

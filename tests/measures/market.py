@@ -163,6 +163,8 @@ MARKET = [
     Case("dtw", lambda rng, n: gestures(rng, n).swapaxes(1, 2), {"layout": "channels-times"}),
     Case("erp", unequal, bad=BAD_SERIES),
     Case("erp", gestures, {"gap": 0.5}),
+    Case("numeric-edit", unequal, bad=BAD_SERIES),
+    Case("numeric-edit", gestures, {"gap": 0.3}),
     Case("msm", unequal, bad=[*BAD_SERIES[:5], (np.zeros((2, 4, 2)), "one channel")]),
     Case("tangent", images, bad=BAD_IMAGES),
     Case("tangent", images, {"sides": 2, "deformations": ["shift-x", "rotate"]}),

@@ -151,6 +151,20 @@ def test_erp_matches_its_recursion(pair, gap):
 
 
 @PROPERTY
+@given(two_series(), st.floats(0.125, 2))
+def test_numeric_edit_matches_its_recursion(pair, gap):
+    a, b = pair
+    n, m = len(a), len(b)
+    D = np.zeros((n + 1, m + 1))
+    D[1:, 0], D[0, 1:] = gap * np.arange(1, n + 1), gap * np.arange(1, m + 1)
+    for i in range(n):
+        for j in range(m):
+            match = D[i, j] + np.linalg.norm(a[i] - b[j])
+            D[i + 1, j + 1] = min(match, D[i, j + 1] + gap, D[i + 1, j] + gap)
+    np.testing.assert_allclose(one("numeric-edit", a, b, gap=gap), D[n, m], atol=1e-9)
+
+
+@PROPERTY
 @given(two_series(most=1), st.floats(0.125, 2))
 def test_msm_matches_its_recursion(pair, cost):
     a, b = (s[:, 0] for s in pair)
@@ -197,7 +211,7 @@ def test_series_of_other_channels_are_refused():
         measure.check_alike(measure.check(np.zeros((2, 6, 3))), measure.check(np.zeros((2, 6, 2))))
 
 
-@pytest.mark.parametrize("name", ["dtw", "erp"])
+@pytest.mark.parametrize("name", ["dtw", "erp", "numeric-edit"])
 def test_both_layouts_give_the_same_distances(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(70, 24, 11))  # neither axis is clearly time

@@ -9,6 +9,8 @@ from scipy.stats import norm
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.model.heads import LinearHead, QuadraticHead, pair_log_shares
 
+pytestmark = pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
+
 M = 30
 
 

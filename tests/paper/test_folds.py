@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from krein import IKFD
-from krein.core.smss import margin
 from krein.core.space import double_centre
 from paper.folds import TIMES, Plan, Unit, evaluate, measure, read, splits, write
-from paper.methods import choose, facts
+from paper.methods import SOLVERS, Fold, choose
 from paper.sets import SOURCES, Data, available, fewer, prepare
 
 PLAN = Plan(objects=60, folds=3, jobs=1, told="test")
@@ -69,27 +68,11 @@ def test_similarities_of_distances_are_centred_on_the_training_objects(ball):
     assert np.allclose(ball.similarities(test[:1], train), ball.similarities(test, train)[:1])
 
 
-@pytest.mark.parametrize("name", ["ball", "checker", "proteom"])
-def test_smss_matches_the_full_matrices(name, tmp_path):
-    data = prepare(name, tmp_path, 60)
-    train, _ = splits(data.y, 3)[0]
-    model = IKFD(data.measure, landmarks="random", n_landmarks=9, random_state=0)
-    A, y = data.part(train, train), data.y[train]
-    model.fit(A, y)
-    L = train[model.landmarks_]
-    C, W = data.similarities(train, L), data.similarities(L, L)
-    approximated = C @ np.linalg.pinv(W, rcond=1e-10) @ C.T
-    full = data.similarities(train, train, L)
-    expected = margin(approximated, y, data.y.max() + 1) / margin(full, y, data.y.max() + 1)
-    assert facts(model, data, train, y)["smss"] == pytest.approx(expected, rel=1e-5)
-
-
 def test_rules_choose_as_many_landmarks_as_meb(tmp_path):
     data = prepare("checker", tmp_path, 200)
-    train, _ = splits(data.y, 3)[0]
-    A, y = data.part(train, train), data.y[train]
+    fold = Fold(data, *splits(data.y, 3)[0])
     found = {
-        rule: choose(f"ikfd:{rule}:ours", data, A, y, 0)
+        rule: choose(f"ikfd:{rule}:ours", fold, 0)
         for rule in ("meb", "kmeans", "entropy", "random", "kmeans@C", "random@C")
     }
     m = len(found["meb"])
@@ -97,8 +80,8 @@ def test_rules_choose_as_many_landmarks_as_meb(tmp_path):
     assert [len(found[r]) for r in ("kmeans@C", "random@C")] == [2, 2]
 
 
-def test_both_solvers_have_the_same_landmarks_and_test_objects(ball):
-    methods = [f"{f}:meb:{s}" for f in ("ikfd", "pcvm") for s in ("paper", "ours")]
+def test_all_solvers_have_the_same_landmarks_and_test_objects(ball):
+    methods = [f"{f}:meb:{s}" for f in ("ikfd", "pcvm") for s in SOLVERS]
     rows = evaluate(ball, methods, 1, 3)
     assert [row["method"] for row in rows] == methods
     assert len({row["landmarks"] for row in rows}) == 1

@@ -387,8 +387,10 @@ def _distances(
         size = precision.products(T, T) + k * tu**2
         tv = tz[:, None] - tM + (k * tu)[:, None] * vu[i]
         tv[e, own] = stretch[i] * tu * (1 + k * h)
+        # a landmark in no remaining dimension (size 0) changes nothing
+        size = np.where(size > 0, size, np.inf)
         distances[i] -= tv**2 / size[:, None]
-        logdet[i] += np.log(size)
+        logdet[i] += np.where(np.isinf(size), 0.0, np.log(size))
     return distances, logdet
 
 

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 import numpy as np
+from scipy.linalg import pinvh
 
 from .checks import LOG, SHARE, Array, Indices
 from .covariance import (
@@ -49,7 +50,7 @@ from .covariance import (
 )
 from .family import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
 from .moments import ClassMoments
-from .space import POWERS, LandmarkSpace
+from .space import POWERS, RANK_TOLERANCE, LandmarkSpace, gram_root
 
 FamilyShrinkage = Shrinkage | tuple[Shrinkage, ...]
 """One shrinkage for all classes, or one per class against the rest."""
@@ -126,6 +127,40 @@ def fit_fisher_one_against_rest(
         intercept[c] = shift[1] - shift[0]
         rho[c] = binary.shrinkage[0]
     return LinearDiscriminant(centre, coef, intercept, rho)
+
+
+def fit_fisher_as_published(
+    moments: ClassMoments, signs: Array, ridge: float | None = None
+) -> LinearDiscriminant:
+    """Return the published discriminant, each class against the rest. O(C·r³).
+
+    The paper works on the columns k̃_i of K̃ = B J Bᵀ. With B = Q R, QᵀQ = I, they are k̃_i = Q y_i
+    with y_i = R J b_i, so that all it needs follows from the moments of b:
+
+        N = Σ_i y_i y_iᵀ − n₊ μ₊ μ₊ᵀ − n₋ μ₋ μ₋ᵀ,   α = N⁺(μ₊ − μ₋),   bias −αᵀ(μ₊ + μ₋)/2.
+
+    The paper names no tolerance for its pseudo-inverse; here, eigenvalues up to `RANK_TOLERANCE` of
+    the largest count as zero. With a `ridge` ρ, α = (N + ρI)⁻¹(μ₊ − μ₋) as in public
+    implementations. Since Q is orthonormal, both equal the result on whole columns. Scores have the
+    scale of the paper's: for two classes and a scatter of full rank, they are the log-odds divided
+    by n − 2.
+    """
+    R, _ = gram_root(moments.gram())
+    P = signs[:, None] * R.T  # y = b P
+    C, r = len(moments.weights), len(signs)
+    coef, intercept = np.zeros((r, C)), np.full(C, -np.inf)
+    for c in np.flatnonzero(moments.weights > 0).tolist():
+        two = moments.one_against_rest(c)
+        N = P.T @ two.within() @ P
+        rest, own = two.means @ P
+        N = (N + N.T) / 2
+        if ridge is None:
+            alpha = pinvh(N, rtol=RANK_TOLERANCE) @ (own - rest)
+        else:
+            alpha = np.linalg.solve(N + ridge * np.eye(len(N)), own - rest)
+        coef[:, c] = P @ alpha
+        intercept[c] = -0.5 * float(alpha @ (own + rest))
+    return LinearDiscriminant(np.zeros(r), coef, intercept, np.zeros(1))
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ class Ball:
 
     support: Indices  # points with α > 0, in ascending order
     alpha: Array  # their weights, sum 1
+    core: Indices  # all points that entered the core set, in ascending order; support among them
     radius: float
     iterations: int  # how many points were added to the first two
     violation: float  # distance of the farthest point / radius − 1; at most ε on convergence
@@ -69,7 +70,8 @@ def minimum_enclosing_ball(
     distances = q - 2 * first + q[start]
     farthest = int(np.argmax(distances))
     if distances[farthest] <= _IDENTICAL * float(np.abs(q).max()):
-        return Ball(np.array([start]), np.ones(1), 0.0, 0, 0.0, "identical points", 1)
+        one = np.array([start])
+        return Ball(one, np.ones(1), one, 0.0, 0, 0.0, "identical points", 1)
     # take the first point as the origin: this does not change the ball, only the rounding
     q = distances
     core, columns = [start], [np.zeros(len(q))]
@@ -100,6 +102,7 @@ def minimum_enclosing_ball(
     return Ball(
         np.array(core)[order],
         alpha[order] / alpha[order].sum(),
+        np.sort(core),
         float(np.sqrt(squared_radius)),
         iterations,
         max(float(violation), 0.0),

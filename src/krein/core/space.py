@@ -305,6 +305,42 @@ def landmark_basis(
 
 
 @dataclass(frozen=True)
+class Eigenfunctions:
+    """Estimates of the eigenvalues of K and of its eigenfunctions, from the landmarks alone.
+
+    λ_i ≈ λ_i^(m) N/m,    φ_i(x) ≈ √(m/N)/λ_i^(m) k(x, L) u_i^(m)
+
+    (Williams & Seeger 2001; the paper's section 3). They are exact if every object is a landmark,
+    and require that landmarks are a random sample: those of MEB are not. `NystromMatrix.eigen`
+    gives the exact eigenvalues of K̃ instead, but needs all N objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import Eigenfunctions, landmark_basis
+    >>> W = np.diag([3.0, -2.0])
+    >>> found = Eigenfunctions.of(landmark_basis(W), 10)
+    >>> found.values
+    array([ 15., -10.])
+    """
+
+    values: Array  # (r,), with signs, largest |λ| first
+    A: Array  # (m, r)
+
+    @classmethod
+    def of(cls, basis: LandmarkBasis, n_objects: int) -> Eigenfunctions:
+        """Return the estimates for a matrix of N objects. O(m·r)."""
+        share = n_objects / len(basis.T)
+        # T = U|Λ|^(−½), so U Λ⁻¹ = T |Λ|^(−½) sign Λ
+        A = basis.T * (basis.signs / np.sqrt(share * np.abs(basis.lam)))
+        return cls(share * basis.lam, A)
+
+    def __call__(self, C: Array) -> Array:
+        """Return φ_i(x) (n, r) of objects with similarities C (n, m) to the landmarks."""
+        return C @ self.A
+
+
+@dataclass(frozen=True)
 class SignedEigen:
     """Eigenvalues A of B J Bᵀ, largest |A| first, and P with eigenvectors B P."""
 
@@ -312,13 +348,34 @@ class SignedEigen:
     P: Array  # (r, s)
 
 
+def gram_root(G: Array) -> tuple[Array, Array]:
+    """Return R (s, r) with G = RᵀR, and R⁺ (r, s), for G = BᵀB: B = Q R with QᵀQ = I. O(r³).
+
+    R comes from the eigendecomposition of G scaled to unit diagonal: the columns of B differ in
+    size by up to √(λ_max/λ_min) of the core, and without the scaling the small ones would be lost
+    in rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.space import gram_root
+    >>> R, inverse = gram_root(np.array([[4.0, 0.0], [0.0, 0.0]]))
+    >>> np.abs(R), np.abs(inverse.T)
+    (array([[2., 0.]]), array([[0.5, 0. ]]))
+    """
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    inverse_d = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+    E, Q = np.linalg.eigh(inverse_d[:, None] * G * inverse_d)
+    keep = len(G) * np.finfo(float).eps * E.max(initial=0.0) < E
+    E, Q = E[keep], Q[:, keep]
+    return np.sqrt(E)[:, None] * Q.T * d, inverse_d[:, None] * (Q / np.sqrt(E))
+
+
 def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> SignedEigen:
     """Decompose K̃ = B J Bᵀ from G = BᵀB and J alone. O(r³).
 
     G = RᵀR; R J Rᵀ = V A Vᵀ is symmetric and has the non-zero eigenvalues of K̃; B R⁺ V are
-    orthonormal eigenvectors. R comes from the eigendecomposition of G scaled to unit diagonal: the
-    columns of B differ in size by up to √(λ_max/λ_min) of the core, and without the scaling the
-    small ones would be lost in rounding. Eigenvalues |A| ≤ tol·max|A| are dropped.
+    orthonormal eigenvectors. Eigenvalues |A| ≤ tol·max|A| are dropped.
 
     Examples
     --------
@@ -334,15 +391,10 @@ def signed_eigen(G: Array, signs: Array, *, tol: float = RANK_TOLERANCE) -> Sign
         P = np.zeros((len(G), len(order)))
         P[order, np.arange(len(order))] = 1 / d[order]
         return SignedEigen(A[order], P)
-    inverse_d = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-    E, Q = np.linalg.eigh(inverse_d[:, None] * G * inverse_d)
-    keep = len(G) * np.finfo(float).eps * E.max(initial=0.0) < E
-    E, Q = E[keep], Q[:, keep]
-    R = np.sqrt(E)[:, None] * Q.T * d  # (s, r), G = RᵀR
+    R, inverse = gram_root(G)
     A, V = np.linalg.eigh((R * signs) @ R.T)
     order = _largest_first(A, tol)
-    P = inverse_d[:, None] * (Q / np.sqrt(E)) @ V[:, order]
-    return SignedEigen(A[order], P)
+    return SignedEigen(A[order], inverse @ V[:, order])
 
 
 def _is_diagonal(G: Array) -> bool:
@@ -424,6 +476,26 @@ class NystromMatrix:
         """Return K̃ 1. O(N·m)."""
         return self.apply(np.ones(len(self.C)))
 
+    def diagonal(self) -> Array:
+        """Return the diagonal of K̃ (N,). O(N·m·r)."""
+        B = self.basis.coordinates(self.C)
+        return np.einsum("ij,j,ij->i", B, self.basis.signs, B)
+
+    def squared_dissimilarities(self, cols: Indices) -> Array:
+        """Return d²_ij = k̃_ii + k̃_jj − 2 k̃_ij of all objects to `cols`, (N, k). O(N·m·(r + k)).
+
+        These columns are the Nyström factor of the matrix D² = δ1ᵀ + 1δᵀ − 2K̃, where δ is the
+        diagonal of K̃ (Gisbrecht & Schleif 2015); the rank of D² is at most r + 2.
+        """
+        own, B = self.diagonal(), self.basis.coordinates(self.C[cols])
+        return own[:, None] + own[cols] - 2 * self._expand((B * self.basis.signs).T)
+
+    def apply_dissimilarities(self, v: Array) -> Array:
+        """Return D² v for v (N,) or (N, k), without forming D². O(N·m·k)."""
+        own = self.diagonal()
+        across = np.multiply.outer(own, v.sum(axis=0)) + np.multiply.outer(np.ones(len(v)), own @ v)
+        return across - 2 * self.apply(v)
+
     def dense(self) -> Array:
         """Return K̃ as an (N, N) matrix. O(N²·m): for small N."""
         B = self.basis.coordinates(self.C)
@@ -445,8 +517,9 @@ squares, and products of these, neither overflow nor underflow."""
 _LEAST = 1e-300
 """Values below this have lost digits."""
 
-_LEVEL = 1e-10
-"""Similarities that differ by less than this share of their common level count as constant."""
+_LEVEL = 5e-9
+"""Similarities that differ by less than this share of their common level count as constant.
+Eigenvalues smaller than `RANK_TOLERANCE` times the level are dropped, and with them a class."""
 
 
 @dataclass(frozen=True)
@@ -583,7 +656,7 @@ def unit_of(values: Array) -> float:
 def check_level(values: Array) -> None:
     """Refuse similarities (m, m) that are one large constant except for their last digits.
 
-    The differences between objects are then lost in rounding: ‖H W H‖ is below 10⁻¹⁰ of ‖W‖.
+    The differences between objects are then lost in rounding: max|H W H| < 5·10⁻⁹ max|W|.
     """
     largest = float(np.abs(values).max(initial=0.0))
     if np.ptp(values) <= 1e-14 * largest:  # an exact constant is allowed

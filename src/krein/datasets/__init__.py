@@ -21,6 +21,7 @@ from .simulated import (
 )
 from .stored import (
     load_aural_sonar,
+    load_chromosomes,
     load_protein,
     load_sonatas,
     load_swissprot,
@@ -31,6 +32,7 @@ from .stored import (
 __all__ = [
     "load_antimicrobial_peptides",
     "load_aural_sonar",
+    "load_chromosomes",
     "load_covid_receptors",
     "load_digits_images",
     "load_mnist_images",

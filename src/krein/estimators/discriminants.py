@@ -25,6 +25,7 @@ from ..core.gaussian import (
     QuadraticDiscriminant,
     QuadraticFamily,
     choose_power,
+    fit_fisher_as_published,
 )
 from ..core.looks import Pool
 from ..core.moments import ClassMoments
@@ -47,6 +48,9 @@ from .fitting import (
 
 CHOICE_LANDMARKS = 1_000
 """With more landmarks than this, the power of a dissimilarity is chosen on a subset of them."""
+
+_NOT_PUBLISHED: dict[str, Any] = {"calibrate": False, "class_weight": None, "priors": None}
+"""Parameters that the published method does not have, and their defaults."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,7 @@ def _add(
     landmarks, m = choice.landmarks, len(choice.landmarks.indices)
     powers = _powers(self, choice, family) if before is None else before.powers
     sample = CalibrationSample.empty()
-    if self.calibrate or self.shrinkage == "auto":
+    if self.calibrate or _chooses(self):
         sample = CalibrationSample.of(
             self.n_samples_seen_, landmarks.indices, all_up_to=SAMPLE_SIZE, wanted=SAMPLE_SIZE
         )
@@ -243,7 +247,7 @@ def _add(
         passed = earlier.within(sample) + passed
     some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
     best = 0
-    if self.shrinkage == "auto":
+    if _chooses(self):
         choices = [
             family.chosen(space, moments, some)
             for space, moments in zip(spaces, passed.moments, strict=True)
@@ -293,13 +297,19 @@ def _target_of(family: GaussianFamily) -> Any:
     return names if isinstance(family.shrinkage, tuple) else names[0]
 
 
+def _chooses(self: IKFD | IKQD) -> bool:
+    """Whether the leave-one-out loss chooses the covariance, and the power of a dissimilarity."""
+    published = isinstance(self, IKFD) and self.solver != "gaussian"
+    return self.shrinkage == "auto" and not published
+
+
 def _powers(self: IKFD | IKQD, choice: LandmarkChoice, family: GaussianFamily) -> tuple[Power, ...]:
     """Return the powers of a dissimilarity to try: only one if it is known beforehand."""
     space = choice.space
     if space.kind == "similarity":
         check_level(space.landmark_values)
         return (1.0,)
-    if self.shrinkage != "auto":
+    if not _chooses(self):
         return (1.0,)
     if len(space.landmark_values) <= CHOICE_LANDMARKS:
         return POWERS
@@ -378,6 +388,13 @@ class IKFD(Classifier):
         also chooses whether similarities are computed from d², d or √d. "oas", or a fraction from 0
         to 1, shrinks towards a multiple of the identity in the landmark coordinates, with d². At 0,
         the pseudo-inverse of a singular covariance is used, as in the paper.
+    solver : {"gaussian", "paper", "paper-ridge"}, default="gaussian"
+        "gaussian" fits Gaussian classes with a shared, shrunk covariance. "paper" is the published
+        iKFD and Ny-iKFD to the letter, for comparison: one class against the rest, with the
+        pseudo-inverse of the within-class scatter of the columns k(x), and d² for a dissimilarity.
+        The paper does not say how scores become probabilities; here, by the logistic function.
+        "paper-ridge" adds a ridge to the scatter instead, 1 for a kernel of unit diagonal, as
+        public implementations do. Neither uses `shrinkage`, `multiclass` or `priors`.
     multiclass : {"joint", "ovr"}, default="joint"
         One model of all classes with a shared covariance, or one class against the rest.
     priors : "uniform", dict, array or None, default=None
@@ -460,6 +477,7 @@ class IKFD(Classifier):
         n_landmarks: int | None = None,
         rank: int | None = None,
         shrinkage: float | Literal["auto", "oas"] = "auto",
+        solver: Literal["gaussian", "paper", "paper-ridge"] = "gaussian",
         multiclass: str = "joint",
         priors: Any = None,
         class_weight: Any = None,
@@ -476,6 +494,7 @@ class IKFD(Classifier):
         self.n_landmarks = n_landmarks
         self.rank = rank
         self.shrinkage = shrinkage
+        self.solver = solver
         self.multiclass = multiclass
         self.priors = priors
         self.class_weight = class_weight
@@ -504,6 +523,16 @@ class IKFD(Classifier):
 
     def _family(self, classes: NDArray[Any]) -> FisherFamily:
         check_multiclass(self.multiclass)
+        if self.solver not in ("gaussian", "paper", "paper-ridge"):
+            raise ValueError(
+                f"solver must be 'gaussian', 'paper' or 'paper-ridge'; got {self.solver!r}"
+            )
+        if self.solver != "gaussian":
+            for name, unset in _NOT_PUBLISHED.items():
+                if getattr(self, name) is not unset:
+                    raise ValueError(
+                        f"solver={self.solver!r} does not support {name}: set it to {unset}"
+                    )
         return FisherFamily(
             len(classes),
             self.shrinkage,
@@ -515,12 +544,26 @@ class IKFD(Classifier):
     def _head(
         self, family: GaussianFamily, space: LandmarkSpace, moments: ClassMoments
     ) -> LinearHead:
+        if self.solver != "gaussian":
+            return self._published(space, moments)
         model = family.discriminant(moments)
         assert isinstance(model, LinearDiscriminant)
         rho = model.shrinkage
         self.shrinkage_ = float(rho[0]) if len(rho) == 1 else rho
         alone = family.one_against_rest and family.n_classes > 2
         return fisher_head(space, model, "sigmoid" if alone else "softmax")
+
+    def _published(self, space: LandmarkSpace, moments: ClassMoments) -> LinearHead:
+        W = space.similarities(space.landmark_values)
+        unit = float(np.abs(np.diag(W)).mean())
+        ridge = None if self.solver == "paper" else unit**2 or 1.0
+        model = fit_fisher_as_published(moments, space.signs, ridge)
+        self.shrinkage_ = 0.0
+        if len(moments.weights) > 2:
+            return linear_head(space, model, "sigmoid")
+        # one score f for two classes, as −f/2 and f/2: the probability is the sigmoid of f
+        half = replace(model, coef=model.coef / 2, intercept=model.intercept / 2)
+        return linear_head(space, half, "softmax")
 
 
 class IKQD(Classifier):

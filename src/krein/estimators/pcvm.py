@@ -16,6 +16,7 @@ from ..core.calibration import fit_temperature
 from ..core.checks import POSITIVE, ROW, Array, Indices, Within
 from ..core.looks import Pool
 from ..core.pcvm.left_out import left_out_scores, rows_to_ask
+from ..core.pcvm.published import LEVEL, level_of
 from ..core.pcvm.rows import BasisFunction, Features
 from ..core.pcvm.training import (
     POWERS,
@@ -27,7 +28,7 @@ from ..core.pcvm.training import (
     fit_basis,
     fit_landmarks,
 )
-from ..core.space import Conversion, signed_eigen
+from ..core.space import Conversion, LandmarkSpace, signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..landmarks import get_rule
 from ..landmarks.all import Given
@@ -82,10 +83,12 @@ class PCVM(Classifier):
         adds a random sample of others to the landmarks; "all" uses all objects. Time and memory
         stay linear in N for a fixed number.
     solver : {"em", "paper"}, default="em"
-        "em" finds a mode of the posterior under the sign constraints. "paper" is the published
-        algorithm, for comparison: one model per pair of classes, whatever `multiclass` is.
+        "em" finds a mode of the posterior under the sign constraints. "paper" is the published PCVM
+        or Ny-PCVM, for comparison.
     multiclass : {"joint", "ovr"}, default="joint"
-        One multinomial model of all classes, or one class against the rest as in the paper.
+        One multinomial model of all classes, or one class against the rest as in the paper. With
+        solver="paper", which has no joint model, "joint" fits one model for each pair of classes,
+        as the program of its authors does.
     sparse : bool or None, default=None
         Drop basis objects while the leave-one-out loss stays within one standard error. None does
         so for two classes with at least five objects per candidate; otherwise only objects whose
@@ -121,7 +124,7 @@ class PCVM(Classifier):
         Rows of the training objects that a new object is compared with.
     dual_coef_, intercept_ : arrays (m, 1 or C) and (1 or C,)
         Weights of the basis functions of `landmarks_`: one score for two classes, else one per
-        class (one for each pair of classes with solver="paper").
+        class (one for each pair of classes with solver="paper" and multiclass="joint").
     objective_path_ : array
         Log-posterior after each iteration of the last fit, rising (empty for solver="paper").
     basis_function_ : {"similarity", "-d²/2", "-d", "-√d"}
@@ -302,7 +305,9 @@ class PCVM(Classifier):
         if isinstance(chosen.family, PCVMFamily):  # the rule used its basis function
             family = replace(family, otherwise=chosen.family.otherwise)
         if self.solver == "paper":
-            model = fit_as_published(chosen.space, kept, family.n_classes, self._rng())
+            model = fit_as_published(
+                chosen.space, kept, family.n_classes, self._rng(), self.multiclass == "ovr"
+            )
             self._set_model(model, chosen.space.conversion, chosen, run, eigenvalues, classes)
         elif self.n_basis is not None:
             self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes)
@@ -384,9 +389,11 @@ class PCVM(Classifier):
 
         Predictions need only the landmarks that are `used`, those with weights other than zero.
         """
-        link: Link = "probits" if self.multiclass == "ovr" else "softmax"
-        if len(classes) == 2 or self.solver == "paper":
-            link = "probit" if len(classes) == 2 else "pairs"
+        link: Link = "pairs" if self.solver == "paper" else "softmax"
+        if self.multiclass == "ovr":
+            link = "probits"
+        if len(classes) == 2:
+            link = "probit"
         places = np.arange(len(used.landmarks.indices))
         self.model_ = Model(
             run.measure,
@@ -412,6 +419,27 @@ class PCVM(Classifier):
                 f"PCVM stopped before its optimality conditions were met: {model.end.reason} "
                 f"(largest violation {model.end.violation:.1e} per row)",
                 ConvergenceWarning,
+                stacklevel=2,
+            )
+        if self.solver == "paper":
+            self._warn_as_published(used.space)
+
+    def _warn_as_published(self, space: LandmarkSpace) -> None:
+        """Warn if the published algorithm failed, or if it cannot succeed."""
+        if not self.converged_:
+            warnings.warn(
+                f"the published PCVM did not converge: {self.stop_reason_}; models without weights "
+                "predict by their bias alone. solver='em' finds a mode of the posterior",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        level = level_of(space.similarities(space.landmark_values))
+        if level > LEVEL:
+            warnings.warn(
+                f"the similarities have a common level of {level:.3g} times their differences, "
+                "which the published PCVM cannot remove: subtract it from the similarities, or use "
+                "solver='em'",
+                UserWarning,
                 stacklevel=2,
             )
 

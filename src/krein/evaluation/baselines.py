@@ -201,7 +201,7 @@ class LandmarkLogistic(Baseline):
 
 FeatureKind = Literal["strings", "vectors", "series"]
 
-SERIES = ("dtw", "erp", "msm")
+SERIES = ("dtw", "erp", "msm", "numeric-edit")
 """Measures whose objects are series."""
 
 SHORT = 50

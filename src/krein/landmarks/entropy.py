@@ -1,12 +1,17 @@
 """Landmarks with maximum entropy (De Brabanter et al. 2010; the paper's ENT).
 
-The quadratic Rényi entropy of a subset L is −log(1ᵀ K_LL 1 / m²). It rises as the sum of
-K_LL falls: 1ᵀK_LL1 = ‖Σ_L φ‖², so we look for the subset whose mean is closest to the origin. For
-an indefinite K, that sum can be negative and has no logarithm; then φ are the rows of K, whose
-products K Kᵀ are psd.
+The quadratic Rényi entropy of a subset L is −log(1ᵀ K_LL 1 / m²). It rises as the sum of K_LL
+falls, so we minimise the sum. For a psd K it is ‖Σ_L φ‖²: we look for the subset whose mean is
+closest to the origin. For an indefinite K the sum can be negative. It then has no logarithm, and no
+entropy, but it can be minimised in the same way.
+
+A dissimilarity is turned into k(x, y) = −½(d²(x, y) − d̄²(x) − d̄²(y) + d̄²), where means d̄² are taken
+over all objects of a matrix, or over a random sample of them.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
@@ -14,12 +19,14 @@ from numpy.random import Generator
 from ..compare import Pairs
 from ..core.checks import Array, Indices
 from ..core.family import Family
-from .base import Codes, Rule, Selection, n_sketched, sketch
+from .base import Codes, Rule, Selection, n_sketched
 from .meb import number_of_landmarks
 
 
 class Entropy(Rule):
-    """A subset of fixed size, improved by random swaps while its Rényi entropy rises.
+    """A subset of fixed size, improved by random swaps while the sum of its similarities falls.
+
+    This is equivalent to a rising Rényi entropy, which is defined only if the sum is positive.
 
     Parameters
     ----------
@@ -28,13 +35,13 @@ class Entropy(Rule):
     n_swaps : int or None, default=None
         Number of swaps to try; None tries 20 per landmark, at least 500.
     sketch : int or None, default=None
-        For an indefinite measure, the rows of K are restricted to this many random columns. None
-        uses all columns of a precomputed matrix, and 100 columns of other measures.
+        Number of random objects that a dissimilarity is centred on. None uses all objects of a
+        precomputed matrix, and 100 otherwise. Similarities are used as they are.
 
     Notes
     -----
-    Each try costs O(m), and m evaluations of a psd measure. Other measures are evaluated N·sketch
-    times in all.
+    Each try costs O(m) time and m evaluations of the measure. Centring a dissimilarity takes
+    N·sketch more.
 
     Examples
     --------
@@ -56,27 +63,58 @@ class Entropy(Rule):
     def select(
         self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
-        """Choose landmarks; the details contain the `entropy` after every accepted swap."""
+        """Choose landmarks; the details contain the sum 1ᵀK_LL1 after every accepted swap (`sums`),
+        and the `entropy` if all sums are positive."""
         m = number_of_landmarks(self.n_landmarks, pairs, codes, rng)
         tries = max(500, 20 * m) if self.n_swaps is None else self.n_swaps
         subset = rng.choice(len(pairs), size=m, replace=False)
         if m == len(pairs):
-            return Selection(np.sort(subset), {"entropy": []})
+            return Selection(np.sort(subset), {"sums": [], "entropy": []})
         candidates = rng.integers(len(pairs), size=tries)
         places = rng.integers(m, size=tries)
-        if pairs.psd and pairs.kind == "similarity":
-            path = _swap_kernel(pairs, subset, candidates, places)
-        else:
-            X = sketch(pairs, np.arange(len(pairs)), n_sketched(pairs, self.sketch), rng)
-            path = _swap_rows(X, subset, candidates, places)
-        return Selection(np.sort(subset), {"entropy": [-np.log(v / m**2) for v in path if v > 0]})
+        kernel = _Kernel.of(pairs, n_sketched(pairs, self.sketch), rng)
+        path = _swap(kernel, subset, candidates, places)
+        details: dict[str, list[float]] = {"sums": path}
+        if min(path) > 0:
+            details["entropy"] = [float(-np.log(v / m**2)) for v in path]
+        return Selection(np.sort(subset), details)
 
 
-def _swap_kernel(
-    pairs: Pairs, subset: Indices, candidates: Indices, places: Indices
-) -> list[float]:
+@dataclass(frozen=True)
+class _Kernel:
+    """Similarities of pairs, computed from dissimilarities if `means` are given."""
+
+    pairs: Pairs
+    means: Array | None = None  # (N,), of d² to the objects that similarities are centred on
+    grand_mean: float = 0.0
+
+    @classmethod
+    def of(cls, pairs: Pairs, size: int | None, rng: Generator) -> _Kernel:
+        """Return the kernel; a dissimilarity is centred on `size` random objects."""
+        if pairs.kind == "similarity":
+            return cls(pairs)
+        rows = np.arange(len(pairs))
+        few = size is not None and size < len(rows)
+        cols = np.sort(rng.choice(rows, size=size, replace=False)) if few else rows
+        means = np.square(pairs.block(rows, cols)).mean(axis=1)
+        return cls(pairs, means, float(means[cols].mean()))
+
+    def block(self, rows: Indices, cols: Indices) -> Array:
+        values = self.pairs.block(rows, cols)
+        if self.means is None:
+            return values
+        shifts = self.means[rows][:, None] + self.means[cols] - self.grand_mean
+        return -0.5 * (np.square(values) - shifts)
+
+    def own(self, row: Indices) -> float:
+        if self.means is None:
+            return float(self.pairs.diagonal(row)[0])
+        return float(self.means[row[0]] - 0.5 * self.grand_mean)
+
+
+def _swap(kernel: _Kernel, subset: Indices, candidates: Indices, places: Indices) -> list[float]:
     """Improve `subset` in place; return 1ᵀK_LL1 after every accepted swap."""
-    K = pairs.block(subset, subset)
+    K = kernel.block(subset, subset)
     sums = K.sum(axis=1)
     total = float(sums.sum())
     path = [total]
@@ -84,8 +122,8 @@ def _swap_kernel(
         if new in subset:
             continue
         others = np.arange(len(subset)) != out
-        k = pairs.block(np.array([new]), subset)[0]
-        own = float(pairs.diagonal(np.array([new]))[0])
+        k = kernel.block(np.array([new]), subset)[0]
+        own = kernel.own(np.array([new]))
         # the sum loses twice the old row and gains twice the new row
         change = -2 * sums[out] + K[out, out] + 2 * k[others].sum() + own
         if change < 0:
@@ -96,21 +134,4 @@ def _swap_kernel(
             subset[out] = new
             total += change
             path.append(total)
-    return path
-
-
-def _swap_rows(X: Array, subset: Indices, candidates: Indices, places: Indices) -> list[float]:
-    """Do the same for K Kᵀ, from the rows of K: update Σ_L x and compare its length."""
-    mean = X[subset].sum(axis=0)
-    best = float(mean @ mean)
-    path = [best]
-    for new, out in zip(candidates, places, strict=True):
-        if new in subset:
-            continue
-        trial = mean - X[subset[out]] + X[new]
-        length = float(trial @ trial)
-        if length < best:
-            mean, best = trial, length
-            subset[out] = new
-            path.append(best)
     return path

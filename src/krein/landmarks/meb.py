@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -24,6 +25,9 @@ _TESTED = 300  # number of objects per class whose eigenvalues are checked
 class MEB(Rule):
     """The points on the surface of each class's minimum enclosing ball, in kernel space.
 
+    The defaults give the same landmarks whatever the order of the rows. `core_set=True` and
+    `start="random"` follow the paper to the letter.
+
     Parameters
     ----------
     epsilon : float, default=0.01
@@ -36,6 +40,12 @@ class MEB(Rule):
     sketch : int or None, default=None
         For K_c K_cᵀ, restrict the rows of K_c to this many random columns of the class. None uses
         all columns of a precomputed matrix, and 100 columns of other measures.
+    core_set : bool, default=False
+        Keep all points that entered the core set of a ball, as in the paper, and not only those on
+        the surface of the final ball. This gives more landmarks.
+    start : {"farthest", "random"}, default="farthest"
+        The first point of a core set: the one farthest from the origin, or a random one as in the
+        paper. The second is the point farthest from the first.
 
     Notes
     -----
@@ -55,17 +65,27 @@ class MEB(Rule):
     """
 
     def __init__(
-        self, epsilon: float = 0.01, psd: bool | None = None, sketch: int | None = None
+        self,
+        epsilon: float = 0.01,
+        psd: bool | None = None,
+        sketch: int | None = None,
+        *,
+        core_set: bool = False,
+        start: Literal["farthest", "random"] = "farthest",
     ) -> None:
         self.epsilon = epsilon
         self.psd = psd
         self.sketch = sketch
+        self.core_set = core_set
+        self.start = start
 
     def select(
         self, pairs: Pairs, codes: Codes | None, rng: Generator, family: Family | None = None
     ) -> Selection:
         """Choose landmarks; the details contain the `balls` and whether the measure was treated as
         psd."""
+        if self.start not in ("farthest", "random"):
+            raise ValueError(f"start must be 'farthest' or 'random'; got {self.start!r}")
         codes = self._codes(pairs, codes)
         size = n_sketched(pairs, self.sketch)
         if pairs.kind == "dissimilarity" and size is None:
@@ -86,12 +106,14 @@ class MEB(Rule):
             cores = [core if known else None for core, known in zip(found, whole, strict=True)]
         balls, chosen = [], []
         for c, (rows, cols, core) in enumerate(zip(members, columns, cores, strict=True)):
+            start = int(rng.integers(len(rows))) if self.start == "random" else None
             if psd:
-                ball = _ball_of_kernel(pairs, rows, self.epsilon)
+                ball = _ball_of_kernel(pairs, rows, self.epsilon, start)
             else:
-                ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon)
+                ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon, start)
             balls.append(ball)
-            chosen.append(_at_least_two(rows, ball, c, psd))
+            points = rows[ball.core if self.core_set else ball.support]
+            chosen.append(_at_least_two(rows, points, c, psd))
         return Selection(np.sort(np.concatenate(chosen)), {"psd": psd, "balls": balls})
 
 
@@ -105,13 +127,14 @@ def _is_psd(core: Array, kind: str) -> bool:
     return bool(lam[0] >= -PSD_TOLERANCE * np.abs(lam).max())
 
 
-def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
+def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float, start: int | None) -> Ball:
     """Return the ball of K_c, with one column of the measure per point of the core set."""
     if pairs.kind == "similarity":
         return minimum_enclosing_ball(
             pairs.diagonal(rows),
             lambda j: pairs.block(rows, rows[j : j + 1])[:, 0],
             epsilon=epsilon,
+            start=start,
         )
     # a ball does not depend on the origin: put it at the first object, so that
     # ⟨x, y⟩ = ½(d²(x, o) + d²(o, y) − d²(x, y)) needs only columns of d
@@ -122,32 +145,38 @@ def _ball_of_kernel(pairs: Pairs, rows: Indices, epsilon: float) -> Ball:
             return np.zeros(len(rows))
         return 0.5 * (to_origin + to_origin[j] - pairs.block(rows, rows[j : j + 1])[:, 0] ** 2)
 
-    return minimum_enclosing_ball(to_origin, column, epsilon=epsilon)
+    return minimum_enclosing_ball(to_origin, column, epsilon=epsilon, start=start)
 
 
 def _ball_of_rows(
-    pairs: Pairs, rows: Indices, cols: Indices, core: Array | None, epsilon: float
+    pairs: Pairs,
+    rows: Indices,
+    cols: Indices,
+    core: Array | None,
+    epsilon: float,
+    start: int | None,
 ) -> Ball:
     """Return the ball of K_c K_cᵀ, from the rows of K_c as points, without an n_c×n_c product."""
     X = np.concatenate(list(pairs.map_columns(lambda _, C: C, cols, rows=rows, known=core)))
     if pairs.kind == "dissimilarity":
         X = LandmarkCentre.of(X[np.searchsorted(rows, cols)]).similarities(X)
     X -= X.mean(axis=0)  # balls do not depend on the origin; rounding does
-    return minimum_enclosing_ball(np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon)
+    return minimum_enclosing_ball(
+        np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon, start=start
+    )
 
 
-def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
-    support = rows[ball.support]
+def _at_least_two(rows: Indices, points: Indices, c: int, psd: bool) -> Indices:
     if len(rows) == 1:
         warnings.warn(
             f"class number {c} has one object (row {rows[0]}): it becomes the only landmark of "
             f"the class",
             stacklevel=4,
         )
-        return support
-    if len(support) == 1 and not psd:  # identical within the class: any other will do
-        return np.array([support[0], rows[rows != support[0]][0]])
-    return support
+        return points
+    if len(points) == 1 and not psd:  # identical within the class: any other will do
+        return np.array([points[0], rows[rows != points[0]][0]])
+    return points
 
 
 def number_of_landmarks(

@@ -39,6 +39,7 @@ _REGISTRY = {
     "modified-hausdorff": "sets:ModifiedHausdorff",
     "msm": "series:MSM",
     "needleman-wunsch": "sequences:NeedlemanWunsch",
+    "numeric-edit": "series:NumericEdit",
     "rbf": "vectors:RBF",
     "sigmoid": "vectors:Sigmoid",
     "smith-waterman": "sequences:SmithWaterman",

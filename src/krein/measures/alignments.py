@@ -268,6 +268,14 @@ def erp_steps(a: Array, b: Array, gap: float) -> Steps:
     return Steps(0.0, match, down, right)
 
 
+def numeric_edit_steps(a: Array, b: Array, gap: float) -> Steps:
+    """Return the steps of the edit distance with a constant gap; its grid starts before both."""
+    steps = erp_steps(a, b, 0.0)
+    down, right = steps.down, steps.right
+    down[1:], right[:, 1:] = gap, gap
+    return Steps(0.0, steps.match, down, right)
+
+
 def msm_steps(a: Array, b: Array, cost: float) -> Steps:
     """Return the steps of move-split-merge."""
     x, y = a[:, :1], b[:, 0][None]

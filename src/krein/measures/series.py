@@ -30,6 +30,7 @@ from .alignments import (
     erp_steps,
     least_path,
     msm_steps,
+    numeric_edit_steps,
 )
 from .base import Array, Measure, Objects, RefusedObject, TimesFirst, as_numbers, as_stack, unframed
 
@@ -240,6 +241,29 @@ def erp_lanes(flat, starts, batch, ends, gap):  # type: ignore[no-untyped-def]
                 _erp_to_odd(w, skip, width)
             else:
                 _erp_to_even(w, skip, width)
+        for lane in range(LANES):
+            out[s, lane] = W[ends[lane], 2 + n % 2, lane]
+    return out
+
+
+@_kernel
+def numeric_edit_lanes(flat, starts, batch, ends, gap):  # type: ignore[no-untyped-def]
+    """D[i, j] = min(D[i−1, j−1] + ‖a_i − b_j‖, D[i−1, j] + gap, D[i, j−1] + gap)."""
+    count, width = len(starts) - 1, len(batch)
+    W = np.empty((width + 1, 4, LANES))
+    w = W.reshape(-1)
+    out = np.empty((count, LANES))
+    W[:, 1] = gap
+    for s in range(count):
+        for j in range(width + 1):
+            W[j, 2] = j * gap
+        n = starts[s + 1] - starts[s]
+        for i in range(n):
+            _costs(w, _ERP, flat[starts[s] + i], batch, True)
+            if i % 2 == 0:
+                _erp_to_odd(w, gap, width)
+            else:
+                _erp_to_even(w, gap, width)
         for lane in range(LANES):
             out[s, lane] = W[ends[lane], 2 + n % 2, lane]
     return out
@@ -622,6 +646,7 @@ class ERP(_Elastic):
     --------
     DTW : Warps without a penalty; faster with a band.
     MSM : A metric that does not depend on a reference value.
+    NumericEdit : A metric in which every unmatched sample costs the same.
 
     Examples
     --------
@@ -639,6 +664,50 @@ class ERP(_Elastic):
 
     def costs(self) -> tuple[float, ...]:
         """Return the value that unmatched samples are compared with."""
+        return (float(self.gap),)
+
+
+@dataclass(frozen=True)
+class NumericEdit(_Elastic):
+    """Edit distance between series of numbers with a constant gap cost: a metric.
+
+    The smallest sum of the distances between matched samples, plus `gap` for every unmatched one.
+    The distance between two samples of several channels is Euclidean. O(T²) per pair. Unlike in
+    ERP, the cost of leaving out a sample does not depend on its value, so a constant added to all
+    series changes nothing. With 0 and 1 as the only distances between samples and a gap of 1, it
+    would be the Levenshtein distance. NaN at the end of a series is padding and is stripped.
+
+    Parameters
+    ----------
+    gap : float, default=1.0
+        Cost of an unmatched sample, in the unit of the series; above 0. Two samples that differ by
+        more than twice this cost are never matched.
+    layout : {"auto", "times-channels", "channels-times"}, default="auto"
+        Order of the axes of a series. "auto" decides from the shapes of the training series, and
+        refuses ambiguous ones. A fitted model keeps the choice.
+
+    See Also
+    --------
+    ERP : Compares unmatched samples with a reference value instead.
+    MSM : A metric in which the cost of a split depends on the neighbouring values.
+
+    Examples
+    --------
+    >>> from krein.measures.series import NumericEdit
+    >>> edit = NumericEdit(gap=2.0)
+    >>> series = edit.check([[1.0, 5.0, 1.0], [1.0, 1.5], [9.0, 9.0]])
+    >>> edit.block(series[:1], series[1:])
+    array([[ 2.5, 10. ]])
+    """
+
+    gap: float = 1.0
+
+    name = "numeric-edit"
+    positive = ("gap",)
+    lanes, steps = staticmethod(numeric_edit_lanes), staticmethod(numeric_edit_steps)
+
+    def costs(self) -> tuple[float, ...]:
+        """Return the cost of an unmatched sample."""
         return (float(self.gap),)
 
 

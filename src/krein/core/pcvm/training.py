@@ -19,6 +19,7 @@ published.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -43,7 +44,7 @@ from .left_out import (
     prior_curvature,
 )
 from .mode import GammaPrior, PCVMFit, Solver, fit_pcvm
-from .published import fit_published_pairs
+from .published import fit_published_models
 from .rows import BasisFunction, Features, FeaturesInMemory, Labels, Rows, basis_values
 
 CHOICE_ROWS = 5_000
@@ -580,9 +581,13 @@ def fit_basis(
 
 
 def fit_as_published(
-    space: LandmarkSpace, values: Features, n_classes: int, rng: np.random.Generator
+    space: LandmarkSpace,
+    values: Features,
+    n_classes: int,
+    rng: np.random.Generator,
+    one_against_rest: bool = False,
 ) -> PCVMModel:
-    """Return one published PCVM for each pair of classes.
+    """Return one published PCVM for each pair of classes, or for each class against the rest.
 
     The dense version is used if every object is a landmark, otherwise the Nyström version.
     """
@@ -591,12 +596,16 @@ def fit_as_published(
     C = space.similarities(raw.features(np.arange(len(codes))))
     W = space.similarities(space.landmark_values)
     dense = len(W) == len(codes)
-    found = fit_published_pairs(C, None if dense else W, codes, n_classes, rng)
+    found = fit_published_models(
+        C, None if dense else W, codes, n_classes, rng, one_against_rest=one_against_rest
+    )
     T, J = space.basis.T, space.signs
     fits, w = found.fits, found.weights
     # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
     dual = w if dense else T @ (J[:, None] * (T.T @ (C.T @ w)))
-    reason = next((f.reason for f in fits if not f.converged), fits[0].reason)
+    failed = Counter(f.reason for f in fits if not f.converged)
+    told = [f"{reason} ({n} of {len(fits)} models)" for reason, n in failed.items()]
+    reason = "; ".join(told) or fits[0].reason
     end = SearchEnd(max(f.n_iter for f in fits), all(f.converged for f in fits), reason)
     used = np.flatnonzero((w != 0).any(axis=1))
     return PCVMModel(np.arange(len(W)), used, "similarity", dual, found.bias, end)
