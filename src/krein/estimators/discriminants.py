@@ -560,10 +560,10 @@ class IKFD(Classifier):
         model = fit_fisher_as_published(moments, space.signs, ridge)
         self.shrinkage_ = 0.0
         if len(moments.weights) > 2:
-            return linear_head(space, model, "sigmoid")
+            return fisher_head(space, model, "sigmoid")
         # one score f for two classes, as −f/2 and f/2: the probability is the sigmoid of f
         half = replace(model, coef=model.coef / 2, intercept=model.intercept / 2)
-        return linear_head(space, half, "softmax")
+        return fisher_head(space, half, "softmax")
 
 
 class IKQD(Classifier):
