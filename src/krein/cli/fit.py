@@ -119,7 +119,7 @@ def command(
     p, q, _ = estimator.signature_
     say(
         "model",
-        f"{model}{', calibrated' if estimator.calibrate else ''}, "
+        f"{model}{', calibrated' if getattr(estimator, 'calibrate', True) else ''}, "
         f"{len(estimator.landmarks_):,} landmarks ({estimator.landmarks}), "
         f"{p} positive and {q} negative dimensions",
     )

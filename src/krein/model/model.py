@@ -56,6 +56,8 @@ class Comparisons:
     cache: str | os.PathLike[str] | None = None
     verbose: int = 0
     counter: Counter = field(default_factory=Counter)
+    until: float | None = None
+    """When to stop, on the monotonic clock: past it, comparisons raise `OutOfTime`."""
 
     def pairs(self, objects: Any, others: Any = None) -> Pairs:
         """Return the pairs of some objects in memory."""
@@ -87,6 +89,7 @@ class Comparisons:
             self.symmetrize,
             self.cache,
             self.n_jobs,
+            self.until,
         )
 
 
@@ -134,7 +137,7 @@ class Answer:
     looked: NDArray[np.bool_]  # (n,): whether the second look decides
     near: Neighbours | None  # the nearest known objects, if all were compared with candidates
     candidates: Indices  # (n, k), among the known objects
-    foreign: Indices  # positions of objects unlike the training objects
+    foreign: Indices  # positions of objects of another kind; their values are the baseline
 
 
 @dataclass(frozen=True)
@@ -289,33 +292,37 @@ class Model:
         """Return both looks at the objects of a chunk.
 
         With `compare_all`, all objects are compared with their candidates; probabilities stay the
-        same.
+        same. Objects of another kind are not compared at all: all classes are equally probable.
         """
-        found = landmarks.values(chunk)
-        counter.add(found.compared, found.reused)
-        values = found.value
+        foreign = self._foreign(chunk.objects)
+        alike = np.ones(len(chunk), dtype=bool)
+        alike[foreign] = False
+        values = np.tile(self.baseline, (len(chunk), 1))
+        if alike.any():
+            found = landmarks.values(chunk, None if alike.all() else np.flatnonzero(alike))
+            counter.add(found.compared, found.reused)
+            values[alike] = found.value
         opinions = self.opinions(values, chunk.objects)
         unbounded = self.pool(opinions)
+        for scores in (*opinions, unbounded):
+            scores[foreign] = -np.log(len(self.classes))
         looked = np.zeros(len(values), dtype=bool)
         near, candidates = None, np.empty((len(values), 0), dtype=np.intp)
         if self.second_look is not None and known is not None:
             candidates, apart = self.second_look.known.candidates(values)
             confidence = np.exp(self.pool.bounded(unbounded).max(axis=1))
-            looked = self.second_look.looks_again(confidence, apart)
+            looked = self.second_look.looks_again(confidence, apart) & alike
             rows = np.arange(len(values)) if compare_all else np.flatnonzero(looked)
-            exact = np.empty((len(rows), 0))
-            if len(rows) and candidates.shape[1]:
-                second = known.each(chunk, rows, candidates[rows])
+            exact = np.full((len(rows), candidates.shape[1]), self.baseline.mean())
+            again = rows[alike[rows]]
+            if len(again) and candidates.shape[1]:
+                second = known.each(chunk, again, candidates[again])
                 counter.add(second.compared, second.reused)
-                exact = second.value
+                exact[alike[rows]] = second.value
             if len(rows):
                 near = self._neighbours(values[rows], exact, candidates[rows])
                 some = [opinion[looked] for opinion in opinions]
                 unbounded[looked] = self.second_look.pool(some, near.at(looked[rows]))
-        foreign: list[int] = []
-        if compare_all and self.profile is not None:
-            found_foreign = self.profile.foreign(chunk.objects).values()
-            foreign = sorted(row for rows in found_foreign for row in rows)
         return Answer(
             values,
             opinions,
@@ -324,8 +331,13 @@ class Model:
             looked,
             near if compare_all else None,
             candidates,
-            np.array(foreign, dtype=np.intp),
+            foreign,
         )
+
+    def _foreign(self, objects: Any) -> Indices:
+        """Return the positions of objects of another kind."""
+        found = {} if self.profile is None else self.profile.foreign(objects)
+        return np.array(sorted(row for rows in found.values() for row in rows), dtype=np.intp)
 
     def opinions(self, values: Array, objects: Any) -> list[Array]:
         """Return the log-probabilities (n, C) of each head."""
@@ -403,7 +415,9 @@ class Model:
 
     def _sets(self, coverage: float, by_class: bool, answer: Answer) -> NDArray[np.bool_]:
         odds = log_odds(answer.unbounded)
-        return self._reference().sets(odds, coverage=coverage, by_class=by_class)
+        found = self._reference().sets(odds, coverage=coverage, by_class=by_class)
+        found[answer.foreign] = False
+        return found
 
     def _assess(
         self, dtype: np.dtype[Any], coverage: float | None, evidence: int | None, answer: Answer
@@ -425,7 +439,12 @@ class Model:
         second, near = self.second_look, self._near(answer)
         found = np.empty(len(order), dtype=object)
         evidence = None if second is None else second.pool.evidence(near, len(self.classes))
+        foreign = set(answer.foreign.tolist())
         for i, (c, r) in enumerate(order[:, :2].tolist()):
+            if i in foreign:
+                label, other, zeros = self.classes[c], self.classes[r], np.zeros(len(self.baseline))
+                found[i] = Explanation(label, other, 0.0, 0.0, zeros, 0.0, ())
+                continue
             weights, vote = self.pool.weights, 0.0
             if second is not None and evidence is not None and answer.looked[i]:
                 weights, vote = second.pool.weights, float(evidence[i, c] - evidence[i, r])
@@ -588,6 +607,7 @@ def _decisions(model: Model, answer: Answer) -> Array:
     scores = answer.log_proba
     if len(model.heads) == 1 and model.second_look is None:
         scores = model.heads[0].scores(answer.values, None)
+        scores[answer.foreign] = 0.0
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 
