@@ -44,7 +44,6 @@ class Outcome:
 
 def warm_up() -> None:
     """Import and compile what the commands need, once, before child processes are forked."""
-    import krein.cli.survey
     import numpy as np
     import sklearn.utils.estimator_checks  # noqa: F401
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -126,9 +127,10 @@ def test_a_poisoned_object_is_named_and_stops_the_run(client, tmp_path):
     assert not hasattr(clf, "classes_")
     clf = IKFD(Alike(tmp_path), landmarks=CHOSEN).fit(X, y)  # the cluster still works
     lazy = IKFD(Alike(tmp_path, poison=FATAL), landmarks=CHOSEN)
-    own = {*lazy.get_params(), "measure_"}
+    own = {*lazy.get_params(), "model_"}
     vars(lazy).update({k: v for k, v in vars(clf).items() if k not in own})
-    lazy.measure_ = get_measure(lazy.measure, lazy.measure_params)
+    measure = get_measure(lazy.measure, lazy.measure_params)
+    lazy.model_ = replace(clf.model_, measure=measure)
     with pytest.raises(ObjectError, match=r"4, object 0, with landmark 0 \(object 3\): Alike"):
         lazy.predict(X).compute()
     assert not client.processing() or not any(client.processing().values())

@@ -424,4 +424,5 @@ def test_a_refused_object_is_reported_with_kind_row_and_reason(measure, objects,
         checked_objects(get_measure(measure), objects)
     error = caught.value
     assert error.row == row
-    assert str(error) == f"{error.kind} {row} {error.reason}"
+    shown = f" ({error.excerpt})" if error.excerpt else ""
+    assert str(error) == f"{error.kind} {row}{shown} {error.reason}"

@@ -46,7 +46,7 @@ from ..data.dataset import (
     is_dask,
     uniform_keys,
 )
-from ..data.opening import in_memory, open_data
+from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.all import All, Given
 from ..measures import Measure, get_measure, take
@@ -232,6 +232,8 @@ class LandmarkEstimator(BaseEstimator):
         try:
             return validate_data(self, X, reset=reset, dtype=np.float64)
         except ValueError as error:
+            if np.iscomplexobj(X):
+                raise
             try:
                 np.asarray(X, dtype=np.float64)
             except (TypeError, ValueError):
@@ -440,9 +442,11 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
     def _new(self, X: Any) -> tuple[Any, Comparisons]:
         """Return new objects, checked as scikit-learn does, and how to compare them."""
         measure = self._fitted().measure
-        run = self._comparisons(measure)
-        self._last_call = run.counter
-        return self._validated(X, measure, reset=False), run
+        # scikit-learn asks that a prediction sets no attribute: one counter serves all
+        counter: Counter = vars(self).setdefault("_last_call", Counter())
+        counter.reset()
+        run = replace(self._comparisons(measure), counter=counter)
+        return X if is_empty(X) else self._validated(X, measure, reset=False), run
 
     # -- training objects --------------------------------------------------------------------------
 
@@ -515,6 +519,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         chosen = choose_landmarks(
             data, rule, run, self._rng(), classes=classes, family=family, rank=self.rank
         )
+        self._last_call = Counter()
         self.n_samples_seen_ = data.survey().n_objects
         if run.measure.accepts == "vectors":
             self.n_features_in_ = np.shape(chosen.landmarks.objects)[1]

@@ -308,6 +308,11 @@ class PCVM(Classifier):
         else:
             wanted = rows_to_ask(len(landmarks))
             sample = CalibrationSample.of(N, landmarks, IN_MEMORY_OBJECTS, wanted)
+            some, values = np.empty(0, dtype=np.intp), np.empty((0, len(landmarks)))
+            if self.calibrate and not sample.covers_all:
+                # read now, because the fit may replace the values by its features
+                some = sample.among(np.arange(N))
+                values = kept.rows(np.arange(len(classes)), len(classes)).features(some)
             model, features = fit_landmarks(
                 chosen.space,
                 landmarks,
@@ -320,10 +325,11 @@ class PCVM(Classifier):
             self._set_model(model, model.function, used, run, eigenvalues, classes)
             settled = replace(family, function=model.function, scales=model.scales)
             if self.calibrate and sample.covers_all:
-                self._calibrate(settled, chosen, kept, None)
+                self._calibrate(data, settled, chosen, kept)
             elif self.calibrate:
-                some = _left_out(settled, chosen, model, features, sample.among(np.arange(N)))
-                self._calibrate(settled, chosen, kept, some)
+                held_out = _left_out(settled, chosen, model, features, some)
+                values = values[np.searchsorted(some, held_out.rows)]
+                self._calibrate(data, settled, chosen, kept, held_out, values)
 
     def _learn_basis(
         self,
@@ -361,9 +367,8 @@ class PCVM(Classifier):
             self._set_model(model, model.function, used, run, eigenvalues, classes)
         if self.calibrate:
             power = POWERS[0] if model.function == "similarity" else model.function
-            self._calibrate(
-                replace(family, function=power, scales=model.scales), chosen, kept, None
-            )
+            settled = replace(family, function=power, scales=model.scales)
+            self._calibrate(data, settled, chosen, kept)
 
     def _set_model(
         self,
@@ -411,12 +416,17 @@ class PCVM(Classifier):
 
     def _calibrate(
         self,
+        data: Dataset,
         family: PCVMFamily,
         chosen: LandmarkChoice,
         kept: Features,
-        held_out: HeldOutScores | None,
+        held_out: HeldOutScores | None = None,
+        values: Any = None,
     ) -> None:
-        """Fit the temperature to held-out scores, by default those of ten folds."""
+        """Fit the temperature to held-out scores, by default those of ten folds.
+
+        `values` (n, m) are those of the held-out objects to all landmarks that were chosen.
+        """
         C = family.n_classes
         raw, final = kept.rows(np.arange(C), C), self.model_.landmarks.indices
         used = np.flatnonzero(np.isin(chosen.landmarks.indices, final))
@@ -425,17 +435,21 @@ class PCVM(Classifier):
             used = np.arange(len(chosen.landmarks.indices))
         chosen = chosen.restricted(used)
         if held_out is None:
-            values = raw.features(np.arange(raw.shape[0]))[:, used]
-            held_out = cross_fit(family, chosen, values, raw.y, raw.weight)
+            values = raw.features(np.arange(raw.shape[0]))
+            held_out = cross_fit(family, chosen, values[:, used], raw.y, raw.weight)
+            values = values[held_out.rows]
         rows, weights = held_out.rows, None if raw.weight is None else raw.weight[held_out.rows]
         if len(rows) == 0:
             return
         temperature = fit_temperature(held_out.scores, raw.y[rows], family.log_proba, weights)
         reference = None
         if same:
+            costs = self._class_weights(self.classes_).of_objects(data.survey().weights)
+            if weights is not None and costs is not None:  # costs of errors, not numbers of objects
+                weights = weights / costs[raw.y[rows]]
             reference = reference_of(
                 family.log_proba(temperature * held_out.scores),
-                raw.features(rows)[:, used],
+                values[:, used],
                 raw.y[rows],
                 weights,
                 chosen,
