@@ -21,7 +21,7 @@ def model(files, run):
 @pytest.mark.parametrize(
     "args",
     [
-        ("predict", "m.krein", "words.csv", "--reject-below", "nan"),
+        ("predict", "m.krein", "words.csv", "--ambiguous-below", "nan"),
         ("predict", "m.krein", "words.csv", "--coverage", "nan"),
         ("predict", "m.krein", "words.csv", "--jobs", "0"),
         ("fit", *WORDS, "-o", "n.krein", "--jobs", "0"),

@@ -66,17 +66,17 @@ def test_rows_do_not_depend_on_chunks(files, model, run, monkeypatch):
 
 
 def test_json_lines_match_csv(files, model, run):
-    _, out, _ = run("predict", "model.krein", "new.fasta", "--reject-below", "0.9")
+    _, out, _ = run("predict", "model.krein", "new.fasta", "--ambiguous-below", "0.9")
     code, _, err = run(
-        "predict", "model.krein", "new.fasta", "--reject-below", "0.9", "-o", "out.jsonl"
+        "predict", "model.krein", "new.fasta", "--ambiguous-below", "0.9", "-o", "out.jsonl"
     )
     assert code == 0
-    assert "20 objects" in err
+    assert "of 20 objects" in err
     records = [json.loads(line) for line in (files / "out.jsonl").read_text().splitlines()]
     for record, row in zip(records, table(out), strict=True):
         assert list(record) == list(row)
-        assert row["rejected"] == ("true" if record["rejected"] else "false")
-        assert record["rejected"] == (record["probability"] < 0.9)
+        assert row["status"] == record["status"]
+        assert (record["status"] == "ambiguous") == (record["probability"] < 0.9)
         assert float(row["probability"]) == pytest.approx(record["probability"], abs=1e-6)
 
 
@@ -87,8 +87,8 @@ def test_coverage_accepts_the_requested_share(files, model, run, coverage, monke
     code, out, _ = run("predict", "model.krein", "-", "--coverage", coverage, input=new)
     assert code == 0
     rows = table(out)
-    accepted = [float(r["probability"]) for r in rows if r["rejected"] == "false"]
-    rejected = [float(r["probability"]) for r in rows if r["rejected"] == "true"]
+    accepted = [float(r["probability"]) for r in rows if r["status"] == "known"]
+    rejected = [float(r["probability"]) for r in rows if r["status"] == "ambiguous"]
     assert len(rows) == 20
     assert len(accepted) >= coverage * 20  # ties are accepted together
     assert not rejected or max(rejected) <= min(accepted)
@@ -205,7 +205,7 @@ def test_data_errors_are_one_line_and_exit_with_1(files, run, args, message):
          "is not KEY=VALUE"),
         (["fit", "families.fasta", "-o", "m", "--no-calibrate"], "always calibrated"),
         (["predict", "m", "--coverage", "2"], "Invalid value for '--coverage'"),
-        (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "not both"),
+        (["predict", "m", "--coverage", "0.5", "--ambiguous-below", "0.5"], "not both"),
     ],
 )  # fmt: skip
 def test_usage_errors_exit_with_2(files, run, args, message):

@@ -29,8 +29,11 @@ CHUNK = 2048
 NEAREST = 3
 """Number of known objects that a service names as evidence."""
 
-OK, NOVEL, UNREADABLE = "ok", "novel", "unreadable"
-"""Status of an object: compared by a model that cannot tell more, novel, or not comparable."""
+KNOWN, OK, AMBIGUOUS, NOVEL, UNREADABLE = "known", "ok", "ambiguous", "novel", "unreadable"
+"""Status of an object. `ok` is `known` for a model that cannot recognise novel objects."""
+
+CLASSIFIED = (KNOWN, OK)
+"""An object with another status is unclassified, whatever its most probable label."""
 
 Row = dict[str, Any]  # a cell for each name of a column
 
@@ -40,7 +43,7 @@ class Details:
     """What to report beyond the label and the runner-up; None and 0 leave it out."""
 
     top: int = 0  # number of most probable labels
-    reject_below: float | None = None
+    ambiguous_below: float | None = None
     novel_below: float | None = None
     sets: float | None = None  # share of the sets of labels that contain the true one
     evidence: int | None = None  # number of nearest known objects
@@ -108,13 +111,13 @@ class Predictor:
     def _set_thresholds(self) -> None:
         """Pass the thresholds on to the model; refuse options that it does not support."""
         details = self.details
+        if details.ambiguous_below is not None:
+            self.model = replace(self.model, ambiguous_below=details.ambiguous_below)
         if self.assesses:
             if details.novel_below is not None:
                 self.model = replace(self.model, novel_below=details.novel_below)
                 if (warning := too_few_for_novelty(self.model)) is not None:
                     warn(warning)
-            if details.reject_below is not None:
-                self.model = replace(self.model, ambiguous_below=details.reject_below)
             return
         for option, value in (
             ("--novel-below", details.novel_below),
@@ -169,12 +172,18 @@ class Predictor:
         found = self.assess(chunk)
         cells = zip(*self._columns(found.assessed).values(), strict=True)
         answered = dict(zip(found.places, cells, strict=True))
-        nothing = [UNREADABLE if name == "status" else None for name in self.names[1:-1]]
         reasons = found.foreign | found.reasons
-        rows = (
-            [name, *answered.get(i, nothing), reasons.get(i)] for i, name in enumerate(chunk.names)
-        )
-        return [dict(zip(self.names, row, strict=True)) for row in rows]
+        rows = []
+        for i, name in enumerate(chunk.names):
+            row: Row = dict.fromkeys(self.names)
+            if i in found.reasons or i in found.foreign:  # not compared
+                row["status"] = UNREADABLE if i in found.reasons else NOVEL
+                if self.assesses and i not in found.reasons:
+                    row["novelty"] = 0.0
+            else:
+                row.update(zip(self.names[1:-1], answered[i], strict=True))
+            rows.append(row | {"name": name, "reason": reasons.get(i)})
+        return rows
 
     def _columns(self, found: NDArray[Any]) -> dict[str, list[Any]]:
         """Return the columns of a table of predictions: a name, and a cell for each object."""
@@ -189,8 +198,6 @@ class Predictor:
         cells: dict[str, list[Any]] = {}
         cells["label"], cells["probability"] = ranked(0)
         cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        least = details.reject_below or 0.0
-        cells["rejected"] = [p < least for p in cells["probability"]]
         for k in range(2, min(details.top, len(labels)) + 1):
             cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
         if details.ranks is not None:
@@ -199,9 +206,12 @@ class Predictor:
             cells["rank_probability"], cells["rank"] = p.tolist(), rank.tolist()
         if details.nested:
             cells["probabilities"] = [dict(zip(labels, p, strict=True)) for p in P.tolist()]
-        cells["status"] = found["status"].tolist() if self.assesses else [OK] * len(P)
         if self.assesses:
+            cells["status"] = found["status"].tolist()
             cells["novelty"] = found["novelty"].tolist()
+        else:
+            least = self.model.ambiguous_below
+            cells["status"] = [AMBIGUOUS if p < least else OK for p in cells["probability"]]
         if details.sets is not None:
             cells["set"] = [
                 "|".join(label for label, inside in zip(labels, row, strict=True) if inside)
