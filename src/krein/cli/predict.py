@@ -196,8 +196,8 @@ def is_classified(row: Row) -> bool:
 def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list[Row]], float]:
     """Call objects ambiguous so that the given share gets a label; return rows and threshold.
 
-    Novel objects are left as they are, and do not count. The threshold depends on all objects, so rows are kept in a temporary file; memory use is only
-    8 bytes per row.
+    Novel objects are left as they are, and do not count. The threshold depends on all objects, so
+    rows are kept in a temporary file; memory use is only 8 bytes per row.
     """
     from ..reject import threshold_for_coverage
 

@@ -167,23 +167,28 @@ class Predictor:
                 yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
 
-    def rows_of(self, chunk: Chunk) -> list[Row]:
-        """Return the row of each object of a chunk."""
-        found = self.assess(chunk)
+    def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
+        """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
+        found = self.assess(chunk, until)
         cells = zip(*self._columns(found.assessed).values(), strict=True)
         answered = dict(zip(found.places, cells, strict=True))
-        reasons = found.foreign | found.reasons
+        reasons = found.foreign | found.reasons  # a foreign object may be unreadable, too
         rows = []
         for i, name in enumerate(chunk.names):
-            row: Row = dict.fromkeys(self.names)
-            if i in found.reasons or i in found.foreign:  # not compared
-                row["status"] = UNREADABLE if i in found.reasons else NOVEL
-                if self.assesses and i not in found.reasons:
-                    row["novelty"] = 0.0
+            if i in reasons:  # not compared
+                foreign = i not in found.reasons
+                rows.append(self.row_without_label(name, reasons[i], foreign))
             else:
-                row.update(zip(self.names[1:-1], answered[i], strict=True))
-            rows.append(row | {"name": name, "reason": reasons.get(i)})
+                rows.append(dict(zip(self.names, [name, *answered[i], None], strict=True)))
         return rows
+
+    def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
+        """Return the row of an object that is unreadable, or of another kind."""
+        row: Row = dict.fromkeys(self.names) | {"name": name, "reason": reason}
+        row["status"] = NOVEL if foreign else UNREADABLE
+        if foreign and self.assesses:
+            row["novelty"] = 0.0
+        return row
 
     def _columns(self, found: NDArray[Any]) -> dict[str, list[Any]]:
         """Return the columns of a table of predictions: a name, and a cell for each object."""
@@ -230,7 +235,7 @@ class Predictor:
                     ]
         return cells
 
-    def assess(self, chunk: Chunk) -> Assessed:
+    def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
         objects, reasons = chunk.objects, dict[int, str]()
         if self.letters is not None:
@@ -239,7 +244,7 @@ class Predictor:
         places = [i for i in range(len(chunk)) if i not in reasons]
         readable = take(objects, np.array(places, dtype=np.intp))
         foreign = self._find_foreign(readable, chunk, places)
-        found = dict(self._predictions(readable, chunk, places))
+        found = dict(self._predictions(readable, chunk, places, until))
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
@@ -250,7 +255,7 @@ class Predictor:
         return Assessed(good, compared, assessed, reasons, foreign)
 
     def _predictions(
-        self, objects: Any, chunk: Chunk, places: list[int]
+        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
     ) -> Iterator[tuple[int, Any | str]]:
         """Yield the position of each object with its prediction, or the reason why it has none.
 
@@ -261,14 +266,14 @@ class Predictor:
         if not places:
             return
         try:
-            assessed = self._predict(objects)
+            assessed = self._predict(objects, until)
         except (ValueError, TypeError) as error:
             if chunk.kind in ("vectors", "matrix"):
                 raise chunk.located(error) from error
             half = len(places) // 2
             if half:
-                yield from self._predictions(objects[:half], chunk, places[:half])
-                yield from self._predictions(objects[half:], chunk, places[half:])
+                yield from self._predictions(objects[:half], chunk, places[:half], until)
+                yield from self._predictions(objects[half:], chunk, places[half:], until)
             else:
                 yield places[0], message_of(chunk.located(error, places[0]))
             return
@@ -280,10 +285,10 @@ class Predictor:
             )
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
-    def _predict(self, objects: Any) -> NDArray[Any]:
+    def _predict(self, objects: Any, until: float | None) -> NDArray[Any]:
         """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
         `why` if the model tells them. Each pair is compared only once."""
-        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs)
+        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs, until=until)
         if self.assesses:
             found: NDArray[Any] = self.model.assess(
                 objects, coverage=self.details.sets, evidence=self.details.evidence, run=run
