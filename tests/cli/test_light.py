@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from krein.estimators.registry import ESTIMATORS, FITTED, find_class
 from sklearn.base import ClassifierMixin
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap, load, load_model
 from krein.datasets import make_protein_families
-from krein.estimators.registry import ESTIMATORS, FITTED, find_class
 
 X, Y = make_protein_families(120, random_state=0)
 Y = np.array([f"family {y}" for y in Y])

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from ..estimators import MODELS as FAMILIES
+from ..io import Chunk, Source
 from ..io.streams import STDIN
 from . import options
 from .group import command_line, krein_command
@@ -22,6 +23,7 @@ from .reading import (
     check_rule,
     choose_measure,
     describe_classes,
+    leave_out_small_classes,
     locating,
     open_data,
     require_labels,
@@ -67,6 +69,7 @@ def split_models(
     "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
     "0.4.",
 )
+@options.min_class_size
 @options.label_ranks
 @options.choosing
 @options.calibrating
@@ -81,6 +84,7 @@ def command(
     data: options.DataOptions,
     compare: list[str] | None,
     groups: str | None,
+    min_class_size: int | None,
     calibrate: bool | None,
     report: str | None,
     as_json: bool,
@@ -101,13 +105,16 @@ def command(
     check_groups(groups, data.data)
     source = open_data(data)
     start = time.perf_counter()
-    chunk = source.read()
+    whole = source.read()
+    require_labels(whole, source, whole=False)
+    chunk = leave_out_small_classes(whole, source, min_class_size)
     y = require_labels(chunk, source)
     comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)
     group_labels: str | list[str] | None = groups
     if groups is not None and not groups.startswith("identity:"):
-        group_labels = open_data(replace(data, labels=groups, label_pattern=None)).read().labels
+        grouping = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
+        group_labels = groups_of(open_data(grouping), chunk)
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))
@@ -129,6 +136,15 @@ def command(
             **settings,
         )
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
+
+
+def groups_of(source: Source, chunk: Chunk) -> list[str] | None:
+    """Return the groups of the objects that were not left out, by their lines or names."""
+    everything = source.read()
+    if everything.labels is None or len(everything) == len(chunk):
+        return everything.labels
+    groups = dict(zip(everything.lines or everything.names, everything.labels, strict=True))
+    return [groups[key] for key in chunk.lines or chunk.names]
 
 
 def check_groups(groups: str | None, data: str) -> None:

@@ -21,6 +21,7 @@ from .reading import (
     choose_measure,
     column_names,
     describe_classes,
+    leave_out_small_classes,
     locating,
     open_data,
     require_labels,
@@ -36,6 +37,7 @@ from .reading import (
     default="auto",
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
+@options.min_class_size
 @options.choosing
 @options.calibrating
 @options.running
@@ -63,6 +65,7 @@ from .reading import (
 def command(
     data: options.DataOptions,
     model: str,
+    min_class_size: int | None,
     calibrate: bool | None,
     cluster: str | None,
     wait: float,
@@ -90,6 +93,8 @@ def command(
     source = open_data(data)
     start = time.perf_counter()
     chunk, whole = beginning(source)
+    require_labels(chunk, source, whole=False)
+    chunk = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
     y = require_labels(chunk, source, whole=whole)
     comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)

@@ -256,18 +256,17 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
         return mistaken
     if about["asymmetry"] and not symmetrize:
         return "The two directions differ: use --symmetrize to average them."
-    if about["duplicates"]["names"]:
-        return "Some names occur more than once: rename them, because results are listed by name."
     if not about["classes"]:
         return "There are no labels: to fit a model, use --labels or --label-pattern."
     counts = about["classes"]
     if len(counts) < 2:
         return "All objects have the same label: there is nothing to classify."
-    rarest = min(counts, key=lambda name: counts[name])
-    if counts[rarest] < 2:
+    rare = [name for name, n in counts.items() if n < 2]
+    if rare:
+        which = f"The class {rare[0]!r} has" if len(rare) == 1 else f"{len(rare):,} classes have"
         return (
-            f"The class {rarest!r} has only one object, from which little can be learned: merge "
-            f"the class with another, or leave it out."
+            f"{which} only one object, from which little can be learned: merge such classes with "
+            f"others, or leave them out with --min-class-size 2."
         )
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
     name = "" if kind == "matrix" else f" {measure_options(about)} and"

@@ -134,6 +134,7 @@ class DataOptions:
     input_format: str | None
     no_header: bool
     max_size: int | None
+    skip_unlabelled: bool
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the measure; each is a number, true, false, null, or text."""
@@ -179,6 +180,9 @@ def labelled_data(function: Function) -> Function:
             r"one group for the label, as in 'family=(\S+)'.",
         ),
         click.option(
+            "--skip-unlabelled", is_flag=True, help="Leave out objects that have no label."
+        ),
+        click.option(
             "--measure",
             metavar="NAME",
             help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
@@ -220,6 +224,12 @@ choosing = together(
         type=click.IntRange(1),
         help="Number of landmarks, for stratified, kmeans, entropy, random and leverage.",
     ),
+)
+min_class_size = click.option(
+    "--min-class-size",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Leave out classes with fewer objects.",
 )
 calibrating = click.option(
     "--calibrate/--no-calibrate",
@@ -330,6 +340,8 @@ OPTIONS_FOR_PARAMETERS = {
     "folds": "--folds",
     "groups": "--groups",
     "max_size": "--max-size",
+    "skip_unlabelled": "--skip-unlabelled",
+    "min_class_size": "--min-class-size",
 }
 
 LONGEST = 280
@@ -340,6 +352,16 @@ def printable(text: str, longest: int = 60) -> str:
     """Return text from the data with control characters escaped, safe to print on a terminal."""
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def shortened(label: str, longest: int = 30) -> str:
+    """Return the end of a label, which distinguishes it from others more than its beginning.
+
+    >>> shortened("Proteobacteria;Gammaproteobacteria;Vibrio", 20)
+    '…eobacteria;Vibrio'
+    """
+    text = printable(label, 10_000)
+    return text if len(text) <= longest else "…" + text[-(longest - 1) :]
 
 
 def one_line(message: str) -> str:

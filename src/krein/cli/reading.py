@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 
+from ..core.ranks import short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.tables import Layout
-from .options import DataOptions, message_of
-from .output import printable, warn
+from .options import DataOptions, message_of, shortened
+from .output import printable, say, warn
 
 _NUCLEOTIDES = frozenset("ACGTUN")
 _AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
@@ -47,6 +48,7 @@ def open_data(options: DataOptions) -> Source:
         "label_pattern": options.label_pattern,
         "header": False if options.no_header else None,
         "max_size": options.max_size,
+        "skip_unlabelled": options.skip_unlabelled,
     }
     try:
         source = open_source(options.data, format=wanted, **how)
@@ -131,6 +133,37 @@ def require_labels(chunk: Chunk, source: Source, *, whole: bool = True) -> list[
     return chunk.labels
 
 
+def leave_out_small_classes(
+    chunk: Chunk, source: Source, least: int | None, *, whole: bool = True
+) -> Chunk:
+    """Leave out the classes with fewer objects than `least`, and say what was left out.
+
+    Of a file that does not fit in memory (not `whole`), the labels are counted in one more pass,
+    and the source leaves the classes out from then on.
+    """
+    unlabelled = source.n_left_out
+    counts = Counter(chunk.labels)
+    if not whole and (least or source.labels.skip):
+        counts = Counter(label for part in source.chunks(4096) for label in part.labels or ())
+        unlabelled = source.n_left_out
+    small = {label: n for label, n in counts.most_common() if n < (least or 0)}
+    if small and chunk.labels is not None:
+        source.labels.small = frozenset(small)
+        chunk = chunk.keeping([i for i, label in enumerate(chunk.labels) if label not in small])
+        if not len(chunk):
+            raise DataError(f"{source.shown}: all classes have fewer than {least} objects")
+    parts = []
+    if unlabelled:
+        objects = "object" if unlabelled == 1 else "objects"
+        parts.append(f"{unlabelled:,} {objects} without a label")
+    if small:
+        named = describe_classes(small)
+        parts.append(f"{sum(small.values()):,} objects in classes of fewer than {least}: {named}")
+    if parts:
+        say("left out", "; ".join(parts), err=True)
+    return chunk
+
+
 def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
     """Return the number of classes, and the largest and smallest of them with their counts.
 
@@ -140,7 +173,8 @@ def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
     ('1 class: a (2)', '2 classes: a (2), b (1)')
     """
     counts = Counter(labels).most_common()
-    shown = [f"{printable(name, 30)} ({count:,})" for name, count in counts]
+    short = short_labels([name for name, _ in counts])
+    shown = [f"{shortened(name, 30)} ({n:,})" for name, (_, n) in zip(short, counts, strict=True)]
     if len(shown) > 6:
         shown = [*shown[:3], "…", *shown[-2:]]
     return f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {', '.join(shown)}"

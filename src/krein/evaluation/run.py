@@ -13,17 +13,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..core.ranks import Ranks
 from ..estimators.krein import KreinClassifier
+from ..measures import take
 from ..version import __version__
-from .groups import find_groups, near_copies, split_folds
+from .groups import find_groups, groups_per_class, near_copies, split_folds
 from .heldout import TwoLookResults
 from .models import Model, fresh, get_models, needs_all, title
 from .result import Evaluation, ModelResult, PairCount, duplicates, object_map, spectrum
 from .store import PairStore, Shared
+
+NAMED = 5
+"""Number of classes that a warning names."""
 
 WARNED = 0.01
 """Warn if at least this share of the objects has near-duplicates in other folds."""
@@ -147,6 +152,28 @@ def evaluate(
     if names is not None and len(names) != n:
         raise ValueError(f"{len(names)} names for {n} objects")
     grouped = find_groups(groups, pairs, codes, random_state)
+    alone = np.zeros(len(classes), dtype=bool)
+    if grouped is not None:
+        alone = groups_per_class(codes, grouped) < 2
+    if grouped is not None and alone.any() and (~alone).sum() > 1:
+        keep = np.flatnonzero(~alone[codes])
+        _warn_of_classes(classes[alone], len(labels) - len(keep))
+        some = _rows(X, keep, given=store.given)
+        again: dict[str, Any] = {**options, **settings, "cache": cache, "calibrate": calibrate}
+        return evaluate(
+            some,
+            labels[keep],
+            models,
+            measure=measure,
+            folds=folds,
+            groups=grouped[keep],
+            label_ranks=label_ranks,
+            rank_above=rank_above,
+            names=[f"row {i}" for i in keep]
+            if names is None
+            else [names[i] for i in keep.tolist()],
+            **again,
+        )
     split = split_folds(classes, codes, folds, random_state, grouped)
     everyone = np.arange(n)
     among_all = Pairs(shared, everyone, n_jobs=pairs.workers, verbose=verbose)
@@ -204,6 +231,24 @@ def evaluate(
             },
         },
     )
+
+
+def _warn_of_classes(alone: NDArray[Any], n: int) -> None:
+    named = ", ".join(str(name) for name in alone[:NAMED].tolist())
+    more = f" and {len(alone) - NAMED:,} more" if len(alone) > NAMED else ""
+    warnings.warn(
+        f"left out {len(alone):,} of the classes ({n:,} objects), because all objects of such a "
+        f"class are in one group, so that it cannot be used for training and for testing: "
+        f"{named}{more}; use smaller groups to keep them",
+        stacklevel=3,
+    )
+
+
+def _rows(X: Any, keep: Indices, given: bool) -> Any:
+    """Return some of the objects, or the matrix of their values."""
+    if given:
+        return np.asarray(X)[np.ix_(keep, keep)]
+    return take(X, keep) if isinstance(X, list | tuple | np.ndarray) else _safe_indexing(X, keep)
 
 
 def _cross_validate(
