@@ -7,6 +7,8 @@ import json
 import numpy as np
 import pytest
 
+from krein import IKFD
+
 from .conftest import family, write_fasta
 
 PATTERN = ("--label-pattern", r"family=(\S+)")
@@ -242,3 +244,68 @@ def test_qiime_and_sintax_taxonomies(taxa, run, tmp_path, separator, sign):
     rows = [line.split("\t") for line in ranked.read_text().splitlines()]
     assert int(rows[0][1]) < 10
     assert {line[3] for line in rows} >= {"D", "P"}
+
+
+OWN = """
+def shared(a, b):
+    return float(len(set(a) & set(b)))
+
+def apart(a, b):
+    return float(len(set(a) ^ set(b)))
+
+LONGEST = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("shared", ()), ("apart", ("--measure-param", "kind=dissimilarity"))],
+)
+def test_a_measure_of_your_own(files, run, name, options):
+    (files / "mine.py").write_text(OWN)
+    measure = ("--measure", f"mine.py:{name}")
+    fit = ("fit", "words.csv", "--objects", "word", "--labels", "language", *measure, *options)
+    code, out, err = run(*fit, "--model", "ikfd", "-o", "m.krein", "--jobs", "2")
+    assert code == 0, err
+    assert f"mine.py:{name}" in out
+    predict = ("predict", "m.krein", "words.csv", "--objects", "word")
+    code, out, err = run(*predict, *measure)
+    assert code == 0, err
+    labels = [row["label"] for row in table(out)]
+    namespace = {}
+    exec(OWN, namespace)
+    kind = {"kind": "dissimilarity"} if name == "apart" else None
+    words = [line.split(",") for line in (files / "words.csv").read_text().split()[1:]]
+    clf = IKFD(namespace[name], measure_params=kind, calibrate=True, random_state=0)
+    clf.fit([word for word, _ in words], [language for _, language in words])
+    assert labels == clf.predict([word for word, _ in words]).tolist()
+    # a model file never names the code to run
+    code, _, err = run(*predict)
+    assert code == 1
+    assert f"was fitted with the measure '{name}'" in err
+    assert "--measure FILE.py:FUNCTION" in err
+    code, _, err = run("explain", "m.krein", "words.csv", "--objects", "word", *measure)
+    assert code == 0, err
+    code, out, err = run("evaluate", *fit[1:], "--compare", "ikfd", "--folds", "2", "--json")
+    assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        ("mine.py:nothing", "mine.py has no function 'nothing'; it has shared, apart"),
+        ("mine.py:LONGEST", "mine.py has no function 'LONGEST'"),
+        ("other.py:shared", "there is no file other.py"),
+        ("broken.py:f", "broken.py cannot be run: ZeroDivisionError"),
+    ],
+)
+def test_a_measure_that_cannot_be_loaded(files, run, measure, message):
+    (files / "mine.py").write_text(OWN)
+    (files / "broken.py").write_text("1 / 0")
+    for command in (
+        ("fit", "words.csv", "--labels", "language", "-o", "m.krein"),
+        ("evaluate", "words.csv", "--labels", "language"),
+    ):
+        code, _, err = run(*command, "--measure", measure)
+        assert code == 2
+        assert message in err

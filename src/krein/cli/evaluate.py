@@ -126,7 +126,7 @@ def command(
             chunk.objects,
             y,
             compare,
-            measure=comparison.measure,
+            measure=comparison.given,
             measure_params=comparison.params or None,
             calibrate=calibrate is not False,
             groups=group_labels,

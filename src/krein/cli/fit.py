@@ -149,7 +149,7 @@ def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     given = {name: value for name, value in params.items() if name in known}
     if given.get("landmarks", "") is None:
         del given["landmarks"]  # the model's own default
-    return made(comparison.measure, measure_params=comparison.params or None, **given)
+    return made(comparison.given, measure_params=comparison.params or None, **given)
 
 
 def calibrates(model: str, wanted: bool | None) -> bool:

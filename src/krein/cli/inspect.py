@@ -163,7 +163,7 @@ def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> di
 
     with locating(chunk):
         pairs = open_pairs(
-            comparison.measure,
+            comparison.given,
             chunk.objects,
             measure_params=comparison.params,
             symmetrize=symmetrize,

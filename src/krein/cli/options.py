@@ -187,7 +187,8 @@ def labelled_data(function: Function) -> Function:
             metavar="NAME",
             help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
             "damerau, lcs, jaro-winkler, dtw, erp, msm, tangent, compression, elm, rbf, … "
-            "Default: chosen to suit the objects.",
+            "Default: chosen to suit the objects. FILE.py:FUNCTION uses a function of your own, of "
+            "two objects; for a distance, add --measure-param kind=dissimilarity.",
         ),
         click.option(
             "--measure-param",
@@ -251,6 +252,11 @@ running = together(
 new_objects = together(
     click.argument("model", type=click.Path()),
     click.argument("new", type=click.Path(allow_dash=True), default="-"),
+)
+own_measure = click.option(
+    "--measure",
+    metavar="FILE.py:FUNCTION",
+    help="The function that the model was fitted with, if it is your own.",
 )
 novel_below = click.option(
     "--novel-below",

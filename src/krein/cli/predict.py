@@ -58,6 +58,7 @@ from .predictor import (
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
 @options.label_ranks
+@options.own_measure
 @options.unknown_letters
 @options.novel_below
 @click.option(
@@ -106,6 +107,7 @@ def command(
     top: int | None,
     label_ranks: str | None,
     rank_above: float,
+    measure: str | None,
     unknown_letters: str | None,
     novel_below: float | None,
     sets: float | None,
@@ -149,6 +151,7 @@ def command(
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
+        measure=measure,
     )
     source = predictor.open(new, **reading)
     start = time.perf_counter()

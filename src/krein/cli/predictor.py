@@ -21,7 +21,7 @@ from ..measures.foreign import NAMED, describe_foreign
 from ..model.model import Comparisons, Model
 from .options import message_of, printable
 from .output import warn
-from .reading import match_columns
+from .reading import match_columns, own_measure
 
 CHUNK = 2048
 """Number of objects in memory at a time."""
@@ -73,12 +73,16 @@ class Predictor:
         n_jobs: int | None = None,
         unknown_letters: str | None = None,
         max_size: int | None = None,
+        measure: str | None = None,
     ) -> None:
         from .. import load_model
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
-        self.model: Model = load_model(path, max_size=max_size)
+        own = own_measure(measure)
+        if measure is not None and own is None:
+            raise click.UsageError(f"--measure {measure}: write FILE.py:FUNCTION")
+        self.model: Model = load_model(path, max_size=max_size, measure=own)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: contains a transformer, which does not predict labels")
         self.n_jobs = n_jobs

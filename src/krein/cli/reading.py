@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from ..core.ranks import short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.tables import Layout
+from ..measures import Measure
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
@@ -190,6 +192,12 @@ class Comparison:
     measure: str
     params: dict[str, Any]
     reason: str = ""
+    own: Any = None  # the user's own function or measure
+
+    @property
+    def given(self) -> Any:
+        """The measure as estimators take it: a name, or the user's own."""
+        return self.measure if self.own is None else self.own
 
     def __str__(self) -> str:
         params = ", ".join(f"{key}={value}" for key, value in self.params.items())
@@ -208,11 +216,11 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
             return Comparison("precomputed-distance", {}, " (a matrix of distances)")
         return Comparison("precomputed", {}, " (a matrix of similarities)")
     if options.measure:
-        found = Comparison(options.measure, params)
+        found = Comparison(options.measure, params, own=own_measure(options.measure))
     else:
         found = suggest_measure(kind, sample, params)
     try:
-        get_measure(found.measure, found.params)
+        get_measure(found.given, found.params)
     except (ValueError, TypeError) as error:  # an error in the command, not in the data
         message = message_of(error)
         if found.params and found.measure in available():
@@ -220,6 +228,41 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
             message = f"--measure-param {given}: {message}"
         raise click.UsageError(message) from error
     return found
+
+
+def own_measure(named: str | None) -> Any:
+    """Return the function or measure of `FILE.py:NAME`; None for any other text.
+
+    The file is executed: it is always named by the user, never by data or a model.
+    """
+    path, _, name = (named or "").rpartition(":")
+    if not path.endswith(".py"):
+        return None
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    if not os.path.isfile(path):
+        raise click.UsageError(f"--measure {named}: there is no file {path}")
+    spec = spec_from_file_location(os.path.basename(path)[:-3], path)
+    assert spec is not None
+    assert spec.loader is not None
+    # not listed among the modules, so its functions are sent to worker processes by value
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise click.UsageError(f"--measure {named}: {path} cannot be run: {reason}") from error
+    found = getattr(module, name, None)
+    if found is None or not (callable(found) or isinstance(found, Measure)):
+        names = [key for key, value in vars(module).items() if _is_own(value, module)]
+        listed = f"; it has {', '.join(names)}" if names else ""
+        raise click.UsageError(f"--measure {named}: {path} has no function {name!r}{listed}")
+    return found() if isinstance(found, type) and issubclass(found, Measure) else found
+
+
+def _is_own(value: Any, module: Any) -> bool:
+    here = getattr(value, "__module__", None) == module.__name__
+    return (callable(value) and here) or isinstance(value, Measure)
 
 
 def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) -> Comparison:

@@ -38,7 +38,15 @@ from ..measures.foreign import ForeignObjectWarning
 from ..version import __version__
 from .group import krein_command
 from .inspect import describe_model
-from .options import Share, ambiguous_below, message_of, novel_below, printable, unknown_letters
+from .options import (
+    Share,
+    ambiguous_below,
+    message_of,
+    novel_below,
+    own_measure,
+    printable,
+    unknown_letters,
+)
 from .output import say
 from .predictor import Details, Predictor, Row
 
@@ -131,6 +139,7 @@ class RequestError(Exception):
 )
 @novel_below
 @ambiguous_below
+@own_measure
 @unknown_letters
 @click.option("--access-log/--no-access-log", default=True, help="Print a line for each request.")
 def command(
@@ -145,6 +154,7 @@ def command(
     max_requests: int,
     novel_below: float | None,
     ambiguous_below: float | None,
+    measure: str | None,
     unknown_letters: str | None,
     access_log: bool,
 ) -> None:
@@ -172,7 +182,7 @@ def command(
     warnings.simplefilter("ignore", ForeignObjectWarning)
     limits = Limits(max_bytes, max_objects, max_length, max_seconds, max_requests)
     details = Details(nested=True, ambiguous_below=ambiguous_below, novel_below=novel_below)
-    service = Service(model, limits, unknown_letters, details)
+    service = Service(model, limits, unknown_letters, details, measure)
     local = host in ("127.0.0.1", "localhost", "::1")
     app = make_app(service, threads=threads, local=local, access_log=access_log)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -217,10 +227,13 @@ class Service:
         limits: Limits,
         unknown_letters: str | None = None,
         details: Details | None = None,
+        measure: str | None = None,
     ) -> None:
         self.limits = limits
         details = details or Details(nested=True)
-        self.predictor = Predictor(path, details, n_jobs=1, unknown_letters=unknown_letters)
+        self.predictor = Predictor(
+            path, details, n_jobs=1, unknown_letters=unknown_letters, measure=measure
+        )
         model, about = self.predictor.model, describe_model(path)
         self.accepts = model.measure.accepts
         known = model.landmarks.objects
