@@ -309,3 +309,51 @@ def test_a_measure_that_cannot_be_loaded(files, run, measure, message):
         code, _, err = run(*command, "--measure", measure)
         assert code == 2
         assert message in err
+
+
+def test_published_splits(files, run):
+    """Trained on one file, tested on the other: the probabilities of the same model."""
+    with open(files / "new.fasta", "a") as file:
+        file.write(">odd family=unheard\nMKVLAGHWKLMKVLAGHWKL\n")
+    evaluate = ("evaluate", "families.fasta", "--test", "new.fasta", *PATTERN)
+    code, out, err = run(*evaluate, "--compare", "auto,knn", "--json", "--report", "report.html")
+    assert code == 0, err
+    assert "1 test objects of unknown classes: unheard" in err
+    found = json.loads(out)
+    assert (found["objects"], found["trained_on"], found["folds"]) == (20, 70, 1)
+    assert run("fit", "families.fasta", *PATTERN, "-o", "m.krein")[0] == 0
+    rows = table(run("predict", "m.krein", "new.fasta")[1])[:20]
+    right = np.mean([row["label"] == row["name"].rstrip("0123456789") for row in rows])
+    assert found["models"]["auto"]["accuracy"]["mean"] == pytest.approx(right)
+    text = (files / "report.html").read_text()
+    assert "The models were fitted to 70 others" in text
+    code, _, err = run(*evaluate, "--groups", "identity:0.4")
+    assert code == 2
+
+
+def test_unbalanced_classes(tmp_path, run):
+    rng = np.random.default_rng(0)
+    path, new = tmp_path / "known.csv", tmp_path / "new.csv"
+    X = np.concatenate([rng.normal(size=(300, 3)), rng.normal(1.5, 1, (8, 3))])
+    labels = ["large"] * 300 + ["small"] * 8
+    rows = [",".join(f"{v:.6f}" for v in row) for row in X]
+    path.write_text(
+        "x,y,z,label\n" + "".join(f"{r},{c}\n" for r, c in zip(rows, labels, strict=True))
+    )
+    X = np.concatenate([rng.normal(size=(100, 3)), rng.normal(1.5, 1, (100, 3))])
+    new.write_text("x,y,z\n" + "".join(",".join(f"{v:.6f}" for v in row) + "\n" for row in X))
+    found = {}
+    for name, options in (("plain", ()), ("balanced", ("--class-weight", "balanced"))):
+        model = tmp_path / f"{name}.krein"
+        code, out, err = run("fit", path, "--measure", "rbf", *options, "-o", model)
+        assert code == 0, err
+        assert ("small has 8 of 308 objects: --class-weight balanced" in out) == (name == "plain")
+        labels = [row["label"] for row in table(run("predict", model, new)[1])]
+        found[name] = labels[100:].count("small")
+    assert found["balanced"] > found["plain"] + 10
+    code, _, err = run(
+        "evaluate", path, "--measure", "rbf", "--class-weight", "balanced", "--compare",
+        "ikfd,knn", "--folds", "2", "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "knn takes no class weights" in err

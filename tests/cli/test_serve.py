@@ -535,7 +535,7 @@ def test_the_page_in_a_browser(files, model, two_looks):
             page.locator("#answer h2").first.wait_for()
             return page.locator("#answer h2").all_inner_texts()
 
-        assert answered(chunk.objects[0]) == expected[:1]
+        assert answered(chunk.objects[0]) == [f"{expected[0]} known"]
         assert len(page.locator("#answer table:not(.evidence) tr").all()) == 3
         near = library.load(model).explain(chunk.objects[:1])[0].nearest
         shown = page.locator("#answer .evidence tr td:first-child").all_inner_texts()
@@ -544,8 +544,17 @@ def test_the_page_in_a_browser(files, model, two_looks):
         fasta = (
             f">{chunk.names[1]} more\n{chunk.objects[1][:30]}\n{chunk.objects[1][30:]}\n>b\nM1\n"
         )
-        assert answered(fasta) == [f"{chunk.names[1]}: {expected[1]}", "b"]
-        assert answered(hostile) == ["Unreadable"]
+        assert answered(fasta) == ["2 objects", f"{chunk.names[1]} known", "b unreadable"]
+        rows = page.locator("#answer .overview tbody tr").all()
+        cells = [row.locator("td").all_inner_texts() for row in rows]
+        assert cells[0][:2] == [chunk.names[1], expected[1]]
+        assert cells[1] == ["b", "none", "", "unreadable"]
+        assert answered(hostile) == ["Unreadable unreadable"]
+        # a novel object is not headed by a class, and improbable classes are folded
+        assert answered("ACGTTGCAGG" * 4) == ["None of the classes novel"]
+        answered(chunk.objects[0])
+        probable = library.load(model).predict_proba(chunk.objects[:1])[0] >= 0.0005
+        assert page.locator("#answer > section > table.classes tr").count() == probable.sum()
         assert page.locator("#answer img").count() == 0
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= 400

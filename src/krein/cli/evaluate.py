@@ -14,15 +14,17 @@ from typing import Any
 import click
 
 from ..estimators import MODELS as FAMILIES
-from ..io import Chunk, Source
+from ..io import Chunk, DataError, Source
 from ..io.streams import STDIN
 from . import options
 from .group import command_line, krein_command
+from .options import shortened
 from .output import check_target, printable, say, warnings_as_lines
 from .reading import (
     check_rule,
     choose_measure,
     describe_classes,
+    hint_at_balance,
     leave_out_small_classes,
     locating,
     open_data,
@@ -69,7 +71,15 @@ def split_models(
     "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
     "0.4.",
 )
+@click.option(
+    "--test",
+    type=click.Path(),
+    metavar="FILE",
+    help="Fit to DATA and report the results on the objects of this file, instead of folds; it is "
+    "read and labelled in the same way.",
+)
 @options.min_class_size
+@options.class_weight
 @options.label_ranks
 @options.choosing
 @options.calibrating
@@ -84,7 +94,9 @@ def command(
     data: options.DataOptions,
     compare: list[str] | None,
     groups: str | None,
+    test: str | None,
     min_class_size: int | None,
+    class_weight: str | None,
     calibrate: bool | None,
     report: str | None,
     as_json: bool,
@@ -99,8 +111,11 @@ def command(
     \b
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
+      krein evaluate train.fasta --test test.fasta --label-pattern 'family=(\\S+)'
     """
-    check_report(report, reads=(data.data, data.labels, groups))
+    check_report(report, reads=(data.data, data.labels, groups, test))
+    if test is not None and groups is not None:
+        raise click.UsageError("--groups is for folds, which --test replaces")
     check_rule(settings["landmarks"], settings["n_landmarks"])
     check_groups(groups, data.data)
     source = open_data(data)
@@ -118,7 +133,15 @@ def command(
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))
+        hint_at_balance(y, class_weight)
         say("measure", str(comparison))
+    names, tested = chunk.names, None
+    if test is not None:
+        new = test_objects(test, data, set(y))
+        assert new.labels is not None
+        names, tested = new.names, (new.objects, new.labels)
+        if not as_json:
+            say("test", f"{len(new):,} objects in {len(set(new.labels)):,} classes")
     from ..evaluation import evaluate
 
     with warnings_as_lines(), locating(chunk):
@@ -130,12 +153,33 @@ def command(
             measure_params=comparison.params or None,
             calibrate=calibrate is not False,
             groups=group_labels,
-            names=chunk.names,
+            test=tested,
+            class_weight=class_weight,
+            names=names,
             symmetrize=data.symmetrize,
             verbose=int(sys.stderr.isatty()),
             **settings,
         )
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
+
+
+def test_objects(path: str, data: options.DataOptions, known: set[str]) -> Chunk:
+    """Return the objects of a test file whose labels are `known`; say how many are left out."""
+    source = open_data(replace(data, data=path))
+    if source.kind == "matrix":
+        raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
+    chunk = source.read()
+    labels = require_labels(chunk, source, whole=False)
+    keep = [i for i, label in enumerate(labels) if label in known]
+    if not keep:
+        raise DataError(f"{source.shown}: none of its labels occurs in {data.data}")
+    if len(keep) < len(chunk):
+        others = sorted(set(labels) - known)
+        shown = ", ".join(shortened(label) for label in others[:3])
+        more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+        n = len(chunk) - len(keep)
+        say("left out", f"{n:,} test objects of unknown classes: {shown}{more}", err=True)
+    return chunk.keeping(keep)
 
 
 def groups_of(source: Source, chunk: Chunk) -> list[str] | None:

@@ -21,6 +21,7 @@ from .reading import (
     choose_measure,
     column_names,
     describe_classes,
+    hint_at_balance,
     leave_out_small_classes,
     locating,
     open_data,
@@ -38,6 +39,7 @@ from .reading import (
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
 @options.min_class_size
+@options.class_weight
 @options.choosing
 @options.calibrating
 @options.running
@@ -66,6 +68,7 @@ def command(
     data: options.DataOptions,
     model: str,
     min_class_size: int | None,
+    class_weight: str | None,
     calibrate: bool | None,
     cluster: str | None,
     wait: float,
@@ -102,7 +105,9 @@ def command(
     say("data", f"{number} objects: {printable(source.understood, 200)}")
     if whole:
         say("classes", describe_classes(y))
+        hint_at_balance(y, class_weight)
     say("measure", str(comparison))
+    settings["class_weight"] = class_weight
     estimator = make_estimator(model, comparison, symmetrize=data.symmetrize, verbose=1, **settings)
     if cluster is not None:
         fit_on_cluster(estimator, source, cluster, wait)

@@ -232,6 +232,12 @@ min_class_size = click.option(
     metavar="N",
     help="Leave out classes with fewer objects.",
 )
+class_weight = click.option(
+    "--class-weight",
+    type=click.Choice(["balanced"]),
+    help="balanced: an error costs more in a class with fewer objects. Small classes are then "
+    "found more often, at the expense of large ones.",
+)
 calibrating = click.option(
     "--calibrate/--no-calibrate",
     default=None,

@@ -166,6 +166,22 @@ def leave_out_small_classes(
     return chunk
 
 
+UNBALANCED = 20
+"""From this ratio of class sizes on, the command mentions class weights."""
+
+
+def hint_at_balance(labels: Sequence[str], class_weight: str | None) -> None:
+    """Say how to find more objects of a small class, if classes differ much in size."""
+    counts = Counter(labels).most_common()
+    (_, most), (name, least) = counts[0], counts[-1]
+    if class_weight is None and most >= UNBALANCED * least:
+        say(
+            "unbalanced",
+            f"{shortened(name)} has {least:,} of {len(labels):,} objects: --class-weight balanced "
+            f"finds more of them, at the expense of large classes",
+        )
+
+
 def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
     """Return the number of classes, and the largest and smallest of them with their counts.
 

@@ -135,6 +135,7 @@ class Reference:
         """Return the reference of held-out objects with these log-probabilities (n, C)."""
         codes = codes.astype(np.intp)
         own = log_odds(log_proba)[np.arange(len(codes)), codes]
+        own = np.nan_to_num(own)  # a certain label has infinite odds, which a file cannot contain
         return cls(scores, log_proba.argmax(axis=1), own, codes, weights)
 
     def novelty(self, scores: Array, predicted: Codes) -> Array:

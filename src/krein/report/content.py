@@ -48,7 +48,8 @@ def report_content(
     chosen = [chosen_point(model, threshold) for model in models]
     what = "a given matrix" if given else evaluation.settings["measure"]
     ranks = evaluation.ranks
-    shares = np.array(summary["class_sizes"]) / n
+    shares = np.array([size / n for size in summary["class_sizes"] if size])
+    trained_on = evaluation.n_train or n - n / summary["folds"]
     mapped = evaluation.map
     codes = np.searchsorted(evaluation.classes, evaluation.labels[mapped.objects])
     landmarks = np.flatnonzero(np.isin(mapped.objects, mapped.landmarks)).tolist()
@@ -101,7 +102,8 @@ def report_content(
         "given_threshold": threshold is not None,
         "guess": float(-shares @ np.log(shares)),  # the log-loss of predicting the frequencies
         # all pairs; of a matrix, those of the training objects, averaged over the folds
-        "scale": (n - n / summary["folds"]) ** 2 if given else n**2,
+        "scale": trained_on**2 if given else (n + (evaluation.n_train or 0)) ** 2,
+        "trained_on": trained_on,
         "slowest": max(sum(model.seconds.values()) for model in models) or 1.0,
     }
 
@@ -410,8 +412,13 @@ def _settings(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.groups is not None:
         n_groups = int(evaluation.groups.max()) + 1
         grouped = f", {n_groups:,} groups kept together ({s['groups']})"
+    folds = f"{s['folds']}, stratified and shuffled{grouped}"
+    if evaluation.n_train is not None:
+        folds = f"none: {evaluation.n_train:,} training objects and separate test objects"
+    if s.get("class_weight") is not None:
+        rows.append(("class weights", s["class_weight"]))
     rows += [
-        ("folds", f"{s['folds']}, stratified and shuffled{grouped}"),
+        ("folds", folds),
         ("seed (random_state)", str(s["random_state"])),
         ("both directions averaged (symmetrize)", "yes" if s["symmetrize"] else "no"),
     ]
