@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from krein import IKFD
+from krein.landmarks.meb import SmallClassWarning
 
 from .conftest import family, write_fasta
 
@@ -357,3 +358,47 @@ def test_unbalanced_classes(tmp_path, run):
     )  # fmt: skip
     assert code == 0, err
     assert "knn takes no class weights" in err
+
+
+def test_reads_on_the_other_strand(taxa, run, tmp_path):
+    fasta = [
+        (f"{t}_{i}", path[-1], s)
+        for t, (path, found) in enumerate(taxa)
+        for i, s in enumerate(found)
+    ]
+    write_fasta(tmp_path / "known.fasta", [row for row in fasta if int(row[0][2:]) < 30])
+    new = [row for row in fasta if int(row[0][2:]) >= 30]
+    turn = str.maketrans("ACGT", "TGCA")
+    write_fasta(tmp_path / "new.fasta", new)
+    turned = [(name, c, s[::-1].translate(turn)) for name, c, s in new]
+    write_fasta(tmp_path / "turned.fasta", turned)
+    assert run("fit", tmp_path / "known.fasta", *PATTERN, "-o", tmp_path / "m.krein")[0] == 0
+    code, out, err = run("predict", tmp_path / "m.krein", tmp_path / "turned.fasta")
+    assert code == 0
+    assert {row["status"] for row in table(out)} == {"novel"}
+    assert "are they on the other strand?" in err
+    assert "strand" not in run("predict", tmp_path / "m.krein", tmp_path / "new.fasta")[2]
+    rng = np.random.default_rng(5)
+    others = [(f"x{i}", "-", "".join(rng.choice(list("ACGT"), 80))) for i in range(10)]
+    write_fasta(tmp_path / "other.fasta", others)
+    assert "strand" not in run("predict", tmp_path / "m.krein", tmp_path / "other.fasta")[2]
+
+
+def test_many_classes_of_one_object_give_one_warning(run, tmp_path):
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcdef"), 8)) for _ in range(60)]
+    labels = ["a"] * 20 + ["b"] * 20 + [f"rare{i}" for i in range(20)]
+    (tmp_path / "w.csv").write_text(
+        "word,label\n" + "".join(f"{w},{c}\n" for w, c in zip(words, labels, strict=True))
+    )
+    options = ("--objects", "word", "--model", "ikfd", "--no-calibrate", "-o", tmp_path / "m.krein")
+    code, _, err = run("fit", tmp_path / "w.csv", *options)
+    assert code == 0, err
+    assert err.count("krein: warning") == 1
+    assert "20 classes have only one object" in err
+    assert "rare0, rare1, rare2, rare3, rare4 and 15 more" in err
+    assert "--min-class-size 2" in err
+    with pytest.warns(SmallClassWarning, match="20 classes have one object each") as caught:
+        IKFD("levenshtein").fit(words, labels)
+    assert len(caught) == 1
+    assert caught[0].message.rows == list(range(40, 60))

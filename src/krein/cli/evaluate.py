@@ -104,7 +104,7 @@ def command(
 ) -> None:
     """Cross-validate models on DATA, all on the same folds.
 
-    Prints accuracy, log-loss, calibration error, AUGRC, comparisons and time. With --report, also
+    Prints accuracy, log-loss, calibration error, comparisons and time. With --report, also
     writes a report that opens offline. Each pair is compared once and shared by all models and
     folds.
 
@@ -257,7 +257,7 @@ def _print_table(found: Any) -> None:
 
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("model", no_wrap=True)
-    columns = ("comparisons", "accuracy", "log-loss", "calibration", "AUGRC", "to fit", "seconds")
+    columns = ("comparisons", "accuracy", "log-loss", "calibration", "to fit", "seconds")
     for heading in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, model in found.models.items():
@@ -268,7 +268,6 @@ def _print_table(found: Any) -> None:
             f"{100 * s['accuracy']['mean']:.1f} ± {100 * s['accuracy']['std']:.1f} %",
             f"{s['log_loss']['mean']:.3f}",
             f"{s['calibration_error']:.3f}",
-            f"{s['augrc']:.4f}",
             f"{s['evaluations']:,}",
             f"{sum(s['seconds'].values()):.1f}",
         )
@@ -278,9 +277,8 @@ def _print_table(found: Any) -> None:
     out.print(
         Text(
             "comparisons: per prediction; accuracy: with its spread over the folds; calibration: "
-            "expected calibration error; AUGRC: errors left when rejecting, 0 is best; to fit: "
-            "pairs compared; seconds: all folds, with the model's own pairs at the speed of this "
-            "run",
+            "expected calibration error; to fit: pairs compared; seconds: all folds, with the "
+            "model's own pairs at the speed of this run",
             style="dim",
         )
     )

@@ -92,6 +92,11 @@ def command(
 
     check_target(output, force=force, reads=(data.data, data.labels))
     check_rule(settings["landmarks"], settings["n_landmarks"])
+    if model == "auto" and settings["landmarks"] not in (None, "stratified"):
+        raise click.UsageError(
+            "--landmarks is for the other models: auto always draws landmarks from each class; "
+            "--n-landmarks sets their number"
+        )
     settings["calibrate"] = calibrates(model, calibrate)
     source = open_data(data)
     start = time.perf_counter()

@@ -168,6 +168,11 @@ def command(
         for part in rows:
             writer.write(part)
             counts.add(part)
+        if predictor.on_the_other_strand(counts.by_status[NOVEL], counts.by_status.total()):
+            warn(
+                "most sequences are novel, but their reverse complements are not: are they on the "
+                "other strand? Fit the model with --both-strands, or turn the sequences around"
+            )
     if kraken_report is not None:
         with writing(kraken_report) as file:
             counts.report.write(file)

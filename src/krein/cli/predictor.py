@@ -32,6 +32,9 @@ NEAREST = 3
 KNOWN, OK, AMBIGUOUS, NOVEL, UNREADABLE = "known", "ok", "ambiguous", "novel", "unreadable"
 """Status of an object. `ok` is `known` for a model that cannot recognise novel objects."""
 
+TURNED, FEWEST_NOVEL, MOST_NOVEL = 20, 5, 0.9
+"""If at least five objects and 90 % of them are novel, up to 20 are tried on the other strand."""
+
 CLASSIFIED = (KNOWN, OK)
 """An object with another status is unclassified, whatever its most probable label."""
 
@@ -107,6 +110,7 @@ class Predictor:
                 f"{self.model.measure.name}"
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
+        self.novel: list[str] = []  # some sequences that are like none of the classes
         P = ("probabilities", np.float64, (len(self.labels),))
         more = [("status", object), ("novelty", float), ("set", object), ("why", object)]
         self._nothing = np.empty(0, dtype=[P, *more])
@@ -184,7 +188,23 @@ class Predictor:
                 rows.append(self.row_without_label(name, reasons[i], foreign))
             else:
                 rows.append(dict(zip(self.names, [name, *answered[i], None], strict=True)))
+                if rows[-1]["status"] == NOVEL and len(self.novel) < TURNED:
+                    self.novel.append(chunk.objects[i])
         return rows
+
+    def on_the_other_strand(self, n_novel: int, n: int) -> bool:
+        """Whether most sequences are novel, but the reverse complements of some of them are not."""
+        measure = self.model.measure
+        if getattr(measure, "both_strands", True) or n_novel < max(FEWEST_NOVEL, MOST_NOVEL * n):
+            return False
+        from ..measures.sequences import NUCLEOTIDE_MATRIX, reverse_complement
+
+        if measure.matrix != NUCLEOTIDE_MATRIX:  # type: ignore[attr-defined]
+            return False
+        turned = [reverse_complement(one) for one in self.novel]
+        chunk = Chunk([str(i) for i in range(len(turned))], turned, None, 0)
+        found = self.assess(chunk).assessed["status"]
+        return 2 * int((found != NOVEL).sum()) > len(turned)
 
     def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
         """Return the row of an object that is unreadable, or of another kind."""

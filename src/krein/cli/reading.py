@@ -163,6 +163,18 @@ def leave_out_small_classes(
         parts.append(f"{sum(small.values()):,} objects in classes of fewer than {least}: {named}")
     if parts:
         say("left out", "; ".join(parts), err=True)
+    alone = [label for label, n in counts.items() if n == 1 and label not in small]
+    if alone:
+        from ..landmarks.meb import SmallClassWarning
+
+        warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
+        named = ", ".join(shortened(label) for label in alone[:5])
+        more = f" and {len(alone) - 5:,} more" if len(alone) > 5 else ""
+        classes = "1 class has" if len(alone) == 1 else f"{len(alone):,} classes have"
+        warn(
+            f"{classes} only one object, from which little can be learned: {named}{more}; "
+            f"--min-class-size 2 leaves such classes out"
+        )
     return chunk
 
 

@@ -89,7 +89,7 @@ class Pairs:
         *,
         n_jobs: int | None = None,
         cache: BlockCache | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         symmetrize: bool = False,
         evaluate: Evaluate | None = None,
         counter: Counter | None = None,
@@ -430,7 +430,7 @@ def open_pairs(
     measure_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     cache: str | PathLike[str] | None = None,
-    verbose: int = 0,
+    verbose: int | None = None,
     symmetrize: bool = False,
 ) -> Pairs:
     """Return the pairs of the objects X among themselves, checked and ready to be compared.
@@ -458,8 +458,9 @@ def open_pairs(
         whole, when the same rows meet the same columns. A function is identified by its code and
         everything it closes over, but not by what it reads from its module: use another folder if
         that changes. Not used with a matrix.
-    verbose : int
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     symmetrize : bool
         Average both directions of a measure or matrix that is not symmetric. For new objects, a
         matrix contains only one direction: `open_new_pairs` uses its n × N values unchanged.
@@ -500,7 +501,7 @@ def open_new_pairs(
     measure_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     cache: str | PathLike[str] | None = None,
-    verbose: int = 0,
+    verbose: int | None = None,
     symmetrize: bool = False,
 ) -> Pairs:
     """Return the pairs of new objects X (rows) with the landmarks (columns 0 … m − 1).

@@ -392,7 +392,7 @@ class DaskCollection(Partitioned):
     Labels and weights are other collections with the same partitions, or arrays in memory.
     """
 
-    def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int = 0) -> None:
+    def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int | None = None) -> None:
         if y is None:
             raise ValueError("a Dask collection X needs labels y")
         lengths = known_lengths(X)

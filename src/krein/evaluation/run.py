@@ -55,7 +55,7 @@ def evaluate(
     n_jobs: int | None = None,
     cache: str | PathLike[str] | None = None,
     symmetrize: bool = False,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> Evaluation:
     """Cross-validate models on the same folds, comparing each pair once.
 
@@ -117,8 +117,9 @@ def evaluate(
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric.
-    verbose : int, default=0
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
 
     Returns
     -------

@@ -85,14 +85,34 @@ class MEB(Rule):
             whole = [len(cols) <= _TESTED for cols in columns]
             cores = [core if known else None for core, known in zip(found, whole, strict=True)]
         balls, chosen = [], []
-        for c, (rows, cols, core) in enumerate(zip(members, columns, cores, strict=True)):
+        for rows, cols, core in zip(members, columns, cores, strict=True):
             if psd:
                 ball = _ball_of_kernel(pairs, rows, self.epsilon)
             else:
                 ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon)
             balls.append(ball)
-            chosen.append(_at_least_two(rows, ball, c, psd))
+            chosen.append(_at_least_two(rows, ball, psd))
+        alone = sorted(int(rows[0]) for rows in members if len(rows) == 1)
+        if alone:
+            warnings.warn(SmallClassWarning(alone), stacklevel=3)
         return Selection(np.sort(np.concatenate(chosen)), {"psd": psd, "balls": balls})
+
+
+class SmallClassWarning(UserWarning):
+    """Classes with one object, which becomes their only landmark; `rows` are these objects."""
+
+    def __init__(self, rows: list[int]) -> None:
+        super().__init__(rows)
+        self.rows = rows
+
+    def __str__(self) -> str:
+        if len(self.rows) == 1:
+            return f"a class has one object (row {self.rows[0]}), which becomes its only landmark"
+        shown = ", ".join(map(str, self.rows[:5])) + (", …" if len(self.rows) > 5 else "")
+        return (
+            f"{len(self.rows):,} classes have one object each (rows {shown}), which becomes their "
+            f"only landmark"
+        )
 
 
 def _tested(cols: Indices) -> Indices:
@@ -136,16 +156,10 @@ def _ball_of_rows(
     return minimum_enclosing_ball(np.einsum("ij,ij->i", X, X), lambda j: X @ X[j], epsilon=epsilon)
 
 
-def _at_least_two(rows: Indices, ball: Ball, c: int, psd: bool) -> Indices:
+def _at_least_two(rows: Indices, ball: Ball, psd: bool) -> Indices:
     support = rows[ball.support]
-    if len(rows) == 1:
-        warnings.warn(
-            f"class number {c} has one object (row {rows[0]}): it becomes the only landmark of "
-            f"the class",
-            stacklevel=4,
-        )
-        return support
-    if len(support) == 1 and not psd:  # identical within the class: any other will do
+    # identical within the class: any other will do
+    if len(rows) > 1 and len(support) == 1 and not psd:
         return np.array([support[0], rows[rows != support[0]][0]])
     return support
 

@@ -54,7 +54,7 @@ class Comparisons:
     symmetrize: bool = False
     n_jobs: int | None = None
     cache: str | os.PathLike[str] | None = None
-    verbose: int = 0
+    verbose: int | None = None
     counter: Counter = field(default_factory=Counter)
     until: float | None = None
     """When to stop, on the monotonic clock: past it, comparisons raise `OutOfTime`."""
