@@ -115,7 +115,7 @@ def test_a_bad_object_names_file_line_and_name_and_leaves_no_file(files, model, 
 def test_a_matrix_of_distances(files, run):
     code, out, err = run(
         "fit", "distances.csv", "--distance", "--labels", "labels.csv", "-o", "m.krein",
-        "--landmarks", "all",
+        "--landmarks", "all", "--model", "ikfd",
     )  # fmt: skip
     assert code == 0, err
     assert "40 objects: rows of 40 values, a matrix" in out
@@ -199,6 +199,8 @@ def test_data_errors_are_one_line_and_exit_with_1(files, run, args, message):
          "unknown measure 'smith'"),
         (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
          "has no parameter 'x'; its parameters: normalize"),
+        (["fit", "words.csv", "--labels", "language", "--landmarks", "kmeans", "-o", "m"],
+         "--landmarks is for the other models"),
         (["fit", "words.csv", "--landmarks", "meb", "--n-landmarks", "3", "-o", "m"],
          "--n-landmarks 3 was given, but MEB finds its own number"),
         (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],

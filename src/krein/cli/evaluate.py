@@ -111,7 +111,7 @@ def command(
     \b
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
-      krein evaluate train.fasta --test test.fasta --label-pattern 'family=(\\S+)'
+      krein evaluate families.fasta --test new.fasta --label-pattern 'family=(\\S+)'
     """
     check_report(report, reads=(data.data, data.labels, groups, test))
     if test is not None and groups is not None:
