@@ -104,7 +104,8 @@ def slow_strings(folder):
             text = "".join(rng.choice(list("abcd"), 80))
             file.write(f"{text},{'xy'[i % 2]}\n")
     return ["fit", "slow.csv", "--model", "ikfd", "--measure", "damerau", "--jobs", "1",
-            "--landmarks", "kmeans", "--n-landmarks", "40", "--cache", "cache", "-o", "model.krein"]  # fmt: skip
+            "--landmarks", "kmeans", "--n-landmarks", "40", "--cache", "cache",
+            "-o", "model.krein"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
