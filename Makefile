@@ -4,11 +4,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEMO := .venv/.demo-installed
 
 .PHONY: demo test lint types imports check-tests docs check-docs fuzz kills mutate bench keep-results paper release-check test-lowest clean help
 
 help:
-	@echo "make demo    install, then classify digits with an indefinite similarity"
+	@echo "make demo    install what it needs, then classify digits with an indefinite similarity"
 	@echo "make test    install, then run every check: ruff, types, import direction, tests, the site"
 	@echo "make docs    install, then build the site into docs/_build/html"
 	@echo "make fuzz    run the command on 10,000 damaged files, then a guided search; CASES=, SEED=, SECONDS="
@@ -21,14 +22,24 @@ help:
 	@echo "make test-lowest     run the tests with the lowest supported version of every dependency"
 	@echo "make clean   remove everything that the other commands created"
 
-$(STAMP): pyproject.toml constraints.txt
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "krein needs Python 3.11 or newer; choose one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PYTHON) -m venv .venv
+
+# all tools for development; with them, the demo needs nothing more
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e ".[dev]"
+	@touch $@ $(DEMO)
+
+# only what the demo needs
+$(DEMO): pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e ".[report]"
 	@touch $@
 
-demo: $(STAMP)
+demo: $(DEMO)
 	@$(BIN)/krein demo
 
 # build the site while the tests run, because some tests only wait for other processes

@@ -38,6 +38,15 @@ def parameter(name: str, value: object = "") -> str:
     return option if value is True or value == "" else f"{option} {str(value).strip(chr(39))}"
 
 
+def option(name: str, value: object) -> str:
+    """Return how to set an option that only the command has, in parentheses; "" in Python.
+
+    >>> option("min_class_size", 2)
+    ''
+    """
+    return f" ({_options[name]} {value})" if name in _options else ""
+
+
 def measure_parameter(name: str, value: str) -> str:
     """Return how to set a parameter of a measure.
 

@@ -103,8 +103,9 @@ def kill(kills: int, seed: int = 0, n: int = 240) -> Counter[str]:
         warm_up()
         truth, cache, model = folder / "truth.krein", folder / "cache", folder / "model.krein"
         fit = ["fit", str(folder / "texts.csv"), "--objects", "text", "--labels", "language",
-               "--measure", "compression", "--measure-param", "compressor=zlib", "--landmarks",
-               "all", "--jobs", "2", "--force", "--cache", str(cache), "-o"]  # fmt: skip
+               "--measure", "compression", "--measure-param", "compressor=zlib", "--model",
+               "ikfd", "--landmarks", "all", "--jobs", "2", "--force", "--cache", str(cache),
+               "-o"]  # fmt: skip
         start = time.perf_counter()
         run([*fit, str(truth)], folder)
         seconds = time.perf_counter() - start

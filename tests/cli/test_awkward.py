@@ -21,7 +21,7 @@ def model(files, run):
 @pytest.mark.parametrize(
     "args",
     [
-        ("predict", "m.krein", "words.csv", "--reject-below", "nan"),
+        ("predict", "m.krein", "words.csv", "--ambiguous-below", "nan"),
         ("predict", "m.krein", "words.csv", "--coverage", "nan"),
         ("predict", "m.krein", "words.csv", "--jobs", "0"),
         ("fit", *WORDS, "-o", "n.krein", "--jobs", "0"),
@@ -70,7 +70,7 @@ def test_a_nan_probability_is_not_written(files, model, run, monkeypatch):
 
 
 def test_inspect_prints_valid_json(files, run):
-    code, out, _ = run("inspect", *WORDS, "--json")
+    code, out, _ = run("inspect", *WORDS, "--spectrum", "--json")
     assert code == 0
     json.loads(out, parse_constant=pytest.fail)
 
@@ -187,5 +187,5 @@ def test_an_error_while_inspecting_names_the_place(files, run, monkeypatch):
 
     monkeypatch.setattr(Pairs, "block", broken)
     (files / "w.txt").write_text("house\nmaus\nmouse\n")
-    code, _, err = run("inspect", "w.txt")
+    code, _, err = run("inspect", "w.txt", "--spectrum")
     assert (code, err) == (1, "krein: error: w.txt, line 2, string '1': the value is NaN\n")

@@ -66,17 +66,17 @@ def test_rows_do_not_depend_on_chunks(files, model, run, monkeypatch):
 
 
 def test_json_lines_match_csv(files, model, run):
-    _, out, _ = run("predict", "model.krein", "new.fasta", "--reject-below", "0.9")
+    _, out, _ = run("predict", "model.krein", "new.fasta", "--ambiguous-below", "0.9")
     code, _, err = run(
-        "predict", "model.krein", "new.fasta", "--reject-below", "0.9", "-o", "out.jsonl"
+        "predict", "model.krein", "new.fasta", "--ambiguous-below", "0.9", "-o", "out.jsonl"
     )
     assert code == 0
-    assert "20 objects" in err
+    assert "of 20 objects" in err
     records = [json.loads(line) for line in (files / "out.jsonl").read_text().splitlines()]
     for record, row in zip(records, table(out), strict=True):
         assert list(record) == list(row)
-        assert row["rejected"] == ("true" if record["rejected"] else "false")
-        assert record["rejected"] == (record["probability"] < 0.9)
+        assert row["status"] == record["status"]
+        assert (record["status"] == "ambiguous") == (record["probability"] < 0.9)
         assert float(row["probability"]) == pytest.approx(record["probability"], abs=1e-6)
 
 
@@ -87,8 +87,8 @@ def test_coverage_accepts_the_requested_share(files, model, run, coverage, monke
     code, out, _ = run("predict", "model.krein", "-", "--coverage", coverage, input=new)
     assert code == 0
     rows = table(out)
-    accepted = [float(r["probability"]) for r in rows if r["rejected"] == "false"]
-    rejected = [float(r["probability"]) for r in rows if r["rejected"] == "true"]
+    accepted = [float(r["probability"]) for r in rows if r["status"] == "known"]
+    rejected = [float(r["probability"]) for r in rows if r["status"] == "ambiguous"]
     assert len(rows) == 20
     assert len(accepted) >= coverage * 20  # ties are accepted together
     assert not rejected or max(rejected) <= min(accepted)
@@ -115,7 +115,7 @@ def test_a_bad_object_names_file_line_and_name_and_leaves_no_file(files, model, 
 def test_a_matrix_of_distances(files, run):
     code, out, err = run(
         "fit", "distances.csv", "--distance", "--labels", "labels.csv", "-o", "m.krein",
-        "--landmarks", "all",
+        "--landmarks", "all", "--model", "ikfd",
     )  # fmt: skip
     assert code == 0, err
     assert "40 objects: rows of 40 values, a matrix" in out
@@ -199,13 +199,15 @@ def test_data_errors_are_one_line_and_exit_with_1(files, run, args, message):
          "unknown measure 'smith'"),
         (["fit", "words.csv", "--labels", "language", "--measure-param", "x=1", "-o", "m"],
          "has no parameter 'x'; its parameters: normalize"),
+        (["fit", "words.csv", "--labels", "language", "--landmarks", "kmeans", "-o", "m"],
+         "--landmarks is for the other models"),
         (["fit", "words.csv", "--landmarks", "meb", "--n-landmarks", "3", "-o", "m"],
          "--n-landmarks 3 was given, but MEB finds its own number"),
         (["fit", "words.csv", "--measure-param", "x", "--labels", "language", "-o", "m"],
          "is not KEY=VALUE"),
         (["fit", "families.fasta", "-o", "m", "--no-calibrate"], "always calibrated"),
         (["predict", "m", "--coverage", "2"], "Invalid value for '--coverage'"),
-        (["predict", "m", "--coverage", "0.5", "--reject-below", "0.5"], "not both"),
+        (["predict", "m", "--coverage", "0.5", "--ambiguous-below", "0.5"], "not both"),
     ],
 )  # fmt: skip
 def test_usage_errors_exit_with_2(files, run, args, message):

@@ -13,7 +13,7 @@ PATTERN = ("--label-pattern", r"family=(\w+)")
 
 
 def inspected(run, *args):
-    code, out, err = run("inspect", *args, "--json")
+    code, out, err = run("inspect", *args, "--spectrum", "--json")
     assert code == 0, err
     return json.loads(out)
 
@@ -29,7 +29,7 @@ def test_sequences(files, run):
     assert about["duplicates"] == {"objects": 1, "conflicting": 0, "names": 0}
     assert about["measure"] == "smith-waterman"
     assert sum(about["signature"]) == about["sampled"] == 71
-    _, out, _ = run("inspect", "families.fasta", *PATTERN)
+    _, out, _ = run("inspect", "families.fasta", *PATTERN, "--spectrum")
     assert "60 to 60, median 60" in out
     assert out.rstrip().splitlines()[-1] == about["advice"]
     assert "\x1b" not in out
@@ -92,7 +92,7 @@ def test_markup_and_control_characters_are_shown_not_interpreted(files, run):
         writer.writerow(["id", "word", "class"])
         writer.writerows([f"[red]{i}", "ab" * i, "[bold]x[/bold]\x1b[31m"] for i in range(1, 5))
         writer.writerows([["[/]", "zz", "<script>"], ["[b]", "zy", "<script>"]])
-    code, out, err = run("inspect", "odd.csv")
+    code, out, err = run("inspect", "odd.csv", "--spectrum")
     assert code == 0, err
     assert "[bold]x[/bold]\\x1b[31m (4)" in out
     assert "\x1b" not in out
@@ -131,3 +131,21 @@ def test_landmarks_without_labels(files, run):
     assert len((files / "l.csv").read_text().splitlines()) == 6
     code, _, err = run("landmarks", "new.fasta", "--landmarks", "auto")
     assert (code, "no labels" in err) == (1, True)
+
+
+def test_objects_are_compared_only_for_the_spectrum(files, run, monkeypatch):
+    def refused(self, *args):
+        raise AssertionError("objects were compared")
+
+    with monkeypatch.context() as forbidden:
+        for name in ("block", "values", "diagonal"):
+            forbidden.setattr("krein.compare.Pairs." + name, refused)
+        code, out, err = run("inspect", "families.fasta", *PATTERN)
+        assert code == 0, err
+        assert "3 classes" in out
+        assert "lengths     60 to 60, median 60" in out
+        assert "signature" not in out
+        assert "use --measure smith-waterman and the default model" in out
+        about = json.loads(run("inspect", "families.fasta", *PATTERN, "--json")[1])
+    assert (about["signature"], about["negative_mass"]) == (None, None)
+    assert run("inspect", "families.fasta", *PATTERN, "--spectrum", "--sample", "20")[0] == 0

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 from krein import KreinClassifier, load
 from krein.cli import krein
 from krein.io import open_source
+from krein.measures.sequences import SmithWaterman
 
 from .conftest import family, write_fasta
 
@@ -105,7 +107,7 @@ def test_sequences_are_sorted_into_two_files(world, fitted, run, tmp_path):
         part = open_source(path).read()
         for name, sequence in zip(part.names, part.objects, strict=True):
             assert sequence == sequences[name]
-            assert (rows[name]["status"] != "novel") == classified
+            assert (rows[name]["status"] == "known") == classified
             found[name] = classified
     assert found.keys() == sequences.keys()
     assert ">globin" in yes.read_text()
@@ -164,6 +166,7 @@ def test_series_and_json_lines_are_copied_unchanged(words, run, tmp_path):
     curves, yes, no = tmp_path / "c.krein", tmp_path / "yes.ts", tmp_path / "no.ts"
     assert run("fit", tmp_path / "known.ts", "-o", curves)[0] == 0
     sort = ("--classified-out", yes, "--unclassified-out", no, "--novel-below", "0.03")
+    sort += ("--ambiguous-below", "0")
     assert run("predict", curves, tmp_path / "new.ts", *sort, "-o", tmp_path / "o")[0] == 0
     assert yes.read_text() == head + f"{known[0]}\n{known[1]}\n"
     assert no.read_text() == head + f"{far}\n"
@@ -195,7 +198,7 @@ def test_unscored_letters_are_reported_or_replaced(world, fitted, run, tmp_path)
 def test_impossible_options_are_refused(world, fitted, run, tmp_path):
     code, _, err = predict(world, fitted, run, "--coverage", "0.5", "--classified-out", "a.fasta")
     assert code == 2
-    assert "--reject-below instead" in err
+    assert "--ambiguous-below instead" in err
     other = tmp_path / "ikfd.krein"
     known = str(world / "known.fasta")
     pattern = ("--label-pattern", r"family=(\S+)")
@@ -205,7 +208,7 @@ def test_impossible_options_are_refused(world, fitted, run, tmp_path):
     assert code == 1
     assert "--sets needs a model with held-out scores" in err
     rows = table(run("predict", str(other), str(world / "new.fasta"))[1])
-    assert {row["status"] for row in rows} == {"ok"}
+    assert {row["status"] for row in rows} <= {"ok", "ambiguous"}
     assert "novelty" not in rows[0]
 
 
@@ -224,6 +227,95 @@ def test_dna_for_a_protein_model_is_warned_about_once(world, fitted, run, tmp_pa
     assert page.read_text().count("Of a different kind from the training objects") == 9
     warning = "read0, read1, read2, read3, read4 and 4 more (letters of DNA or RNA)"
     assert err.count(warning) == err.count("krein: warning") == 1
+
+
+def test_objects_of_another_kind_are_not_compared(world, fitted, run, tmp_path, monkeypatch):
+    lengths = []
+    block = SmithWaterman.block
+    monkeypatch.setattr(
+        SmithWaterman,
+        "block",
+        lambda self, A, B: lengths.append(map_lengths(A)) or block(self, A, B),
+    )
+    long = "".join(np.random.default_rng(1).choice(list("ACDEFGHIKLMNPQRSTVWY"), 5000))
+    new = tmp_path / "long.fasta"
+    new.write_text((world / "new.fasta").read_text() + f">long\n{long}\n")
+    code, out, err = run("predict", fitted, new)
+    assert code == 0
+    assert lengths
+    assert max(map(max, lengths)) < 1000
+    row = table(out)[-1]
+    assert (row["status"], row["label"], row["probability"]) == ("novel", "", "")
+    assert row["reason"].startswith("of another kind: far longer than the training objects")
+    assert "not compared, because they are of another kind: long" in err
+
+
+def map_lengths(objects):
+    return [len(one) for one in objects]
+
+
+@pytest.fixture(scope="module")
+def transposases(tmp_path_factory):
+    """A model of two families, and the proteome of an organism that has few members of them."""
+    folder = tmp_path_factory.mktemp("transposases")
+    rng = np.random.default_rng(3)
+    letters = list("ACDEFGHIKLMNPQRSTVWY")
+    rows = []
+    for c in ("IS3", "IS5"):
+        ancestor = "".join(rng.choice(letters, 60))
+        rows += [(f"{c}_{i}", c, s) for i, s in enumerate(family(rng, ancestor, 70))]
+    rng.shuffle(rows)
+    write_fasta(folder / "known.fasta", rows[:120])
+    random = [("".join(rng.choice(letters, n))) for n in rng.integers(30, 90, 60)]
+    half = [a[2][:30] + b[2][30:] for a, b in zip(rows[:20], rows[20:40], strict=True)]
+    others = [(f"p{i}", "-", s) for i, s in enumerate([*random, *half])]
+    others += [(f"d{i}", "-", "ACGTTGCAGG" * 8) for i in range(5)]
+    write_fasta(folder / "proteome.fasta", [*rows[120:], *others])
+    args = ["fit", str(folder / "known.fasta"), "--label-pattern", r"family=(\S+)"]
+    result = CliRunner().invoke(krein, [*args, "-o", str(folder / "m.krein")])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.mark.parametrize("family", ["auto", "pcvm"])
+def test_ambiguous_and_novel_objects_are_unclassified_everywhere(
+    transposases, run, tmp_path, family
+):
+    model = transposases / "m.krein"
+    if family == "pcvm":
+        model = tmp_path / "pcvm.krein"
+        options = ("--label-pattern", r"family=(\S+)", "--model", "pcvm", "-o", model)
+        assert run("fit", transposases / "known.fasta", *options)[0] == 0
+    yes, no, kraken = tmp_path / "yes.fasta", tmp_path / "no.fasta", tmp_path / "report.txt"
+    rows = tmp_path / "rows.csv"
+    code, _, err = run(
+        "predict", model, transposases / "proteome.fasta", "-o", rows,
+        "--classified-out", yes, "--unclassified-out", no, "--kraken-report", kraken,
+    )  # fmt: skip
+    assert code == 0
+    found = table(rows.read_text())
+    assert "rejected" not in found[0]
+    by_status = Counter(row["status"] for row in found)
+    assert set(by_status) == {"auto": {"known", "ambiguous", "novel"}}.get(
+        family, {"ok", "ambiguous", "novel"}
+    )
+    known = {row["name"] for row in found if row["status"] in ("known", "ok")}
+    assert set(open_source(yes).read().names) == known
+    assert len(open_source(no).read().names) == len(found) - len(known)
+    lines = [line.split("\t") for line in kraken.read_text().splitlines()]
+    assert int(lines[0][1]) == len(found) - len(known)
+    assert int(lines[1][1]) == len(known)
+    assert f"{len(known)} of {len(found)} objects" in err
+    assert f"{by_status['ambiguous']} ambiguous (probability below 0.8)" in err
+    assert f"{by_status['novel']} novel" in err
+
+
+def test_the_former_name_of_a_threshold_still_works(world, fitted, run):
+    new = predict(world, fitted, run, "--ambiguous-below", "0.999")[1]
+    assert "ambiguous" in new
+    code, old, err = predict(world, fitted, run, "--reject-below", "0.999")
+    assert (code, old) == (0, new)
+    assert "--reject-below is now --ambiguous-below" in err
 
 
 def test_text_for_a_model_of_numbers_is_one_error(world, fitted, run, tmp_path):

@@ -103,8 +103,9 @@ def slow_strings(folder):
         for i in range(600):
             text = "".join(rng.choice(list("abcd"), 80))
             file.write(f"{text},{'xy'[i % 2]}\n")
-    return ["fit", "slow.csv", "--measure", "damerau", "--jobs", "1", "--landmarks", "kmeans",
-            "--n-landmarks", "40", "--cache", "cache", "-o", "model.krein"]  # fmt: skip
+    return ["fit", "slow.csv", "--model", "ikfd", "--measure", "damerau", "--jobs", "1",
+            "--landmarks", "kmeans", "--n-landmarks", "40", "--cache", "cache",
+            "-o", "model.krein"]  # fmt: skip
 
 
 @pytest.mark.parametrize(

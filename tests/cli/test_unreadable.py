@@ -47,7 +47,7 @@ def test_the_other_rows_are_not_lost(files, model, run, monkeypatch, size):
     assert {row["reason"] for row in rows} == {""}
     assert bad["status"] == "unreadable"
     assert "mixed.fasta, line 15, sequence 'bad': contains '1' at position 4" in bad["reason"]
-    assert bad["label"] == bad["probability"] == bad["rejected"] == ""
+    assert bad["label"] == bad["probability"] == bad["runner_up"] == ""
     assert err.startswith("krein: warning: 1 of 21 objects cannot be read: mixed.fasta")
     assert err.count("\n") == 1
     code, out, _ = run("predict", "model.krein", "mixed.fasta", "--format", "jsonl")
@@ -77,9 +77,9 @@ def test_coverage_counts_readable_objects(files, model, run):
     code, out, _ = run("predict", "model.krein", "mixed.fasta", "--coverage", "0.5")
     assert code == 0
     rows = table(out)
-    assert rows.pop(7)["rejected"] == ""
+    assert rows.pop(7)["status"] == "unreadable"
     assert len({row["probability"] for row in rows}) == 20  # no ties at the threshold
-    assert [row["rejected"] for row in rows].count("false") == 10
+    assert [row["status"] for row in rows].count("known") == 10
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ def test_tsv_has_a_header_and_is_recognised_by_its_suffix(files, model, run):
 def test_the_report_has_the_format_of_kraken(files, model, run):
     put_between(files, "12")
     code, out, _ = run(
-        "predict", "model.krein", "mixed.fasta", "--reject-below", "0.6",
+        "predict", "model.krein", "mixed.fasta", "--ambiguous-below", "0.6",
         "--kraken-report", "report.txt",
     )  # fmt: skip
     assert code == 0
     lines = [line.split("\t") for line in (files / "report.txt").read_text().splitlines()]
-    labels = [row["label"] for row in table(out) if row["rejected"] == "false"]
+    labels = [row["label"] for row in table(out) if row["status"] == "known"]
     unclassified, root, *others = lines
     assert unclassified[1:] == [str(21 - len(labels))] * 2 + ["U", "0", "unclassified"]
     assert root[1:] == [str(len(labels)), "0", "R", "0", "root"]
@@ -203,7 +203,8 @@ def test_a_record_without_letters_gets_a_row(files, model, run):
 
 
 def test_fastq_continues_after_a_record_with_missing_qualities(files, model, run):
-    (files / "new.fastq").write_text("@a\nMKVLA\n+\nIIIII\n@b\nMKV\n+\nII\n@c\nMKVLA\n+\nIIIII\n")
+    read = "MKVLAMKVLA\n+\nIIIIIIIIII"
+    (files / "new.fastq").write_text(f"@a\n{read}\n@b\nMKV\n+\nII\n@c\n{read}\n")
     code, out, _ = run("predict", "model.krein", "new.fastq")
     assert code == 0
     a, b, c = table(out)

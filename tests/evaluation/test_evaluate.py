@@ -227,4 +227,37 @@ def test_ranks_are_computed_from_one_model():
     assert leaf["answered"] == np.mean(model.probabilities.max(axis=1) >= 0.9)
     assert first["answered"] >= leaf["answered"]
     with pytest.raises(ValueError, match="has an empty rank"):
-        evaluate(WORDS, np.char.add(LABELS, ";"), measure="levenshtein", label_ranks=";")
+        evaluate(WORDS, np.char.add(LABELS, ";;x"), measure="levenshtein", label_ranks=";")
+
+
+def test_balanced_weights_are_those_of_the_model():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(80, 3)), rng.normal(1.0, 1.0, (8, 3))])
+    y = np.repeat(["many", "few"], [80, 8])
+    options = {"measure": "rbf", "folds": 4, "calibrate": False, "landmarks": "all"}
+    plain = evaluate(X, y, ["ikfd"], **options).models["ikfd"]
+    found = evaluate(X, y, ["ikfd"], class_weight="balanced", **options).models["ikfd"]
+    own = {"own": IKFD(class_weight="balanced", landmarks="all", random_state=0)}
+    same = evaluate(X, y, own, **options).models["own"]
+    np.testing.assert_allclose(found.probabilities, same.probabilities, atol=1e-8)
+    assert (found.predicted == "few").sum() > (plain.predicted == "few").sum()
+
+
+def test_test_objects_are_predicted_by_one_model():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3)) + np.repeat([0, 2], 30)[:, None]
+    y = np.repeat(["a", "b"], 30)
+    new = rng.normal(size=(11, 3)) + 2.0
+    truth = np.array(["b"] * 10 + ["a"])
+    options = {"measure": "rbf", "calibrate": False, "landmarks": "all"}
+    found = evaluate(list(X), y, ["ikfd"], test=(list(new), truth), **options)
+    clf = IKFD("rbf", landmarks="all", random_state=0).fit(X, y)
+    model = found.models["ikfd"]
+    np.testing.assert_allclose(model.probabilities, clf.predict_proba(new), atol=1e-8)
+    assert found.labels.tolist() == truth.tolist()
+    assert (found.n_train, len(found.names)) == (60, 11)
+    assert len(found.map.objects) == 11
+    with pytest.raises(ValueError, match="1 of 11 test objects belong to classes without"):
+        evaluate(list(X), y, ["ikfd"], test=(list(new), ["b"] * 10 + ["c"]), **options)
+    with pytest.raises(ValueError, match="cannot be given for a matrix"):
+        evaluate(X @ X.T, y, ["ikfd"], measure="precomputed", test=((X @ X.T)[:2], ["a", "b"]))

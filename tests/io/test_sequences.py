@@ -112,12 +112,6 @@ BROKEN = [
         r"a\.fasta, line 3, sequence 'b': contains no letters",
     ),
     ("a.fasta", b">a\nMK\n>\nMK\n", {}, r"a\.fasta, line 3: the sequence has no name"),
-    (
-        "a.fasta",
-        b">a\nMK\n>b\nMK\n>a\nML\n",
-        {},
-        r"a\.fasta, line 5, sequence 'a': the name occurs twice \(line 1",
-    ),
     ("a.fasta", b">a\nMK\n>b caf\xe9\nMK\n", {}, r"a\.fasta, line 3: byte 0xe9 is not UTF-8"),
     ("a.fasta", "\ufeff>a\nMK\n".encode("utf-16"), {}, r"UTF-16"),
     (

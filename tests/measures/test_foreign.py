@@ -65,6 +65,30 @@ def test_objects_of_another_kind_are_novel(proteins):
     assert status[[0, 2]].tolist() == ["known", "known"]
 
 
+def test_objects_of_another_kind_are_not_compared(proteins):
+    model, new = proteins
+    long = new[2] * 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ForeignObjectWarning)
+        for call in (model.predict_proba, model.novelty, model.assess, model.explain):
+            alone = call(new[:2])
+            cost = model.last_comparisons_
+            mixed = call([DNA, new[0], long, new[1]])
+            assert model.last_comparisons_ == cost
+            if call != model.explain:
+                np.testing.assert_array_equal(mixed[[1, 3]], alone)
+            call([DNA, long])
+            assert model.last_comparisons_ == 0
+        C = len(model.classes_)
+        np.testing.assert_allclose(model.predict_proba([long, DNA]), 1 / C)
+        assert not model.predict_set([long], 0.9).any()
+        (why,) = model.explain([long])
+        assert (why.nearest, why.score) == ((), 0)
+        found = model.assess([long, new[0]], coverage=0.9, evidence=2)
+    assert found["status"].tolist() == ["novel", "known"]
+    assert not found["set"][0].any()
+
+
 def test_a_file_gives_one_warning_with_names(proteins, tmp_path, monkeypatch):
     model, new = proteins
     monkeypatch.setattr("krein.data.opening.CHUNK", 3)

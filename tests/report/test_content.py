@@ -12,18 +12,22 @@ import numpy as np
 import pytest
 
 from krein.evaluation import evaluate
+from krein.evaluation.heldout import Reliability
+from krein.evaluation.result import Duplicates
 from krein.report import render_report, write_report
 from krein.report.charts import (
     chosen_point,
     growth_chart,
     look_charts,
+    merged_bins,
     nice_ticks,
     percent,
     reject_chart,
     reliability_chart,
     spectrum_chart,
+    wilson_interval,
 )
-from krein.report.content import report_content
+from krein.report.content import breakable, report_content
 from krein.report.objectmap import (
     COLOURS,
     _overlap,
@@ -32,7 +36,7 @@ from krein.report.objectmap import (
     neighbours,
     text_width,
 )
-from krein.report.page import breakable, embedded
+from krein.report.page import embedded
 
 from .examples import HOSTILE, made_up
 
@@ -412,3 +416,52 @@ def test_only_given_settings_of_landmarks_are_shown(given, shown):
     content = report_content(found, title=None, command=None, threshold=None)
     assert dict(content["settings"]).get("landmarks") == shown
     assert found.summary()["settings"]["landmarks"] == given.get("landmarks")
+
+
+def renamed(evaluation, paths):
+    """Return an evaluation with other labels, in the same order."""
+    classes, new = evaluation.classes, np.array(paths)
+    labels = new[np.searchsorted(classes, evaluation.labels)]
+    models = {
+        name: replace(model, classes=new, labels=labels)
+        for name, model in evaluation.models.items()
+    }
+    return replace(evaluation, classes=new, labels=labels, models=models)
+
+
+def test_taxonomy_labels_are_shown_by_their_last_rank():
+    above = "d:Bacteria,p:Proteobacteria,c:Gammaproteobacteria,o:Enterobacterales"
+    paths = [f"{above},g:{name}" for name in ("Escherichia", "Salmonella", "Yersinia")]
+    found = renamed(made_up(n_classes=3), paths)
+    text = render_report(found)
+    page = Reader(text)
+    shown = "".join(page.text[: page.text.index(next(t for t in page.text if '"classes"' in t))])
+    assert "Gammaproteobacteria" not in shown
+    assert "g:Yersinia" in shown
+    titles = {value for _, name, value in page.attributes if name == "title"}
+    assert set(paths) <= titles  # the path on hover
+    labels = {label.text for label in content(found)["map"].labels}
+    assert labels == {"g:Escherichia", "g:Salmonella", "g:Yersinia"}
+    assert content(found)["data"]["classes"] == paths
+
+
+def test_small_bins_of_the_reliability_diagram_are_merged():
+    count = np.array([3, 0, 4, 30, 1, 50, 2, 2])
+    confidence = np.linspace(0.1, 0.9, 8)
+    accuracy = np.linspace(0.0, 1.0, 8)
+    bins = Reliability(np.linspace(0, 1, 9), count, confidence, accuracy)
+    found = merged_bins(bins)
+    assert [n for n, _, _ in found] == [37, 55]
+    assert sum(n * p for n, p, _ in found) == pytest.approx(count @ confidence)
+    assert sum(n * a for n, _, a in found) == pytest.approx(count @ accuracy)
+    for n, a in ((20, 0.0), (20, 1.0), (500, 0.5)):
+        low, high = wilson_interval(a, n)
+        assert 0 <= low <= a <= high <= 1 + 1e-12
+
+
+def test_one_group_of_duplicates_is_one_group():
+    found = made_up()
+    one = replace(found, duplicates=Duplicates([np.array([0, 1])], 1))
+    text = render_report(one)
+    assert "2 objects form one group with equal contents" in text
+    assert "It has members with different labels" in text

@@ -14,14 +14,18 @@ from typing import Any
 import click
 
 from ..estimators import MODELS as FAMILIES
+from ..io import Chunk, DataError, Source
 from ..io.streams import read_once
 from . import options
 from .group import command_line, krein_command
+from .options import shortened
 from .output import check_target, printable, say, warnings_as_lines
 from .reading import (
     check_rule,
     choose_measure,
     describe_classes,
+    hint_at_balance,
+    leave_out_small_classes,
     locating,
     open_data,
     require_labels,
@@ -71,6 +75,15 @@ BY_IDENTITY = ("identity:", "cdr3:")
     "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
     "0.4, and cdr3:0.8 T-cell receptors if at least 80 % of the letters of their CDR3s agree.",
 )
+@click.option(
+    "--test",
+    type=click.Path(),
+    metavar="FILE",
+    help="Fit to DATA and report the results on the objects of this file, instead of folds; it is "
+    "read and labelled in the same way.",
+)
+@options.min_class_size
+@options.class_weight
 @options.label_ranks
 @options.choosing
 @options.calibrating
@@ -85,6 +98,9 @@ def command(
     data: options.DataOptions,
     compare: list[str] | None,
     groups: str | None,
+    test: str | None,
+    min_class_size: int | None,
+    class_weight: str | None,
     calibrate: bool | None,
     report: str | None,
     as_json: bool,
@@ -92,31 +108,45 @@ def command(
 ) -> None:
     """Cross-validate models on DATA, all on the same folds.
 
-    Prints accuracy, log-loss, calibration error, AUGRC, comparisons and time. With --report, also
+    Prints accuracy, log-loss, calibration error, comparisons and time. With --report, also
     writes a report that opens offline. Each pair is compared once and shared by all models and
     folds.
 
     \b
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
+      krein evaluate families.fasta --test new.fasta --label-pattern 'family=(\\S+)'
     """
-    check_report(report, reads=(data.data, data.labels, groups))
+    check_report(report, reads=(data.data, data.labels, groups, test))
+    if test is not None and groups is not None:
+        raise click.UsageError("--groups is for folds, which --test replaces")
     check_rule(settings["landmarks"], settings["n_landmarks"])
     check_groups(groups, data.data)
     source = open_data(data)
     start = time.perf_counter()
-    chunk = source.read()
+    whole = source.read()
+    require_labels(whole, source, whole=False)
+    chunk = leave_out_small_classes(whole, source, min_class_size)
     y = require_labels(chunk, source)
     comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)
     group_labels: str | list[str] | None = groups
     if groups is not None and not groups.startswith(BY_IDENTITY):
-        group_labels = open_data(replace(data, labels=groups, label_pattern=None)).read().labels
+        grouping = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
+        group_labels = groups_of(open_data(grouping), chunk)
         source.refuse_changes()
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))
+        hint_at_balance(y, class_weight)
         say("measure", str(comparison))
+    names, tested = chunk.names, None
+    if test is not None:
+        new = test_objects(test, data, set(y))
+        assert new.labels is not None
+        names, tested = new.names, (new.objects, new.labels)
+        if not as_json:
+            say("test", f"{len(new):,} objects in {len(set(new.labels)):,} classes")
     from ..evaluation import evaluate
 
     with warnings_as_lines(), locating(chunk):
@@ -124,16 +154,46 @@ def command(
             chunk.objects,
             y,
             compare,
-            measure=comparison.measure,
+            measure=comparison.given,
             measure_params=comparison.params or None,
             calibrate=calibrate is not False,
             groups=group_labels,
-            names=chunk.names,
+            test=tested,
+            class_weight=class_weight,
+            names=names,
             symmetrize=data.symmetrize,
             verbose=int(sys.stderr.isatty()),
             **settings,
         )
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
+
+
+def test_objects(path: str, data: options.DataOptions, known: set[str]) -> Chunk:
+    """Return the objects of a test file whose labels are `known`; say how many are left out."""
+    source = open_data(replace(data, data=path))
+    if source.kind == "matrix":
+        raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
+    chunk = source.read()
+    labels = require_labels(chunk, source, whole=False)
+    keep = [i for i, label in enumerate(labels) if label in known]
+    if not keep:
+        raise DataError(f"{source.shown}: none of its labels occurs in {data.data}")
+    if len(keep) < len(chunk):
+        others = sorted(set(labels) - known)
+        shown = ", ".join(shortened(label) for label in others[:3])
+        more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+        n = len(chunk) - len(keep)
+        say("left out", f"{n:,} test objects of unknown classes: {shown}{more}", err=True)
+    return chunk.keeping(keep)
+
+
+def groups_of(source: Source, chunk: Chunk) -> list[str] | None:
+    """Return the groups of the objects that were not left out, by their lines or names."""
+    everything = source.read()
+    if everything.labels is None or len(everything) == len(chunk):
+        return everything.labels
+    groups = dict(zip(everything.lines or everything.names, everything.labels, strict=True))
+    return [groups[key] for key in chunk.lines or chunk.names]
 
 
 def check_groups(groups: str | None, data: str) -> None:
@@ -202,7 +262,7 @@ def _print_table(found: Any) -> None:
 
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("model", no_wrap=True)
-    columns = ("comparisons", "accuracy", "log-loss", "calibration", "AUGRC", "to fit", "seconds")
+    columns = ("comparisons", "accuracy", "log-loss", "calibration", "to fit", "seconds")
     for heading in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, model in found.models.items():
@@ -213,7 +273,6 @@ def _print_table(found: Any) -> None:
             f"{100 * s['accuracy']['mean']:.1f} ± {100 * s['accuracy']['std']:.1f} %",
             f"{s['log_loss']['mean']:.3f}",
             f"{s['calibration_error']:.3f}",
-            f"{s['augrc']:.4f}",
             f"{s['evaluations']:,}",
             f"{sum(s['seconds'].values()):.1f}",
         )
@@ -223,9 +282,8 @@ def _print_table(found: Any) -> None:
     out.print(
         Text(
             "comparisons: per prediction; accuracy: with its spread over the folds; calibration: "
-            "expected calibration error; AUGRC: errors left when rejecting, 0 is best; to fit: "
-            "pairs compared; seconds: all folds, with the model's own pairs at the speed of this "
-            "run",
+            "expected calibration error; to fit: pairs compared; seconds: all folds, with the "
+            "model's own pairs at the speed of this run",
             style="dim",
         )
     )

@@ -36,6 +36,7 @@ from .predictor import Details, Predictor
     help="Maximum number of objects on the page; the first ones are shown.",
 )
 @options.novel_below
+@options.own_measure
 @options.unknown_letters
 @click.option("--title", help="Heading of the page.")
 @options.reading
@@ -47,6 +48,7 @@ def command(
     nearest: int,
     most: int,
     novel_below: float | None,
+    measure: str | None,
     unknown_letters: str | None,
     title: str | None,
     n_jobs: int | None,
@@ -70,6 +72,7 @@ def command(
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
+        measure=measure,
     )
     start = time.perf_counter()
     source = predictor.open(new, **reading)

@@ -21,6 +21,8 @@ from .reading import (
     choose_measure,
     column_names,
     describe_classes,
+    hint_at_balance,
+    leave_out_small_classes,
     locating,
     open_data,
     require_labels,
@@ -36,6 +38,8 @@ from .reading import (
     default="auto",
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
+@options.min_class_size
+@options.class_weight
 @options.choosing
 @options.calibrating
 @options.running
@@ -63,6 +67,8 @@ from .reading import (
 def command(
     data: options.DataOptions,
     model: str,
+    min_class_size: int | None,
+    class_weight: str | None,
     calibrate: bool | None,
     cluster: str | None,
     wait: float,
@@ -86,10 +92,17 @@ def command(
 
     check_target(output, force=force, reads=(data.data, data.labels))
     check_rule(settings["landmarks"], settings["n_landmarks"])
+    if model == "auto" and settings["landmarks"] not in (None, "stratified"):
+        raise click.UsageError(
+            "--landmarks is for the other models: auto always draws landmarks from each class; "
+            "--n-landmarks sets their number"
+        )
     settings["calibrate"] = calibrates(model, calibrate)
     source = open_data(data)
     start = time.perf_counter()
     chunk, whole = beginning(source)
+    require_labels(chunk, source, whole=False)
+    chunk = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
     y = require_labels(chunk, source, whole=whole)
     comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)
@@ -97,7 +110,9 @@ def command(
     say("data", f"{number} objects: {printable(source.understood, 200)}")
     if whole:
         say("classes", describe_classes(y))
+        hint_at_balance(y, class_weight)
     say("measure", str(comparison))
+    settings["class_weight"] = class_weight
     estimator = make_estimator(model, comparison, symmetrize=data.symmetrize, verbose=1, **settings)
     if cluster is not None:
         fit_on_cluster(estimator, source, cluster, wait)
@@ -144,7 +159,7 @@ def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:
     given = {name: value for name, value in params.items() if name in known}
     if given.get("landmarks", "") is None:
         del given["landmarks"]  # the model's own default
-    return made(comparison.measure, measure_params=comparison.params or None, **given)
+    return made(comparison.given, measure_params=comparison.params or None, **given)
 
 
 def calibrates(model: str, wanted: bool | None) -> bool:

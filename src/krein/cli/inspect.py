@@ -15,6 +15,7 @@ import numpy as np
 from ..compare import Pairs, open_pairs
 from ..compare.cache import object_digests
 from ..core.checks import Array
+from ..core.ranks import short_labels
 from ..io import Chunk, DataError
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..measures import get_measure
@@ -22,6 +23,7 @@ from ..measures.base import looks_like, mistaken_for, plain
 from ..measures.precomputed import AsymmetryError, as_matrix, check_square
 from . import options
 from .group import krein_command
+from .options import shortened
 from .output import printable, say
 from .reading import (
     MATRIX_REMEDIES,
@@ -31,6 +33,9 @@ from .reading import (
     locating,
     open_data,
 )
+
+SAMPLE = 500
+"""Number of objects that are kept to choose a measure for them."""
 
 NEGATIVE = 0.01
 """Up to this share of the spectrum, the negative part may be noise."""
@@ -42,29 +47,37 @@ LARGE = 20_000
 @krein_command("inspect")
 @options.labelled_data
 @click.option(
+    "--spectrum",
+    is_flag=True,
+    help="Also compare objects, to find out how indefinite the measure is, and which objects have "
+    "the same value to all others.",
+)
+@click.option(
     "--sample",
     type=click.IntRange(2),
     default=500,
-    help="Number of objects compared with each other to estimate the spectrum.",
+    help="Number of objects compared with each other for --spectrum.",
 )
 @options.seed
 @options.as_json
-def command(data: options.DataOptions, sample: int, random_state: int, as_json: bool) -> None:
-    """Describe DATA: objects, classes, lengths, duplicates, how indefinite; and give advice.
+def command(
+    data: options.DataOptions, spectrum: bool, sample: int, random_state: int, as_json: bool
+) -> None:
+    """Describe DATA: objects, classes, lengths, duplicates, the measure; and give advice.
 
-    Objects are read in chunks, and if there are many, a random sample is compared. For a model
+    Objects are read in chunks, and not compared unless you ask for the spectrum. For a model
     written by krein fit, the command describes what it was fitted to and how it compares objects.
 
     \b
       krein inspect families.fasta --label-pattern 'family=(\\S+)'
-      krein inspect distances.csv --distance
+      krein inspect distances.csv --distance --spectrum
       krein inspect model.krein
     """
     comparison = None
     if is_model(data.data):
         about = describe_model(data.data, data.max_size)
     else:
-        about, comparison = describe_data(data, sample, random_state)
+        about, comparison = describe_data(data, sample if spectrum else 0, random_state)
     if as_json:
         click.echo(json.dumps(about, ensure_ascii=False, indent=1))
     elif comparison is None:
@@ -79,9 +92,12 @@ def command(data: options.DataOptions, sample: int, random_state: int, as_json: 
 def describe_data(
     data: options.DataOptions, size: int, seed: int
 ) -> tuple[dict[str, Any], Comparison]:
-    """Return the description of data, and how `size` of the objects were compared."""
+    """Return the description of data, and how its objects are compared.
+
+    `size` of them are compared to estimate the spectrum; with 0, it is left out.
+    """
     source = open_data(data)
-    overview = Overview(size, seed)
+    overview = Overview(size or SAMPLE, seed)
     if source.kind == "matrix":
         chunk = source.read()
         overview.add(chunk)
@@ -92,7 +108,7 @@ def describe_data(
             overview.add(chunk)
         some = overview.sampled(chunk)
         comparison = choose_measure(source.kind, some.objects, data)
-        found = look_at_values(some, comparison, data.symmetrize)
+        found = UNSEEN | look_at_values(some, comparison, data.symmetrize) if size else UNSEEN
     lengths = np.array(overview.lengths)
     about: dict[str, Any] = {
         "data": source.shown,
@@ -156,13 +172,20 @@ class Overview:
         return Chunk(names, numbers, None, 0, like.path, like.kind, known)
 
 
+UNSEEN: dict[str, Any] = {
+    "asymmetry": None, "looks_like": None, "signature": None, "negative_mass": None,
+    "sampled": None, "constant": [], "zero": [],
+}  # fmt: skip
+"""What is not known of objects that were not compared."""
+
+
 def look_at_values(chunk: Chunk, comparison: Comparison, symmetrize: bool) -> dict[str, Any]:
     """Describe the values of a measure among some objects. O(len(chunk)²) pairs."""
     from ..landmarks.base import given_pairs  # slow to import, and not needed for a model
 
     with locating(chunk):
         pairs = open_pairs(
-            comparison.measure,
+            comparison.given,
             chunk.objects,
             measure_params=comparison.params,
             symmetrize=symmetrize,
@@ -198,12 +221,13 @@ def look_at_matrix(chunk: Chunk, distance: bool, size: int, seed: int) -> dict[s
     pairs = open_pairs(name, matrix, symmetrize=True)
     rng = np.random.default_rng(seed)
     n = len(pairs)
-    some = np.sort(rng.choice(n, min(n, 2 * size), replace=False))
+    some = np.sort(rng.choice(n, min(n, 2 * (size or SAMPLE)), replace=False))
     values = pairs.block(some, some)
     return {
+        **UNSEEN,
         "asymmetry": asymmetry,
         "looks_like": looks_like(values),
-        **_spectrum(pairs, size if n > 2 * size else n, seed),
+        **(_spectrum(pairs, size if n > 2 * size else n, seed) if size else {}),
         **_degenerate(values, [chunk.names[i] for i in some]),
     }
 
@@ -255,23 +279,27 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
         return mistaken
     if about["asymmetry"] and not symmetrize:
         return "The two directions differ: use --symmetrize to average them."
-    if about["duplicates"]["names"]:
-        return "Some names occur more than once: rename them, because results are listed by name."
     if not about["classes"]:
         return "There are no labels: to fit a model, use --labels or --label-pattern."
     counts = about["classes"]
     if len(counts) < 2:
         return "All objects have the same label: there is nothing to classify."
-    rarest = min(counts, key=lambda name: counts[name])
-    if counts[rarest] < 2:
+    rare = [name for name, n in counts.items() if n < 2]
+    if rare:
+        which = f"The class {rare[0]!r} has" if len(rare) == 1 else f"{len(rare):,} classes have"
         return (
-            f"The class {rarest!r} has only one object, from which little can be learned: merge "
-            f"the class with another, or leave it out."
+            f"{which} only one object, from which little can be learned: merge such classes with "
+            f"others, or leave them out with --min-class-size 2."
         )
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
     name = "" if kind == "matrix" else f" {measure_options(about)} and"
     remedy = f"use{name}{model}"
     share = about["negative_mass"]
+    if share is None:
+        return (
+            f"To fit a model, {remedy}; krein evaluate shows how good it is, and --spectrum how "
+            f"indefinite the measure is."
+        )
     if share > NEGATIVE:
         return (
             f"{100 * share:.0f} % of the spectrum is negative: keep it, because krein uses it "
@@ -298,11 +326,14 @@ def show_data(about: dict[str, Any], comparison: Comparison) -> None:
         say("lengths", f"{shortest:,} to {longest:,}, median {median:,}")
     say("duplicates", _duplicates(about["duplicates"]))
     say("measure", str(comparison))
-    say("symmetric", about["asymmetry"] or "yes")
-    p, q, z = about["signature"]
-    of = "" if about["sampled"] == about["objects"] else f", in a sample of {about['sampled']:,}"
-    say("signature", f"{p} positive, {q} negative, {z} zero eigenvalues{of}")
-    say("negative", f"{100 * about['negative_mass']:.2f} % of the spectrum{of}")
+    if about["asymmetry"] or about["signature"]:
+        say("symmetric", about["asymmetry"] or "yes")
+    if about["signature"] is not None:
+        p, q, z = about["signature"]
+        whole = about["sampled"] == about["objects"]
+        of = "" if whole else f", in a sample of {about['sampled']:,}"
+        say("signature", f"{p} positive, {q} negative, {z} zero eigenvalues{of}")
+        say("negative", f"{100 * about['negative_mass']:.2f} % of the spectrum{of}")
     for key, problem in (("constant", "the same value to all others"), ("zero", "0 to all others")):
         if names := about[key]:
             shown = ", ".join(printable(name, 30) for name in names[:5])
@@ -430,7 +461,8 @@ def show_model(about: dict[str, Any]) -> None:
 
     say("model", f"{about['model']}: {about['estimator']}")
     if about["classes"] is not None:
-        names = [printable(str(name), 30) for name in about["classes"]]
+        short = short_labels([str(name) for name in about["classes"]])
+        names = [shortened(name) for name in short]
         if about["class_sizes"] is not None:
             names = [f"{a} ({n:,})" for a, n in zip(names, about["class_sizes"], strict=True)]
         say("classes", f"{len(names)}: {_shortened(names)}")

@@ -56,7 +56,7 @@ def command(
         else:
             classes = chunk.labels
             codes = None if classes is None else np.unique(classes, return_inverse=True)[1]
-            pairs = open_pairs(comparison.measure, chunk.objects, measure_params=params, **running)
+            pairs = open_pairs(comparison.given, chunk.objects, measure_params=params, **running)
             rule = get_rule(landmarks or "meb", n_landmarks)
             chosen = select_landmarks(
                 rule, pairs, codes, np.random.default_rng(random_state)

@@ -134,6 +134,7 @@ class DataOptions:
     input_format: str | None
     no_header: bool
     max_size: int | None
+    skip_unlabelled: bool
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the measure; each is a number, true, false, null, or text."""
@@ -179,11 +180,15 @@ def labelled_data(function: Function) -> Function:
             r"one group for the label, as in 'family=(\S+)'.",
         ),
         click.option(
+            "--skip-unlabelled", is_flag=True, help="Leave out objects that have no label."
+        ),
+        click.option(
             "--measure",
             metavar="NAME",
             help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
             "damerau, lcs, jaro-winkler, tcrdist, dtw, erp, msm, tangent, compression, elm, rbf, … "
-            "Default: chosen to suit the objects.",
+            "Default: chosen to suit the objects. FILE.py:FUNCTION uses a function of your own, of "
+            "two objects; for a distance, add --measure-param kind=dissimilarity.",
         ),
         click.option(
             "--measure-param",
@@ -221,6 +226,18 @@ choosing = together(
         help="Number of landmarks, for stratified, kmeans, entropy, random and leverage.",
     ),
 )
+min_class_size = click.option(
+    "--min-class-size",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Leave out classes with fewer objects.",
+)
+class_weight = click.option(
+    "--class-weight",
+    type=click.Choice(["balanced"]),
+    help="balanced: an error costs more in a class with fewer objects. Small classes are then "
+    "found more often, at the expense of large ones.",
+)
 calibrating = click.option(
     "--calibrate/--no-calibrate",
     default=None,
@@ -242,6 +259,11 @@ new_objects = together(
     click.argument("model", type=click.Path()),
     click.argument("new", type=click.Path(allow_dash=True), default="-"),
 )
+own_measure = click.option(
+    "--measure",
+    metavar="FILE.py:FUNCTION",
+    help="The function that the model was fitted with, if it is your own.",
+)
 novel_below = click.option(
     "--novel-below",
     type=Share(0, 1),
@@ -249,6 +271,31 @@ novel_below = click.option(
     help="Call objects novel (like none of the classes) if their p-value is at most this. "
     "Default: 0.01.",
 )
+
+
+def ambiguous_below(function: Function) -> Function:
+    """Add `--ambiguous-below`, and its former name."""
+
+    @wraps(function)
+    def command(reject_below: float | None, **given: Any) -> Any:
+        if reject_below is not None:
+            text = "--reject-below is now --ambiguous-below, and will be removed in 0.3"
+            click.echo(f"krein: warning: {text}", err=True)
+            given["ambiguous_below"] = reject_below
+        return function(**given)
+
+    return together(
+        click.option(
+            "--ambiguous-below",
+            type=Share(0, 1),
+            metavar="P",
+            help="Call objects ambiguous if their best label has a lower probability. "
+            "Default: 0.8.",
+        ),
+        click.option("--reject-below", type=Share(0, 1), hidden=True),
+    )(command)
+
+
 unknown_letters = click.option(
     "--unknown-letters",
     type=click.Choice(LETTER_POLICIES),
@@ -311,6 +358,8 @@ OPTIONS_FOR_PARAMETERS = {
     "folds": "--folds",
     "groups": "--groups",
     "max_size": "--max-size",
+    "skip_unlabelled": "--skip-unlabelled",
+    "min_class_size": "--min-class-size",
 }
 
 LONGEST = 280
@@ -321,6 +370,16 @@ def printable(text: str, longest: int = 60) -> str:
     """Return text from the data with control characters escaped, safe to print on a terminal."""
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def shortened(label: str, longest: int = 30) -> str:
+    """Return the end of a label, which distinguishes it from others more than its beginning.
+
+    >>> shortened("Proteobacteria;Gammaproteobacteria;Vibrio", 20)
+    '…eobacteria;Vibrio'
+    """
+    text = printable(label, 10_000)
+    return text if len(text) <= longest else "…" + text[-(longest - 1) :]
 
 
 def one_line(message: str) -> str:

@@ -16,6 +16,7 @@ import click
 import numpy as np
 
 from ..core.conformal import benjamini_hochberg
+from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
 from ..io import Chunk, DataError, Source
 from ..io.streams import read_lines
 from . import options
@@ -30,27 +31,35 @@ from .output import (
     warnings_as_lines,
     writing,
 )
-from .predictor import CHUNK, NOVEL, UNREADABLE, Details, Predictor, Row
+from .predictor import (
+    AMBIGUOUS,
+    CHUNK,
+    CLASSIFIED,
+    KNOWN,
+    NOVEL,
+    OK,
+    UNREADABLE,
+    Details,
+    Predictor,
+    Row,
+)
 
 
 @krein_command("predict")
 @options.new_objects
 @options.row_output
-@click.option(
-    "--reject-below",
-    type=options.Share(0, 1),
-    metavar="P",
-    help="Mark objects as rejected if their best label has a lower probability.",
-)
+@options.ambiguous_below
 @click.option(
     "--coverage",
     type=options.Share(0, 1, min_open=True),
     metavar="SHARE",
-    help="Mark the least certain objects as rejected, so that this share is accepted. Rows are "
-    "written after all objects have been read, because the limit is known only then.",
+    help="Call the least certain objects ambiguous, so that this share of the objects that are not "
+    "novel gets a label. Rows are written after all objects have been read, because the limit is "
+    "known only then.",
 )
 @click.option("--top", type=click.IntRange(2), metavar="K", help="Add the K most probable labels.")
 @options.label_ranks
+@options.own_measure
 @options.unknown_letters
 @options.novel_below
 @click.option(
@@ -86,13 +95,15 @@ from .predictor import CHUNK, NOVEL, UNREADABLE, Details, Predictor, Row
     "--unclassified-out",
     type=click.Path(),
     metavar="FILE",
-    help="Also write the objects that are novel, rejected or unreadable, in the format of NEW.",
+    help="Also write the objects that are ambiguous, novel or unreadable, in the format of NEW.",
 )
 @click.option(
     "--kraken-report",
     type=click.Path(),
     metavar="FILE",
-    help="Also write the number of objects per label, in the format of Kraken's reports.",
+    help="Also write the number of objects per label, in the format of Kraken's reports. Taxonomy "
+    "labels form a tree; with --label-ranks, an object counts at the deepest rank that is probable "
+    "enough.",
 )
 @options.reading
 @options.jobs
@@ -102,11 +113,12 @@ def command(
     output: str | None,
     row_format: str | None,
     escape_formulas: bool,
-    reject_below: float | None,
+    ambiguous_below: float | None,
     coverage: float | None,
     top: int | None,
     label_ranks: str | None,
     rank_above: float,
+    measure: str | None,
     unknown_letters: str | None,
     novel_below: float | None,
     sets: float | None,
@@ -121,23 +133,24 @@ def command(
     """Label the objects of NEW with a MODEL from krein fit.
 
     Each row contains the name, the label and its probability, the runner-up and its probability,
-    whether the object is rejected, and its status. The status is known, ambiguous, or novel (like
-    none of the classes, by the p-value in the column novelty, or of another kind, with the reason);
-    ok for models that cannot tell; or unreadable, with the reason, if the object cannot be
-    compared. NEW is read in chunks, so it may be larger than memory. Without NEW, or with -,
+    and the status: known; ambiguous, if no label is probable enough; novel, if the object is like
+    none of the classes (by the p-value in the column novelty), or of another kind and therefore not
+    compared, with the reason; or unreadable, with the reason. Models that cannot recognise novel
+    objects say ok instead of known. Only objects that are known or ok count as classified. NEW is
+    read in chunks, so it may be larger than memory. Without NEW, or with -,
     standard input is read, and rows are written as objects arrive.
 
     \b
-      krein predict model.krein new.fasta -o labels.csv --reject-below 0.8
+      krein predict model.krein new.fasta -o labels.csv --ambiguous-below 0.9
       krein predict model.krein new.fasta -o labels.tsv --kraken-report report.txt
       zcat new.fasta.gz | krein predict model.krein > labels.csv
     """
-    if reject_below is not None and coverage is not None:
-        raise click.UsageError("use either --reject-below or --coverage, not both")
+    if ambiguous_below is not None and coverage is not None:
+        raise click.UsageError("use either --ambiguous-below or --coverage, not both")
     if coverage is not None and (classified_out or unclassified_out):
         raise click.UsageError(
-            "--coverage needs all objects before it rejects any, but --classified-out and "
-            "--unclassified-out write as objects arrive: use --reject-below instead"
+            "--coverage needs all objects before it calls any ambiguous, but --classified-out and "
+            "--unclassified-out write as objects arrive: use --ambiguous-below instead"
         )
     targets = [output, kraken_report, classified_out, unclassified_out]
     for i, target in enumerate(targets):
@@ -147,11 +160,12 @@ def command(
     predictor = Predictor(
         model,
         Details(
-            top or 0, reject_below, novel_below, sets, evidence, ranks, selected=fdr is not None
+            top or 0, ambiguous_below, novel_below, sets, evidence, ranks, selected=fdr is not None
         ),
         n_jobs=n_jobs,
         unknown_letters=unknown_letters,
         max_size=reading["max_size"],
+        measure=measure,
     )
     source = predictor.open(new, **reading)
     start = time.perf_counter()
@@ -162,8 +176,8 @@ def command(
     ):
         chosen = choose_row_format(output, row_format, source)
         writer = RowWriter(file, predictor.names, chosen, escape_formulas=escape_formulas)
-        counts = Counts()
-        rows, threshold = splitter.split(predictor.rows(source)), reject_below
+        counts = Counts(label_ranks or find_separator(predictor.labels))
+        rows, threshold = splitter.split(predictor.rows(source)), predictor.model.ambiguous_below
         if coverage is not None:
             rows, threshold = _covering(rows, coverage)
         if fdr is not None:
@@ -171,25 +185,28 @@ def command(
         for part in rows:
             writer.write(part)
             counts.add(part)
+        if predictor.on_the_other_strand(counts.by_status[NOVEL], counts.by_status.total()):
+            warn(
+                "most sequences are novel, but their reverse complements are not: are they on the "
+                "other strand? Fit the model with --both-strands, or turn the sequences around"
+            )
     if kraken_report is not None:
         with writing(kraken_report) as file:
             counts.report.write(file)
     predictor.warn_of_objects()
-    if counts.unreadable == counts.total:
+    unreadable, total = counts.by_status[UNREADABLE], counts.by_status.total()
+    if unreadable == total:
         raise DataError(counts.first_reason)
-    if counts.unreadable:
-        number = f"{counts.unreadable:,} of {counts.total:,} objects cannot be read"
-        first = "" if counts.unreadable == 1 else "the first is "
+    if unreadable:
+        number = f"{unreadable:,} of {total:,} objects cannot be read"
+        first = "" if unreadable == 1 else "the first is "
         reason = printable(counts.first_reason, 200)
         warn(f"{number}: {first}{reason}")
     if output is not None:
         seconds = time.perf_counter() - start
-        say(
-            "labelled", f"{counts.total - counts.unreadable:,} objects in {seconds:.1f} s", err=True
-        )
-        if threshold is not None:
-            share = 100 * counts.rejected / (counts.total - counts.unreadable)
-            say("rejected", f"{counts.rejected:,} ({share:.1f} %) below {threshold:.4f}", err=True)
+        say("labelled", f"{counts.classified:,} of {total:,} objects in {seconds:.1f} s", err=True)
+        if counts.classified < total:
+            say("unlabelled", counts.describe_others(threshold), err=True)
         if fdr is not None:
             lists = f"{counts.selected['label']:,} labels, {counts.selected['novel']:,} novel"
             say("selected", f"{lists}; at most {100 * fdr:g} % errors expected in each", err=True)
@@ -197,8 +214,8 @@ def command(
 
 
 def is_classified(row: Row) -> bool:
-    """Whether the object of a row got a label, that is, is not novel, rejected or unreadable."""
-    return row["status"] not in (UNREADABLE, NOVEL) and not row["rejected"]
+    """Whether the object of a row got a label, that is, is not ambiguous, novel or unreadable."""
+    return row["status"] in CLASSIFIED
 
 
 # --coverage and --fdr
@@ -222,16 +239,17 @@ def _kept(rows: Iterator[list[Row]], note: Callable[[Row], None]) -> Iterator[li
 
 
 def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list[Row]], float]:
-    """Mark rows as rejected so that the given share is accepted; return the rows and the threshold.
+    """Call objects ambiguous so that the given share gets a label; return rows and threshold.
 
-    The threshold depends on all objects; memory use is only 8 bytes per row.
+    Novel objects are left as they are, and do not count. The threshold depends on all objects;
+    memory use is only 8 bytes per row.
     """
     from ..reject import threshold_for_coverage
 
     confidence = array("d")
 
     def note(row: Row) -> None:
-        if row["probability"] is not None:
+        if _is_compared(row):
             confidence.append(row["probability"])
 
     kept, threshold = _kept(rows, note), 0.0
@@ -241,10 +259,9 @@ def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list
     def decided() -> Iterator[list[Row]]:
         for part in kept:
             for row in part:
-                if row["probability"] is not None:
-                    row["rejected"] = row["probability"] < threshold
-                    if row["status"] in ("known", "ambiguous"):
-                        row["status"] = "ambiguous" if row["rejected"] else "known"
+                if _is_compared(row):
+                    certain = KNOWN if "novelty" in row else OK
+                    row["status"] = AMBIGUOUS if row["probability"] < threshold else certain
             yield part
 
     return decided(), threshold
@@ -271,6 +288,10 @@ def _selecting(rows: Iterator[list[Row]], fdr: float) -> Iterator[list[Row]]:
                 found = [name for name, chosen in lists.items() if next(chosen)]
                 row["selected"] = "|".join(found) or None
         yield part
+
+
+def _is_compared(row: Row) -> bool:
+    return row["status"] not in (NOVEL, UNREADABLE)
 
 
 # --classified-out and --unclassified-out: split the objects into two files, as Kraken does
@@ -351,7 +372,6 @@ def splitting(
 # Counts of the objects in a run
 
 Taxon = tuple[str, ...]
-SEPARATOR = ";"
 
 
 class KrakenReport:
@@ -359,13 +379,12 @@ class KrakenReport:
 
     It has six tab-separated columns: share in per cent, objects at or below the label, objects at
     the label, rank, identifier (always 0, since labels have none), and name, indented by depth.
-    Hierarchical labels (`Bacteria;Firmicutes`) form a tree. Objects that are rejected or unreadable
-    count as unclassified.
+    Taxonomy labels form a tree; `separator` is the sign between their ranks, None for plain labels.
 
     Examples
     --------
     >>> import sys
-    >>> report = KrakenReport()
+    >>> report = KrakenReport(";")
     >>> for label in ["a;b", "a;c", "a;c", None]:
     ...     report.add(label)
     >>> report.write(sys.stdout) # doctest: +NORMALIZE_WHITESPACE
@@ -376,7 +395,8 @@ class KrakenReport:
      25.00  1  1  R2  0      b
     """
 
-    def __init__(self) -> None:
+    def __init__(self, separator: str | None = None) -> None:
+        self.separator = separator
         self._own: Counter[Taxon] = Counter()
         self._unclassified = 0
 
@@ -385,7 +405,7 @@ class KrakenReport:
         if label is None:
             self._unclassified += 1
         else:
-            self._own[tuple(part.strip() for part in label.split(SEPARATOR))] += 1
+            self._own[tuple(rank_path(label, self.separator)) if self.separator else (label,)] += 1
 
     def write(self, file: IO[str]) -> None:
         """Write the lines, the largest clades first."""
@@ -402,9 +422,9 @@ class KrakenReport:
             for depth in range(1, len(path) + 1):
                 below[path[:depth]] += count
         for path in _in_order(below, ()):
-            depth = len(path)
-            name = "  " * depth + " ".join(path[-1].split())
-            file.write(line(below[path], self._own[path], f"R{depth}", name))
+            bare = PREFIX.sub("", path[-1], count=1) if self.separator else path[-1]
+            name = "  " * len(path) + " ".join(bare.split())
+            file.write(line(below[path], self._own[path], rank_code(path), name))
 
 
 def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
@@ -416,21 +436,36 @@ def _in_order(below: Counter[Taxon], parent: Taxon) -> Iterator[Taxon]:
 
 
 class Counts:
-    """Counts of objects by outcome."""
+    """Counts of objects by status, and by label if they are classified."""
 
-    def __init__(self) -> None:
-        self.total = self.rejected = self.unreadable = 0
+    def __init__(self, separator: str | None = None) -> None:
+        self.by_status: Counter[str] = Counter()
         self.first_reason = ""
         self.selected: Counter[str] = Counter()
-        self.report = KrakenReport()
+        self.report = KrakenReport(separator)
+
+    @property
+    def classified(self) -> int:
+        """Number of objects that got a label."""
+        return sum(self.by_status[status] for status in CLASSIFIED)
+
+    def describe_others(self, threshold: float) -> str:
+        """Return the number of objects without a label, by status."""
+        below = f" (probability below {threshold:.4g})"
+        return ", ".join(
+            f"{n:,} {status}{below if status == AMBIGUOUS else ''}"
+            for status in (AMBIGUOUS, NOVEL, UNREADABLE)
+            if (n := self.by_status[status])
+        )
 
     def add(self, rows: list[Row]) -> None:
         """Count some rows."""
         for row in rows:
-            self.total += 1
+            self.by_status[row["status"]] += 1
             if row["status"] == UNREADABLE:
                 self.first_reason = self.first_reason or row["reason"]
-                self.unreadable += 1
-            self.rejected += bool(row["rejected"])
             self.selected.update((row.get("selected") or "").split("|"))
-            self.report.add(row["label"] if is_classified(row) else None)
+            label = row["label"] if is_classified(row) else None
+            if "rank_label" in row and _is_compared(row):
+                label = row["rank_label"] or None
+            self.report.add(label)

@@ -21,7 +21,7 @@ from ..measures.foreign import NAMED, describe_foreign
 from ..model.model import Comparisons, Model
 from .options import message_of, printable
 from .output import warn
-from .reading import match_columns
+from .reading import match_columns, own_measure
 
 CHUNK = 2048
 """Number of objects in memory at a time."""
@@ -29,8 +29,14 @@ CHUNK = 2048
 NEAREST = 3
 """Number of known objects that a service names as evidence."""
 
-OK, NOVEL, UNREADABLE = "ok", "novel", "unreadable"
-"""Status of an object: compared by a model that cannot tell more, novel, or not comparable."""
+KNOWN, OK, AMBIGUOUS, NOVEL, UNREADABLE = "known", "ok", "ambiguous", "novel", "unreadable"
+"""Status of an object. `ok` is `known` for a model that cannot recognise novel objects."""
+
+TURNED, FEWEST_NOVEL, MOST_NOVEL = 20, 5, 0.9
+"""If at least five objects and 90 % of them are novel, up to 20 are tried on the other strand."""
+
+CLASSIFIED = (KNOWN, OK)
+"""An object with another status is unclassified, whatever its most probable label."""
 
 Row = dict[str, Any]  # a cell for each name of a column
 
@@ -40,7 +46,7 @@ class Details:
     """What to report beyond the label and the runner-up; None and 0 leave it out."""
 
     top: int = 0  # number of most probable labels
-    reject_below: float | None = None
+    ambiguous_below: float | None = None
     novel_below: float | None = None
     sets: float | None = None  # share of the sets of labels that contain the true one
     evidence: int | None = None  # number of nearest known objects
@@ -71,12 +77,16 @@ class Predictor:
         n_jobs: int | None = None,
         unknown_letters: str | None = None,
         max_size: int | None = None,
+        measure: str | None = None,
     ) -> None:
         from .. import load_model
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
-        self.model: Model = load_model(path, max_size=max_size)
+        own = own_measure(measure)
+        if measure is not None and own is None:
+            raise click.UsageError(f"--measure {measure}: write FILE.py:FUNCTION")
+        self.model: Model = load_model(path, max_size=max_size, measure=own)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: contains a transformer, which does not predict labels")
         self.n_jobs = n_jobs
@@ -101,6 +111,7 @@ class Predictor:
                 f"{self.model.measure.name}"
             )
         self.foreign: dict[str, tuple[list[str], int]] = {}  # some names and the number, by reason
+        self.novel: list[str] = []  # some sequences that are like none of the classes
         P = ("probabilities", np.float64, (len(self.labels),))
         numbers, others = ("novelty", "doubt"), ("status", "set", "why")
         more = [*((name, float) for name in numbers), *((name, object) for name in others)]
@@ -110,13 +121,13 @@ class Predictor:
     def _set_thresholds(self) -> None:
         """Pass the thresholds on to the model; refuse options that it does not support."""
         details = self.details
+        if details.ambiguous_below is not None:
+            self.model = replace(self.model, ambiguous_below=details.ambiguous_below)
         if self.assesses:
             if details.novel_below is not None:
                 self.model = replace(self.model, novel_below=details.novel_below)
                 if (warning := too_few_for_novelty(self.model)) is not None:
                     warn(warning)
-            if details.reject_below is not None:
-                self.model = replace(self.model, ambiguous_below=details.reject_below)
             return
         for option, value in (
             ("--novel-below", details.novel_below),
@@ -172,17 +183,44 @@ class Predictor:
                 yield chunk, self.rows_of(chunk)
                 advance(len(chunk))
 
-    def rows_of(self, chunk: Chunk) -> list[Row]:
-        """Return the row of each object of a chunk."""
-        found = self.assess(chunk)
+    def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
+        """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
+        found = self.assess(chunk, until)
         cells = zip(*self._columns(found.assessed).values(), strict=True)
         answered = dict(zip(found.places, cells, strict=True))
-        nothing = [UNREADABLE if name == "status" else None for name in self.names[1:-1]]
-        reasons = found.foreign | found.reasons
-        rows = (
-            [name, *answered.get(i, nothing), reasons.get(i)] for i, name in enumerate(chunk.names)
-        )
-        return [dict(zip(self.names, row, strict=True)) for row in rows]
+        reasons = found.foreign | found.reasons  # a foreign object may be unreadable, too
+        rows = []
+        for i, name in enumerate(chunk.names):
+            if i in reasons:  # not compared
+                foreign = i not in found.reasons
+                rows.append(self.row_without_label(name, reasons[i], foreign))
+            else:
+                rows.append(dict(zip(self.names, [name, *answered[i], None], strict=True)))
+                if rows[-1]["status"] == NOVEL and len(self.novel) < TURNED:
+                    self.novel.append(chunk.objects[i])
+        return rows
+
+    def on_the_other_strand(self, n_novel: int, n: int) -> bool:
+        """Whether most sequences are novel, but the reverse complements of some of them are not."""
+        measure = self.model.measure
+        if getattr(measure, "both_strands", True) or n_novel < max(FEWEST_NOVEL, MOST_NOVEL * n):
+            return False
+        from ..measures.sequences import NUCLEOTIDE_MATRIX, reverse_complement
+
+        if measure.matrix != NUCLEOTIDE_MATRIX:  # type: ignore[attr-defined]
+            return False
+        turned = [reverse_complement(one) for one in self.novel]
+        chunk = Chunk([str(i) for i in range(len(turned))], turned, None, 0)
+        found = self.assess(chunk).assessed["status"]
+        return 2 * int((found != NOVEL).sum()) > len(turned)
+
+    def row_without_label(self, name: str, reason: str, foreign: bool = False) -> Row:
+        """Return the row of an object that is unreadable, or of another kind."""
+        row: Row = dict.fromkeys(self.names) | {"name": name, "reason": reason}
+        row["status"] = NOVEL if foreign else UNREADABLE
+        if foreign and self.assesses:
+            row["novelty"] = 0.0
+        return row
 
     def _columns(self, found: NDArray[Any]) -> dict[str, list[Any]]:
         """Return the columns of a table of predictions: a name, and a cell for each object."""
@@ -197,8 +235,6 @@ class Predictor:
         cells: dict[str, list[Any]] = {}
         cells["label"], cells["probability"] = ranked(0)
         cells["runner_up"], cells["runner_up_probability"] = ranked(1)
-        least = details.reject_below or 0.0
-        cells["rejected"] = [p < least for p in cells["probability"]]
         for k in range(2, min(details.top, len(labels)) + 1):
             cells[f"label_{k}"], cells[f"probability_{k}"] = ranked(k - 1)
         if details.ranks is not None:
@@ -207,9 +243,12 @@ class Predictor:
             cells["rank_probability"], cells["rank"] = p.tolist(), rank.tolist()
         if details.nested:
             cells["probabilities"] = [dict(zip(labels, p, strict=True)) for p in P.tolist()]
-        cells["status"] = found["status"].tolist() if self.assesses else [OK] * len(P)
         if self.assesses:
+            cells["status"] = found["status"].tolist()
             cells["novelty"] = found["novelty"].tolist()
+        else:
+            least = self.model.ambiguous_below
+            cells["status"] = [AMBIGUOUS if p < least else OK for p in cells["probability"]]
         if details.selected:
             cells["doubt"] = found["doubt"].tolist()
             cells["selected"] = [None] * len(P)  # known only after all objects
@@ -231,7 +270,7 @@ class Predictor:
                     ]
         return cells
 
-    def assess(self, chunk: Chunk) -> Assessed:
+    def assess(self, chunk: Chunk, until: float | None = None) -> Assessed:
         """Return the predictions for a chunk, and the reasons for objects without one."""
         objects, reasons = chunk.objects, dict[int, str]()
         if self.letters is not None:
@@ -240,7 +279,7 @@ class Predictor:
         places = [i for i in range(len(chunk)) if i not in reasons]
         readable = take(objects, np.array(places, dtype=np.intp))
         foreign = self._find_foreign(readable, chunk, places)
-        found = dict(self._predictions(readable, chunk, places))
+        found = dict(self._predictions(readable, chunk, places, until))
         reasons |= {i: answer for i, answer in found.items() if isinstance(answer, str)}
         if self.unknown_letters == "fail" and reasons:
             raise DataError(reasons[min(reasons)])
@@ -251,7 +290,7 @@ class Predictor:
         return Assessed(good, compared, assessed, reasons, foreign)
 
     def _predictions(
-        self, objects: Any, chunk: Chunk, places: list[int]
+        self, objects: Any, chunk: Chunk, places: list[int], until: float | None
     ) -> Iterator[tuple[int, Any | str]]:
         """Yield the position of each object with its prediction, or the reason why it has none.
 
@@ -262,14 +301,14 @@ class Predictor:
         if not places:
             return
         try:
-            assessed = self._predict(objects)
+            assessed = self._predict(objects, until)
         except (ValueError, TypeError) as error:
             if chunk.kind in ("vectors", "matrix"):
                 raise chunk.located(error) from error
             half = len(places) // 2
             if half:
-                yield from self._predictions(objects[:half], chunk, places[:half])
-                yield from self._predictions(objects[half:], chunk, places[half:])
+                yield from self._predictions(objects[:half], chunk, places[:half], until)
+                yield from self._predictions(objects[half:], chunk, places[half:], until)
             else:
                 yield places[0], message_of(chunk.located(error, places[0]))
             return
@@ -281,10 +320,10 @@ class Predictor:
             )
             yield i, found if np.isfinite(found["probabilities"]).all() else reason
 
-    def _predict(self, objects: Any) -> NDArray[Any]:
+    def _predict(self, objects: Any, until: float | None) -> NDArray[Any]:
         """Return a structured array with `probabilities`, and with `status`, `novelty`, `set` and
         `why` if the model tells them. Each pair is compared only once."""
-        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs)
+        run = Comparisons(self.model.measure, self.model.symmetrize, self.n_jobs, until=until)
         if self.assesses:
             found: NDArray[Any] = self.model.assess(
                 objects, coverage=self.details.sets, evidence=self.details.evidence, run=run

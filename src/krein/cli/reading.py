@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +12,13 @@ from typing import Any
 
 import click
 
+from ..core.ranks import short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.tables import Layout
-from .options import DataOptions, message_of
-from .output import printable, warn
+from ..measures import Measure
+from .options import DataOptions, message_of, shortened
+from .output import printable, say, warn
 
 _NUCLEOTIDES = frozenset("ACGTUN")
 _AMINO_ACIDS = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUOJ*")
@@ -47,6 +50,7 @@ def open_data(options: DataOptions) -> Source:
         "label_pattern": options.label_pattern,
         "header": False if options.no_header else None,
         "max_size": options.max_size,
+        "skip_unlabelled": options.skip_unlabelled,
     }
     try:
         source = open_source(options.data, format=wanted, **how)
@@ -131,6 +135,65 @@ def require_labels(chunk: Chunk, source: Source, *, whole: bool = True) -> list[
     return chunk.labels
 
 
+def leave_out_small_classes(
+    chunk: Chunk, source: Source, least: int | None, *, whole: bool = True
+) -> Chunk:
+    """Leave out the classes with fewer objects than `least`, and say what was left out.
+
+    Of a file that does not fit in memory (not `whole`), the labels are counted in one more pass,
+    and the source leaves the classes out from then on.
+    """
+    unlabelled = source.n_left_out
+    counts = Counter(chunk.labels)
+    if not whole and (least or source.labels.skip):
+        counts = Counter(label for part in source.chunks(4096) for label in part.labels or ())
+        unlabelled = source.n_left_out
+    small = {label: n for label, n in counts.most_common() if n < (least or 0)}
+    if small and chunk.labels is not None:
+        source.labels.small = frozenset(small)
+        chunk = chunk.keeping([i for i, label in enumerate(chunk.labels) if label not in small])
+        if not len(chunk):
+            raise DataError(f"{source.shown}: all classes have fewer than {least} objects")
+    parts = []
+    if unlabelled:
+        objects = "object" if unlabelled == 1 else "objects"
+        parts.append(f"{unlabelled:,} {objects} without a label")
+    if small:
+        named = describe_classes(small)
+        parts.append(f"{sum(small.values()):,} objects in classes of fewer than {least}: {named}")
+    if parts:
+        say("left out", "; ".join(parts), err=True)
+    alone = [label for label, n in counts.items() if n == 1 and label not in small]
+    if alone:
+        from ..landmarks.meb import SmallClassWarning
+
+        warnings.simplefilter("ignore", SmallClassWarning)  # said here, by name
+        named = ", ".join(shortened(label) for label in alone[:5])
+        more = f" and {len(alone) - 5:,} more" if len(alone) > 5 else ""
+        classes = "1 class has" if len(alone) == 1 else f"{len(alone):,} classes have"
+        warn(
+            f"{classes} only one object, from which little can be learned: {named}{more}; "
+            f"--min-class-size 2 leaves such classes out"
+        )
+    return chunk
+
+
+UNBALANCED = 20
+"""From this ratio of class sizes on, the command mentions class weights."""
+
+
+def hint_at_balance(labels: Sequence[str], class_weight: str | None) -> None:
+    """Say how to find more objects of a small class, if classes differ much in size."""
+    counts = Counter(labels).most_common()
+    (_, most), (name, least) = counts[0], counts[-1]
+    if class_weight is None and most >= UNBALANCED * least:
+        say(
+            "unbalanced",
+            f"{shortened(name)} has {least:,} of {len(labels):,} objects: --class-weight balanced "
+            f"finds more of them, at the expense of large classes",
+        )
+
+
 def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
     """Return the number of classes, and the largest and smallest of them with their counts.
 
@@ -140,7 +203,8 @@ def describe_classes(labels: Sequence[str] | Mapping[str, int]) -> str:
     ('1 class: a (2)', '2 classes: a (2), b (1)')
     """
     counts = Counter(labels).most_common()
-    shown = [f"{printable(name, 30)} ({count:,})" for name, count in counts]
+    short = short_labels([name for name, _ in counts])
+    shown = [f"{shortened(name, 30)} ({n:,})" for name, (_, n) in zip(short, counts, strict=True)]
     if len(shown) > 6:
         shown = [*shown[:3], "…", *shown[-2:]]
     return f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {', '.join(shown)}"
@@ -156,6 +220,12 @@ class Comparison:
     measure: str
     params: dict[str, Any]
     reason: str = ""
+    own: Any = None  # the user's own function or measure
+
+    @property
+    def given(self) -> Any:
+        """The measure as estimators take it: a name, or the user's own."""
+        return self.measure if self.own is None else self.own
 
     def __str__(self) -> str:
         params = ", ".join(f"{key}={value}" for key, value in self.params.items())
@@ -174,11 +244,11 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
             return Comparison("precomputed-distance", {}, " (a matrix of distances)")
         return Comparison("precomputed", {}, " (a matrix of similarities)")
     if options.measure:
-        found = Comparison(options.measure, params)
+        found = Comparison(options.measure, params, own=own_measure(options.measure))
     else:
         found = suggest_measure(kind, sample, params)
     try:
-        get_measure(found.measure, found.params)
+        get_measure(found.given, found.params)
     except (ValueError, TypeError) as error:  # an error in the command, not in the data
         message = message_of(error)
         if found.params and found.measure in available():
@@ -186,6 +256,41 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
             message = f"--measure-param {given}: {message}"
         raise click.UsageError(message) from error
     return found
+
+
+def own_measure(named: str | None) -> Any:
+    """Return the function or measure of `FILE.py:NAME`; None for any other text.
+
+    The file is executed: it is always named by the user, never by data or a model.
+    """
+    path, _, name = (named or "").rpartition(":")
+    if not path.endswith(".py"):
+        return None
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    if not os.path.isfile(path):
+        raise click.UsageError(f"--measure {named}: there is no file {path}")
+    spec = spec_from_file_location(os.path.basename(path)[:-3], path)
+    assert spec is not None
+    assert spec.loader is not None
+    # not listed among the modules, so its functions are sent to worker processes by value
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise click.UsageError(f"--measure {named}: {path} cannot be run: {reason}") from error
+    found = getattr(module, name, None)
+    if found is None or not (callable(found) or isinstance(found, Measure)):
+        names = [key for key, value in vars(module).items() if _is_own(value, module)]
+        listed = f"; it has {', '.join(names)}" if names else ""
+        raise click.UsageError(f"--measure {named}: {path} has no function {name!r}{listed}")
+    return found() if isinstance(found, type) and issubclass(found, Measure) else found
+
+
+def _is_own(value: Any, module: Any) -> bool:
+    here = getattr(value, "__module__", None) == module.__name__
+    return (callable(value) and here) or isinstance(value, Measure)
 
 
 def suggest_measure(kind: str, sample: Sequence[Any], params: dict[str, Any]) -> Comparison:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from os import PathLike
 from typing import Any, TypeVar
@@ -25,6 +26,14 @@ BLOCK_BYTES = 2 * 2**20
 
 TRIANGLE_ROWS = 32
 """Number of rows per step when half of a symmetric block is compared."""
+
+
+PART_SECONDS = 0.05
+"""If time is limited, the clock is checked about this often."""
+
+
+class OutOfTime(TimeoutError):
+    """Comparisons were stopped, because the time given to them is over."""
 
 
 class Counter:
@@ -61,7 +70,8 @@ class Pairs:
     `n_jobs` is the number of workers: threads if the measure releases Python's lock, processes
     otherwise (None: all processors, or one process). `cache` is a store of finished blocks; values
     read from it count as `reused`. `symmetrize` averages both directions of a measure that is not
-    symmetric, at twice the comparisons. `evaluate` compares a block on another machine.
+    symmetric, at twice the comparisons. `evaluate` compares a block on another machine. Past
+    `until`, on the monotonic clock, `OutOfTime` is raised between two parts of a block.
 
     Examples
     --------
@@ -79,10 +89,11 @@ class Pairs:
         *,
         n_jobs: int | None = None,
         cache: BlockCache | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         symmetrize: bool = False,
         evaluate: Evaluate | None = None,
         counter: Counter | None = None,
+        until: float | None = None,
     ) -> None:
         self.measure = measure
         self.objects = objects
@@ -97,6 +108,7 @@ class Pairs:
         self.symmetrize = symmetrize
         self.evaluate = evaluate
         self.counter = counter or Counter()
+        self.until = until
         self.cache = cache
         if cache is not None:
             self.row_digests = object_digests(self.objects)
@@ -213,33 +225,57 @@ class Pairs:
     def values(self, rows: Indices, cols: Indices) -> Array:
         """Return one block (n, m), counted, in the calling thread."""
 
-        def compare(swapped: bool) -> Array:
+        def compare(part: slice, swapped: bool) -> Array:
             try:
                 if self.evaluate is not None:
-                    values = self.evaluate(rows, cols, swapped)
+                    values = self.evaluate(rows, cols[part], swapped)
                 else:
-                    A, B = take(self.objects, rows), take(self.others, cols)
+                    A, B = take(self.objects, rows), take(self.others, cols[part])
                     values = self._call(self.measure.block, *((B, A) if swapped else (A, B)))
             except PairError as error:
                 row, col = (error.col, error.row) if swapped else (error.row, error.col)
-                raise PairError(row, col, error.reason) from error
+                raise PairError(row, part.start + col, error.reason) from error
             return values.T if swapped else values
 
-        return self._counted(compare, rows, cols)
+        return self._counted(lambda swapped: self._in_parts(compare, cols, swapped), rows, cols)
 
     def values_each(self, rows: Indices, cols: Indices) -> Array:
         """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, counted, in the calling
         thread."""
 
-        def compare(swapped: bool) -> Array:
-            used, places = np.unique(cols, return_inverse=True)
+        def compare(part: slice, swapped: bool) -> Array:
+            wanted = cols[:, part]
+            used, places = np.unique(wanted, return_inverse=True)
             A, B = take(self.objects, rows), take(self.others, used)
-            places = places.reshape(cols.shape)
-            if swapped:
-                return self._call(_each_swapped, self.measure, A, B, places)
-            return self._call(self.measure.each, A, B, places)
+            places = places.reshape(wanted.shape)
+            try:
+                if swapped:
+                    return self._call(_each_swapped, self.measure, A, B, places)
+                return self._call(self.measure.each, A, B, places)
+            except PairError as error:
+                raise PairError(error.row, part.start + error.col, error.reason) from error
 
-        return self._counted(compare, rows, cols)
+        return self._counted(lambda swapped: self._in_parts(compare, cols, swapped), rows, cols)
+
+    def _in_parts(
+        self, compare: Callable[[slice, bool], Array], cols: Indices, swapped: bool
+    ) -> Array:
+        """Return the values to all columns: at once, or part by part if time is limited.
+
+        The first part is one column; parts grow while they are fast.
+        """
+        n = cols.shape[-1]
+        if self.until is None:
+            return compare(slice(0, n), swapped)
+        found, start, size = [], 0, 1
+        while start < n:
+            began = time.monotonic()
+            if began > self.until:
+                raise OutOfTime("the time for these comparisons is over")
+            found.append(compare(slice(start, start + size), swapped))
+            start += size
+            size = 2 * size if time.monotonic() - began < PART_SECONDS else max(1, size // 2)
+        return np.concatenate(found, axis=1)
 
     def _counted(
         self, compare: Callable[[bool], Array], rows: Indices, cols: Indices | None
@@ -394,7 +430,7 @@ def open_pairs(
     measure_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     cache: str | PathLike[str] | None = None,
-    verbose: int = 0,
+    verbose: int | None = None,
     symmetrize: bool = False,
 ) -> Pairs:
     """Return the pairs of the objects X among themselves, checked and ready to be compared.
@@ -422,8 +458,9 @@ def open_pairs(
         whole, when the same rows meet the same columns. A function is identified by its code and
         everything it closes over, but not by what it reads from its module: use another folder if
         that changes. Not used with a matrix.
-    verbose : int
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     symmetrize : bool
         Average both directions of a measure or matrix that is not symmetric. For new objects, a
         matrix contains only one direction: `open_new_pairs` uses its n × N values unchanged.
@@ -465,7 +502,7 @@ def open_new_pairs(
     measure_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     cache: str | PathLike[str] | None = None,
-    verbose: int = 0,
+    verbose: int | None = None,
     symmetrize: bool = False,
 ) -> Pairs:
     """Return the pairs of new objects X (rows) with the landmarks (columns 0 … m − 1).

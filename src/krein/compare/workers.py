@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -133,28 +134,57 @@ def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -
         ) from error
 
 
-class Progress:
-    """Counts pairs or passes, and moves the bar if one is shown."""
+PATIENCE = 2.0
+"""Seconds after which a bar appears, unless the user has asked for one."""
 
-    def __init__(self, bar: Any = None) -> None:
-        self.bar = bar
+
+class Progress:
+    """Counts pairs or passes, and moves the bar if one is shown.
+
+    The bar is made when the work has taken long enough.
+    """
+
+    def __init__(self, make: Callable[[], Any] | None = None, wait: float = 0.0) -> None:
+        self.make, self.since = make, time.monotonic() + wait
+        self.bar: Any = None
+        self.done = 0
 
     def advance(self, more: int) -> None:
         """Record that this many more are done."""
+        self.done += more
+        if self.bar is None and self.make is not None and time.monotonic() >= self.since:
+            self.bar = self.make()
+            self.bar.start()
+            more = self.done
         if self.bar is not None:
             self.bar.advance(self.bar.task_ids[0], more)
 
 
 @contextmanager
-def progress(total: int | None, what: str, verbose: int, unit: str = "pairs") -> Iterator[Progress]:
+def progress(
+    total: int | None, what: str, verbose: int | None, unit: str = "pairs"
+) -> Iterator[Progress]:
     """Show a bar with the number of pairs, their rate and the remaining time on standard error.
 
     If the total is None, the bar shows the number done and the elapsed time. It appears only if
-    `verbose` is above 0 and standard error is a terminal, and never inside another bar.
+    standard error is a terminal, and never inside another bar: at once if `verbose` is above 0,
+    after two seconds if it is None, never if it is 0.
     """
-    if not verbose or not sys.stderr.isatty() or not _one_at_a_time.acquire(blocking=False):
+    hidden = verbose is not None and verbose < 1
+    if hidden or not sys.stderr.isatty() or not _one_at_a_time.acquire(blocking=False):
         yield Progress()
         return
+    shown = Progress(lambda: _bar(total, what, unit), 0.0 if verbose is not None else PATIENCE)
+    try:
+        shown.advance(0)  # at once, if asked for
+        yield shown
+    finally:
+        if shown.bar is not None:
+            shown.bar.stop()
+        _one_at_a_time.release()
+
+
+def _bar(total: int | None, what: str, unit: str) -> Any:
     from rich import progress as rich
     from rich.console import Console
     from rich.text import Text
@@ -174,9 +204,5 @@ def progress(total: int | None, what: str, verbose: int, unit: str = "pairs") ->
         console=Console(stderr=True),
         transient=True,
     )
-    try:
-        with bar:
-            bar.add_task(what, total=total)
-            yield Progress(bar)
-    finally:
-        _one_at_a_time.release()
+    bar.add_task(what, total=total)
+    return bar

@@ -169,7 +169,9 @@ class Reference:
     def of(cls, scores: Array, log_proba: Array, codes: Codes, weights: Array | None) -> Reference:
         """Return the reference of held-out objects with these log-probabilities (n, C)."""
         codes = codes.astype(np.intp)
-        rows, predicted, odds = np.arange(len(codes)), log_proba.argmax(axis=1), log_odds(log_proba)
+        rows, predicted = np.arange(len(codes)), log_proba.argmax(axis=1)
+        # a certain label has infinite odds, which a file cannot contain
+        odds = np.nan_to_num(log_odds(log_proba))
         return cls(scores, predicted, odds[rows, predicted], odds[rows, codes], codes, weights)
 
     def novelty(self, scores: Array, predicted: Codes) -> Array:

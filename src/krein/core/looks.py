@@ -208,6 +208,10 @@ class Closeness:
         return found
 
 
+FAR = 1e300
+"""Squared dissimilarity to a neighbour that does not exist."""
+
+
 @dataclass(frozen=True)
 class Neighbours:
     """Exact comparisons with known objects: squared dissimilarities and class codes (n, k)."""
@@ -233,6 +237,18 @@ class Neighbours:
         """The squared dissimilarity to the nearest object (n,); 0 if there is none."""
         found = self.apart.min(axis=1, initial=np.inf)
         return np.where(np.isfinite(found), found, 0.0)
+
+    def spread(self, rows: Indices, n: int) -> Neighbours:
+        """Return the neighbours of n objects, of which these are the rows; the others have none."""
+        if len(rows) == n:
+            return self
+        k = self.apart.shape[1]
+        apart, codes = np.full((n, k), FAR), np.zeros((n, k), dtype=np.intp)
+        apart[rows], codes[rows] = self.apart, self.codes
+        columns = np.zeros((n, k), dtype=np.intp)
+        if self.columns is not None:
+            columns[rows] = self.columns
+        return Neighbours(apart, codes, columns)
 
     def at(self, rows: NDArray[Any]) -> Neighbours:
         """Return the neighbours of some of the objects."""

@@ -11,12 +11,90 @@ It never grows on the way down, so the nodes above any threshold over ½ form a 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from .checks import Array, Indices
+
+PREFIX = re.compile(r"([a-z])(?:__|:)")
+"""The rank of a name, as in "g__Bacillus" (QIIME, GTDB, UNITE) or "g:Bacillus" (UTAX, SINTAX)."""
+
+DOMAINS = frozenset(("Archaea", "Bacteria", "Eukarya", "Eukaryota", "Viruses"))
+"""Names of the first rank of labels without prefixes, as in the training files of DADA2."""
+
+
+def find_separator(labels: Sequence[str]) -> str | None:
+    """Return the sign between the ranks of taxonomy labels; None if labels are plain names.
+
+    >>> find_separator(["Bacteria;Firmicutes", "Archaea"]), find_separator(["a,b", "c"])
+    (';', None)
+    >>> find_separator(["d:Bacteria,p:Firmicutes", "d:Archaea,p:Nanoarchaeota"])
+    ','
+    """
+    if 2 * sum(len(rank_path(label, ";")) > 1 for label in labels) >= len(labels) > 0:
+        return ";"
+    for separator in (",", "|"):
+        parts = [part for label in labels for part in rank_path(label, separator)]
+        if len(parts) > len(labels) and all(PREFIX.match(part) for part in parts):
+            return separator
+    return None
+
+
+def rank_path(label: str, separator: str) -> list[str]:
+    """Return the ranks of a label, without those at its end that have no name.
+
+    >>> rank_path("k__Bacteria; p__Firmicutes; c__; o__", ";")
+    ['k__Bacteria', 'p__Firmicutes']
+    """
+    parts = [part.strip() for part in label.split(separator)]
+    while len(parts) > 1 and not PREFIX.sub("", parts[-1], count=1):
+        parts.pop()
+    return parts
+
+
+def rank_code(path: Sequence[str]) -> str:
+    """Return the rank of the last name of a path as Kraken writes it: D, K, P, C, O, F, G, S, or
+    R and the depth.
+
+    >>> rank_code(["d__Bacteria", "p__Firmicutes"]), rank_code(["Bacteria", "Firmicutes"])
+    ('P', 'P')
+    >>> rank_code(["enzyme", "kinase"])
+    'R2'
+    """
+    prefix, depth = PREFIX.match(path[-1]), len(path)
+    if prefix is not None and prefix[1] in "dkpcofgs":
+        return prefix[1].upper()
+    if path[0] in DOMAINS:
+        return "DPCOFGS"[depth - 1] if depth <= 7 else f"S{depth - 7}"
+    return f"R{depth}"
+
+
+def short_labels(labels: Sequence[str]) -> list[str]:
+    """Return labels that are paths by their last rank, with as many ranks above it as are needed to
+    tell them apart; other labels as they are.
+
+    >>> short_labels(["a;b;coli", "a;c;coli", "a;d"])
+    ['b;coli', 'c;coli', 'd']
+    """
+    separator = find_separator(labels)
+    if separator is None:
+        return list(labels)
+    paths = [rank_path(label, separator) for label in labels]
+    depths = [1] * len(paths)
+    while True:
+        short = [separator.join(path[-n:]) for path, n in zip(paths, depths, strict=True)]
+        counts = Counter(short)
+        longer = [
+            i for i, name in enumerate(short) if counts[name] > 1 and depths[i] < len(paths[i])
+        ]
+        if not longer:
+            return short
+        for i in longer:
+            depths[i] += 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +117,7 @@ class Ranks:
             raise ValueError("the separator of ranks is empty; use a character such as ';'")
         paths = []
         for label in labels:
-            parts = [part.strip() for part in label.split(separator)]
+            parts = rank_path(label, separator)
             if not all(parts):
                 raise ValueError(
                     f"label {label!r} has an empty rank; write a name between any two {separator!r}"

@@ -393,7 +393,7 @@ class DaskCollection(Partitioned):
     and the objects have an index, they are matched by it; otherwise by position.
     """
 
-    def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int = 0) -> None:
+    def __init__(self, X: Any, y: Any, weights: Any = None, *, verbose: int | None = None) -> None:
         if y is None:
             raise ValueError("a Dask collection X needs labels y")
         lengths = known_lengths(X)

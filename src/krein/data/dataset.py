@@ -228,6 +228,7 @@ class LandmarkColumns:
     symmetrize: bool = False
     cache: str | os.PathLike[str] | None = None
     n_jobs: int | None = 1
+    until: float | None = None  # when to stop, on the monotonic clock
     _opened: Any = field(default=None, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -236,16 +237,22 @@ class LandmarkColumns:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def values(self, chunk: Chunk) -> Counted[Array]:
-        """Return the values of the chunk to the landmarks; an error names the object."""
+    def values(self, chunk: Chunk, places: Indices | None = None) -> Counted[Array]:
+        """Return the values of the chunk to the landmarks; an error names the object.
+
+        With `places`, return only those of the objects at these positions.
+        """
         cols = np.arange(len(self))
+        places = np.arange(len(chunk)) if places is None else places
 
         def compare(pairs: Pairs) -> Array:
             if len(self.known_rows) == 0:
-                return pairs.values(np.arange(len(chunk)), cols)
-            rows = chunk.start + np.arange(len(chunk))
+                return pairs.values(places, cols)
             return with_known(
-                rows, self.known_rows, self.known, lambda places: pairs.values(places, cols)
+                chunk.start + places,
+                self.known_rows,
+                self.known,
+                lambda new: pairs.values(places[new], cols),
             )
 
         return self._counted(chunk, compare, "landmark")
@@ -279,6 +286,7 @@ class LandmarkColumns:
             n_jobs=self.n_jobs,
             cache=self._opened,
             symmetrize=averages(self.measure, self.symmetrize),
+            until=self.until,
         )
         try:
             values = compare(pairs)

@@ -223,7 +223,7 @@ class StoredFeatures(ABC):
             found.state, self.state = "features", "replaced"
         return found
 
-    def watch(self, verbose: int) -> None:
+    def watch(self, verbose: int | None) -> None:
         """Show the number of passes on a progress bar until `close`."""
         self.shown = self._bar.enter_context(progress(None, "searching", verbose, "passes"))
 

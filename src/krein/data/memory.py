@@ -45,7 +45,7 @@ class Local(Dataset):
     labels: Any = None
     weights: Array | None = None
     n_jobs: int | None = None
-    verbose: int = 0
+    verbose: int | None = None
     folder: str | os.PathLike[str] | None = None  # of temporary files; None: the system's choice
 
     def __post_init__(self) -> None:

@@ -77,7 +77,7 @@ def open_data(
     measure: Measure,
     n_jobs: int | None = None,
     cache: str | os.PathLike[str] | None = None,
-    verbose: int = 0,
+    verbose: int | None = None,
     symmetrize: bool = False,
 ) -> Dataset:
     """Return the data set for X: a sequence of objects, a file, a memory map, or a collection.

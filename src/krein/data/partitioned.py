@@ -562,7 +562,7 @@ class Partitioned(Dataset):
         weights: Sequence[Any] | Array | None = None,
         *,
         lengths: Sequence[int] | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.engine, self.verbose = engine, verbose
         self.objects, self.labels, self.weights = objects, labels, weights

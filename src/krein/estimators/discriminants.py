@@ -414,8 +414,9 @@ class IKFD(Classifier):
     cache : path or None, default=None
         Folder for finished blocks of comparisons, so that an interrupted run can resume. A block is
         reused if the same objects meet the same landmarks again.
-    verbose : int, default=0
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -485,7 +486,7 @@ class IKFD(Classifier):
         symmetrize: bool = False,
         n_jobs: int | None = None,
         cache: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.measure = measure
@@ -607,8 +608,9 @@ class IKQD(Classifier):
         Python's lock, and one process for a plain function.
     cache : path or None, default=None
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
-    verbose : int, default=0
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -670,7 +672,7 @@ class IKQD(Classifier):
         symmetrize: bool = False,
         n_jobs: int | None = None,
         cache: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.measure = measure

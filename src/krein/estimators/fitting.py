@@ -92,7 +92,7 @@ class LandmarkEstimator(BaseEstimator):
     symmetrize: bool
     n_jobs: int | None
     cache: str | os.PathLike[str] | None
-    verbose: int
+    verbose: int | None
     random_state: Any
 
     model_: Model | LandmarkMap

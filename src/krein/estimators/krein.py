@@ -149,8 +149,9 @@ class KreinClassifier(Classifier):
         Python's lock, and one process for a plain function. −1 always uses all processors.
     cache : path or None, default=None
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
-    verbose : int, default=0
-        Above 0, show progress bars if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     random_state : int, RandomState or None, default=0
         Seed for the choice of landmarks. The same number gives the same model, in any order of the
         rows.
@@ -225,7 +226,7 @@ class KreinClassifier(Classifier):
         symmetrize: bool = False,
         n_jobs: int | None = None,
         cache: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         random_state: Any = 0,
     ) -> None:
         self.measure = measure

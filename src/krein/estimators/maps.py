@@ -130,8 +130,9 @@ class NystromMap(LandmarkTransformer):
         Python's lock, and one process for a plain function.
     cache : path or None, default=None
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
-    verbose : int, default=0
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -177,7 +178,7 @@ class NystromMap(LandmarkTransformer):
         symmetrize: bool = False,
         n_jobs: int | None = None,
         cache: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.measure = measure
@@ -230,8 +231,9 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         Python's lock, and one process for a plain function.
     cache : path or None, default=None
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
-    verbose : int, default=0
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -276,7 +278,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         symmetrize: bool = False,
         n_jobs: int | None = None,
         cache: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -344,8 +346,9 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         Python's lock, and one process for a plain function.
     cache : path or None, default=None
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
-    verbose : int, default=0
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 

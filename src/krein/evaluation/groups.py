@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..compare import Pairs
 from ..compare.pairs import compare_each
 from ..core.checks import Array, Indices
-from ..wording import parameter
+from ..wording import option, parameter
 from .store import columns
 
 LANDMARKS, PER_CLASS = 50, 3
@@ -262,10 +262,12 @@ def split_folds(
         raise ValueError(f"at least two classes are needed; y contains one: {alone!r}")
     if counts.min() < 2:
         alone = classes.tolist()[counts.argmin()]
-        row = int(np.flatnonzero(codes == counts.argmin())[0])
+        row, n = int(np.flatnonzero(codes == counts.argmin())[0]), int((counts < 2).sum())
+        others = "" if n == 1 else f", and so have {n - 1:,} other classes"
         raise ValueError(
-            f"class {alone!r} has one object (row {row}): it cannot be used for training and for "
-            f"testing; leave the class out, or merge it with another"
+            f"class {alone!r} has one object (row {row}){others}: it cannot be used for training "
+            f"and for testing; leave such classes out{option('min_class_size', 2)}, or merge them "
+            f"with others"
         )
     if not 2 <= folds <= counts.max():
         raise ValueError(
@@ -283,8 +285,7 @@ def _grouped(
     """Assign whole groups to folds, with each class spread as evenly as possible."""
     from sklearn.model_selection import StratifiedGroupKFold
 
-    in_class = np.unique(np.column_stack([codes, groups]), axis=0)
-    number = np.bincount(in_class[:, 0], minlength=len(classes))
+    number = groups_per_class(codes, groups)
     if number.min() < 2:
         alone = classes.tolist()[number.argmin()]
         raise ValueError(
@@ -296,7 +297,7 @@ def _grouped(
         raise ValueError(f"{wanted}: there are {len(np.unique(groups))} groups")
     for attempt in range(TRIES):
         cut = StratifiedGroupKFold(folds, shuffle=True, random_state=seed + attempt)
-        split = _folds(cut, codes, groups)
+        split = _spread(_folds(cut, codes, groups), codes, groups, folds)
         held = np.zeros((folds, len(classes)), dtype=np.intp)
         np.add.at(held, (split, codes), 1)
         if (held.sum(axis=1) > 0).all() and (held < held.sum(axis=0)).all():
@@ -306,6 +307,33 @@ def _grouped(
         f"no {folds} folds found in which class {classes.tolist()[c]!r} can be learned: it has "
         f"few groups ({number[c]}); use fewer folds or smaller groups"
     )
+
+
+def groups_per_class(codes: Indices, groups: Indices) -> Indices:
+    """Return the number of groups (C,) that contain objects of each class."""
+    in_class = np.unique(np.column_stack([codes, groups]), axis=0)
+    return np.bincount(in_class[:, 0])
+
+
+def _spread(split: Indices, codes: Indices, groups: Indices, folds: int) -> Indices:
+    """Move groups to smaller folds until no class is in one fold only, if that can be done.
+
+    Few groups of a class often meet in one fold. Of such a class, the smallest group is moved.
+    """
+    split = split.copy()
+    for _ in range(len(np.unique(codes))):
+        held = np.zeros((folds, codes.max() + 1), dtype=np.intp)
+        np.add.at(held, (split, codes), 1)
+        alone = np.flatnonzero((held > 0).sum(axis=0) == 1)
+        if not len(alone):
+            break
+        members = codes == alone[0]
+        here = split[np.argmax(members)]
+        sizes = np.bincount(groups)
+        group = min(np.unique(groups[members]).tolist(), key=lambda g: int(sizes[g]))
+        others = np.delete(np.arange(folds), here)
+        split[groups == group] = others[held[others].sum(axis=1).argmin()]
+    return split
 
 
 def _folds(cut: Any, codes: Indices, groups: Indices | None) -> Indices:

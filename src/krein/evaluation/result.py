@@ -194,6 +194,8 @@ class Evaluation:
     """The separator of hierarchical labels and the probability that an answer needs, if given."""
     near_copies: NearCopies | None = None
     """The objects that have a near-duplicate in another fold; None if the measure cannot tell."""
+    n_train: int | None = None
+    """Number of training objects, if there are test objects instead of folds."""
 
     @property
     def best(self) -> ModelResult:
@@ -215,7 +217,10 @@ class Evaluation:
         return {
             "objects": n,
             "classes": [str(name) for name in self.classes.tolist()],
-            "class_sizes": np.bincount(np.searchsorted(self.classes, self.labels)).tolist(),
+            "class_sizes": np.bincount(
+                np.searchsorted(self.classes, self.labels), minlength=len(self.classes)
+            ).tolist(),
+            "trained_on": self.n_train,
             "folds": int(self.folds.max()) + 1,
             "best": self.best.name,
             "models": {name: model.summary() for name, model in self.models.items()},
@@ -306,7 +311,12 @@ class ObjectMap:
 
 
 def object_map(
-    pairs: Pairs, landmarks: Indices, errors: NDArray[np.bool_], seed: int, whose: str | None = None
+    pairs: Pairs,
+    landmarks: Indices,
+    errors: NDArray[np.bool_],
+    seed: int,
+    whose: str | None = None,
+    n: int | None = None,
 ) -> ObjectMap:
     """Map the principal pseudo-Euclidean axes of the objects to the plane. N·m values for m
     landmarks.
@@ -314,12 +324,14 @@ def object_map(
     The axes are those of indefinite kernel PCA from the landmarks, positive and negative. t-SNE
     (van der Maaten & Hinton 2008), initialised with the first two, maps them to the plane. With
     more than 4,000 objects, only landmarks, errors and a random sample of the others are mapped.
+    Only the first n objects are mapped.
     """
+    n = len(pairs) if n is None else n
     rng = np.random.default_rng(seed)
     if len(landmarks) > MAP_LANDMARKS:
         landmarks = np.sort(rng.choice(landmarks, MAP_LANDMARKS, replace=False))
     core = pairs.block(landmarks, landmarks)
-    shown = _shown(len(pairs), landmarks, errors, rng)
+    shown = _shown(n, landmarks[landmarks < n], errors, rng)
     space = LandmarkSpace.of(core, pairs.kind)
     B = space.coordinates(columns(pairs, landmarks, rows=shown, known=core))
     xy, axes, negative, method = np.zeros((len(shown), 2)), 0, 0, "axes"

@@ -13,17 +13,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from ..compare import Pairs, open_pairs
 from ..core.checks import Array, Indices, check_labels
 from ..core.ranks import Ranks
 from ..estimators.krein import KreinClassifier
+from ..measures import take
 from ..version import __version__
-from .groups import find_groups, near_copies, split_folds
+from .groups import find_groups, groups_per_class, near_copies, split_folds
 from .heldout import TwoLookResults
 from .models import Model, fresh, get_models, needs_all, title
 from .result import Evaluation, ModelResult, PairCount, duplicates, object_map, spectrum
 from .store import PairStore, Shared
+
+NAMED = 5
+"""Number of classes that a warning names."""
 
 WARNED = 0.01
 """Warn if at least this share of the objects has near-duplicates in other folds."""
@@ -41,6 +46,8 @@ def evaluate(
     calibrate: bool = True,
     folds: int = 10,
     groups: Any = None,
+    test: tuple[Any, Any] | None = None,
+    class_weight: str | None = None,
     label_ranks: str | None = None,
     rank_above: float = 0.9,
     names: Sequence[Any] | None = None,
@@ -48,7 +55,7 @@ def evaluate(
     n_jobs: int | None = None,
     cache: str | PathLike[str] | None = None,
     symmetrize: bool = False,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> Evaluation:
     """Cross-validate models on the same folds, comparing each pair once.
 
@@ -89,6 +96,13 @@ def evaluate(
         T-cell receptors: those with at least 80 % identical letters in their CDR3s are in the same
         group (`krein.measures.tcr.cdr3_groups`), at quadratic cost. Without groups, a warning is
         raised if near-duplicates (identity of at least 0.9) are in different folds.
+    test : tuple of objects and labels, optional
+        Test objects: models are fitted once to X and y, and all results are those of the test
+        objects, as for a published split. `folds` and `groups` are not used, and `names` are those
+        of the test objects. Not for a precomputed matrix.
+    class_weight : "balanced" or None, default=None
+        "balanced" makes an error cost more in a class with fewer objects. Models that take no
+        weights are fitted without, and a warning names them.
     label_ranks : str, optional
         Separator of hierarchical labels, such as ";" in "Bacteria;Firmicutes". Figures are then
         also reported for each rank; the probability of a parent is the sum of its children's.
@@ -105,8 +119,9 @@ def evaluate(
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     symmetrize : bool, default=False
         Average both directions of a measure or matrix that is not symmetric.
-    verbose : int, default=0
-        Above 0, show a progress bar if standard error is a terminal.
+    verbose : int or None, default=None
+        If standard error is a terminal, None shows a progress bar for work that takes longer than
+        two seconds, 1 always shows one, and 0 never does.
 
     Returns
     -------
@@ -129,11 +144,16 @@ def evaluate(
     >>> found.summary()["objects"]
     24
     """
+    n_test = None
+    if test is not None:
+        X, y, n_test = _joined_test(X, y, test, groups)
     comparing: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     options = {"measure_params": measure_params, "symmetrize": symmetrize, **comparing}
     pairs = open_pairs(measure, X, cache=cache, **options)
     n = len(pairs)
     store = PairStore(pairs)
+    if n_test is not None and store.given:
+        raise ValueError("test objects cannot be given for a matrix of values: use folds")
     shared = Shared(store)
     settings = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
     chosen = get_models(
@@ -146,10 +166,37 @@ def evaluate(
     classes, codes = np.unique(labels, return_inverse=True)
     if label_ranks is not None:
         Ranks.of([str(name) for name in classes.tolist()], label_ranks)  # before the work
-    if names is not None and len(names) != n:
-        raise ValueError(f"{len(names)} names for {n} objects")
+    shown = n if n_test is None else n_test
+    if names is not None and len(names) != shown:
+        raise ValueError(f"{len(names)} names for {shown} objects")
     grouped = find_groups(groups, pairs, codes, random_state)
-    split = split_folds(classes, codes, folds, random_state, grouped)
+    alone = np.zeros(len(classes), dtype=bool)
+    if grouped is not None:
+        alone = groups_per_class(codes, grouped) < 2
+    if grouped is not None and alone.any() and (~alone).sum() > 1:
+        keep = np.flatnonzero(~alone[codes])
+        _warn_of_classes(classes[alone], len(labels) - len(keep))
+        some = _rows(X, keep, given=store.given)
+        again: dict[str, Any] = {**options, **settings, "cache": cache, "calibrate": calibrate}
+        return evaluate(
+            some,
+            labels[keep],
+            models,
+            measure=measure,
+            folds=folds,
+            groups=grouped[keep],
+            label_ranks=label_ranks,
+            rank_above=rank_above,
+            names=[f"row {i}" for i in keep]
+            if names is None
+            else [names[i] for i in keep.tolist()],
+            class_weight=class_weight,
+            **again,
+        )
+    if n_test is None:
+        split = split_folds(classes, codes, folds, random_state, grouped)
+    else:
+        split = np.where(np.arange(n) < n_test, 0, -1)  # a single fold; the others are training
     everyone = np.arange(n)
     among_all = Pairs(shared, everyone, n_jobs=pairs.workers, verbose=verbose)
     everything = store.given or any(needs_all(model) for model in chosen.values())
@@ -157,7 +204,10 @@ def evaluate(
         among_all.block(everyone, everyone)
     results = {}
     for name, model in chosen.items():
-        results[name] = _cross_validate(name, model, store, labels, split, random_state)
+        weighted = class_weight if hasattr(model, "class_weight") else None
+        if class_weight is not None and weighted is None:
+            warnings.warn(f"{name} takes no class weights, and is fitted without", stacklevel=2)
+        results[name] = _cross_validate(name, model, store, labels, split, random_state, weighted)
         if verbose:
             right = results[name].right.mean()
             print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
@@ -167,8 +217,10 @@ def evaluate(
     ranked = sorted(results.values(), key=lambda model: float(model.fold_log_loss.mean()))
     found = spectrum(among_all, everything, random_state)
     whose, of_map = _map_landmarks(ranked, n, random_state)
-    mapped = object_map(among_all, of_map, ~ranked[0].right, random_state, whose)
-    copies = near_copies(pairs, among_all, split, of_map, everything, random_state)
+    mapped = object_map(among_all, of_map, ~ranked[0].right, random_state, whose, shown)
+    copies = None
+    if n_test is None:
+        copies = near_copies(pairs, among_all, split, of_map, everything, random_state)
     if copies is not None and copies.share >= WARNED:
         warnings.warn(
             f"{100 * copies.share:.0f} % of the objects have a near-duplicate (identity "
@@ -179,24 +231,26 @@ def evaluate(
         )
     called = measure if isinstance(measure, str) else getattr(measure, "__name__", None)
     return Evaluation(
-        names=[f"row {i}" for i in range(n)] if names is None else [str(name) for name in names],
-        labels=labels,
+        names=[f"row {i}" for i in range(shown)] if names is None else list(map(str, names)),
+        labels=labels[:shown],
         classes=classes,
-        folds=split,
+        folds=split[:shown],
         models=results,
         pairs=PairCount(store.compared, pairs.counter.reused, store.wall_seconds, store.given),
         spectrum=found,
-        duplicates=duplicates(pairs.objects, codes),
+        duplicates=duplicates(take(pairs.objects, slice(0, shown)), codes[:shown]),
         map=mapped,
         groups=grouped,
         ranks=None if label_ranks is None else (label_ranks, rank_above),
         near_copies=copies,
+        n_train=None if n_test is None else n - n_test,
         settings={
             "measure": called or pairs.measure.name,
             "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
             **settings,
             "landmarks": None if landmarks is None else str(landmarks),
-            "folds": folds,
+            "folds": folds if n_test is None else 1,
+            "class_weight": class_weight,
             "groups": groups if isinstance(groups, str) or groups is None else "given",
             "symmetrize": symmetrize,
             "versions": {
@@ -208,10 +262,60 @@ def evaluate(
     )
 
 
+def _joined_test(
+    X: Any, y: Any, test: tuple[Any, Any], groups: Any
+) -> tuple[list[Any], NDArray[Any], int]:
+    """Return test and training objects in one list, with their labels, and the number of the first.
+
+    Test objects of classes that the training data lack are an error.
+    """
+    if groups is not None:
+        raise ValueError("groups divide objects into folds; with test objects, there are none")
+    new, known = (
+        check_labels(np.asarray(test[1]), len(test[0])),
+        check_labels(np.asarray(y), len(X)),
+    )
+    unseen = np.setdiff1d(new, known)
+    if len(unseen):
+        n = int(np.isin(new, unseen).sum())
+        raise ValueError(
+            f"{n:,} of {len(new):,} test objects belong to classes without training objects, such "
+            f"as {unseen.tolist()[0]!r}: leave them out"
+        )
+    return [*test[0], *X], np.concatenate([new, known]), len(new)
+
+
+def _warn_of_classes(alone: NDArray[Any], n: int) -> None:
+    named = ", ".join(str(name) for name in alone[:NAMED].tolist())
+    more = f" and {len(alone) - NAMED:,} more" if len(alone) > NAMED else ""
+    warnings.warn(
+        f"left out {len(alone):,} of the classes ({n:,} objects), because all objects of such a "
+        f"class are in one group, so that it cannot be used for training and for testing: "
+        f"{named}{more}; use smaller groups to keep them",
+        stacklevel=3,
+    )
+
+
+def _rows(X: Any, keep: Indices, given: bool) -> Any:
+    """Return some of the objects, or the matrix of their values."""
+    if given:
+        return np.asarray(X)[np.ix_(keep, keep)]
+    return take(X, keep) if isinstance(X, list | tuple | np.ndarray) else _safe_indexing(X, keep)
+
+
 def _cross_validate(
-    name: str, model: Model, store: PairStore, labels: NDArray[Any], split: Indices, seed: int
+    name: str,
+    model: Model,
+    store: PairStore,
+    labels: NDArray[Any],
+    split: Indices,
+    seed: int,
+    class_weight: str | None = None,
 ) -> ModelResult:
-    """Return the results of one model; in `seconds`, "compare" is still the number of pairs."""
+    """Return the results of one model; in `seconds`, "compare" is still the number of pairs.
+
+    Objects in the fold −1 are in all training sets, and come after the others.
+    """
     classes, codes = np.unique(labels, return_inverse=True)
     P: Array = np.full((len(labels), len(classes)), np.nan)
     two_looks = TwoLookResults(store, codes, len(classes), seed)
@@ -221,6 +325,8 @@ def _cross_validate(
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
         one = fresh(model)
         start, before = time.perf_counter(), store.wall_seconds
+        if class_weight is not None:
+            one.set_params(class_weight=class_weight)
         one.fit(train, labels[train])
         middle, between = time.perf_counter(), store.wall_seconds
         P[test] = one.predict_proba(test)
@@ -236,19 +342,22 @@ def _cross_validate(
             curve = one.selection_.details.get("curve")
         if isinstance(one, KreinClassifier):
             two_looks.add(one.model_, train, test, P[test])
+    tested, found = split >= 0, two_looks.found()
+    if not tested.all():  # the nearest objects are training objects, which are not reported
+        found["suspect_labels"] = []
     return ModelResult(
         name=name,
         title=title(model),
         classes=classes,
-        labels=labels,
-        folds=split,
-        probabilities=P,
+        labels=labels[tested],
+        folds=split[tested],
+        probabilities=P[tested],
         evaluations=round(float(np.mean(fitted))),
         comparisons=float(np.mean(per_prediction)),
         seconds=seconds,
         landmarks=landmarks,
         curve=curve,
-        **two_looks.found(),
+        **found,
     )
 
 

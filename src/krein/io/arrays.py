@@ -20,7 +20,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -373,30 +373,36 @@ class ArraySource(Source):
         """Yield all objects in order, `size` at a time."""
         if size < 1:
             raise ValueError(f"a chunk must contain at least one object; got size={size}")
+        kept = 0
         for first in range(0, len(self.array), size):
             self._refuse_changes_on_disk()
-            yield self._chunk(np.array(self.array[first : first + size]), first)
+            chunk = self._chunk(np.array(self.array[first : first + size]), first, kept)
+            kept += len(chunk)
+            if len(chunk):
+                yield chunk
         self._refuse_changes_on_disk()
+        self._left_out(len(self.array), kept)
         self.labels.finish(len(self.array))
 
     def read(self) -> Chunk:
         """Return all objects; a memory map stays one."""
-        chunk = with_unique_names(self._chunk(self.array, 0))
-        self.labels.finish(len(chunk))
+        chunk = with_unique_names(self._chunk(self.array, 0, 0))
+        self._left_out(len(self.array), len(chunk))
+        self.labels.finish(len(self.array))
         return chunk
 
     def _refuse_changes_on_disk(self) -> None:
         if isinstance(self.array, np.memmap):
             self.refuse_changes()
 
-    def _chunk(self, objects: NDArray[Any], first: int) -> Chunk:
+    def _chunk(self, objects: NDArray[Any], first: int, kept: int) -> Chunk:
         stop = first + len(objects)
         names = self.names[first:stop] if self.names else [str(i) for i in range(first, stop)]
         chunk = Chunk(names, objects, labels=None, first=first, path=self.shown, kind=self.kind)
         if not (self.kind == "matrix" and isinstance(objects, np.memmap)):
             self._refuse_missing(chunk)  # a mapped matrix is checked as it is read
         stated = [None] * len(objects) if self.stated is None else self.stated[first:stop]
-        return replace(chunk, labels=self.labels.of(chunk, stated))
+        return chunk.with_labels(self.labels.of(chunk, stated), kept)
 
     def _refuse_missing(self, chunk: Chunk) -> None:
         for start in range(0, len(chunk), 4096):
@@ -423,7 +429,8 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
             )
         array = load_npy(path, options.max_size)
         kind = _kind(array, options.content, path)
-        return ArraySource(path, kind, array, find_labels(labels, pattern, options.max_size))
+        found = find_labels(labels, pattern, options.max_size, options.skip_unlabelled)
+        return ArraySource(path, kind, array, found)
     with open_archive(path, format, options.max_size) as (arrays, read):
         key = _pick(arrays, options, path)
         what = f"{path}, array {key!r}"
@@ -457,7 +464,7 @@ def open_arrays(path: str, format: str, options: Options) -> ArraySource:
             )
         return found
 
-    found = find_labels(label_file, pattern, options.max_size)
+    found = find_labels(label_file, pattern, options.max_size, options.skip_unlabelled)
     return ArraySource(path, kind, values[key], found, strings(label_key), strings(name_key), key)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..wording import parameter
 from .streams import DataError, bare_name, close_stream, quoted
 
 _JOINED = re.compile(
@@ -74,17 +75,52 @@ USUAL_LABELS = ("label", "labels", "class", "family", "target")
 """Usual names of a column of labels."""
 
 
-class Labels:
-    """No labels other than those in the records themselves."""
+class MissingLabelError(DataError):
+    """Objects without a label; `n_missing` is their number, of those that were read so far."""
 
-    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str] | None:
+    def __init__(self, message: str, n_missing: int) -> None:
+        super().__init__(message)
+        self.n_missing = n_missing
+
+
+class Labels:
+    """No labels other than those in the records themselves.
+
+    With `skip`, objects without a label have the label None, and the source leaves them out. So it
+    does with the classes in `small`.
+    """
+
+    skip: bool = False
+    small: frozenset[str] = frozenset()
+
+    def of(
+        self, chunk: Any, stated: Stated, headers: Sequence[str] = ()
+    ) -> list[str | None] | None:
         """Return the labels of objects, or None if there are none at all.
 
         `stated` are the labels in the records themselves, `headers` the text next to their names.
         """
-        if all(label is None for label in stated):
-            return None
-        return [_nonempty(label, chunk.where, i) for i, label in enumerate(stated)]
+        found = self._find(chunk, stated, headers)
+        if found is None:
+            return [None] * len(chunk) if self.skip else None
+        labels = [label.strip() or None if label is not None else None for label in found]
+        missing = [i for i, label in enumerate(labels) if label is None]
+        if missing and not self.skip:
+            first = f"{chunk.where(missing[0])}: {self._why(chunk, missing[0], headers)}"
+            raise MissingLabelError(
+                f"{first}; {_count(len(missing), len(chunk))} without a label: "
+                f"{parameter('skip_unlabelled', True)} leaves them out",
+                len(missing),
+            )
+        return [None if label in self.small else label for label in labels]
+
+    def _find(self, chunk: Any, stated: Stated, headers: Sequence[str]) -> Stated | None:
+        """Return the label of each object, None or blank if it has none; None for no labels."""
+        return None if all(label is None for label in stated) else stated
+
+    def _why(self, chunk: Any, i: int, headers: Sequence[str]) -> str:
+        """Return why the i-th object has no label."""
+        return "has no label"
 
     def finish(self, n: int) -> None:
         """Raise an error if labels are left over after all n objects."""
@@ -106,19 +142,20 @@ class PatternLabels(Labels):
                 f"label; it has {self.pattern.groups}"
             )
 
-    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
+    def _find(self, chunk: Any, stated: Stated, headers: Sequence[str]) -> Stated:
         """Return what the group matches in each header, or name where there is no header."""
-        found = []
-        for i, name in enumerate(chunk.names):
-            text = (headers[i] if headers else "") or name
-            match = self.pattern.search(text)
-            if match is None:
-                raise DataError(
-                    f"{chunk.where(i)}: the label pattern '{self.pattern.pattern}' does not match "
-                    f"{quoted(text)}"
-                )
-            found.append(_nonempty(match[1], chunk.where, i))
-        return found
+        texts = (self._text(chunk, i, headers) for i in range(len(chunk)))
+        matches = (self.pattern.search(text) for text in texts)
+        return [None if match is None else match[1] for match in matches]
+
+    def _text(self, chunk: Any, i: int, headers: Sequence[str]) -> str:
+        return (headers[i] if headers else "") or chunk.names[i]
+
+    def _why(self, chunk: Any, i: int, headers: Sequence[str]) -> str:
+        text = self._text(chunk, i, headers)
+        if self.pattern.search(text) is not None:
+            return "has no label"
+        return f"the label pattern '{self.pattern.pattern}' does not match {quoted(text)}"
 
 
 @dataclass(frozen=True)
@@ -130,9 +167,8 @@ class _NameColumn:
     rows: dict[str, int]  # the first row of each name
 
     def matches(self, names: Sequence[str]) -> int:
-        """Return how many of the names, counted from the first, are in the column."""
-        missing = (i for i, name in enumerate(names) if self.form(name) not in self.rows)
-        return next(missing, len(names))
+        """Return how many of the names are in the column."""
+        return sum(self.form(name) in self.rows for name in names)
 
 
 class NamedLabels(Labels):
@@ -143,8 +179,10 @@ class NamedLabels(Labels):
     every object is used. Objects come in chunks; a form that has failed is not tried again.
     """
 
-    def __init__(self, path: str, rows: list[TableRow], column: int | None) -> None:
-        self.path, self.rows, self.column = path, rows, column
+    def __init__(
+        self, path: str, rows: list[TableRow], column: int | None, skip: bool = False
+    ) -> None:
+        self.path, self.rows, self.column, self.skip = path, rows, column, skip
         places = [i for i in range(len(rows[0][1])) if i != column]
         backwards = [(i, row) for i, (_, row) in enumerate(rows)][::-1]  # the first row counts
         self._left = [
@@ -156,12 +194,14 @@ class NamedLabels(Labels):
         if len(places) == 1:
             self._check(self._left[0])
 
-    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
+    def _find(self, chunk: Any, stated: Stated, headers: Sequence[str]) -> Stated:
         """Return the label of each name."""
-        n = len(chunk.names)
-        left = [names for names in self._left if names.matches(chunk.names) == n]
-        if not left:
-            raise self._unmatched(chunk)
+        counts = [names.matches(chunk.names) for names in self._left]
+        best = max(counts)
+        left = [names for names, n in zip(self._left, counts, strict=True) if n == best]
+        if best < len(chunk) and not self.skip:
+            self._left = left
+            return [None if self._row(left[0], name) is None else "?" for name in chunk.names]
         if self.column is None:  # the only column that does not contain names
             names = {column.at for column in left}
             others = [i for i in range(len(self.rows[0][1])) if i not in names]
@@ -172,10 +212,25 @@ class NamedLabels(Labels):
         if chosen is not self._checked:
             self._check(chosen)
         self._left = left
-        return [
-            _nonempty(self.rows[chosen.rows[chosen.form(name)]][1][self.column], chunk.where, i)
-            for i, name in enumerate(chunk.names)
-        ]
+        rows = (self._row(chosen, name) for name in chunk.names)
+        return [None if row is None else row[self.column] for row in rows]
+
+    def _row(self, names: _NameColumn, name: str) -> list[str] | None:
+        at = names.rows.get(names.form(name))
+        return None if at is None else self.rows[at][1]
+
+    def _why(self, chunk: Any, i: int, headers: Sequence[str]) -> str:
+        """Show both sides: names of objects and names in the table."""
+        best, name = self._left[0], chunk.names[i]
+        if best.form(name) in best.rows:
+            return f"has no label in {self.path}"
+        there = [row[best.at] for _, row in self.rows[:3]]
+        more = ", …" if len(self.rows) > 3 else ""
+        forms = dict.fromkeys(form(name) for form in FORMS)
+        return (
+            f"has no label in {self.path}, where the names are "
+            f"{', '.join(map(quoted, there))}{more} (looked for {' or '.join(map(quoted, forms))})"
+        )
 
     def _check(self, names: _NameColumn) -> None:
         """Raise an error if a name has two labels, or none."""
@@ -189,38 +244,29 @@ class NamedLabels(Labels):
                     f"{self.path}, line {line}: {quoted(name)} already has the label "
                     f"{quoted(first[self.column])}{same}"
                 )
-            if not label:
-                raise DataError(f"{self.path}, line {line}: {quoted(name)} has no label")
+            if not label and not self.skip:
+                raise DataError(
+                    f"{self.path}, line {line}: {quoted(name)} has no label; "
+                    f"{parameter('skip_unlabelled', True)} leaves such objects out"
+                )
         self._checked = names
-
-    def _unmatched(self, chunk: Any) -> DataError:
-        """Return the error that shows both sides: names of objects and names in the table."""
-        best = max(self._left, key=lambda names: names.matches(chunk.names))
-        i = best.matches(chunk.names)
-        there = [row[best.at] for _, row in self.rows[:3]]
-        more = ", …" if len(self.rows) > 3 else ""
-        forms = dict.fromkeys(form(chunk.names[i]) for form in FORMS)
-        return DataError(
-            f"{chunk.where(i)}: has no label in {self.path}, where the names are "
-            f"{', '.join(map(quoted, there))}{more} (looked for {' or '.join(map(quoted, forms))})"
-        )
 
 
 class OrderedLabels(Labels):
-    """Labels in the order of the objects."""
+    """Labels in the order of the objects; a blank one is missing."""
 
     def __init__(self, path: str, labels: list[str]) -> None:
         self.path, self.labels = path, labels
 
-    def of(self, chunk: Any, stated: Stated, headers: Sequence[str] = ()) -> list[str]:
+    def _find(self, chunk: Any, stated: Stated, headers: Sequence[str]) -> Stated:
         """Return the next labels."""
-        found = self.labels[chunk.first : chunk.first + len(chunk.names)]
-        if len(found) < len(chunk.names):
-            raise DataError(
-                f"{chunk.where(len(found))}: has no label; {self.path} contains "
-                f"{len(self.labels)} labels"
-            )
-        return found
+        found = self.labels[chunk.first : chunk.first + len(chunk)]
+        return [*found, *[None] * (len(chunk) - len(found))]
+
+    def _why(self, chunk: Any, i: int, headers: Sequence[str]) -> str:
+        if chunk.first + i < len(self.labels):
+            return f"has no label in {self.path}"
+        return f"has no label; {self.path} contains {len(self.labels)} labels"
 
     def finish(self, n: int) -> None:
         """Raise an error if labels are left over after all n objects."""
@@ -231,15 +277,22 @@ class OrderedLabels(Labels):
             )
 
 
-def find_labels(labels: str | None, pattern: str | None, max_size: int | None = None) -> Labels:
-    """Return the source of labels: a file, a pattern, or the records themselves."""
+def find_labels(
+    labels: str | None, pattern: str | None, max_size: int | None = None, skip: bool = False
+) -> Labels:
+    """Return the source of labels: a file, a pattern, or the records themselves.
+
+    With `skip`, objects without a label are left out.
+    """
     if labels is not None and pattern is not None:
         raise ValueError("labels come from a column, a file or a pattern: use only one of them")
+    found = Labels()
     if pattern is not None:
-        return PatternLabels(pattern)
-    if labels is not None:
-        return read_labels(labels, max_size)
-    return Labels()
+        found = PatternLabels(pattern)
+    elif labels is not None:
+        found = read_labels(labels, max_size, skip)
+    found.skip = skip
+    return found
 
 
 def is_label_file(labels: str) -> bool:
@@ -268,7 +321,7 @@ def split_labels(labels: str | None, columns: Sequence[str]) -> tuple[str | None
     return (labels, None) if labels in columns or is_number else (None, labels)
 
 
-def read_labels(labels: str, max_size: int | None = None) -> Labels:
+def read_labels(labels: str, max_size: int | None = None, skip: bool = False) -> Labels:
     """Read a file of labels completely into memory."""
     path, column = _file_and_column(labels)
     if not _is_file(path):
@@ -280,8 +333,9 @@ def read_labels(labels: str, max_size: int | None = None) -> Labels:
         from .arrays import as_labels, load_npy
 
         found = as_labels(load_npy(path, max_size), path)
-        for i, label in enumerate(found):
-            _nonempty(label, lambda i: f"{path}, object {i}", i)
+        missing = [i for i, label in enumerate(found) if not label]
+        if missing and not skip:
+            raise DataError(f"{path}, object {missing[0]}: has no label")
         return OrderedLabels(path, found)
     from .tables import read_rows
 
@@ -293,7 +347,7 @@ def read_labels(labels: str, max_size: int | None = None) -> Labels:
         raise DataError(f"{path}: is empty")
     width = max(len(rows[0][1]), 1)
     if width == 1 and column is None:
-        return OrderedLabels(path, [_only_cell(path, line, row) for line, row in rows])
+        return OrderedLabels(path, [_only_cell(path, line, row, skip) for line, row in rows])
     table: list[TableRow] = []
     for line, row in rows:
         if not row:
@@ -301,17 +355,17 @@ def read_labels(labels: str, max_size: int | None = None) -> Labels:
         if len(row) != width:
             raise DataError(f"{path}, line {line}: has {len(row)} fields, but line 1 has {width}")
         table.append((line, [cell.strip() for cell in row]))
-    return NamedLabels(path, table, _column(path, rows[0][1], column))
+    return NamedLabels(path, table, _column(path, rows[0][1], column), skip)
 
 
-def _only_cell(path: str, line: int, row: list[str]) -> str:
+def _only_cell(path: str, line: int, row: list[str], skip: bool) -> str:
     if len(row) > 1:
         raise DataError(f"{path}, line {line}: has {len(row)} fields, but the first line has 1")
-    if not row or not row[0].strip():
+    if not "".join(row).strip() and not skip:
         raise DataError(
             f"{path}, line {line}: is blank, so an object has no label; labels are matched by order"
         )
-    return row[0].strip()
+    return "".join(row).strip()
 
 
 def _column(path: str, heading: Sequence[str], column: str | None) -> int | None:
@@ -338,7 +392,6 @@ def _which_column(path: str, heading: Sequence[str]) -> DataError:
     )
 
 
-def _nonempty(label: str | None, where: Callable[[int], str], i: int) -> str:
-    if label is None or not label.strip():
-        raise DataError(f"{where(i)}: has no label")
-    return label.strip()
+def _count(n: int, total: int) -> str:
+    """Return "1 of 5 objects is" or "2 of 5 objects are"."""
+    return f"{n:,} of {total:,} objects {'is' if n == 1 else 'are'}"

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.cache import CacheError
-from ..measures.base import PairError, RefusedObject
+from ..measures.base import PairError, RefusedObject, take
 from ..wording import parameter
 from .labels import Labels, find_labels
 from .streams import (
@@ -94,6 +94,35 @@ class Chunk:
             )
         return f"{self.path}, line {self.lines[i]}, {noun} {quoted(self.names[i])}"
 
+    def keeping(self, places: Sequence[int]) -> Chunk:
+        """Return the objects at some positions; of a matrix, also only these columns."""
+        kept = np.asarray(places, dtype=np.intp)
+        if self.kind == "matrix":
+            columns = kept if self.objects.shape[1] == len(self) else slice(None)
+            objects = self.objects[kept][:, columns]
+        else:
+            objects = take(self.objects, kept)
+        again = {old: new for new, old in enumerate(places)}
+        return replace(
+            self,
+            names=[self.names[i] for i in places],
+            objects=objects,
+            labels=None if self.labels is None else [self.labels[i] for i in places],
+            lines=None if self.lines is None else [self.lines[i] for i in places],
+            unreadable={again[i]: why for i, why in self.unreadable.items() if i in again},
+        )
+
+    def with_labels(self, labels: Sequence[str | None] | None, n_before: int) -> Chunk:
+        """Return the objects with their labels, without those that have none.
+
+        `n_before` is the number of objects before this chunk that have a label.
+        """
+        if labels is None:
+            return self
+        places = [i for i, label in enumerate(labels) if label is not None]
+        kept = self if len(places) == len(self) else self.keeping(places)
+        return replace(kept, labels=[labels[i] for i in places], first=n_before)  # type: ignore[misc]
+
     def located(self, error: Exception, first: int = 0) -> DataError:
         """Return the error with the position of the object replaced by its file and line.
 
@@ -125,6 +154,10 @@ class Source(ABC):
 
     path: str
     kind: Kind
+    labels: Labels
+    n_left_out: int = 0
+    """Number of objects that the last complete reading left out, because they have no label or
+    belong to a class that is to be left out."""
     lenient: bool = False
     """Whether a record that cannot be read is passed on as `unreadable` instead of raising an
     error."""
@@ -147,9 +180,14 @@ class Source(ABC):
     def read(self) -> Chunk:
         """Return all objects in one chunk, in memory unless the file is memory-mapped.
 
-        Two objects with the same name are refused, because a table of results could not tell them
-        apart.
+        A name that occurs again gets a number, so that results can be told apart: "a (2)".
         """
+
+    def _left_out(self, n: int, kept: int) -> None:
+        """Record that of n objects so many were left out; at least one must remain."""
+        if kept == 0:
+            raise DataError(f"{self.shown}: none of its {n:,} objects has a label")
+        self.n_left_out = n - kept
 
     @property
     def rereadable(self) -> bool:
@@ -231,17 +269,20 @@ class RecordSource(Source):
         return self.records()
 
     def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[Chunk]:
-        first = 0
+        first, kept = 0, 0
         for part in parts:
-            yield self._chunk(part, first)
-            first += len(part)
+            chunk = self._chunk(part, first, kept)
+            first, kept = first + len(part), kept + len(chunk)
+            if len(chunk):
+                yield chunk
         if first == 0:
             raise DataError(f"{self.shown}: contains no objects")
         if self._passes > 1:  # nobody compares the objects of a first pass with others
             self.refuse_changes()
+        self._left_out(first, kept)
         self.labels.finish(first)
 
-    def _chunk(self, records: list[Record], first: int) -> Chunk:
+    def _chunk(self, records: list[Record], first: int, kept: int) -> Chunk:
         # records without an object get a neutral placeholder of the same kind
         like = next((r.object for r in records if not r.unreadable), "")
         empty = np.full_like(like, np.nan) if isinstance(like, np.ndarray) else ""
@@ -260,20 +301,24 @@ class RecordSource(Source):
             unreadable={i: r.unreadable for i, r in enumerate(records) if r.unreadable},
         )
         stated, headers = [r.label for r in records], [r.about for r in records]
-        return replace(chunk, labels=self.labels.of(chunk, stated, headers))
+        return chunk.with_labels(self.labels.of(chunk, stated, headers), kept)
 
 
 def with_unique_names(chunk: Chunk) -> Chunk:
-    """Return all objects of a source, after checking that their names are unique."""
-    seen: dict[str, int] = {}
-    for i, name in enumerate(chunk.names):
-        if name in seen:
-            earlier = chunk.where(seen[name]).removeprefix(f"{chunk.path}, ")
-            raise DataError(
-                f"{chunk.where(i)}: the name occurs twice ({earlier}); names must be unique"
-            )
-        seen[name] = i
-    return chunk
+    """Return all objects of a source with unique names: a name that occurs again gets a number.
+
+    >>> with_unique_names(Chunk(["a", "b", "a", "a"], ["u", "v", "w", "x"], None, 0)).names
+    ['a', 'b', 'a (2)', 'a (3)']
+    """
+    seen, times, names = set(chunk.names), dict[str, int](), list[str]()
+    for name in chunk.names:
+        times[name] = times.get(name, 0) + 1
+        unique = name
+        while times[name] > 1 and (unique := f"{name} ({times[name]})") in seen:
+            times[name] += 1
+        seen.add(unique)
+        names.append(unique)
+    return replace(chunk, names=names)
 
 
 _MISSING = ("", "na", "nan", "null", "none", "?")
@@ -343,6 +388,7 @@ class Options:
     label_pattern: str | None = None
     header: bool | None = None
     max_size: int | None = None
+    skip_unlabelled: bool = False
 
 
 def open_source(
@@ -355,6 +401,7 @@ def open_source(
     label_pattern: str | None = None,
     header: bool | None = None,
     max_size: int | None = None,
+    skip_unlabelled: bool = False,
 ) -> Source:
     """Open a file of objects, a pipe, or standard input (`"-"`), for reading in chunks.
 
@@ -385,6 +432,8 @@ def open_source(
         Maximum size in bytes of a line, record or cell (default 32 MiB), and of all arrays of a
         compressed file together (default 256 MiB or 20 times the file). Anything larger is refused
         before memory is allocated for it.
+    skip_unlabelled : bool, default=False
+        Leave out objects without a label, instead of raising an error.
 
     Returns
     -------
@@ -413,7 +462,9 @@ def open_source(
     close_stream(path)
     opened = file_state(path)
     source = _opened(
-        path, format, Options(None, objects, labels, names, label_pattern, header, max_size)
+        path,
+        format,
+        Options(None, objects, labels, names, label_pattern, header, max_size, skip_unlabelled),
     )
     source.opened = opened
     return source
@@ -454,7 +505,9 @@ def _opened(path: str, format: str | None, options: Options) -> Source:
     readers: dict[str, type[RecordSource]] = {
         "fasta": Fasta, "fastq": Fastq, "lines": LineFile, "ts": SeriesFile,
     }  # fmt: skip
-    found = find_labels(options.labels, options.label_pattern, options.max_size)
+    found = find_labels(
+        options.labels, options.label_pattern, options.max_size, options.skip_unlabelled
+    )
     return readers[format](path, found, options.max_size)
 
 

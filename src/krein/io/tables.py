@@ -170,7 +170,8 @@ def decide_layout(
             )
         chosen = [found]
     layout = Layout(columns, heading, made, chosen, at_labels, at_names)
-    return layout, find_labels(label_file, options.label_pattern, options.max_size)
+    skip = options.skip_unlabelled
+    return layout, find_labels(label_file, options.label_pattern, options.max_size, skip)
 
 
 def _has_heading(rows: Sequence[Sequence[str]], named: Sequence[str]) -> bool:

@@ -93,6 +93,7 @@ def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
     if "n_landmarks" not in rule.get_params():
         raise ValueError(
             f"{parameter('n_landmarks', n_landmarks)} was given, but {type(rule).__name__} finds "
-            f"its own number"
+            f"its own number: use {parameter('landmarks', repr('stratified'))}, or another rule "
+            f"that takes a number"
         )
     return rule.set_params(n_landmarks=n_landmarks)

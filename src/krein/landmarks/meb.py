@@ -105,7 +105,7 @@ class MEB(Rule):
             whole = [len(cols) <= _TESTED for cols in columns]
             cores = [core if known else None for core, known in zip(found, whole, strict=True)]
         balls, chosen = [], []
-        for c, (rows, cols, core) in enumerate(zip(members, columns, cores, strict=True)):
+        for rows, cols, core in zip(members, columns, cores, strict=True):
             start = int(rng.integers(len(rows))) if self.start == "random" else None
             if psd:
                 ball = _ball_of_kernel(pairs, rows, self.epsilon, start)
@@ -113,8 +113,28 @@ class MEB(Rule):
                 ball = _ball_of_rows(pairs, rows, cols, core, self.epsilon, start)
             balls.append(ball)
             points = rows[ball.core if self.core_set else ball.support]
-            chosen.append(_at_least_two(rows, points, c, psd))
+            chosen.append(_at_least_two(rows, points, psd))
+        alone = sorted(int(rows[0]) for rows in members if len(rows) == 1)
+        if alone:
+            warnings.warn(SmallClassWarning(alone), stacklevel=3)
         return Selection(np.sort(np.concatenate(chosen)), {"psd": psd, "balls": balls})
+
+
+class SmallClassWarning(UserWarning):
+    """Classes with one object, which becomes their only landmark; `rows` are these objects."""
+
+    def __init__(self, rows: list[int]) -> None:
+        super().__init__(rows)
+        self.rows = rows
+
+    def __str__(self) -> str:
+        if len(self.rows) == 1:
+            return f"a class has one object (row {self.rows[0]}), which becomes its only landmark"
+        shown = ", ".join(map(str, self.rows[:5])) + (", …" if len(self.rows) > 5 else "")
+        return (
+            f"{len(self.rows):,} classes have one object each (rows {shown}), which becomes their "
+            f"only landmark"
+        )
 
 
 def _tested(cols: Indices) -> Indices:
@@ -166,15 +186,9 @@ def _ball_of_rows(
     )
 
 
-def _at_least_two(rows: Indices, points: Indices, c: int, psd: bool) -> Indices:
-    if len(rows) == 1:
-        warnings.warn(
-            f"class number {c} has one object (row {rows[0]}): it becomes the only landmark of "
-            f"the class",
-            stacklevel=4,
-        )
-        return points
-    if len(points) == 1 and not psd:  # identical within the class: any other will do
+def _at_least_two(rows: Indices, points: Indices, psd: bool) -> Indices:
+    # identical within the class: any other will do
+    if len(rows) > 1 and len(points) == 1 and not psd:
         return np.array([points[0], rows[rows != points[0]][0]])
     return points
 

@@ -1,7 +1,7 @@
 """Foreign objects: of another kind than those a model was fitted to, such as DNA for a model of
 proteins, or series on another length scale.
 
-They can be compared and get a label, but the label is unreliable, which may go unnoticed.
+They are not compared: a comparison may take long, and a label would mean nothing.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ NAMED = 5
 
 
 class ForeignObjectWarning(UserWarning):
-    """New objects look unlike those that the model was fitted to.
+    """New objects look unlike those that the model was fitted to, and were not compared with them.
 
+    Their novelty is 0, and all classes have the same probability.
     `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
     up to 10,000 are listed per reason, and the warning comes after the last chunk. For a Dask
     collection, there is one warning per partition, and rows are counted within it.
@@ -70,13 +71,13 @@ def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:
     """Return a message about objects of another kind: some names and the number, by reason.
 
     >>> print(describe_foreign({"letters of DNA or RNA": (["a", "b"], 7)}))
-    labels are unreliable for objects of another kind: a, b and 5 more (letters of DNA or RNA)
+    not compared, because they are of another kind: a, b and 5 more (letters of DNA or RNA)
     """
     parts = []
     for why, (names, n) in named.items():
         more = f" and {n - len(names):,} more" if n > len(names) else ""
         parts.append(f"{', '.join(names)}{more} ({why})")
-    return f"labels are unreliable for objects of another kind: {'; '.join(parts)}"
+    return f"not compared, because they are of another kind: {'; '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,11 @@ class ObjectProfile:
         length = _length(one)
         if length is None:
             return None
+        unit = "letters" if self.letters else "numbers"
+        if length > TIMES * self.longest:
+            return f"far longer than the training objects, up to {self.longest:,} {unit}"
+        if length * TIMES < self.shortest:
+            return f"far shorter than the training objects, from {self.shortest:,} {unit}"
         if isinstance(one, str) and len(self.letters - NUCLEOTIDES) >= MORE_LETTERS:
             counts = [one.upper().count(letter) for letter in NUCLEOTIDES]
             scored = length - sum(one.upper().count(letter) for letter in SILENT)
@@ -129,11 +135,6 @@ class ObjectProfile:
             mostly = sum(counts) >= NUCLEOTIDE_SHARE * scored
             if scored >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
                 return "letters of DNA or RNA"
-        unit = "letters" if self.letters else "numbers"
-        if length > TIMES * self.longest:
-            return f"far longer than the training objects, up to {self.longest:,} {unit}"
-        if length * TIMES < self.shortest:
-            return f"far shorter than the training objects, from {self.shortest:,} {unit}"
         return None
 
 

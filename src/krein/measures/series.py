@@ -15,7 +15,7 @@ value of column j in two rows of the programme, which alternate as the previous 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numba
@@ -575,8 +575,6 @@ class DTW(_Elastic):
         float is a share of the longer series (0.1 is a tenth; 1 is one sample, but 1.0 no limit).
         None sets no limit. If two series differ in length by more, the band is widened to that
         difference. The narrower the band, the lower the cost.
-    window : int, float or None, default=None
-        Another name for `band`; set only one of them.
     layout : {"auto", "times-channels", "channels-times"}, default="auto"
         Order of the axes of a series. "auto" decides from the shapes of the training series, and
         refuses ambiguous ones. A fitted model keeps the choice.
@@ -596,19 +594,12 @@ class DTW(_Elastic):
     """
 
     band: float | None = None
-    window: InitVar[float | None] = None
 
     name = "dtw"
     psd = False
     lanes, steps = staticmethod(dtw_lanes), staticmethod(dtw_steps)
 
-    def __post_init__(self, window: float | None) -> None:
-        if window is not None:
-            if self.band is not None:
-                raise ValueError(
-                    f"window is another name for band; got band={self.band!r} and window={window!r}"
-                )
-            object.__setattr__(self, "band", window)
+    def __post_init__(self) -> None:
         super().__post_init__()
         band = self.band
         whole = isinstance(band, int) and not isinstance(band, bool)

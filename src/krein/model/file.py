@@ -16,6 +16,7 @@ import numpy as np
 from ..io.modelfile import ModelFileError, read_model, write_model
 from ..measures import Measure, get_measure
 from ..version import __version__
+from ..wording import parameter
 from . import ESTIMATORS, find_estimator
 from .model import LandmarkMap, Model
 from .schema import Context, decode, decode_attributes, encode, hints_of
@@ -205,13 +206,13 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
         if measure is None:
             raise ValueError(
                 f"{path} was fitted with the measure {str(named['function'])[:60]!r}, which is "
-                f"not part of krein: pass it with load(path, measure=...)"
+                f"not part of krein: pass it with {parameter('measure', 'FILE.py:FUNCTION')}"
             )
         params["measure"] = measure
-        own = get_measure(measure, params.get("measure_params"))
+        own = get_measure(measure, _parameter(params.get("measure_params")))
         fitted["model_"]["fields"]["measure"] = own
     elif measure is not None:
-        raise ValueError(f"{path} contains its measure; omit measure=")
+        raise ValueError(f"{path} contains its measure; omit {parameter('measure')}")
     return tree
 
 

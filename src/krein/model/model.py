@@ -33,6 +33,7 @@ from ..core.conformal import (
     status_of,
 )
 from ..core.looks import (
+    FAR,
     EvidencePool,
     KnownObjects,
     Neighbours,
@@ -60,8 +61,10 @@ class Comparisons:
     symmetrize: bool = False
     n_jobs: int | None = None
     cache: str | os.PathLike[str] | None = None
-    verbose: int = 0
+    verbose: int | None = None
     counter: Counter = field(default_factory=Counter)
+    until: float | None = None
+    """When to stop, on the monotonic clock: past it, comparisons raise `OutOfTime`."""
 
     def pairs(self, objects: Any, others: Any = None) -> Pairs:
         """Return the pairs of some objects in memory."""
@@ -93,6 +96,7 @@ class Comparisons:
             self.symmetrize,
             self.cache,
             self.n_jobs,
+            self.until,
         )
 
 
@@ -141,7 +145,7 @@ class Answer:
     looked: NDArray[np.bool_]  # (n,): whether the second look decides
     near: Neighbours | None  # the nearest known objects, if all were compared with candidates
     candidates: Indices  # (n, k), among the known objects
-    foreign: Indices  # positions of objects unlike the training objects
+    foreign: Indices  # positions of objects of another kind; their values are the baseline
 
 
 @dataclass(frozen=True)
@@ -340,19 +344,22 @@ class Model:
         """Return both looks at the objects of a chunk.
 
         With `compare_all`, all objects are compared with their candidates; probabilities stay the
-        same.
+        same. Objects of another kind are not compared at all: all classes are equally probable.
         """
         chunk = replace(chunk, objects=chunk.in_form(self.measure), checked=True)
-        n, zero = len(chunk), self.look_zero
-        sure, opinion = np.zeros(n, dtype=bool), np.empty((n, len(self.classes)))
+        n, zero, C = len(chunk), self.look_zero, len(self.classes)
+        foreign = self._foreign(chunk.objects)
+        alike = np.ones(n, dtype=bool)
+        alike[foreign] = False
+        sure, opinion = np.zeros(n, dtype=bool), np.empty((n, C))
         if zero is not None:
             opinion = zero.to_log_proba(zero.scores(None, chunk.objects))
-            sure = np.exp(self.pool.bounded(opinion).max(axis=1)) >= self.certain
-        rows = np.arange(n) if compare_all else np.flatnonzero(~sure)
+            sure = alike & (np.exp(self.pool.bounded(opinion).max(axis=1)) >= self.certain)
+        rows = np.flatnonzero(alike if compare_all else alike & ~sure)
         part = chunk if len(rows) == n else chunk.picked(rows)
-        values = np.full((n, len(landmarks)), np.nan)
-        unbounded, looked = np.empty((n, len(self.classes))), np.zeros(n, dtype=bool)
-        near, candidates = None, np.empty((n, 0), dtype=np.intp)
+        values = np.tile(self.baseline, (n, 1))
+        unbounded, looked = np.full((n, C), -np.log(C)), np.zeros(n, dtype=bool)
+        near, candidates = None, np.zeros((n, 0), dtype=np.intp)
         if len(rows):
             found = landmarks.values(part)
             counter.add(found.compared, found.reused)
@@ -362,7 +369,7 @@ class Model:
             opinions = opinions if zero is None else [opinion[rows], *opinions]
             unbounded[rows] = self.pool(opinions)
         if len(rows) and self.second_look is not None and known is not None:
-            candidates = np.empty((n, self.second_look.known.n_found), dtype=np.intp)
+            candidates = np.zeros((n, self.second_look.known.n_found), dtype=np.intp)
             candidates[rows], apart = self.second_look.known.candidates(found.value)
             confidence = np.exp(self.pool.bounded(unbounded[rows]).max(axis=1))
             again = self.second_look.looks_again(confidence, apart)
@@ -378,10 +385,8 @@ class Model:
                 few = [one[again] for one in opinions]
                 unbounded[rows[again]] = self.second_look.pool(few, near.at(again[some]))
         unbounded[sure], looked[sure] = opinion[sure], False
-        foreign: list[int] = []
-        if compare_all and self.profile is not None:
-            found_foreign = self.profile.foreign(chunk.objects).values()
-            foreign = sorted(row for rows in found_foreign for row in rows)
+        if near is not None and compare_all:
+            near = near.spread(rows, n)
         return Answer(
             chunk.objects,
             values,
@@ -391,7 +396,7 @@ class Model:
             looked,
             near if compare_all else None,
             candidates,
-            np.array(foreign, dtype=np.intp),
+            foreign,
         )
 
     @property
@@ -399,6 +404,11 @@ class Model:
         """The head that looks at the objects themselves, if there is one."""
         first = self.heads[0]
         return first if isinstance(first, FeatureHead | NeighbourHead) else None
+
+    def _foreign(self, objects: Any) -> Indices:
+        """Return the positions of objects of another kind."""
+        found = {} if self.profile is None else self.profile.foreign(objects)
+        return np.array(sorted(row for rows in found.values() for row in rows), dtype=np.intp)
 
     def opinions(self, values: Array, objects: Any) -> list[Array]:
         """Return the log-probabilities (n, C) of each head."""
@@ -486,6 +496,7 @@ class Model:
         found = self._reference().sets(odds, coverage=coverage, by_class=by_class)
         empty = np.flatnonzero(~found.any(axis=1))
         found[empty, odds[empty].argmax(axis=1)] = True
+        found[answer.foreign] = False
         return found
 
     def _assess(
@@ -509,7 +520,12 @@ class Model:
         second, near = self.second_look, self._near(answer)
         found = np.empty(len(order), dtype=object)
         evidence = None if second is None else second.pool.evidence(near, len(self.classes))
+        foreign = set(answer.foreign.tolist())
         for i, (c, r) in enumerate(order[:, :2].tolist()):
+            if i in foreign:
+                label, other, zeros = self.classes[c], self.classes[r], np.zeros(len(self.baseline))
+                found[i] = Explanation(label, other, 0.0, 0.0, zeros, 0.0, ())
+                continue
             weights, vote = self.pool.weights, 0.0
             if answer.sure[i]:
                 weights = np.append(1.0, np.zeros(len(weights) - 1))
@@ -561,6 +577,8 @@ class Model:
         for column, apart, code in zip(
             near.columns[i, :n], near.apart[i], near.codes[i], strict=False
         ):
+            if apart >= FAR:
+                break
             place, indices, names = column, self.landmarks.indices, self.landmarks.names
             if column >= m:
                 assert self.second_look is not None
@@ -685,6 +703,7 @@ def _decisions(model: Model, answer: Answer) -> Array:
     scores = answer.log_proba
     if len(model.heads) == 1 and model.second_look is None:
         scores = model.heads[0].scores(answer.values, None)
+        scores[answer.foreign] = 0.0
     return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
 

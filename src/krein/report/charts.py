@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..core.checks import Array
+from ..evaluation.heldout import Reliability
 from ..evaluation.result import ModelResult
 from ..reject import AccuracyRejectCurve, accuracy_reject_curve, threshold_for_risk
 
@@ -129,17 +130,57 @@ def _note(model: int, x: float, y: float, text: str, ty: float, gap: int = 8) ->
     return Note(model, x, y, text, x + gap, ty, "start")
 
 
+ENOUGH = 20
+"""Neighbouring bins of a reliability diagram are merged until they have this many objects."""
+
+
+def merged_bins(bins: Reliability) -> list[tuple[int, float, float]]:
+    """Return count, mean confidence and accuracy of bins that are large enough to mean something.
+
+    A bin with fewer than 20 objects is merged with the next one, and the last with the one before.
+    """
+    found: list[tuple[int, float, float]] = []
+    for i in np.flatnonzero(bins.count).tolist():
+        one = int(bins.count[i]), float(bins.confidence[i]), float(bins.accuracy[i])
+        if found and found[-1][0] < ENOUGH:
+            one = _together(found.pop(), one)
+        found.append(one)
+    if len(found) > 1 and found[-1][0] < ENOUGH:
+        last = found.pop()
+        found.append(_together(found.pop(), last))
+    return found
+
+
+def _together(a: tuple[int, float, float], b: tuple[int, float, float]) -> tuple[int, float, float]:
+    n = a[0] + b[0]
+    return n, (a[0] * a[1] + b[0] * b[1]) / n, (a[0] * a[2] + b[0] * b[2]) / n
+
+
+def wilson_interval(share: float, n: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of n objects (Wilson 1927).
+
+    >>> [round(end, 3) for end in wilson_interval(0.5, 10)]
+    [0.237, 0.763]
+    """
+    z = 1.96
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)  # up to rounding
+
+
 def reliability_chart(models: list[ModelResult]) -> Chart:
-    """Accuracy against confidence, in bins; the area of a marker shows the number of objects."""
+    """Accuracy against confidence, in bins, with intervals."""
     x, y = _scales((0, 1), (0, 1))
     lines = []
     for k, model in enumerate(models):
-        bins = model.reliability
-        filled = np.flatnonzero(bins.count)
-        xs = [x(bins.confidence[i]) for i in filled]
-        ys = [y(bins.accuracy[i]) for i in filled]
-        share = bins.count[filled] / bins.count.sum()
-        radii = [round(float(1.8 + 7 * np.sqrt(s)), 1) for s in share]
+        bins = merged_bins(model.reliability)
+        xs = [x(confidence) for _, confidence, _ in bins]
+        ys = [y(accuracy) for _, _, accuracy in bins]
+        total = sum(n for n, _, _ in bins)
+        radii = [round(float(1.8 + 7 * np.sqrt(n / total)), 1) for n, _, _ in bins]
+        ends = [wilson_interval(accuracy, n) for n, _, accuracy in bins]
+        bars = [path([a, a], [y(low), y(high)]) for a, (low, high) in zip(xs, ends, strict=True)]
+        lines.append(Line(k, "".join(bars), kind="whisker"))
         lines.append(Line(k, path(xs, ys), list(zip(xs, ys, radii, strict=True))))
     errors = "; ".join(f"{m.name}: {percent(m.reliability.error, 1)}" for m in models)
     return Chart(

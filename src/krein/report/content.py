@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.ranks import short_labels
 from . import charts
 from .charts import RejectPoint, chosen_point, percent
 from .objectmap import draw_map
@@ -37,11 +40,16 @@ def report_content(
         raise ValueError(f"threshold must be a probability from 0 to 1; got {threshold}")
     models = list(evaluation.models.values())
     summary = evaluation.summary()
-    n, classes, given = summary["objects"], summary["classes"], evaluation.pairs.given
+    n, given = summary["objects"], evaluation.pairs.given
+    # taxonomy labels are shown by their last rank, with the whole path on hover
+    paths = summary["classes"]
+    classes = short_labels(paths)
+    short = dict(zip(paths, classes, strict=True))
     chosen = [chosen_point(model, threshold) for model in models]
     what = "a given matrix" if given else evaluation.settings["measure"]
     ranks = evaluation.ranks
-    shares = np.array(summary["class_sizes"]) / n
+    shares = np.array([size / n for size in summary["class_sizes"] if size])
+    trained_on = evaluation.n_train or n - n / summary["folds"]
     mapped = evaluation.map
     codes = np.searchsorted(evaluation.classes, evaluation.labels[mapped.objects])
     landmarks = np.flatnonzero(np.isin(mapped.objects, mapped.landmarks)).tolist()
@@ -59,10 +67,12 @@ def report_content(
         "ranks": None if ranks is None else evaluation.best.by_rank(*ranks),
         "rank_above": None if ranks is None else ranks[1],
         "models": [
-            _model(evaluation, model, point) for model, point in zip(models, chosen, strict=True)
+            _model(evaluation, model, point, short)
+            for model, point in zip(models, chosen, strict=True)
         ],
         "whiskers": _whiskers(models),
         "classes": classes,
+        "label": partial(label_markup, dict(zip(classes, paths, strict=True))),
         "longest_class": max(len(name) for name in classes),
         "reliability": charts.reliability_chart(models),
         "reject": charts.reject_chart(models, chosen),
@@ -70,16 +80,16 @@ def report_content(
         "growth": charts.growth_chart(models),
         "looks": charts.look_charts(models),
         "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
-        "unknown": two_looks and _unknown_classes(two_looks),
-        "suspect_labels": two_looks and _suspect_labels(evaluation, two_looks),
+        "unknown": two_looks and _unknown_classes(two_looks, short),
+        "suspect_labels": two_looks and _suspect_labels(evaluation, two_looks, short),
         "map": drawn,
         "found": mapped,
         "mapped_codes": codes.tolist(),
         "landmarks": landmarks,
-        "duplicates": _duplicates(evaluation),
+        "duplicates": _duplicates(evaluation, short),
         "data": {  # with which the script describes each point of the map
             "names": [evaluation.names[i] for i in mapped.objects],
-            "classes": classes,
+            "classes": paths,
             "x": drawn.xy[:, 0].tolist(),
             "y": drawn.xy[:, 1].tolist(),
             "code": codes.tolist(),
@@ -92,9 +102,33 @@ def report_content(
         "given_threshold": threshold is not None,
         "guess": float(-shares @ np.log(shares)),  # the log-loss of predicting the frequencies
         # all pairs; of a matrix, those of the training objects, averaged over the folds
-        "scale": (n - n / summary["folds"]) ** 2 if given else n**2,
+        "scale": trained_on**2 if given else (n + (evaluation.n_train or 0)) ** 2,
+        "trained_on": trained_on,
         "slowest": max(sum(model.seconds.values()) for model in models) or 1.0,
     }
+
+
+def label_markup(paths: dict[str, str], label: str) -> Any:
+    """Return a label that may be broken at separators, with its whole path on hover."""
+    from markupsafe import Markup
+
+    path = paths.get(label, label)
+    shown = breakable(label)
+    return shown if path == label else Markup('<span title="{}">{}</span>').format(path, shown)
+
+
+SHORT = 18
+"""Names with up to this many letters are not broken."""
+
+
+def breakable(text: str) -> Any:
+    """Return escaped text that may be broken after separators such as _ and /."""
+    from markupsafe import Markup, escape
+
+    if len(text) <= SHORT:
+        return escape(text)
+    parts = re.split(r"(?<=[_+/|.:;,-])(?=.)", text)
+    return Markup("<wbr>").join(escape(part) for part in parts)
 
 
 def readable_seconds(seconds: float) -> str:
@@ -164,7 +198,9 @@ def _sentence(text: str, model: ModelResult) -> Any:
     )
 
 
-def _model(evaluation: Evaluation, model: ModelResult, point: RejectPoint | None) -> dict[str, Any]:
+def _model(
+    evaluation: Evaluation, model: ModelResult, point: RejectPoint | None, short: dict[str, str]
+) -> dict[str, Any]:
     """Return the figures of one model, its errors, and the objects to look at."""
     bins = model.reliability
     ranked, surest = np.sort(model.probabilities, axis=1), model.probabilities.max(axis=1)
@@ -174,11 +210,11 @@ def _model(evaluation: Evaluation, model: ModelResult, point: RejectPoint | None
         **model.summary(),
         "point": point,
         "confusion": _confusion(model),
-        "confusions": _confusions(model),
-        "piled": piled_errors(model),
-        "doubtful": [_object(evaluation, model, i) for i in doubtful.tolist()],
+        "confusions": _confusions(model, short),
+        "piled": piled_errors(model, short),
+        "doubtful": [_object(evaluation, model, i, short) for i in doubtful.tolist()],
         "surprising": [
-            _object(evaluation, model, i) for i in confident.tolist() if not model.right[i]
+            _object(evaluation, model, i, short) for i in confident.tolist() if not model.right[i]
         ],
         "bins": [
             (*bins.edges[i : i + 2], int(bins.count[i]), bins.confidence[i], bins.accuracy[i])
@@ -210,7 +246,7 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
     return rows
 
 
-def _confusions(model: ModelResult) -> list[dict[str, Any]]:
+def _confusions(model: ModelResult, short: dict[str, str]) -> list[dict[str, Any]]:
     """Return the most frequent confusions, with the true class first."""
     sizes = model.confusion.sum(axis=1)
     counts = model.confusion - np.diag(np.diag(model.confusion))
@@ -218,8 +254,8 @@ def _confusions(model: ModelResult) -> list[dict[str, Any]]:
     pairs = [divmod(int(place), len(counts)) for place in order]
     return [
         {
-            "true": str(model.classes[i]),
-            "taken": str(model.classes[j]),
+            "true": short[str(model.classes[i])],
+            "taken": short[str(model.classes[j])],
             "count": int(counts[i, j]),
             "size": int(sizes[i]),
         }
@@ -228,8 +264,11 @@ def _confusions(model: ModelResult) -> list[dict[str, Any]]:
     ]
 
 
-def piled_errors(model: ModelResult) -> dict[str, Any] | None:
-    """Return the class that errors are concentrated in, as the true or as the predicted class."""
+def piled_errors(model: ModelResult, short: dict[str, str]) -> dict[str, Any] | None:
+    """Return the class that errors are concentrated in, as the true or as the predicted class.
+
+    `short` are the labels as shown.
+    """
     confusion = model.confusion
     errors = confusion - np.diag(np.diag(confusion))
     total, shares = int(errors.sum()), confusion.sum(axis=1) / confusion.sum()
@@ -243,19 +282,21 @@ def piled_errors(model: ModelResult) -> dict[str, Any] | None:
             found.append(
                 {
                     "side": side,
-                    "class": str(model.classes[c]),
+                    "class": short[str(model.classes[c])],
                     "count": int(counts[c]),
                     "errors": total,
                     "share": counts[c] / total,
                     "size": float(shares[c]),
-                    "other": str(model.classes[int(table[c].argmax())]),
+                    "other": short[str(model.classes[int(table[c].argmax())])],
                     "others": int(table[c].max()),
                 }
             )
     return max(found, key=lambda piled: piled["count"], default=None)
 
 
-def _object(evaluation: Evaluation, model: ModelResult, i: int) -> dict[str, Any]:
+def _object(
+    evaluation: Evaluation, model: ModelResult, i: int, short: dict[str, str]
+) -> dict[str, Any]:
     P = model.probabilities[i]
     first, second = np.argsort(-P, kind="stable")[:2]
     place = np.searchsorted(evaluation.map.objects, i)
@@ -263,10 +304,10 @@ def _object(evaluation: Evaluation, model: ModelResult, i: int) -> dict[str, Any
     return {
         "name": evaluation.names[i],
         "place": int(place) if mapped else None,
-        "true": str(model.labels[i]),
-        "first": str(model.classes[first]),
+        "true": short[str(model.labels[i])],
+        "first": short[str(model.classes[first])],
         "p": float(P[first]),
-        "second": str(model.classes[second]),
+        "second": short[str(model.classes[second])],
         "q": float(P[second]),
         "own": float(P[np.searchsorted(model.classes, model.labels[i])]),
         "right": bool(model.right[i]),
@@ -288,17 +329,16 @@ def _whiskers(models: list[ModelResult]) -> list[dict[str, float]]:
     return [{"from": place(a), "at": place(b), "to": place(c)} for a, b, c in ends]
 
 
-def _unknown_classes(model: ModelResult) -> dict[str, Any]:
+def _unknown_classes(model: ModelResult, short: dict[str, str]) -> dict[str, Any]:
     """Return how well a two-look model recognises each class when it is unknown."""
     found = model.unknown
     assert found is not None
     rows = [
         {
-            "class": str(model.classes[found.codes[k]]),
+            "class": short[str(model.classes[found.codes[k]])],
             "auroc": float(found.auroc[k]),
-            "bar": round(max(0.0, 200 * (float(found.auroc[k]) - 0.5)), 1),
             "found": float(found.found[k]),
-            "nearest": str(model.classes[found.nearest[k]]),
+            "nearest": short[str(model.classes[found.nearest[k]])],
         }
         for k in np.argsort(found.auroc, kind="stable").tolist()
     ]
@@ -313,30 +353,34 @@ def _unknown_classes(model: ModelResult) -> dict[str, Any]:
     }
 
 
-def _suspect_labels(evaluation: Evaluation, model: ModelResult) -> dict[str, Any]:
+def _suspect_labels(
+    evaluation: Evaluation, model: ModelResult, short: dict[str, str]
+) -> dict[str, Any]:
     """Return the objects whose labels may be wrong, according to a two-look model."""
     return {
         "model": model.name,
         "rows": [
             {
                 "name": evaluation.names[one.index],
-                "label": str(evaluation.labels[one.index]),
+                "label": short[str(evaluation.labels[one.index])],
                 "p": one.probability,
-                "other": str(model.classes[one.other]),
+                "other": short[str(model.classes[one.other])],
                 "q": one.other_probability,
-                "nearest": _labelled(evaluation, one.nearest),
+                "nearest": _labelled(evaluation, one.nearest, short),
             }
             for one in model.suspect_labels
         ],
     }
 
 
-def _labelled(evaluation: Evaluation, objects: Any) -> list[dict[str, str]]:
+def _labelled(evaluation: Evaluation, objects: Any, short: dict[str, str]) -> list[dict[str, str]]:
     """Return the names and labels of some objects."""
-    return [{"name": evaluation.names[i], "label": str(evaluation.labels[i])} for i in objects]
+    return [
+        {"name": evaluation.names[i], "label": short[str(evaluation.labels[i])]} for i in objects
+    ]
 
 
-def _duplicates(evaluation: Evaluation) -> dict[str, Any] | None:
+def _duplicates(evaluation: Evaluation, short: dict[str, str]) -> dict[str, Any] | None:
     found = evaluation.duplicates
     if found is None or not found.groups:
         return None
@@ -346,7 +390,7 @@ def _duplicates(evaluation: Evaluation) -> dict[str, Any] | None:
         "objects": sum(len(group) for group in found.groups),
         "groups": len(found.groups),
         "conflicting": found.conflicting,
-        "listed": [_labelled(evaluation, group[:6]) for group in conflicting_first[:LISTED]],
+        "listed": [_labelled(evaluation, group[:6], short) for group in conflicting_first[:LISTED]],
     }
 
 
@@ -368,8 +412,13 @@ def _settings(evaluation: Evaluation) -> list[tuple[str, str]]:
     if evaluation.groups is not None:
         n_groups = int(evaluation.groups.max()) + 1
         grouped = f", {n_groups:,} groups kept together ({s['groups']})"
+    folds = f"{s['folds']}, stratified and shuffled{grouped}"
+    if evaluation.n_train is not None:
+        folds = f"none: {evaluation.n_train:,} training objects and separate test objects"
+    if s.get("class_weight") is not None:
+        rows.append(("class weights", s["class_weight"]))
     rows += [
-        ("folds", f"{s['folds']}, stratified and shuffled{grouped}"),
+        ("folds", folds),
         ("seed (random_state)", str(s["random_state"])),
         ("both directions averaged (symmetrize)", "yes" if s["symmetrize"] else "no"),
     ]

@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.checks import Array
+from ..core.ranks import short_labels
 from ..measures import alignments, take
 from ..measures.alignments import ALIKE, GAP, OTHER, SAME
 from ..version import __version__
 from .charts import Scale, path, percent
+from .content import label_markup
 from .page import part, template, write_page
 
 if TYPE_CHECKING:
@@ -129,7 +132,9 @@ def page_content(
     known, landmarks = _known_objects(model), model.landmarks.indices.tolist()
     names = model.landmarks.names
     named = [f"row {row}" for row in landmarks] if names is None else names
-    labels = classes[model.landmarks.codes]
+    paths = [str(name) for name in classes.tolist()]
+    short = dict(zip(paths, short_labels(paths), strict=True))
+    labels = [short[paths[code]] for code in model.landmarks.codes.tolist()]
     columns = None if model.feature_names is None else model.feature_names.tolist()
     new: Any = [None] * len(explained.names)
     if measure.accepts != "values" and explained.names:
@@ -145,20 +150,22 @@ def page_content(
             nearest.append(
                 {
                     "name": near.name or f"row {near.index}",
-                    "label": str(near.label),
+                    "label": short[str(near.label)],
                     "same": bool(near.label == why.label),
                     "value": f"{near.value:.4g}",
                     "beside": side_by_side(pair, columns),
                 }
             )
-        parts = _contributions(why, named, labels)
-        found.append({"name": name, "nearest": nearest, **_verdict(row, classes), **parts})
+        parts = _contributions(why, named, labels, short)
+        verdict = _verdict(row, classes, short)
+        found.append({"name": name, "nearest": nearest, **verdict, **parts})
     counts, n = Counter(one["status"] for one in found), len(found)
     many = f"Why {n:,} objects got their labels"
     return {
         "title": title or (many if n > 1 else "Why an object got its label"),
         "command": command,
         "objects": found,
+        "label": partial(label_markup, {name: path for path, name in short.items()}),
         "counts": [(counts[name], name) for name in ("known", "ambiguous", "novel")],
         "unreadable": explained.unreadable,
         "left_out": explained.left_out,
@@ -184,21 +191,23 @@ def _known_objects(model: Model) -> dict[int, Any]:
     return objects
 
 
-def _verdict(row: Any, classes: NDArray[Any]) -> dict[str, Any]:
+def _verdict(row: Any, classes: NDArray[Any], short: dict[str, str]) -> dict[str, Any]:
     """Return the two most probable labels of an object, its status and its novelty."""
     P = row["probabilities"]
     first, second = np.argsort(-P, kind="stable")[:2].tolist()
     return {
         "status": str(row["status"]),
-        "label": str(classes[first]),
+        "label": short[str(classes[first])],
         "p": float(P[first]),
-        "runner_up": str(classes[second]),
+        "runner_up": short[str(classes[second])],
         "q": float(P[second]),
         "novelty": float(row["novelty"]),
     }
 
 
-def _contributions(why: Explanation, names: Any, labels: Any) -> dict[str, Any]:
+def _contributions(
+    why: Explanation, names: Any, labels: Any, short: dict[str, str]
+) -> dict[str, Any]:
     """Return the parts of the score, the largest contributions first, with their bar lengths.
 
     `names` and `labels` are those of the landmarks.
@@ -215,8 +224,8 @@ def _contributions(why: Explanation, names: Any, labels: Any) -> dict[str, Any]:
     longest = max(max(abs(value) for _, _, value in parts), 1e-12)
     return {
         "score": _signed(why.score),
-        "for": str(why.label),
-        "against": str(why.runner_up),
+        "for": short[str(why.label)],
+        "against": short[str(why.runner_up)],
         "parts": [
             {
                 "name": name,

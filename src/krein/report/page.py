@@ -10,17 +10,13 @@ import base64
 import hashlib
 import json
 import os
-import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from .content import report_content
+from .content import breakable, report_content
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
-
-SHORT = 18
-"""Names with up to this many letters are not broken."""
 
 
 def write_report(
@@ -128,16 +124,6 @@ def part(name: str) -> Any:
     from markupsafe import Markup
 
     return Markup((files("krein.report") / "templates" / name).read_text("utf-8"))
-
-
-def breakable(text: str) -> Any:
-    """Return escaped text that may be broken after separators such as _ and /."""
-    from markupsafe import Markup, escape
-
-    if len(text) <= SHORT:
-        return escape(text)
-    parts = re.split(r"(?<=[_+/|.:;,-])(?=.)", text)
-    return Markup("<wbr>").join(escape(part) for part in parts)
 
 
 def embedded(data: Any) -> Any:
