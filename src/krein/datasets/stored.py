@@ -153,8 +153,8 @@ def load_chromosomes(*, data_home: Folder = None) -> tuple[list[Array], Labels]:
     These are the Copenhagen chromosomes, one of the paper's own sets; it uses 4,200 of them in 21
     types, and does not say which type it leaves out. In the file, a profile is a string of steps:
     A to F rise by 1 to 6, a to f fall by 1 to 6, and = stays. A series is the running sum of its
-    steps. The matching measure is "numeric-edit"; a gap of 4.5 gives the signature of the paper's
-    set.
+    steps. The matching measure is "numeric-edit"; the paper does not give its costs, and our
+    reproduction uses a gap of 4.5.
 
     Parameters
     ----------
