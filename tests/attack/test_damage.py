@@ -71,7 +71,7 @@ def test_forged_headers_pass_the_checksums(seeds, tmp_path):
     """So that it is the contents of a header that are checked, and not its seal."""
     path, changed = tmp_path / "m.krein", Counter()
     models = [seed for seed in seeds if seed.repack == "model"]
-    for case in islice(damage.forgeries(models), 0, None, 97):
+    for case in islice(damage.forgeries(models), 0, None, 31):
         path.write_bytes(case.content)
         assert read_versions(path)[1] == FORMAT, case.how
         changed[case.how.rpartition(" ")[2]] += 1

@@ -254,7 +254,7 @@ def test_uninformative_heads_share_the_pool_equally(n_heads):
     found, codes = opinions(5, n=40, quality=(0.0,) * n_heads)
     same = [np.full_like(opinion, np.log(1 / 3)) for opinion in found]
     pool = learn_first_look(same, codes, None)
-    np.testing.assert_allclose(pool.weights, 1 / n_heads)
+    np.testing.assert_allclose(pool.weights, 40 / 60 / n_heads)  # little trust in 40 objects
     assert pool.n_seen == 40
 
 

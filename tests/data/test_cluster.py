@@ -15,7 +15,7 @@ from krein.compare.pairs import Counter
 from krein.core.moments import FAN
 from krein.core.pcvm.rows import rows_per_block
 from krein.core.space import LandmarkSpace
-from krein.estimators.fitting import FeatureTerm
+from krein.estimators.fitting import values_of
 
 from .conftest import equal_models, make_points, make_words
 
@@ -150,7 +150,7 @@ def test_kept_blocks_are_released(client):
     columns = LandmarkColumns(
         given, PrecomputedColumns(np.arange(30), 30), np.arange(0, 900, 30), none, D[:0]
     )
-    term = FeatureTerm(columns, space, space.origin(), np.array([0, 1]), None)
+    term = partial(values_of, columns, space, space.origin(), np.array([0, 1]), None)
     with DaskCollection(da.from_array(D, chunks=(300, 30)), y) as data:
         kept, _ = data.keep(term, 30, 300, Counter())
         other = kept.under("-d")

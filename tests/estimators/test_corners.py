@@ -114,7 +114,7 @@ def test_grown_landmarks_in_chunks():
     assert clf.score(Z, labels) > 0.6
 
 
-@pytest.mark.filterwarnings("ignore:class number")
+@pytest.mark.filterwarnings("ignore::krein.landmarks.meb.SmallClassWarning")
 @pytest.mark.parametrize("cls", [IKFD, IKQD, PCVM])
 def test_calibration_with_a_class_of_one(cls):
     labels = np.append(y[:100], 2)

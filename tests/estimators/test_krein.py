@@ -375,8 +375,9 @@ def test_names_of_objects_without_a_second_look():
 
 
 def test_a_second_look_at_landmarks_alone_costs_nothing_and_is_always_taken():
-    words, labels = ["house", "mouse", "haus", "maus"] * 10, ["en", "en", "de", "de"] * 10
-    clf = KreinClassifier("levenshtein").fit(words, labels)
+    words = [stem + str(i) for i in range(10) for stem in ("house", "mouse", "haus", "maus")]
+    labels = ["en", "en", "de", "de"] * 10
+    clf = KreinClassifier("levenshtein", features=None).fit(words, labels)
     assert len(clf.landmarks_) == 40
     assert clf.model_.second_look.known.n_candidates == 0
     assert clf.model_.second_look.threshold == np.inf

@@ -49,7 +49,9 @@ def expected_failures(estimator):
     return {}
 
 
-@pytest.mark.filterwarnings("ignore:class number")  # the checks use tiny classes
+@pytest.mark.filterwarnings(
+    "ignore::krein.landmarks.meb.SmallClassWarning"
+)  # the checks use tiny classes
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator_checks(estimator, check):
     check(estimator)

@@ -162,6 +162,7 @@ EXPLAINED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("two", [False, True], ids=["three classes", "two classes"])
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_every_classifier_explains_its_labels(name, two, tmp_path):
@@ -196,6 +197,7 @@ def test_names_of_landmarks_are_part_of_an_explanation():
 # -- models without their estimator ----------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", EXPLAINED)
 def test_a_model_from_a_file_gives_the_same_answers(name, tmp_path):
     X, y = blobs(250, 0)

@@ -376,7 +376,7 @@ def shortened(label: str, longest: int = 30) -> str:
     """Return the end of a label, which distinguishes it from others more than its beginning.
 
     >>> shortened("Proteobacteria;Gammaproteobacteria;Vibrio", 20)
-    '…eobacteria;Vibrio'
+    '…oteobacteria;Vibrio'
     """
     text = printable(label, 10_000)
     return text if len(text) <= longest else "…" + text[-(longest - 1) :]

@@ -319,9 +319,10 @@ class KreinClassifier(Classifier):
 
     def _rule(self, data: Dataset) -> Rule:
         """Return the landmark rule, with the number that suits all objects and the budget."""
-        rule = get_rule(self.landmarks, self.n_landmarks)
-        if isinstance(rule, Stratified) and rule.n_landmarks is None:
-            known = data.survey()
+        rule, known = get_rule(self.landmarks, self.n_landmarks), data.survey()
+        if isinstance(rule, Stratified) and rule.n_landmarks is not None and self.n_copies_:
+            rule.set_params(n_landmarks=min(rule.n_landmarks, known.weighted))
+        elif isinstance(rule, Stratified) and rule.n_landmarks is None:
             number = default_number(known.weighted, len(known.classes))
             if self.max_comparisons is not None:
                 number = min(number, max(1, int(self.max_comparisons)))

@@ -40,6 +40,8 @@ def feature_map(measure: Any, objects: Any, rng: np.random.Generator) -> Any:
     """Return the features of objects of this kind, fitted to them; None if they have none."""
     if measure.accepts == "values" or len(objects) == 0:
         return None
+    if getattr(measure, "both_strands", False):  # a strand and its complement share no n-gram
+        return None
     if all(isinstance(item, str | bytes) for item in objects):
         return NGrams.fit(objects)
     if measure.name in SERIES:
@@ -305,6 +307,12 @@ class Convolutions:
 
     def __call__(self, objects: Sequence[Any]) -> Array:
         """Return the features (n, 2·KERNELS). O(n·T·KERNELS)."""
+        for one in objects[:1]:
+            if (channels := np.reshape(one, (len(one), -1)).shape[1]) != len(self.mean):
+                raise ValueError(
+                    f"series of {channels} channels cannot be compared with series of "
+                    f"{len(self.mean)}"
+                )
         found = np.empty((len(objects), 2 * len(self.weights)))
         size = max(1, STACK // max(1, self.length * len(self.mean)))
         for start in range(0, len(objects), size):

@@ -218,6 +218,9 @@ def _contributions(
     if len(others):
         value = float(why.contributions[others].sum())
         parts.append((f"the other {len(others):,} landmarks together", "", value))
+    if why.from_features:
+        named = ", ".join(share.name for share in why.features)
+        parts.append(("its own features" + (f": {named}" if named else ""), "", why.from_features))
     if why.evidence:
         parts.append(("the nearest known objects", "", why.evidence))
     parts.append(("baseline: an average object", "", why.baseline))

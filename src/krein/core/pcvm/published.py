@@ -265,7 +265,7 @@ def level_of(W: Array) -> float:
     >>> import numpy as np
     >>> from krein.core.pcvm.published import level_of
     >>> level_of(np.eye(2)), level_of(np.eye(2) + 1e6)
-    (1.0, 1000000.5)
+    (1.0, 2000001.0)
     """
     rows = W.mean(axis=1)
     rest = W - rows[:, None] - W.mean(axis=0) + rows.mean()
