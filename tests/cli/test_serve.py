@@ -450,7 +450,7 @@ def test_numbers_that_are_too_large_are_the_clients_errors(tmp_path, number):
     with served(str(tmp_path / "m.krein")) as port:
         for body in (f'{{"object": [1, {number}]}}', f'{{"objects": [[1, 2], [{number}, 2]]}}'):
             status, answer = ask(port, body.encode())
-            row = answer["results"][1] if "results" in answer else answer
+            row = answer["predictions"][1] if "predictions" in answer else answer
             assert (status, row["status"]) == (200, "unreadable")
             assert "finite numbers" in row["reason"]
         assert ask(port, {"object": [1, 2]})[0] == 200

