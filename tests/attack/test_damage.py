@@ -56,7 +56,8 @@ def test_good_files_are_read_from_named_pipes(seeds, tmp_path):
         for fifo in (False, True):
             case = damage.Case(0, seed.name, seed.content, command, "nothing", fifo)
             outcome = fuzz.run(case, tmp_path)
-            found.append((outcome.kind, (tmp_path / "printed").read_bytes()))
+            lines = (tmp_path / "printed").read_bytes().splitlines()
+            found.append((outcome.kind, [line for line in lines if not line.startswith(b"time")]))
             (tmp_path / seed.name).unlink()
         text = Path(seed.name.removesuffix(".gz")).suffix not in (
             ".npy", ".npz", ".mat", ".parquet", ".krein"

@@ -365,7 +365,7 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
     if options.objects is None and options.content is None and options.header is not False:
         columns = [cell.strip() for cell in first_rows[0]]
         if pairs := chain_columns(columns):
-            from .receptors import ReceptorTable, receptor_layout
+            from .airr import ReceptorTable, receptor_layout
 
             objects = [columns.index(name) for pair in pairs for name in pair]
             options = replace(options, objects=str(objects[0] + 1), header=True)
