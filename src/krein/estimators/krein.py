@@ -1,4 +1,4 @@
-"""KreinClassifier, the recommended classifier: up to two looks at every object, nothing to tune.
+"""KreinClassifier, the recommended classifier: up to three looks at an object, nothing to tune.
 
 All objects are compared with the landmarks once. From these values, `fit` chooses how many
 landmarks are worth their comparisons, fits the heads, and learns from held-out objects how to pool
@@ -95,8 +95,9 @@ _HELD_OUT_SEED, _KNOWN_SEED = 0, 1
 class KreinClassifier(Classifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
-    The first look compares an object with a few landmarks, and pools the probabilities of three
-    models of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough, the
+    Look zero judges strings, sequences and series by their own features, without a comparison. The
+    first look compares an object with a few landmarks, and pools the probabilities of three models
+    of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough, the
     second look compares the object with training objects that have similar values to the landmarks,
     and adds the labels of the nearest ones as evidence. How far to trust each model and the
     evidence, and when to take a second look, is learned from held-out training objects. A

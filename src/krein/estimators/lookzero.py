@@ -83,7 +83,7 @@ def fit_features(
     place = np.searchsorted(rows, held_out)
     if n_classes > MOST_CLASSES:
         return _neighbours(features, F, y, w, n_classes, held_out, place)
-    folds = _folds(objects, y, place)
+    folds = _folds(y, place)
     scores = np.zeros((len(held_out), n_classes))
     strength, best = STRENGTHS[1], None
     for fold in range(int(folds.max(initial=-1)) + 1):
@@ -125,7 +125,7 @@ def _neighbours(
     return None if best is None else best[1]
 
 
-def _folds(objects: Any, codes: Codes, place: Indices) -> NDArray[np.intp]:
+def _folds(codes: Codes, place: Indices) -> NDArray[np.intp]:
     """Return the fold of each held-out object: the objects of each class in turn."""
     order = np.lexsort([place, codes[place]])
     folds = np.empty(len(place), dtype=np.intp)
