@@ -27,7 +27,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("prometheus_client")
 
 # some requests contain objects far shorter than the training objects, which gives a warning
-pytestmark = pytest.mark.filterwarnings("ignore::krein.measures.foreign.ForeignObjectWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::krein.data.dataset.ForeignObjectWarning")
 
 CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser")) if p), None)
 PATTERN = ("--label-pattern", r"family=(\w+)")

@@ -67,7 +67,7 @@ def test_verbose_shows_a_bar_on_a_terminal(verbose):
 @needs_terminal
 @pytest.mark.parametrize(("patience", "shows"), [(0.2, True), (600, False)])
 def test_a_bar_appears_by_default_if_the_work_takes_long(patience, shows):
-    wait = f"import krein.compare.workers as w; w.PATIENCE = {patience}"
+    wait = f"import krein.compare.pairs as w; w.PATIENCE = {patience}"
     shown = on_a_terminal(wait + CODE.format(verbose=None))
     assert (b"comparing" in shown) == shows
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 from scipy.stats import false_discovery_control
 
-from krein.core.conformal import LABEL_GROUP as GROUP_OBJECTS
-from krein.core.conformal import (
+from krein.core.calibration import LABEL_GROUP as GROUP_OBJECTS
+from krein.core.calibration import (
     Reference,
     benjamini_hochberg,
     conformal_p,

@@ -11,8 +11,7 @@ import pytest
 
 import krein.data.files
 from krein import IKFD, IKQD, PCVM
-from krein.compare.pairs import Counter
-from krein.compare.workers import processors
+from krein.compare.pairs import Counter, processors
 from krein.core.moments import ClassMoments
 from krein.data import open_data
 from krein.data.dataset import Counted, aligned

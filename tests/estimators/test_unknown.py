@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from krein import IKFD, KreinClassifier, load
-from krein.measures.foreign import ForeignObjectWarning
+from krein.data.dataset import ForeignObjectWarning
 
 
 def blobs(n, seed, places=4, spread=0.6):

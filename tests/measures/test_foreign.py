@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from krein import KreinClassifier, load
+from krein.data.dataset import ForeignObjectWarning, ObjectProfile
 from krein.datasets import make_protein_families
-from krein.measures.foreign import ForeignObjectWarning, ObjectProfile
 from krein.reject import RejectingClassifier
 
 DNA = "ACGTTGCAACGTTGCAACGTTGCA"

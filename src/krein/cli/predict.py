@@ -15,7 +15,7 @@ from typing import IO, Any
 import click
 import numpy as np
 
-from ..core.conformal import benjamini_hochberg
+from ..core.calibration import benjamini_hochberg
 from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
 from ..io import Chunk, DataError, Source
 from ..io.streams import read_lines

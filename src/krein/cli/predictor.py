@@ -14,10 +14,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ..data.dataset import NAMED, describe_foreign
 from ..io import Chunk, DataError, Source, open_source
 from ..io.tables import JsonLines
 from ..measures import take
-from ..measures.foreign import NAMED, describe_foreign
 from ..model.model import Comparisons, Model
 from .options import message_of, printable
 from .output import warn

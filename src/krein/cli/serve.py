@@ -33,8 +33,8 @@ import click
 import numpy as np
 
 from ..compare.pairs import OutOfTime
+from ..data.dataset import ForeignObjectWarning
 from ..io import Chunk, DataError
-from ..measures.foreign import ForeignObjectWarning
 from ..version import __version__
 from .group import krein_command
 from .inspect import describe_model

@@ -29,8 +29,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ..measures import Measure
-from ..measures.base import Array, Objects
-from ..measures.fingerprint import SIZE, fingerprint
+from ..measures.base import SIZE, Array, Objects, fingerprint
 
 Digests = NDArray[np.uint8]  # (N, SIZE)
 

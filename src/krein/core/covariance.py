@@ -40,10 +40,9 @@ from typing import Literal
 
 import numpy as np
 
-from .calibration import ScaleAndOffsets, fit_scale_and_offsets
-from .checks import Array, Indices, weights_of
-from .family import Codes
-from .moments import ClassMoments
+from .calibration import Codes, ScaleAndOffsets, fit_scale_and_offsets
+from .checks import Array, Indices
+from .moments import ClassMoments, weights_of
 from .space import RANK_TOLERANCE
 
 Target = Literal["similarities", "identity", "landmarks", "diagonal"]

@@ -34,6 +34,7 @@ from typing import Annotated
 import numpy as np
 from scipy.linalg import pinvh
 
+from .calibration import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
 from .checks import LOG, SHARE, Array, Indices
 from .covariance import (
     ChosenCovariance,
@@ -48,7 +49,6 @@ from .covariance import (
     shrinkage_to_identity,
     within_root,
 )
-from .family import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
 from .moments import ClassMoments
 from .space import POWERS, RANK_TOLERANCE, LandmarkSpace, gram_root
 

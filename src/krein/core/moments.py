@@ -235,3 +235,8 @@ def ordered_sum(terms: Iterable[Term], add: Callable[[Term, Term], Term]) -> Ter
     for term in terms:
         total.push(term)
     return total.result()
+
+
+def weights_of(weights: Array | None, n: int) -> Array:
+    """Return the weights of n objects, which are 1 if none are given."""
+    return np.ones(n) if weights is None else weights

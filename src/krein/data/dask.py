@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.workers import processors
-from ..measures.foreign import ObjectProfile
-from .dataset import Chunk, ForeignObjects, ObjectError, Predict, aligned, is_dask, where_numbered
+from ..compare.pairs import processors
+from .dataset import (
+    Chunk,
+    ForeignObjects,
+    ObjectError,
+    ObjectProfile,
+    Predict,
+    aligned,
+    is_dask,
+    where_numbered,
+)
 from .files import CHUNK
 from .partitioned import Call, Calls, Partitioned, Task, TaskKilledError, as_objects
 

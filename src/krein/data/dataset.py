@@ -3,6 +3,10 @@
 A `Chunk` is a run of consecutive objects that knows where each of them came from. `LandmarkColumns`
 compares chunks with the landmarks. A `Dataset` makes passes over all objects in chunks; its
 subclasses keep the objects in memory, read them from files, or leave them on a cluster.
+
+Foreign objects are of another kind than those that a model was fitted to, such as DNA for a model
+of proteins, or series on another length scale. They are not compared: a comparison may take long,
+and a label would mean nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +22,164 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, Pairs, averages, compare_each, open_cache, with_known
-from ..core.checks import Array, Indices, first_missing
-from ..core.moments import ClassMoments
+from ..compare.pairs import (
+    Counter,
+    Pairs,
+    averages,
+    compare_each,
+    count_workers,
+    in_order,
+    open_cache,
+    progress,
+    with_known,
+)
+from ..core.checks import Array, Indices
+from ..core.moments import ClassMoments, ordered_sum
 from ..core.pcvm.rows import Features
 from ..measures import Measure, PairError, RefusedObject
-from ..measures.base import Objects, take
-from ..measures.foreign import NAMED, ForeignObjectWarning, ObjectProfile
+from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, take
+
+# -------------------------------------------------------------------------------------------------
+# Foreign objects
+# -------------------------------------------------------------------------------------------------
+
+SILENT = "-.*X"
+"""Gaps, stops and unknown letters; U becomes X if unknown letters are replaced."""
+FEWEST_LETTERS, FEWEST_KINDS = 20, 3
+"""A protein that is shorter, or has fewer different letters, may look like DNA by chance."""
+
+MORE_LETTERS = 6
+"""If training objects have this many letters other than nucleotides, they are not DNA."""
+
+TIMES = 10
+"""Objects this many times longer than the longest training object, or shorter than the shortest,
+are of another kind."""
+
+LOOKED_AT = 1_000
+"""Number of training objects that are examined."""
+
+NAMED = 5
+"""Number of objects that are named in a warning."""
+
+
+class ForeignObjectWarning(UserWarning):
+    """New objects look unlike those that the model was fitted to, and were not compared with them.
+
+    Their novelty is 0, and all classes have the same probability.
+    `rows` contains their rows in X, by reason. For a file, rows are counted from its first object,
+    up to 10,000 are listed per reason, and the warning comes after the last chunk. For a Dask
+    collection, there is one warning per partition, and rows are counted within it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from krein import KreinClassifier
+    >>> from krein.datasets import make_protein_families
+    >>> from krein.data.dataset import ForeignObjectWarning
+    >>> X, y = make_protein_families(40, random_state=0)
+    >>> clf = KreinClassifier("smith-waterman").fit(X, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = clf.predict([X[0], "ACGTTGCAACGTTGCAACGTTGCA"])
+    >>> isinstance(caught[0].message, ForeignObjectWarning), caught[0].message.rows
+    (True, {'letters of DNA or RNA': [1]})
+    """
+
+    def __init__(self, rows: dict[str, list[int]], named: dict[str, tuple[list[str], int]]) -> None:
+        self.rows, self.named = rows, named
+        super().__init__(rows, named)  # so that it can be sent to other processes
+
+    def __str__(self) -> str:
+        return describe_foreign(self.named)
+
+
+def describe_foreign(named: dict[str, tuple[list[str], int]]) -> str:
+    """Return a message about objects of another kind: some names and the number, by reason.
+
+    >>> print(describe_foreign({"letters of DNA or RNA": (["a", "b"], 7)}))
+    not compared, because they are of another kind: a, b and 5 more (letters of DNA or RNA)
+    """
+    parts = []
+    for why, (names, n) in named.items():
+        more = f" and {n - len(names):,} more" if n > len(names) else ""
+        parts.append(f"{', '.join(names)}{more} ({why})")
+    return f"not compared, because they are of another kind: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class ObjectProfile:
+    """Letters and lengths of training objects; objects unlike them are foreign."""
+
+    letters: frozenset[str]  # empty if they are not strings
+    shortest: int
+    longest: int
+
+    @classmethod
+    def of(cls, parts: Sequence[Any]) -> ObjectProfile | None:
+        """Return the profile of training objects in several lists; None if they have no length."""
+        some = [
+            one for part in parts for one in part[:: max(1, len(part) * len(parts) // LOOKED_AT)]
+        ]
+        lengths = [n for one in some if (n := _length(one)) is not None]
+        if not some or len(lengths) < len(some):
+            return None
+        letters = frozenset().union(*(one.upper() for one in some if isinstance(one, str)))
+        return cls(letters, min(lengths), max(lengths))
+
+    def foreign(self, objects: Any) -> dict[str, list[int]]:
+        """Return the positions of foreign objects, by reason.
+
+        Examples
+        --------
+        >>> from krein.data.dataset import ObjectProfile
+        >>> ObjectProfile.of([["house", "mouse"]]).foreign(["haus", "m" * 51])
+        {'far longer than the training objects, up to 5 letters': [1]}
+        """
+        if isinstance(objects, np.ndarray) and objects.ndim > 1:  # all of one length
+            reasons = [self._why(one) for one in objects[:1]] * len(objects)
+        else:
+            reasons = [self._why(one) for one in objects]
+        found: dict[str, list[int]] = {}
+        for row, why in enumerate(reasons):
+            if why is not None:
+                found.setdefault(why, []).append(row)
+        return found
+
+    def _why(self, one: Any) -> str | None:
+        length = _length(one)
+        if length is None:
+            return None
+        unit = "letters" if self.letters else "numbers"
+        if length > TIMES * self.longest:
+            return f"far longer than the training objects, up to {self.longest:,} {unit}"
+        if length * TIMES < self.shortest:
+            return f"far shorter than the training objects, from {self.shortest:,} {unit}"
+        if isinstance(one, str) and len(self.letters - NUCLEOTIDES) >= MORE_LETTERS:
+            counts = [one.upper().count(letter) for letter in NUCLEOTIDES]
+            scored = length - sum(one.upper().count(letter) for letter in SILENT)
+            kinds = sum(count > 0 for count in counts)
+            mostly = sum(counts) >= NUCLEOTIDE_SHARE * scored
+            if scored >= FEWEST_LETTERS and kinds >= FEWEST_KINDS and mostly:
+                return "letters of DNA or RNA"
+        return None
+
+
+def _length(one: Any) -> int | None:
+    """Return the number of letters or numbers of an object; None if it has no length.
+
+    Numbers are counted over all axes: images and series may come in several shapes.
+    """
+    try:
+        if isinstance(one, np.ndarray | list | tuple):
+            return int(np.size(one))
+    except ValueError:  # ragged
+        return None
+    return len(one) if isinstance(one, str) else None
+
+
+# -------------------------------------------------------------------------------------------------
+# Chunks and data sets
+# -------------------------------------------------------------------------------------------------
 
 Value = TypeVar("Value")
 Other = TypeVar("Other")
@@ -644,3 +799,104 @@ class ForeignObjects:
     def warning(self) -> ForeignObjectWarning | None:
         """Return the warning about all of them, if there are any."""
         return ForeignObjectWarning(self.rows, self.named) if self.rows else None
+
+
+@dataclass(eq=False, kw_only=True)
+class Local(Dataset):
+    """Objects that this process reads chunk by chunk, and that its threads compare."""
+
+    measure: Measure
+    labels: Any = None
+    weights: Array | None = None
+    n_jobs: int | None = None
+    verbose: int | None = None
+    folder: str | os.PathLike[str] | None = None  # of temporary files; None: the system's choice
+
+    def __post_init__(self) -> None:
+        self.labels = None if self.labels is None else np.asarray(self.labels)
+        self.workers = count_workers(self.n_jobs, default_all=self.measure.releases_gil)
+
+    @abstractmethod
+    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
+        """Yield all objects in order, `size` at a time (None: as is convenient)."""
+
+    def map(self, function: Callable[[Chunk], Value], *, objects: bool = True) -> Iterator[Value]:
+        """Yield `function(chunk)` over all objects in order."""
+        return map(function, self.chunks(None, objects=objects))
+
+    def reduce(
+        self, term: Term[Value], add: Add[Value], block_rows: int, n_pairs: int, counter: Counter
+    ) -> Value:
+        """Return Σ term(block) over all blocks, from threads, in the fixed order."""
+        return ordered_sum(self.each(term, block_rows, n_pairs, counter), add)
+
+    def each(
+        self, term: Term[Value], block_rows: int, n_pairs: int, counter: Counter
+    ) -> Iterator[Value]:
+        """Yield `term(block)` over all blocks in order, from several threads."""
+        total = self.survey().n_objects * n_pairs
+        with progress(total, "comparing", self.verbose) as shown:
+            for part in in_order(term, self.chunks(block_rows), self.workers):
+                shown.advance(block_rows * n_pairs)
+                counter.add(part.compared, part.reused)
+                yield part.value
+
+
+# -------------------------------------------------------------------------------------------------
+# Labels
+# -------------------------------------------------------------------------------------------------
+
+
+def first_missing(labels: Any) -> int | None:
+    """Return the position of the first label that is None, NaN, NA or blank; None if there is none.
+
+    Examples
+    --------
+    >>> from krein.data.dataset import first_missing
+    >>> first_missing(["en", "de", ""]), first_missing([1.0, 2.0])
+    (2, None)
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "biu":
+        return None
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "fUS":
+        text = labels.dtype.kind != "f"
+        found = np.char.str_len(np.char.strip(labels)) == 0 if text else np.isnan(labels)
+        return int(np.argmax(found.ravel())) if found.any() else None
+    if not hasattr(labels, "__iter__"):  # readable only as a NumPy array
+        labels = np.asarray(labels, dtype=object)
+    return next((row for row, label in enumerate(labels) if _is_missing(label)), None)
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None:
+        return True
+    if isinstance(label, str | bytes):
+        return not label.strip()
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def refuse_missing(labels: Any) -> None:
+    """Raise a `ValueError` that names the first object without a label."""
+    row = first_missing(labels)
+    if row is not None:
+        label = labels.ravel()[row] if isinstance(labels, np.ndarray) else labels[row]
+        raise ValueError(
+            f"y has no label for object {row}: found {label!r}; drop objects without a label, "
+            "or label them"
+        )
+
+
+def check_labels(y: Any, n: int) -> NDArray[Any]:
+    """Return the labels as a vector, or raise an error unless there are `n` of them."""
+    refuse_missing(y)
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be a vector of labels; it has {y.ndim} dimension(s)")
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} labels for {n} objects")
+    return y

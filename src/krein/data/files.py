@@ -25,8 +25,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, Counter, Indices
-from ..compare.workers import Progress, in_order, progress
+from ..compare.pairs import Array, Counter, Indices, Progress, in_order, progress
 from ..core.moments import ClassMoments, OrderedSum, ordered_sum
 from ..core.pcvm.rows import (
     BasisFunction,
@@ -41,8 +40,16 @@ from ..core.pcvm.rows import (
 )
 from ..core.pcvm.rows import Term as RowTerm
 from ..measures import Measure
-from .dataset import Chunk, FeatureBlock, RowLabels, Sample, Term, join_labels, where_numbered
-from .memory import Local
+from .dataset import (
+    Chunk,
+    FeatureBlock,
+    Local,
+    RowLabels,
+    Sample,
+    Term,
+    join_labels,
+    where_numbered,
+)
 
 CHUNK = 4096
 """Default number of objects read at a time."""

@@ -8,25 +8,111 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from operator import add as plus
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Array, try_symmetry
-from ..compare.workers import count_workers, in_order
-from ..core.checks import check_labels
+from ..compare.pairs import Array, Counter, Indices, count_workers, in_order, try_symmetry
+from ..core.moments import ClassMoments, OrderedSum
+from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..measures import Measure
 from ..measures.base import checked_objects, excerpt, refuse_unordered
-from ..measures.foreign import ObjectProfile
 from .dask import DaskCollection, map_lazily
-from .dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, ForeignObjects, Predict, is_dask
+from .dataset import (
+    IN_MEMORY_OBJECTS,
+    Chunk,
+    Dataset,
+    FeatureBlock,
+    ForeignObjects,
+    Local,
+    ObjectProfile,
+    Predict,
+    Provenance,
+    Sample,
+    Term,
+    check_labels,
+    encode,
+    is_dask,
+    join_labels,
+)
 from .files import CHUNK, MappedFile, SourceFile
-from .memory import Memory
+
+SHARED_BYTES = 2**26
+"""A pass over fewer bytes than this runs in one thread: starting more is not worth it."""
+
+RESULT_BYTES = 2**30
+"""Maximum number of bytes of block results that wait to be summed."""
 
 _STACK = 4
 """Stack levels from a warning here to the user's call of `predict` or `assess`."""
+
+
+@dataclass(eq=False)
+class Memory(Local):
+    """Objects in memory, in the form that the measure expects."""
+
+    most_sampled = None
+
+    objects: Any
+    provenance: Provenance | None = field(default=None, kw_only=True)
+    check_comparisons: int | None = field(default=None, kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def merge_copies(self) -> int:
+        """Let identical objects with the same label count as one object of their total weight."""
+        if self.measure.accepts == "values":
+            return 0
+        keys = self.measure.content_keys(self.objects)
+        codes = encode(self.labels, self.survey().classes)
+        _, first, place = np.unique(
+            np.rec.fromarrays([keys, codes]), return_index=True, return_inverse=True
+        )
+        if len(first) < len(keys):
+            total = np.bincount(place, weights=self.weights)
+            self.weights = np.zeros(len(keys))
+            self.weights[first] = total
+            self._survey = None
+        return len(keys) - len(first)
+
+    def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
+        """Yield all objects in order, `size` at a time (None: all at once)."""
+        whole = Chunk(0, self.objects, self.labels, self.weights, self.provenance, checked=True)
+        if size is None or size >= len(self):
+            yield whole
+        else:
+            yield from whole.blocks(size)
+
+    def keep(
+        self, term: Term[FeatureBlock], width: int, block_rows: int, counter: Counter
+    ) -> tuple[Features, ClassMoments]:
+        """Keep the values in one array."""
+        F = np.empty((len(self), width))
+        moments: OrderedSum[ClassMoments] = OrderedSum(plus)
+        labels, start = [], 0
+        for block in self.each(term, block_rows, width, counter):
+            F[start : start + len(block.F)] = block.F
+            start += len(block.F)
+            labels.append((block.codes, block.weights))
+            moments.push(block.moments)
+        codes, weights = join_labels(labels)
+        result = 8 * len(self.survey().classes) * width**2  # one per worker may wait
+        workers = max(1, min(self.workers, RESULT_BYTES // result))
+        each = map if F.nbytes < SHARED_BYTES else partial(in_order, workers=workers)
+        return FeaturesInMemory(F, codes.astype(np.intp), weights, each), moments.result()
+
+    def take(self, indices: Indices, measure: Measure) -> Sample:
+        """Return the objects at these positions; if these are all objects, nothing is copied."""
+        if len(indices) < len(self):
+            return super().take(indices, measure)
+        objects = measure.among(self.objects, indices, indices, len(self))
+        return Sample(indices, objects, self.labels)
 
 
 def in_memory(X: Any, measure: Measure) -> bool:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from ..compare.pairs import block_rows
-from ..core.calibration import fit_temperature
+from ..core.calibration import Priors, fit_temperature
 from ..core.checks import CODE, NON_NEGATIVE, ROW, SHARE, Array, Codes, Indices
 from ..core.covariance import ChosenCovariance, Target
-from ..core.family import Priors
 from ..core.gaussian import (
     FisherFamily,
     GaussianFamily,

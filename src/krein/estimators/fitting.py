@@ -27,11 +27,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..compare.pairs import Counter, Pairs, try_symmetry
-from ..compare.workers import limit_blas_threads
-from ..core.checks import Array, Codes, Indices, Within, check_landmarks, refuse_missing
-from ..core.conformal import Reference, novelty_scores
-from ..core.family import ClassWeights, Family, Scorer
+from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
+from ..core.calibration import ClassWeights, Family, Reference, Scorer, novelty_scores
+from ..core.checks import Array, Codes, Indices, Within
 from ..core.looks import apart_from, nearest_landmarks
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace, Signature, unit_of
@@ -44,11 +42,13 @@ from ..data.dataset import (
     Survey,
     encode,
     is_dask,
+    refuse_missing,
     uniform_keys,
 )
 from ..data.opening import in_memory, is_empty, open_data
 from ..landmarks import Rule, Selection, select_landmarks
 from ..landmarks.all import All, Given
+from ..landmarks.base import check_landmarks
 from ..measures import Measure, get_measure, take
 from ..measures.base import RefusedObject, as_stack, refuse_masked, refuse_unordered, unframed
 from ..model.file import save

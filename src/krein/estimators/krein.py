@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Pairs, block_rows, compare_each
-from ..core.calibration import fit_temperature
+from ..core.calibration import Family, Priors, Reference, fit_temperature, novelty_scores
 from ..core.checks import NON_NEGATIVE, Array, Codes, Indices
-from ..core.conformal import Reference, novelty_scores
-from ..core.family import Family, Priors
 from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
 from ..core.looks import (
     VOTERS,

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from ..core.checks import Array, Codes, Indices, weights_of
+from ..core.checks import Array, Codes, Indices
 from ..core.looks import BANDWIDTHS
+from ..core.moments import weights_of
 from ..data.dataset import Dataset, uniform_keys
 from ..measures import Measure
 from ..measures.features import FeatureMap, NGrams, feature_map

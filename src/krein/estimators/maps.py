@@ -13,12 +13,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from ..compare.pairs import block_rows
-from ..core.checks import Array, check_labels
+from ..core.checks import Array
 from ..core.moments import ClassMoments
 from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen
-from ..data.dataset import Chunk, Counted, LandmarkColumns
-from ..data.memory import Memory
-from ..data.opening import open_data
+from ..data.dataset import Chunk, Counted, LandmarkColumns, check_labels
+from ..data.opening import Memory, open_data
 from ..landmarks import get_rule
 from ..measures import get_measure
 from ..model.model import Comparisons, LandmarkMap

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..compare import Pairs, open_pairs
-from ..core.checks import Array, Indices, check_labels
+from ..core.checks import Array, Indices
 from ..core.ranks import Ranks
+from ..data.dataset import check_labels
 from ..estimators.krein import KreinClassifier
 from ..measures import take
 from ..version import __version__

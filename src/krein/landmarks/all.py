@@ -6,9 +6,8 @@ import numpy as np
 from numpy.random import Generator
 
 from ..compare import Pairs
-from ..core.checks import check_landmarks
-from ..core.family import Family
-from .base import Codes, Rule, Selection
+from ..core.calibration import Family
+from .base import Codes, Rule, Selection, check_landmarks
 
 
 class All(Rule):

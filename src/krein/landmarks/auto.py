@@ -19,9 +19,8 @@ import numpy as np
 from numpy.random import Generator
 
 from ..compare import Pairs
-from ..core.calibration import fit_temperature
+from ..core.calibration import Family, fit_temperature
 from ..core.checks import Array, Indices
-from ..core.family import Family
 from ..core.gaussian import FisherFamily
 from ..core.space import LandmarkSpace, unit_of
 from .base import Codes, Rule, Selection

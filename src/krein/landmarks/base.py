@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from ..compare import Pairs
+from ..core.calibration import Codes, Family
 from ..core.checks import Array, Indices
-from ..core.family import Codes, Family
 from ..core.space import LandmarkCentre
 from ..measures.base import Kind
 from ..measures.precomputed import Precomputed, PrecomputedRows
+from ..wording import parameter
 
 
 @dataclass(frozen=True)
@@ -147,3 +149,65 @@ def n_sketched(pairs: Pairs, size: int | None) -> int | None:
             raise ValueError(f"sketch must be a whole number of columns, at least 1; got {size!r}")
         return int(size)
     return None if pairs.at_hand else 100
+
+
+def check_landmarks(indices: Any, n: int) -> Indices:
+    """Return landmark indices into `n` objects: integers in range, without repeats."""
+    indices = np.asarray(indices)
+    if indices.ndim != 1 or len(indices) == 0:
+        raise ValueError(f"landmarks must be a non-empty vector of indices; got {indices!r}")
+    if indices.dtype.kind not in "iu":
+        hint = "; np.flatnonzero(mask) turns a mask into indices" if indices.dtype == bool else ""
+        raise ValueError(f"landmarks must be whole numbers; got {indices.dtype}{hint}")
+    outside = (indices < 0) | (indices >= n)
+    if outside.any():
+        raise ValueError(f"landmark {indices[outside][0]} is out of range for {n} objects")
+    values, first, counts = np.unique(indices, return_index=True, return_counts=True)
+    if (counts > 1).any():
+        repeated = values[counts > 1][np.argmin(first[counts > 1])]
+        raise ValueError(f"landmark {repeated} is given more than once")
+    return indices.astype(np.intp)
+
+
+_RULES = {
+    "all": "all:All",
+    "meb": "meb:MEB",
+    "kmeans": "kmeans:KMeans",
+    "entropy": "entropy:Entropy",
+    "random": "random:Random",
+    "stratified": "random:Stratified",
+    "leverage": "leverage:Leverage",
+    "auto": "auto:Auto",
+}
+"""Module and class of each rule, by the name that `landmarks=` accepts."""
+
+
+def get_rule(landmarks: Any, n_landmarks: int | None = None) -> Rule:
+    """Return the rule given by name, as a `Rule`, or as an array of indices.
+
+    Examples
+    --------
+    >>> from krein.landmarks import get_rule
+    >>> get_rule("random", n_landmarks=20)
+    Random(n_landmarks=20)
+    """
+    if isinstance(landmarks, str):
+        if landmarks not in _RULES:
+            raise ValueError(
+                f"unknown landmark rule {landmarks!r}; choose one of {', '.join(_RULES)}"
+            )
+        module, _, name = _RULES[landmarks].partition(":")
+        rule = getattr(import_module(f".{module}", __package__), name)()
+    else:
+        from .all import Given
+
+        rule = clone(landmarks) if isinstance(landmarks, Rule) else Given(np.asarray(landmarks))
+    if n_landmarks is None:
+        return rule
+    if "n_landmarks" not in rule.get_params():
+        raise ValueError(
+            f"{parameter('n_landmarks', n_landmarks)} was given, but {type(rule).__name__} finds "
+            f"its own number: use {parameter('landmarks', repr('stratified'))}, or another rule "
+            f"that takes a number"
+        )
+    return rule.set_params(n_landmarks=n_landmarks)

@@ -9,7 +9,7 @@ from sklearn.cluster import MiniBatchKMeans
 from threadpoolctl import threadpool_limits
 
 from ..compare import Pairs
-from ..core.family import Family
+from ..core.calibration import Family
 from .base import Codes, Rule, Selection, n_sketched, sketch
 from .meb import number_of_landmarks
 

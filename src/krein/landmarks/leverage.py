@@ -7,8 +7,8 @@ from numpy.random import Generator
 from scipy.optimize import brentq
 
 from ..compare import Pairs
+from ..core.calibration import Family
 from ..core.checks import Array
-from ..core.family import Family
 from ..core.space import landmark_basis
 from .base import Codes, Rule, Selection, n_sketched, similarities
 from .meb import number_of_landmarks

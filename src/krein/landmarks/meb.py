@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 
 from ..compare import Pairs
+from ..core.calibration import Family
 from ..core.checks import Array, Indices
-from ..core.family import Family
 from ..core.meb import Ball, minimum_enclosing_ball
 from ..core.space import LandmarkCentre, double_centre
 from ..wording import parameter

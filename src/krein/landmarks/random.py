@@ -6,8 +6,8 @@ import numpy as np
 from numpy.random import Generator
 
 from ..compare import Pairs
+from ..core.calibration import Family
 from ..core.checks import Indices
-from ..core.family import Family
 from .base import Codes, Rule, Selection
 from .meb import number_of_landmarks
 

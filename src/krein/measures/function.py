@@ -12,8 +12,18 @@ from typing import Any
 import numpy as np
 
 from ..wording import parameter
-from .base import Array, Kind, KindWarning, Measure, Objects, PairError, looks_like, take, unframed
-from .fingerprint import fingerprint
+from .base import (
+    Array,
+    Kind,
+    KindWarning,
+    Measure,
+    Objects,
+    PairError,
+    fingerprint,
+    looks_like,
+    take,
+    unframed,
+)
 
 
 @dataclass(frozen=True)

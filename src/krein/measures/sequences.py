@@ -19,8 +19,17 @@ from scoring_matrices import ScoringMatrix
 
 from ..wording import measure_parameter
 from .alignments import MOST_CELLS, SideBySide, align, in_words
-from .base import Array, Measure, Objects, RefusedObject, as_list, excerpt, unframed
-from .foreign import NUCLEOTIDE_SHARE, NUCLEOTIDES
+from .base import (
+    NUCLEOTIDE_SHARE,
+    NUCLEOTIDES,
+    Array,
+    Measure,
+    Objects,
+    RefusedObject,
+    as_list,
+    excerpt,
+    unframed,
+)
 
 POLICIES = ("map", "X", "skip", "fail")
 

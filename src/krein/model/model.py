@@ -22,16 +22,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Counter, Pairs, averages, block_rows, open_cache
-from ..compare.workers import limit_blas_threads
+from ..compare.pairs import Counter, Pairs, averages, block_rows, limit_blas_threads, open_cache
+from ..core.calibration import Reference, benjamini_hochberg, log_odds, novelty_scores, status_of
 from ..core.checks import CODE, ROW, SHARE, Array, Codes, Indices, Within
-from ..core.conformal import (
-    Reference,
-    benjamini_hochberg,
-    log_odds,
-    novelty_scores,
-    status_of,
-)
 from ..core.looks import (
     FAR,
     EvidencePool,
@@ -43,10 +36,9 @@ from ..core.looks import (
     squared,
 )
 from ..core.space import Embedding, LandmarkSpace
-from ..data.dataset import Chunk, LandmarkColumns
+from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from ..measures.foreign import ObjectProfile
 from .heads import FeatureHead, FeatureShare, LinearHead, NeighbourHead, QuadraticHead
 from .schema import LABELS, OBJECTS
 

@@ -26,10 +26,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import fit_temperature
-from ..checks import Array, Indices, weights_of
-from ..family import Codes, LeftOut, log_proba_joint, normalised
+from ..calibration import Codes, LeftOut, fit_temperature, log_proba_joint, normalised
+from ..checks import Array, Indices
 from ..gaussian import FisherFamily, choose_power
+from ..moments import weights_of
 from ..space import POWERS as EXPONENTS
 from ..space import LandmarkSpace
 from .left_out import (

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from krein import IKFD
-from krein.core.checks import check_labels, check_landmarks, first_missing
 from krein.core.space import check_level
+from krein.data.dataset import check_labels, first_missing
+from krein.landmarks.base import check_landmarks
 
 
 def test_labels():
