@@ -174,3 +174,52 @@ def test_the_command_fits_and_predicts_receptors(write, tmp_path):
     assert lines[5][0] == "odd"
     assert "unreadable" in lines[5]
     assert "'TRBV99'" in out
+
+
+def test_a_table_is_written_with_the_answers_in_new_columns(write, tmp_path):
+    def run(*args):
+        return CliRunner().invoke(krein, [str(arg) for arg in args])
+
+    rng, rows = np.random.default_rng(0), []
+    for i in range(40):
+        cdr3 = list({0: "CASSIRSSYEQYF", 1: "CASSLAPGATNEKLFF"}[i % 2])
+        cdr3[int(rng.integers(4, 8))] = str(rng.choice(list("ACDEFGHIKL")))
+        rows.append((f"c{i}", "TRA", "T", *ALPHA, "xy"[i % 2]))
+        rows.append((f"c{i}", "TRB", "T", "TRBV19", "".join(cdr3), "xy"[i % 2]))
+    heading = ("cell_id", "locus", "productive", "v_call", "junction_aa", "epitope")
+    model = tmp_path / "m.krein"
+    done = run("fit", write(heading, *rows), "--labels", "epitope", "-o", model)
+    assert done.exit_code == 0, done.stderr
+    odd = ("odd", "TRB", "T", "TRBV99", "CASSF", "")
+    broken = ("none", "TRB", "F", "TRBV9", "CAS*F", "")
+    alone = ("", "TRB", "T", *rows[1][3:])
+    new = write(heading, *rows[:4], broken, odd, alone, alone, name="new.tsv")
+    out, table = tmp_path / "rows.tsv", tmp_path / "table.tsv"
+    done = run("predict", model, new, "-o", out, "--table-out", table, "--fdr", "0.2")
+    assert done.exit_code == 0, done.stderr
+    answers = [line.split("\t") for line in out.read_text().splitlines()]
+    completed = [line.split("\t") for line in table.read_text().splitlines()]
+    given = [line.split("\t") for line in new.read_text().splitlines()]
+    assert [row[: len(heading)] for row in completed] == given  # the table itself is unchanged
+    assert completed[0][len(heading) :] == [f"krein_{name}" for name in answers[0][1:]]
+    added = [row[len(heading) :] for row in completed[1:]]
+    c0, c1, unreadable, first, second = (row[1:] for row in answers[1:])
+    nothing = [""] * len(c0)
+    assert added == [c0, c0, c1, c1, nothing, unreadable, first, second]
+    assert (c0[0], c1[0]) == ("x", "y")
+
+
+@pytest.mark.parametrize("name", ["new.txt", "new.fasta"])
+def test_only_tables_are_written_with_answers(name, tmp_path):
+    words = tmp_path / "words.csv"
+    words.write_text("word,label\n" + "house,en\nmouse,en\nhaus,de\nmaus,de\n" * 5)
+    new = tmp_path / name
+    new.write_text("house\nhaus\n" if name == "new.txt" else ">a\nHAUS\n")
+    model = tmp_path / "m.krein"
+    run = CliRunner().invoke
+    fitted = run(krein, ["fit", str(words), "-o", str(model), "--measure", "levenshtein"])
+    assert fitted.exit_code == 0, fitted.stderr
+    done = run(krein, ["predict", str(model), str(new), "--table-out", str(tmp_path / "t.csv")])
+    assert done.exit_code == 2
+    assert "--table-out needs NEW to be a CSV or TSV file with a header" in done.stderr
+    assert not (tmp_path / "t.csv").exists()

@@ -189,7 +189,7 @@ class RowWriter:
         escape_formulas: bool = False,
     ) -> None:
         self.file, self.columns, self.row_format = file, list(columns), row_format
-        self._cell = _escaped_cell if escape_formulas else _cell
+        self._cell = _escaped_cell if escape_formulas else as_cell
         style: dict[str, Any] = {"lineterminator": "\n"}
         if row_format == "tsv":
             style["delimiter"] = "\t"
@@ -214,7 +214,8 @@ class RowWriter:
         self.file.flush()
 
 
-def _cell(value: Any) -> Any:
+def as_cell(value: Any) -> Any:
+    """Return a value as it is written in a cell."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:.6f}" if isinstance(value, float) else value
@@ -228,4 +229,4 @@ def _escaped_cell(value: Any) -> Any:
     """Return a cell that no spreadsheet runs: text that looks like a formula gets an apostrophe."""
     if isinstance(value, str) and value.startswith(_FORMULA) and as_number(value) is None:
         return f"'{value}"
-    return _cell(value)
+    return as_cell(value)

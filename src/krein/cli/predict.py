@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import tempfile
 import time
@@ -18,11 +19,14 @@ import numpy as np
 from ..core.calibration import benjamini_hochberg
 from ..core.ranks import PREFIX, find_separator, rank_code, rank_path
 from ..io import Chunk, DataError, Source
+from ..io.airr import NO_CELL, ReceptorTable
 from ..io.streams import read_lines
+from ..io.tables import LayoutSource, TableFile
 from . import options
 from .group import krein_command
 from .output import (
     RowWriter,
+    as_cell,
     check_target,
     choose_row_format,
     printable,
@@ -98,6 +102,13 @@ from .predictor import (
     help="Also write the objects that are ambiguous, novel or unreadable, in the format of NEW.",
 )
 @click.option(
+    "--table-out",
+    type=click.Path(),
+    metavar="FILE",
+    help="Also write NEW, a table, with the answers in new columns: krein_label and so on. All "
+    "chains of a receptor get its answer; an AIRR rearrangement table remains one.",
+)
+@click.option(
     "--kraken-report",
     type=click.Path(),
     metavar="FILE",
@@ -126,6 +137,7 @@ def command(
     evidence: int | None,
     classified_out: str | None,
     unclassified_out: str | None,
+    table_out: str | None,
     kraken_report: str | None,
     n_jobs: int | None,
     **reading: Any,
@@ -152,7 +164,7 @@ def command(
             "--coverage needs all objects before it calls any ambiguous, but --classified-out and "
             "--unclassified-out write as objects arrive: use --ambiguous-below instead"
         )
-    targets = [output, kraken_report, classified_out, unclassified_out]
+    targets = [output, kraken_report, classified_out, unclassified_out, table_out]
     for i, target in enumerate(targets):
         others = [other for other in targets[1:i] if other is not None]
         check_target(target, reads=(model, new), writes=[output, *others] if i else ())
@@ -172,18 +184,24 @@ def command(
     with (
         warnings_as_lines(),
         splitting(source, classified_out, unclassified_out) as splitter,
+        completing(source, table_out, predictor.names[1:]) as completer,
         writing(output) as file,
     ):
         chosen = choose_row_format(output, row_format, source)
         writer = RowWriter(file, predictor.names, chosen, escape_formulas=escape_formulas)
         counts = Counts(label_ranks or find_separator(predictor.labels))
-        rows, threshold = splitter.split(predictor.rows(source)), predictor.model.ambiguous_below
+        found = predictor.rows(source)
+        if completer is not None:
+            found = completer.note_lines(found)
+        rows, threshold = splitter.split(found), predictor.model.ambiguous_below
         if coverage is not None:
             rows, threshold = _covering(rows, coverage)
         if fdr is not None:
             rows = _selecting(rows, fdr)
         for part in rows:
             writer.write(part)
+            if completer is not None:
+                completer.add(part)
             counts.add(part)
         if predictor.on_the_other_strand(counts.by_status[NOVEL], counts.by_status.total()):
             warn(
@@ -367,6 +385,79 @@ def splitting(
         splitter = Splitter(source, files)
         yield splitter
         splitter.finish()
+
+
+# --table-out: the table itself, with the answers in new columns
+
+
+class Completer:
+    """Writes a copy of a table with the answers in new columns.
+
+    Answers wait in a temporary file until all objects have been read; the rows are then read again.
+    A row belongs to the object that begins on its line, or to the same cell as that object.
+    """
+
+    def __init__(
+        self,
+        source: LayoutSource,
+        columns: list[str],
+        answers: IO[str],
+        file: IO[str],
+        delimiter: str,
+    ) -> None:
+        self.source, self.columns, self.answers = source, columns, answers
+        self._csv = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self._lines = array("q")
+
+    def note_lines(
+        self, found: Iterable[tuple[Chunk, list[Row]]]
+    ) -> Iterator[tuple[Chunk, list[Row]]]:
+        """Note the line on which each object begins."""
+        for chunk, rows in found:
+            self._lines.extend(chunk.lines or ())
+            yield chunk, rows
+
+    def add(self, rows: list[Row]) -> None:
+        """Keep the answers for some objects."""
+        for row in rows:
+            self.answers.write(json.dumps([as_cell(row[name]) for name in self.columns]) + "\n")
+
+    def finish(self) -> None:
+        """Write the table."""
+        self.source.refuse_changes()
+        self.answers.seek(0)
+        rows = iter(self.source.read_rows())
+        _, heading = next(rows)
+        self._csv.writerow([*heading, *(f"krein_{name}" for name in self.columns)])
+        at, nothing = getattr(self.source, "cell_column", None), [None] * len(self.columns)
+        n, cell, answer = 0, "", nothing
+        for line, row in rows:
+            of_cell = row[at].strip() if at is not None and at < len(row) else ""
+            if n < len(self._lines) and line == self._lines[n]:
+                n, cell, answer = n + 1, of_cell, json.loads(self.answers.readline())
+            elif of_cell.lower() in NO_CELL or of_cell != cell:
+                answer = nothing
+            empty = [""] * (len(heading) - len(row))
+            self._csv.writerow([*row, *empty, *answer])
+
+
+@contextmanager
+def completing(source: Source, path: str | None, columns: list[str]) -> Iterator[Completer | None]:
+    """Open the copy of the table, if one is wanted."""
+    if path is None:
+        yield None
+        return
+    if not isinstance(source, TableFile | ReceptorTable) or not source.layout.heading:
+        raise click.UsageError("--table-out needs NEW to be a CSV or TSV file with a header")
+    if not source.rereadable:
+        raise click.UsageError(
+            f"--table-out reads NEW a second time: save {source.shown} to a file first"
+        )
+    with writing(path) as file, tempfile.TemporaryFile("w+", encoding="utf-8") as answers:
+        delimiter = "\t" if choose_row_format(path, None) == "tsv" else ","
+        completer = Completer(source, columns, answers, file, delimiter)
+        yield completer
+        completer.finish()
 
 
 # Counts of the objects in a run

@@ -64,12 +64,13 @@ class ReceptorTable(LayoutSource):
     @property
     def understood(self) -> str:
         """How the file was interpreted."""
-        at = self._cell
+        at = self.cell_column
         joined = "" if at is None else f", chains joined by {self.layout.columns[at]!r}"
         return super().understood + joined
 
     @property
-    def _cell(self) -> int | None:
+    def cell_column(self) -> int | None:
+        """The column that says which rows are chains of one receptor; None if each row is one."""
         return _first_column(self.layout, CELLS) if len(self.layout.objects) == 2 else None
 
     def records(self) -> Iterator[Record]:
@@ -83,9 +84,10 @@ class ReceptorTable(LayoutSource):
                 yield from self._receptor(waiting)
                 waiting = []
             if part.cell in finished and part.cell:
+                by = quoted(self.layout.columns[self.cell_column or 0])
                 raise DataError(
                     f"{self.shown}, line {line}: the rows of the cell {quoted(part.cell)} are not "
-                    f"consecutive; sort the table by {quoted(self.layout.columns[self._cell or 0])}"
+                    f"consecutive; sort the table by {by}"
                 )
             waiting.append(part)
         if waiting:
@@ -101,9 +103,9 @@ class ReceptorTable(LayoutSource):
         def cell(at: int | None) -> str:
             return "" if at is None else row[at].strip()
 
-        together = cell(self._cell)
+        together = cell(self.cell_column)
         together = "" if together.lower() in NO_CELL else together
-        name = together or (cell(layout.names) if layout.names != self._cell else "")
+        name = together or (cell(layout.names) if layout.names != self.cell_column else "")
         label = None if layout.labels is None else row[layout.labels]
         productive = cell(_first_column(layout, ("productive",))).lower() not in ("f", "false")
         try:
