@@ -167,6 +167,32 @@ def test_a_low_rank_correction_with_all_landmarks_is_the_dense_one(how, monkeypa
     assert clf.comparisons_ == 60
 
 
+def test_krein_ridge_solves_its_normal_equations():
+    """min ‖y − Kα‖² + λ αᵀ|K|α for each class, and errors of refits without one object."""
+    rng = np.random.default_rng(0)
+    V = rng.normal(size=(50, 30))
+    S = (V * np.where(np.arange(30) % 3, 1.0, -0.5)) @ V.T
+    K, k, y = S[:40, :40] + np.eye(40), S[40:, :40], np.arange(40) % 3
+    clf = baselines.KreinRidge().fit(K, y)
+    Y = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    Y = Y - Y.mean(axis=0)
+
+    def solved(K, Y, ridge):
+        flipped = correct(K, "flip").matrix
+        return np.linalg.lstsq(K @ K + ridge * flipped, K @ Y, rcond=None)[0]
+
+    assert np.allclose(clf.dual_coef_, solved(K, Y, clf.ridge_), atol=1e-8)
+    assert (clf.predict(k) == (k @ clf.dual_coef_ + clf.offset_).argmax(axis=1)).all()
+
+    def left_out(ridge):  # the fitted value at i of a fit to y with yᵢ replaced by its prediction
+        smoother = K @ solved(K, np.eye(40), ridge)
+        own = np.diag(smoother)[:, None]
+        return np.square(Y - (smoother @ Y - own * Y) / (1 - own)).sum()
+
+    tried = np.abs(np.linalg.eigvalsh(K)).mean() * np.logspace(-3, 3, 13)
+    assert clf.ridge_ == pytest.approx(min(tried, key=left_out))
+
+
 def test_the_balls_reach_the_published_accuracies(tmp_path):
     """With the radii that were searched for, as table 1 has them: dense, and with MEB landmarks."""
     data = prepare("ball", tmp_path)
