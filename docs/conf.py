@@ -59,6 +59,16 @@ smartquotes = False
 # -- reference -------------------------------------------------------------------------------
 # listed explicitly, because autosummary's own search misses pages added since the last build
 autosummary_generate = [str(path) for path in sorted((HERE / "reference").glob("*.md"))]
+LISTED, module = set(), ""
+for path in map(Path, autosummary_generate):
+    for line in path.read_text("utf-8").splitlines():
+        if "currentmodule::" in line:
+            module = line.split()[-1]
+        elif line.startswith("   "):
+            LISTED.add(f"{module}.{line.strip()}.rst")
+for page in (HERE / "reference" / "generated").glob("*.rst"):
+    if page.name not in LISTED:  # of a name that was moved or removed since the last build
+        page.unlink()
 autosummary_imported_members = False
 autodoc_typehints = "none"  # the docstrings describe the parameters in words
 autodoc_member_order = "bysource"
