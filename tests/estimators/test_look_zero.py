@@ -68,6 +68,9 @@ def test_explanations_add_up(families, price):
         for share in why.features:
             a, b = share.places[0]
             assert one[a:b] == share.name.strip("^$")
+        assert why.along.shape == (len(one),)
+        assert abs(why.along.sum() - why.from_features) < 1e-9
+        assert not (why.sure and why.contributions.any())
 
 
 def test_a_file_keeps_the_features(fitted, families, tmp_path):

@@ -67,12 +67,38 @@ def test_the_length_of_n_grams_suits_alphabet_and_length():
 def test_shares_of_n_grams_add_up_and_name_where_they_are():
     grams = NGrams.fit(WORDS)
     slope = np.random.default_rng(0).normal(size=len(grams.columns))
-    parts, describe = grams.shares("house", slope)
-    np.testing.assert_allclose(parts.sum(), (grams(["house"]) @ slope)[0])
-    found = dict(describe(k) for k in range(len(parts)))
+    told = grams.shares("house", slope)
+    np.testing.assert_allclose(told.parts.sum(), (grams(["house"]) @ slope)[0])
+    found = dict(told.describe(k) for k in range(len(told.parts)))
     assert found["ous"] == ((1, 4),)
     assert found["^h"] == ((0, 1),)
     assert found["e$"] == ((4, 5),)
+
+
+@pytest.mark.parametrize("text", ["house", "mousemouse", "h", b"haus", "zzz"])
+def test_an_n_gram_is_divided_among_its_letters(text):
+    grams = NGrams.fit([*WORDS, "hhh"])
+    slope = np.random.default_rng(0).normal(size=len(grams.columns))
+    told = grams.shares(text, slope)
+    along = np.zeros(len(text))
+    for k, part in enumerate(told.parts):  # one n-gram and one letter at a time
+        _, places = told.describe(k)
+        for a, b in places:
+            own = list(range(a, b)) or [min(a, len(text) - 1)]  # a marker alone
+            for letter in own:
+                along[letter] += part / len(places) / len(own)
+    np.testing.assert_allclose(told.along, along, atol=1e-12)
+    np.testing.assert_allclose(told.along.sum(), told.parts.sum(), atol=1e-12)
+
+
+@pytest.mark.parametrize("text", ["", "a", "ac"])
+def test_a_string_may_be_shorter_than_the_n_grams(text):
+    """Alone, it has the same features as among others."""
+    rng = np.random.default_rng(0)
+    for grams in (NGrams.fit(WORDS), NGrams.fit(["".join(rng.choice(list("acgt"), 99))] * 2)):
+        alone, among = grams([text]), grams([text, *WORDS])[[0]]
+        np.testing.assert_array_equal(alone.toarray(), among.toarray())
+        assert len(grams.shares(text, np.ones(len(grams.columns))).along) == len(text)
 
 
 def series(rng, n=12):
@@ -100,6 +126,37 @@ def test_series_of_different_lengths_are_stretched():
     assert F.shape == (len(X), 1000)
     np.testing.assert_allclose(F.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_array_equal(C(X[3:4]), F[3:4])
+
+
+@pytest.mark.parametrize("length", [40, 25, 90])
+def test_shares_of_a_series_add_up_along_it(length):
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(40, 2)).cumsum(axis=0) for _ in range(8)]
+    C = Convolutions.fit(X, np.random.default_rng(1))
+    slope, one = rng.normal(size=1000), rng.normal(size=(length, 2)).cumsum(axis=0)
+    told = C.shares(one, slope)
+    np.testing.assert_allclose(told.parts, C([one])[0] * slope, atol=1e-9)
+    assert told.along.shape == (length, 2)
+    np.testing.assert_allclose(told.along.sum(), told.parts.sum(), atol=1e-9)
+    # each channel has the shares of its own convolutions
+    for c in range(2):
+        own = np.repeat(C.channels == c, 2)
+        np.testing.assert_allclose(told.along[:, c].sum(), told.parts[own].sum(), atol=1e-9)
+
+
+def test_the_largest_value_of_a_convolution_belongs_to_the_values_around_it():
+    rng = np.random.default_rng(0)
+    C = Convolutions.fit([rng.normal(size=(60, 1)) for _ in range(8)], np.random.default_rng(1))
+    k = int(np.argmin(C.dilations))
+    slope = np.zeros(1000)
+    slope[2 * k + 1] = 1.0
+    one = rng.normal(size=(60, 1))
+    told = C.shares(one, slope)
+    name, ((a, b),) = told.describe(2 * k + 1)
+    assert name == f"times {a} to {b - 1}"
+    assert b - a <= WIDTH * C.dilations[k]
+    assert told.along[a:b].any()
+    assert not np.delete(told.along, np.s_[a:b]).round(12).any()
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,19 @@ class FeatureMap(Protocol):
         """Return the features (n, D), dense or sparse."""
 
 
+Described = tuple[str, tuple[tuple[int, int], ...]]
+"""A feature in words, and the stretches of the object where it is: first position, and beyond."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What the features of one object add to a score."""
+
+    parts: Array  # one number per feature
+    along: Array  # (length,) or (length, channels): the same sum, by letters or values of a series
+    describe: Callable[[int], Described]
+
+
 SERIES = ("dtw", "erp", "msm")
 """Measures whose objects are series."""
 
@@ -126,19 +139,27 @@ class NGrams:
         ij = (np.concatenate(rows), np.concatenate(columns))
         return csr_array((np.concatenate(values), ij), shape=shape)
 
-    def shares(
-        self, text: Any, slope: Array
-    ) -> tuple[Array, Callable[[int], tuple[str, tuple[tuple[int, int], ...]]]]:
-        """Return what each n-gram of a string adds to a score, and a function that describes one.
+    def shares(self, text: Any, slope: Array) -> Shares:
+        """Return what each n-gram of a string adds to a score, and where. O(letters · longest).
 
-        `slope` (D,) is the weight of each column. The description is the n-gram and where it is.
+        `slope` (D,) is the weight of each column. An n-gram is divided evenly among its letters;
+        one that consists of a marker belongs to the letter next to it.
         """
         text = text if isinstance(text, str) else text.decode("utf-8", "replace")
-        row = self([text])
+        row, n = self([text]), len(text)
         columns, parts = row.indices, row.data * slope[row.indices]
         place, first, length = self.occurrences(text)
+        edges = np.zeros(n + 1)  # by how much each letter differs from the one before
+        if n:
+            value = np.zeros(len(slope))
+            value[columns] = parts
+            start = first.clip(0, n - 1)
+            stop = (first + length).clip(start + 1, n)
+            each = value[place] / np.bincount(place, minlength=1)[place] / (stop - start)
+            np.add.at(edges, start, each)
+            np.subtract.at(edges, stop, each)
 
-        def describe(k: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+        def describe(k: int) -> Described:
             here = np.flatnonzero(place == columns[k])
             spans = [(int(first[i]), int(first[i] + length[i])) for i in here]
             a, b = spans[0]
@@ -146,7 +167,7 @@ class NGrams:
             inside = tuple((max(a, 0), min(b, len(text))) for a, b in spans)
             return named, inside
 
-        return parts, describe
+        return Shares(parts, np.cumsum(edges[:-1]), describe)
 
     def occurrences(self, text: str) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
         """Return column, first letter and number of letters of each known n-gram in a string.
@@ -204,7 +225,7 @@ def _hashed(
         for n in range(1, longest + 1):
             # the hash of n letters, from that of n − 1: Σ letter · Pʲ
             shifted = np.zeros(len(letters), dtype=np.uint64)
-            shifted[: len(letters) - n + 1] = letters[n - 1 :]
+            shifted[: max(len(letters) - n + 1, 0)] = letters[n - 1 :]
             hashes = hashes * np.uint64(0x100000001B3) + shifted + np.uint64(1)
             if n < shortest:
                 continue
@@ -324,37 +345,66 @@ class Convolutions:
                 found[start : start + size, 2 * k + 1] = value.max(axis=1)
         return (found - self.centre) / self.scale
 
-    def shares(
-        self, series: Any, slope: Array
-    ) -> tuple[Array, Callable[[int], tuple[str, tuple[tuple[int, int], ...]]]]:
-        """Return what each convolution adds to a score, and a function that describes one.
+    def shares(self, series: Any, slope: Array) -> Shares:
+        """Return what each convolution adds to a score, and where. O(T·KERNELS).
 
-        `slope` (D,) is the weight of each feature. The description names the stretch of the series
-        where the convolution is largest.
+        `slope` (D,) is the weight of each feature. The share above the threshold is a mean over all
+        times, and the maximum belongs to one time. What a time adds is divided evenly among the
+        values that the convolution has there. A description names the stretch where the
+        convolution is largest.
         """
         one = np.asarray(series, dtype=np.float64)
-        parts = self([one])[0] * slope
         stack = ((_stacked([one], self.length) - self.mean) / self.spread).astype(np.float32)
+        T, K = self.length, len(self.weights)
+        parts, peaks = np.empty(2 * K), np.empty(K, dtype=np.intp)
+        slope = slope / self.scale
+        by_time: dict[tuple[int, int], Array] = {}  # of all convolutions of the same values
+        for k, own in enumerate(zip(self.dilations.tolist(), self.channels.tolist(), strict=True)):
+            value = self._convolved(stack, k)[0] - self.thresholds[k]
+            peaks[k] = np.argmax(value)
+            times = slope[2 * k] / T * ((value > 0) - self.centre[2 * k])
+            peak = slope[2 * k + 1] * (float(value[peaks[k]]) - self.centre[2 * k + 1])
+            parts[2 * k : 2 * k + 2] = times.sum(), peak
+            times[peaks[k]] += peak
+            by_time[own] = by_time.get(own, 0.0) + times
+        along = np.zeros((T, len(self.mean)))
+        for (dilation, channel), times in by_time.items():
+            inside = _dilated(np.ones((1, T)), dilation, np.ones(WIDTH))[0]
+            along[:, channel] += _dilated((times / inside)[None], dilation, np.ones(WIDTH))[0]
 
-        def describe(k: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+        def describe(k: int) -> Described:
             kernel = k // 2
-            peak = int(np.argmax(self._convolved(stack, kernel)[0]))
-            half, scale = int(self.dilations[kernel]) * (WIDTH // 2), len(one) / self.length
-            a, b = round(max(peak - half, 0) * scale), round((peak + half + 1) * scale)
-            return f"times {a} to {min(b, len(one)) - 1}", ((a, min(b, len(one))),)
+            half, scale = int(self.dilations[kernel]) * (WIDTH // 2), len(one) / T
+            a, b = max(peaks[kernel] - half, 0), min(peaks[kernel] + half + 1, T)
+            a, b = round(a * scale), max(round(b * scale), round(a * scale) + 1)
+            channel = f", channel {self.channels[kernel]}" if len(self.mean) > 1 else ""
+            return f"times {a} to {b - 1}{channel}", ((a, b),)
 
-        return parts, describe
+        return Shares(parts, _shrunk(along, len(one)), describe)
 
     def _convolved(self, stack: Float32, k: int) -> Float32:
         """Return the k-th convolution (n, T) of series (n, T, channels), before the threshold."""
-        n, T, _ = stack.shape
-        dilation = int(self.dilations[k])
-        half = dilation * (WIDTH // 2)
-        signal = np.pad(stack[:, :, self.channels[k]], ((0, 0), (half, half)))
-        value = np.zeros((n, T), dtype=np.float32)
-        for j, w in enumerate(self.weights[k]):
-            value += w * signal[:, j * dilation : j * dilation + T]
-        return value
+        return _dilated(stack[:, :, self.channels[k]], int(self.dilations[k]), self.weights[k])
+
+
+def _dilated(signals: NDArray[Any], dilation: int, weights: NDArray[Any]) -> NDArray[Any]:
+    """Return the convolution of signals (n, T) with nine weights; beyond the ends there are 0s."""
+    n, T = signals.shape
+    half = dilation * (WIDTH // 2)
+    signals = np.pad(signals, ((0, 0), (half, half)))
+    value = np.zeros((n, T), dtype=signals.dtype)
+    for j, w in enumerate(weights):
+        value += w * signals[:, j * dilation : j * dilation + T]
+    return value
+
+
+def _shrunk(along: Array, n: int) -> Array:
+    """Return sums over n stretches of equal length, from those over T stretches (T, channels)."""
+    if len(along) == n:
+        return along
+    total = np.vstack([np.zeros((1, along.shape[1])), np.cumsum(along, axis=0)])
+    at, ends = np.arange(len(total)), np.linspace(0, len(along), n + 1)
+    return np.diff(np.column_stack([np.interp(ends, at, c) for c in total.T]), axis=0)
 
 
 def _stacked(series: Sequence[Any], length: int) -> Array:

@@ -18,7 +18,7 @@ multiplied by the slope of the chord. A quadratic head has its gradient at the m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Annotated, Any, Literal, Protocol
@@ -227,9 +227,19 @@ class FeatureShare:
     contribution: float
     places: tuple[tuple[int, int], ...]  # where it is in the object: first position, and beyond
 
-    def times(self, weight: float) -> FeatureShare:
-        """Return the share in a pool where the head has this weight."""
-        return replace(self, contribution=weight * self.contribution)
+
+LISTED = 10
+"""Number of features that an explanation names, those that counted most."""
+
+
+@dataclass(frozen=True)
+class FeatureExplanation:
+    """What the features of an object add to the score of a label."""
+
+    bias: float  # the score without features
+    total: float
+    listed: tuple[FeatureShare, ...] = ()
+    along: Array | None = None  # (length,) or (length, channels): the total by letters or values
 
 
 @dataclass(frozen=True)
@@ -254,21 +264,19 @@ class FeatureHead:
         """Return zeros (m,): landmarks contribute nothing."""
         return np.zeros(len(values))
 
-    def explain(
-        self, one: Any, label: int, other: int, n: int
-    ) -> tuple[float, float, tuple[FeatureShare, ...]]:
-        """Return f without features, what they add, and the `n` features that add most."""
+    def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
+        """Return what the features of an object add, in a pool where the head has this weight."""
         both = self.weights[:, [label, other]].astype(np.float64)
-        slope = self.temperature * (both[:, 0] - both[:, 1])
-        bias = self.temperature * float(self.bias[label] - self.bias[other])
-        parts, shares = self.features.shares(one, slope)
-        order = np.argsort(-np.abs(parts), kind="stable")[:n]
+        slope = weight * self.temperature * (both[:, 0] - both[:, 1])
+        bias = weight * self.temperature * float(self.bias[label] - self.bias[other])
+        found = self.features.shares(one, slope)
+        order = np.argsort(-np.abs(found.parts), kind="stable")[:LISTED]
         named = tuple(
-            FeatureShare(name, float(parts[k]), places)
-            for k, (name, places) in ((k, shares(k)) for k in order.tolist())
-            if parts[k]
+            FeatureShare(name, float(found.parts[k]), places)
+            for k, (name, places) in ((k, found.describe(k)) for k in order.tolist())
+            if found.parts[k]
         )
-        return bias, float(parts.sum()), named
+        return FeatureExplanation(bias, float(found.parts.sum()), named, found.along)
 
 
 @dataclass(frozen=True)
@@ -339,12 +347,10 @@ class NeighbourHead:
         """Return zeros (m,): landmarks contribute nothing."""
         return np.zeros(len(values))
 
-    def explain(
-        self, one: Any, label: int, other: int, n: int
-    ) -> tuple[float, float, tuple[FeatureShare, ...]]:
-        """Return 0, and what the features add; single n-grams have no share of their own."""
+    def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
+        """Return what the features of an object add; single n-grams have no share of their own."""
         log_p = self.to_log_proba(self.scores(None, [one]))[0]
-        return 0.0, float(log_p[label] - log_p[other]), ()
+        return FeatureExplanation(0.0, weight * float(log_p[label] - log_p[other]))
 
 
 NEIGHBOUR_ROWS = 256

@@ -39,7 +39,14 @@ from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
-from .heads import FeatureHead, FeatureShare, LinearHead, NeighbourHead, QuadraticHead
+from .heads import (
+    FeatureExplanation,
+    FeatureHead,
+    FeatureShare,
+    LinearHead,
+    NeighbourHead,
+    QuadraticHead,
+)
 from .schema import LABELS, OBJECTS
 
 NO_ROWS: Indices = np.empty(0, dtype=np.intp)
@@ -168,7 +175,11 @@ class Explanation:
     evidence: float  # 0 if the first look was certain enough
     nearest: tuple[KnownNeighbour, ...]
     from_features: float = 0.0
-    features: tuple[FeatureShare, ...] = ()  # those that counted most
+    features: tuple[FeatureShare, ...] = ()  # the ten that counted most
+    along: Array | None = None
+    """`from_features` by the letters of a string (length,), or by the values of a series (length,
+    channels): their sum is the same. None if the features have no place in the object."""
+    sure: bool = False  # whether the features alone decided: comparisons contribute nothing
 
 
 @dataclass(frozen=True)
@@ -524,23 +535,21 @@ class Model:
             elif second is not None and evidence is not None and answer.looked[i]:
                 weights, vote = second.pool.weights, float(evidence[i, c] - evidence[i, r])
             start, parts = self.contributions(weights, answer.values[i], c, r)
-            features: float = 0.0
-            shares: tuple[FeatureShare, ...] = ()
-            if self.look_zero is not None:
-                bias, features, shares = self.look_zero.explain(answer.objects[i], c, r, n)
-                start += float(weights[0]) * bias
-                features *= float(weights[0])
-                shares = tuple(share.times(float(weights[0])) for share in shares)
+            own = FeatureExplanation(0.0, 0.0)
+            if self.look_zero is not None and weights[0]:
+                own = self.look_zero.explain(answer.objects[i], c, r, float(weights[0]))
             found[i] = Explanation(
                 self.classes[c],
                 self.classes[r],
                 float(answer.unbounded[i, c] - answer.unbounded[i, r]),
-                start,
+                start + own.bias,
                 parts,
                 vote,
                 self._nearest(near, answer.candidates, i, n),
-                features,
-                shares,
+                own.total,
+                own.listed,
+                own.along,
+                bool(answer.sure[i]),
             )
         return found
 
