@@ -60,6 +60,86 @@ def test_the_figures_match_the_model(words):
         assert max(part["bar"] for part in told["parts"]) == 50
 
 
+def shade(level):
+    """The number that a colour stands for: −4 to 4."""
+    side, _, strength = level.partition(" s")
+    return 0 if not level else int(strength) * (1 if side == "for" else -1)
+
+
+def test_letters_are_marked_by_what_they_add(words):
+    new = ["blouse", "hausen", "lausmausig"]
+    found = content_of(words, new)
+    for told, one, why in zip(found["objects"], new, words.explain(new), strict=True):
+        own, n = told["own"], 0
+        assert own["amount"] == f"{why.from_features:+.2f}".replace("-", "−")
+        runs = [run for group in own["groups"] for run in group["runs"]]
+        assert "".join(letters for _, letters in runs) == one
+        for level, letters in runs:
+            for value in why.along[n : n + len(letters)] / np.abs(why.along).max():
+                assert abs(shade(level) - 4 * value) <= 0.5
+            n += len(letters)
+        assert [name for name, _, _ in own["listed"]] == [share.name for share in why.features]
+        assert 4 in [abs(shade(level)) for _, level, _ in own["listed"]]
+
+
+def test_a_long_string_is_shown_where_it_counts(tmp_path):
+    rng = np.random.default_rng(0)
+
+    def filler(n):
+        return "".join(rng.choice(list("abcdefgh"), n))
+
+    X = [filler(1500) + sign * 20 + filler(100) for sign in ("xyz", "zyx") * 30]
+    model = KreinClassifier("levenshtein", n_landmarks=10, neighbours=0).fit(X, [0, 1] * 30)
+    (told,) = content_of(model, X[:1])["objects"]
+    own = told["own"]
+    shown = "".join(letters for group in own["groups"] for _, letters in group["runs"])
+    assert len(shown) == MOST_COLUMNS
+    assert own["left_out"] == len(X[0]) - MOST_COLUMNS
+    start = own["groups"][0]["i"] - 1
+    assert shown == X[0][start : start + MOST_COLUMNS]
+    assert "xyz" * 20 in shown
+
+
+def test_a_series_is_marked_where_it_counts():
+    """The classes differ by a bump in the second channel, which is at another place each time."""
+    rng = np.random.default_rng(0)
+    X, y, bumps = [], np.arange(90) % 2, []
+    for label in y:
+        T = int(rng.integers(70, 90))
+        one = 0.2 * rng.normal(size=(T, 2))
+        bumps.append(rng.uniform(0.2, 0.8))
+        one[:, 1] += 3 * label * np.exp(-0.5 * ((np.arange(T) - bumps[-1] * T) / 4) ** 2)
+        X.append(one)
+    model = KreinClassifier("dtw", n_landmarks=10).fit(X[:80], y[:80])
+    for told, one, bump, label in zip(
+        content_of(model, X[80:])["objects"], X[80:], bumps[80:], y[80:], strict=True
+    ):
+        first, second = told["own"]["panels"]
+        assert [first["channel"], second["channel"]] == [0, 1]
+        strong = [(x, x + width) for level, x, width in second["marks"] if abs(shade(level)) >= 3]
+        assert strong
+        assert max((abs(shade(level)) for level, _, _ in first["marks"]), default=0) < 4
+        if label == 1:
+            assert any(a - 60 <= 640 * bump <= b + 60 for a, b in strong)
+        assert told["own"]["last"] == len(one) - 1
+        assert all(x >= 0 and x + width <= 640.1 for _, x, width in second["marks"])
+
+
+def test_features_that_decide_alone_say_so(tmp_path):
+    dear = KreinClassifier("levenshtein", n_landmarks=10, price=0.1).fit(WORDS, LANGUAGES)
+    (why,) = dear.explain(["mouses"])
+    (told,) = content_of(dear, ["mouses"])["objects"]
+    assert why.sure
+    assert told["own"]["sure"]
+    assert [part["name"] for part in told["parts"]] == [
+        "its own features",
+        "baseline: an average object",
+    ]
+    assert sum(part["value"] for part in told["parts"]) == pytest.approx(why.score, abs=1e-9)
+    write_explanations(dear, ["mouses"], tmp_path / "why.html")
+    assert "certain enough to decide without a comparison" in (tmp_path / "why.html").read_text()
+
+
 def test_an_object_is_shown_beside_the_known_one_that_is_named(words):
     for told in content_of(words, ["blouse", "hausen"])["objects"]:
         for near in told["nearest"]:
@@ -147,10 +227,13 @@ def test_a_png_contains_the_picture():
 
 
 def hostile_page(path):
+    """Names, labels and the objects themselves contain markup, which is marked as letters."""
     labels = np.array([HOSTILE + label for label in LANGUAGES])
-    model = KreinClassifier("levenshtein").fit(WORDS, labels)
+    objects = [f"{word}{HOSTILE}" for word in WORDS]
+    model = KreinClassifier("levenshtein").fit(objects, labels)
     model.name_objects([HOSTILE + word for word in WORDS])
-    new = [HOSTILE, "house"]
+    new = [HOSTILE, f"house{HOSTILE}"]
+    assert model.explain(new)[1].along is not None
     write_explanations(model, new, path, names=new, title=HOSTILE)
 
 

@@ -56,10 +56,10 @@ def command(
 ) -> None:
     """Explain on one HTML page why the objects of NEW got their labels from a MODEL of krein fit.
 
-    For each object, the page shows the label, probability, status and novelty; the nearest known
-    objects next to the new one (the alignment of sequences, the warping path of series, the images,
-    the letters that differ); and what each landmark contributed to the label. The page is
-    self-contained.
+    For each object, the page shows the label, probability, status and novelty; what its own
+    features say, marked in its letters or its curve; the nearest known objects next to the new one
+    (the alignment of sequences, the warping path of series, the images, the letters that differ);
+    and what each landmark contributed to the label. The page is self-contained.
 
     \b
       krein explain model.krein new.fasta -o why.html

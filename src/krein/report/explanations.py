@@ -1,7 +1,8 @@
 """One page that explains why objects got their labels.
 
-It shows each object side by side with the nearest known ones, as geometry and pieces of text that
-the template draws, and what each landmark contributed to the score.
+It shows what the features of each object say, marked in the object; the object side by side with
+the nearest known ones; and what each landmark contributed to the score. Everything is geometry and
+pieces of text that the template draws.
 """
 
 from __future__ import annotations
@@ -60,10 +61,11 @@ def write_explanations(
 ) -> None:
     """Write an HTML file that explains why objects got their labels, atomically.
 
-    For each object, it shows the label, probability, status and novelty; the nearest known objects
-    next to the new one (the alignment of sequences, the warping path of series, the images, the
-    letters that differ); and what each landmark contributed. The file is self-contained and opens
-    offline. Names and labels are escaped, whatever they contain.
+    For each object, it shows the label, probability, status and novelty; what its own features say,
+    marked in its letters or its curve; the nearest known objects next to the new one (the alignment
+    of sequences, the warping path of series, the images, the letters that differ); and what each
+    landmark contributed. The file is self-contained and opens offline. Names and labels are
+    escaped, whatever they contain.
 
     Parameters
     ----------
@@ -158,7 +160,8 @@ def page_content(
             )
         parts = _contributions(why, named, labels, short)
         verdict = _verdict(row, classes, short)
-        found.append({"name": name, "nearest": nearest, **verdict, **parts})
+        own = None if why.along is None else marked(one, why)
+        found.append({"name": name, "own": own, "nearest": nearest, **verdict, **parts})
     counts, n = Counter(one["status"] for one in found), len(found)
     many = f"Why {n:,} objects got their labels"
     return {
@@ -213,14 +216,14 @@ def _contributions(
     `names` and `labels` are those of the landmarks.
     """
     order = np.argsort(-np.abs(why.contributions), kind="stable")
+    order = order[:0] if why.sure else order
     shown, others = order[:LANDMARKS].tolist(), order[LANDMARKS:]
     parts = [(str(names[k]), str(labels[k]), float(why.contributions[k])) for k in shown]
     if len(others):
         value = float(why.contributions[others].sum())
         parts.append((f"the other {len(others):,} landmarks together", "", value))
     if why.from_features:
-        named = ", ".join(share.name for share in why.features)
-        parts.append(("its own features" + (f": {named}" if named else ""), "", why.from_features))
+        parts.append(("its own features", "", why.from_features))
     if why.evidence:
         parts.append(("the nearest known objects", "", why.evidence))
     parts.append(("baseline: an average object", "", why.baseline))
@@ -249,6 +252,102 @@ def _signed(value: float) -> str:
     '−1.23'
     """
     return f"{value:+.2f}".replace("-", "−")
+
+
+# One object, marked by what its features say
+
+LEVELS = 4
+"""Number of colour strengths, for each of the two labels."""
+
+PANEL = 110
+"""Height of a marked curve."""
+
+SAMPLES = 200
+"""Number of stretches of a curve that are marked separately."""
+
+
+def marked(one: Any, why: Explanation) -> dict[str, Any]:
+    """Return an object with the contribution of each of its letters or stretches."""
+    assert why.along is not None
+    drawn = _marked_letters(one, why) if why.along.ndim == 1 else _marked_curves(one, why.along)
+    return {**drawn, "amount": _signed(why.from_features), "sure": why.sure}
+
+
+def _level(value: float, largest: float) -> str:
+    """Return the colour of a contribution: "for 4" is as strong as the largest.
+
+    >>> [_level(value, 2.0) for value in (2.0, -0.9, 0.1)]
+    ['for s4', 'against s2', '']
+    """
+    level = round(LEVELS * abs(value) / largest) if largest else 0
+    return "" if level == 0 else f"{'for' if value > 0 else 'against'} s{level}"
+
+
+def _marked_letters(one: Any, why: Explanation) -> dict[str, Any]:
+    """Return a string in groups of letters; of a long one, the part that counts most.
+
+    Also return the n-grams that counted most.
+    """
+    along = why.along
+    assert along is not None
+    text = one if isinstance(one, str) else one.decode("utf-8", "replace")
+    first, largest = 0, float(np.abs(along).max(initial=0.0))
+    if len(text) > MOST_COLUMNS:
+        total = np.concatenate([[0.0], np.cumsum(np.abs(along))])
+        first = int(np.argmax(total[MOST_COLUMNS:] - total[:-MOST_COLUMNS])) // COLUMNS * COLUMNS
+    groups = []
+    last = min(first + MOST_COLUMNS, len(text))
+    for start in range(first, last, COLUMNS):
+        stop, at, runs = min(start + COLUMNS, last), start, []
+        for level, letters in groupby(_level(value, largest) for value in along[start:stop]):
+            n = len(list(letters))
+            runs.append((level, _visible(text[at : at + n])))
+            at += n
+        groups.append({"i": start + 1, "runs": runs})
+    largest = max((abs(share.contribution) for share in why.features), default=0.0)
+    return {
+        "kind": "letters",
+        "groups": groups,
+        "numbered": len(text) > COLUMNS,
+        "left_out": len(text) - (last - first),
+        "listed": [
+            (_visible(share.name), _level(share.contribution, largest), _signed(share.contribution))
+            for share in why.features
+        ],
+    }
+
+
+def _marked_curves(one: Any, along: Array) -> dict[str, Any]:
+    """Return the curves of a series, and the stretches that count."""
+    values = np.reshape(one, (len(one), -1))
+    T, n_channels = values.shape
+    edges = np.unique(np.linspace(0, T, min(T, SAMPLES) + 1).astype(int))
+    by_stretch = np.add.reduceat(along, edges[:-1], axis=0)
+    largest = float(np.abs(by_stretch).max(initial=0.0))
+    weight = np.abs(by_stretch).sum(axis=0)
+    shown = np.sort(np.argsort(-weight, kind="stable")[:CHANNELS]).tolist()
+    x = Scale(0, T, 0, WIDTH)
+    panels = []
+    for c in shown:
+        levels = [_level(value, largest) for value in by_stretch[:, c]]
+        marks, at = [], 0
+        for level, stretches in groupby(levels):
+            n = len(list(stretches))
+            if level:
+                a, b = x(float(edges[at])), x(float(edges[at + n]))
+                marks.append((level, round(a, 1), round(b - a, 1)))
+            at += n
+        y = Scale(float(values[:, c].min()), float(values[:, c].max()), PANEL - MARGIN, MARGIN)
+        centred = Scale(-0.5, T - 0.5, 0, WIDTH)  # a stretch has its values in the middle
+        panels.append({"channel": c, "marks": marks, "curve": _curve(values[:, c], centred, y)})
+    return {
+        "kind": "curves",
+        "panels": panels,
+        "width": WIDTH,
+        "height": PANEL,
+        "last": T - 1,
+        "n_channels": n_channels,
+    }
 
 
 # Two objects side by side
