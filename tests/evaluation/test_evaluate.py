@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from krein import IKFD, IKQD, PCVM
+from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare import open_pairs
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
@@ -52,6 +52,7 @@ def test_probabilities_and_counts_match_each_model_alone():
         "grown": IKFD(landmarks="auto", random_state=1),
         "weights": PCVM(landmarks="kmeans", n_landmarks=9, random_state=0),
         "drawn": IKFD(landmarks="stratified", n_landmarks=15, random_state=0),
+        "looks": KreinClassifier(n_landmarks=15, price=1e-3),
     }
     found = evaluate(WORDS, LABELS, models, measure="levenshtein", folds=4)
     for name, model in models.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from krein import IKFD
+from krein import IKFD, KreinClassifier
 from krein.compare import open_pairs
 from krein.estimators import MODELS, ModelFamily
 from krein.evaluation import evaluate, models
@@ -65,6 +65,23 @@ def test_vectors_and_series_are_classified_without_comparisons():
         series = waves(80, lengths=lengths)
         found = evaluate(series, LABELS[:80], ["features"], measure="dtw", folds=3)
         assert found.models["features"].fold_accuracy.mean() > 0.9
+
+
+def test_look_zero_sees_the_objects_behind_the_pairs():
+    """As for a model alone: n-grams, convolutions, and none for values."""
+    models = {
+        "with": KreinClassifier(n_landmarks=20, price=1e-3),
+        "without": KreinClassifier(n_landmarks=20, features=None),
+    }
+    for X, measure in ((WORDS, "levenshtein"), (waves(120), "dtw")):
+        found = evaluate(X, LABELS, models, measure=measure, folds=3).models
+        assert found["with"].comparisons < 0.8 * found["without"].comparisons
+        # the last point of the curve is the model itself
+        assert found["with"].looks.comparisons[-1] < 0.8 * found["without"].comparisons
+        assert found["with"].looks.accuracy[-1] == pytest.approx(found["with"].right.mean())
+    apart = np.abs(np.arange(120.0)[:, None] - np.arange(120))
+    one, other = evaluate(apart, LABELS, models, measure="precomputed-distance").models.values()
+    np.testing.assert_array_equal(one.probabilities, other.probabilities)
 
 
 def convolutions(series):

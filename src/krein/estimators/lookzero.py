@@ -76,7 +76,9 @@ def fit_features(
     if len(rows) > FEATURE_OBJECTS:
         drawn = uniform_keys(_SEED, rows) < FEATURE_OBJECTS / len(rows)
         rows = np.union1d(rows[drawn], held_out)
-    objects = data.take(rows, measure).objects
+    objects = measure.contents(data.take(rows, measure).objects)
+    if objects is None:
+        return None
     features = feature_map(measure, objects, np.random.default_rng(seed))
     if features is None:
         return None

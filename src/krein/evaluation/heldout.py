@@ -134,22 +134,31 @@ class BothLooks:
 
     codes: Indices  # (n,): the true classes
     first: Array  # (n, C): probabilities after the first look
-    second: Array  # (n, C): after the second, which all objects get here
+    second: Array  # (n, C): after the second, which all objects that are compared get here
     looked: NDArray[np.bool_]  # (n,): objects to which the model itself gives a second look
     costs: Array  # (n, 2): comparisons of the first look, and of the second beyond it
 
     @classmethod
-    def of(cls, model: Model, compared: HeldOutComparisons, codes: Indices) -> BothLooks | None:
-        """Return both looks at objects of these classes; None if the model has only the first."""
+    def of(
+        cls, model: Model, compared: HeldOutComparisons, rows: Indices, codes: Indices
+    ) -> BothLooks | None:
+        """Return both looks at some rows, of these classes; None if the model has only the first.
+
+        Objects that the features alone decide are not compared: both looks are the same.
+        """
         again, pool, V = model.second_look, model.pool, compared.values
         if again is None:
             return None
-        opinions = model.opinions(V, None)
+        opinions = model.opinions(V, rows)
         first = pool.bounded(pool(opinions))
         second = pool.bounded(again.pool(opinions, compared.nearest(again.known.k)))
         looked = again.looks_again(np.exp(first.max(axis=1)), again.known.candidates(V)[1])
         n, m = V.shape
         costs = np.tile([float(m), float(compared.apart.shape[1] - m)], (n, 1))
+        if model.look_zero is not None:
+            alone = pool.bounded(opinions[0])
+            sure = np.exp(alone.max(axis=1)) >= model.certain
+            first[sure], second[sure], looked[sure], costs[sure] = alone[sure], alone[sure], False, 0
         return cls(codes, np.exp(first), np.exp(second), looked, costs)
 
 
@@ -346,7 +355,7 @@ class TwoLookResults:
         compare = partial(compare_held_out, model, train, self.store)
         rows = np.intersect1d(test, self.looked_at)
         if len(rows):
-            both = BothLooks.of(model, compare(rows), self.codes[rows])
+            both = BothLooks.of(model, compare(rows), rows, self.codes[rows])
             self.looks += [] if both is None else [both]
         rows = np.intersect1d(test, self.sample)
         if len(rows):

@@ -173,6 +173,13 @@ class Shared(Measure):
         """Return the value of each object with itself."""
         return self.store.diagonal(np.asarray(A))
 
+    def contents(self, objects: Objects) -> Objects | None:
+        """Return the objects behind the indices; None for a matrix of values."""
+        pairs = self.store.pairs
+        if self.store.given:
+            return None
+        return pairs.measure.contents(take(pairs.objects, np.asarray(objects)))
+
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
         """Return the keys of the objects themselves, as for a model without a store."""
         pairs = self.store.pairs

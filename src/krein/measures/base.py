@@ -544,6 +544,13 @@ class Measure(ABC):
         """
         return in_words(a, b)
 
+    def contents(self, objects: Objects) -> Objects | None:
+        """Return the objects themselves, whose features tell more than their values.
+
+        None if there are only values, or if equal objects may have different features.
+        """
+        return None if self.accepts == "values" else objects
+
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
         """Return one number (N,) per object that depends on its contents, not its position.
 

@@ -51,9 +51,7 @@ SERIES = ("dtw", "erp", "msm")
 
 def feature_map(measure: Any, objects: Any, rng: np.random.Generator) -> Any:
     """Return the features of objects of this kind, fitted to them; None if they have none."""
-    if measure.accepts == "values" or len(objects) == 0:
-        return None
-    if getattr(measure, "both_strands", False):  # a strand and its complement share no n-gram
+    if len(objects) == 0:
         return None
     if all(isinstance(item, str | bytes) for item in objects):
         return NGrams.fit(objects)

@@ -279,6 +279,10 @@ class _Alignment(Measure):
                 f"{self.matrix}"
             )
 
+    def contents(self, objects: Objects) -> Objects | None:
+        """Return the sequences; None with both strands, which share no n-gram."""
+        return None if self.both_strands else objects
+
     def undecided(self) -> bool:
         """Whether the matrix is still to be chosen from the letters."""
         return self.matrix == "auto"

@@ -356,7 +356,8 @@ class Model:
         alike[foreign] = False
         sure, opinion = np.zeros(n, dtype=bool), np.empty((n, C))
         if zero is not None:
-            opinion = zero.to_log_proba(zero.scores(None, chunk.objects))
+            own = self.measure.contents(chunk.objects)
+            opinion = zero.to_log_proba(zero.scores(None, own))
             sure = alike & (np.exp(self.pool.bounded(opinion).max(axis=1)) >= self.certain)
         rows = np.flatnonzero(alike if compare_all else alike & ~sure)
         part = chunk if len(rows) == n else chunk.picked(rows)
@@ -368,7 +369,7 @@ class Model:
             counter.add(found.compared, found.reused)
             values[rows] = found.value
             heads = self.heads if zero is None else self.heads[1:]
-            opinions = [head.to_log_proba(head.scores(found.value, part.objects)) for head in heads]
+            opinions = [head.to_log_proba(head.scores(found.value, None)) for head in heads]
             opinions = opinions if zero is None else [opinion[rows], *opinions]
             unbounded[rows] = self.pool(opinions)
         if len(rows) and self.second_look is not None and known is not None:
@@ -415,7 +416,8 @@ class Model:
 
     def opinions(self, values: Array, objects: Any) -> list[Array]:
         """Return the log-probabilities (n, C) of each head."""
-        return [head.to_log_proba(head.scores(values, objects)) for head in self.heads]
+        own = self.measure.contents(objects)
+        return [head.to_log_proba(head.scores(values, own)) for head in self.heads]
 
     def _neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
         assert self.second_look is not None
@@ -524,6 +526,7 @@ class Model:
         found = np.empty(len(order), dtype=object)
         evidence = None if second is None else second.pool.evidence(near, len(self.classes))
         foreign = set(answer.foreign.tolist())
+        contents = self.measure.contents(answer.objects)
         for i, (c, r) in enumerate(order[:, :2].tolist()):
             if i in foreign:
                 label, other, zeros = self.classes[c], self.classes[r], np.zeros(len(self.baseline))
@@ -536,8 +539,8 @@ class Model:
                 weights, vote = second.pool.weights, float(evidence[i, c] - evidence[i, r])
             start, parts = self.contributions(weights, answer.values[i], c, r)
             own = FeatureExplanation(0.0, 0.0)
-            if self.look_zero is not None and weights[0]:
-                own = self.look_zero.explain(answer.objects[i], c, r, float(weights[0]))
+            if self.look_zero is not None and contents is not None and weights[0]:
+                own = self.look_zero.explain(contents[i], c, r, float(weights[0]))
             found[i] = Explanation(
                 self.classes[c],
                 self.classes[r],
