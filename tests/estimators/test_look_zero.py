@@ -73,6 +73,39 @@ def test_explanations_add_up(families, price):
         assert not (why.sure and why.contributions.any())
 
 
+def test_the_worth_of_heads_and_looks_is_that_of_the_model(families, tmp_path):
+    X, y, new, _ = families
+    dear = KreinClassifier("smith-waterman", n_landmarks=30, price=3e-3).fit(X, y)
+    worth, model = dear.worth_, dear.model_
+    assert [head.name for head in worth.heads] == ["features", "ikfd", "ikqd", "pcvm"]
+    np.testing.assert_array_equal([head.weight for head in worth.heads], model.pool.weights)
+    first, second, zero = worth.looks
+    assert [look.name for look in worth.looks] == ["first look", "second look", "look zero"]
+    assert (first.share, first.comparisons) == (1.0, 30.0)
+    k = model.second_look.known.n_candidates
+    assert second.comparisons == pytest.approx(30 + k * second.share)
+    assert zero.comparisons == dear.comparisons_ < second.comparisons
+    assert 0 < zero.share < 1
+    # without features, the other heads have the same scores, and there is no look zero
+    plain = KreinClassifier("smith-waterman", n_landmarks=30, features=None).fit(X, y).worth_
+    for with_features, alone in zip(worth.heads[1:], plain.heads, strict=True):
+        assert with_features.alone == alone.alone
+    assert plain.looks[0].log_loss == worth.heads[0].without
+    assert len(plain.looks) == 2
+    dear.save(tmp_path / "m.krein")
+    assert krein.load(tmp_path / "m.krein").worth_ == worth
+
+
+def test_a_useless_head_is_worth_nothing(families):
+    X, y, _, _ = families
+    shuffled = np.random.default_rng(0).permutation(y)
+    worth = KreinClassifier("smith-waterman", n_landmarks=30).fit(X, shuffled).worth_
+    for head in worth.heads:
+        assert head.without < worth.looks[0].log_loss + 0.02
+    lone = KreinClassifier("smith-waterman", n_landmarks=30, features=None, neighbours=0)
+    assert [look.name for look in lone.fit(X, y).worth_.looks] == ["first look"]
+
+
 def test_a_file_keeps_the_features(fitted, families, tmp_path):
     fitted.save(tmp_path / "m.krein")
     again, light = (load(tmp_path / "m.krein") for load in (krein.load, krein.load_model))

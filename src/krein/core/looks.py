@@ -551,6 +551,91 @@ def learn_first_look(opinions: Sequence[Array], codes: Codes, weights: Array | N
     return Pool(fit_pool(some, probable.codes, np.full(H, trust(n) / H), weights), n)
 
 
+@dataclass(frozen=True)
+class HeadWorth:
+    """What a head is worth to the pool, as mean log-losses of held-out objects."""
+
+    name: str
+    weight: Annotated[float, NON_NEGATIVE]  # in the pool of the first look
+    alone: Annotated[float, NON_NEGATIVE]  # the log-loss of this head alone
+    without: Annotated[float, NON_NEGATIVE]  # of the pool of the others; log C if there are none
+
+
+@dataclass(frozen=True)
+class LookWorth:
+    """What the model reaches with this look and those above it in the list."""
+
+    name: str
+    share: Annotated[float, SHARE]  # of the objects that this look decides, or gets to see
+    comparisons: Annotated[float, NON_NEGATIVE]  # mean per prediction
+    log_loss: Annotated[float, NON_NEGATIVE]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What each head and each look is worth, estimated from held-out objects.
+
+    The losses are those of the objects from which the few weights were learned, so they are
+    slightly optimistic.
+    """
+
+    heads: tuple[HeadWorth, ...]
+    looks: tuple[LookWorth, ...]
+
+    def summary(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the figures as JSON-compatible values."""
+        return {"heads": [vars(h) for h in self.heads], "looks": [vars(k) for k in self.looks]}
+
+
+def look_worth(
+    name: str,
+    who: NDArray[np.bool_],
+    comparisons: Array,
+    log_proba: Array,
+    codes: Codes,
+    weights: Array | None,
+) -> LookWorth:
+    """Return what a look is worth, from the results (n, C) of held-out objects.
+
+    `who` (n,) gets this look, and `comparisons` (n,) are made up to it.
+    """
+    share, cost = mean_of(who, weights), mean_of(comparisons, weights)
+    return LookWorth(name, share, cost, mean_of(losses_of(log_proba, codes), weights))
+
+
+def losses_of(log_proba: Array, codes: Codes) -> Array:
+    """Return the log-losses (n,) of objects with these log-probabilities (n, C) and classes."""
+    return -log_proba[np.arange(len(codes)), codes]
+
+
+def mean_of(values: NDArray[Any], weights: Array | None) -> float:
+    """Return the weighted mean of some objects; 0 if there are none."""
+    return float(np.average(values, weights=weights)) if len(values) else 0.0
+
+
+def head_worth(
+    names: Sequence[str],
+    pool: Pool,
+    opinions: Sequence[Array],
+    codes: Codes,
+    weights: Array | None,
+) -> tuple[HeadWorth, ...]:
+    """Return what each head is worth to a pool, from its log-probabilities of held-out objects.
+
+    The pool is learned again without each of the heads: H times the cost of the first look.
+    """
+    found = []
+    for h, name in enumerate(names):
+        others = [opinion for k, opinion in enumerate(opinions) if k != h]
+        without = float(np.log(opinions[h].shape[1]))
+        if others:
+            rest = learn_first_look(others, codes, weights)
+            without = mean_of(losses_of(rest.bounded(rest(others)), codes), weights)
+        alone = mean_of(losses_of(pool.bounded(opinions[h]), codes), weights)
+        found.append(HeadWorth(name, float(pool.weights[h]), alone, without))
+    return tuple(found)
+
+
 def trust(n: float) -> float:
     """Return the prior weight of all heads together: n/(n + 20) for n held-out objects.
 

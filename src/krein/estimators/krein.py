@@ -23,12 +23,18 @@ from ..core.looks import (
     VOTERS,
     CandidateSpace,
     KnownObjects,
+    LookWorth,
     Neighbours,
     Pool,
+    Worth,
     apart_from,
     choose_certainty,
+    head_worth,
     learn_first_look,
     learn_second_look,
+    look_worth,
+    losses_of,
+    mean_of,
     nearest_landmarks,
     squared,
 )
@@ -174,6 +180,12 @@ class KreinClassifier(Classifier):
         held-out training objects, among which new objects are ranked.
     dropped_heads_ : tuple of str
         Models that were left out of the pool because they could not pay for themselves, and why.
+    worth_ : Worth or None
+        What each model in the pool and each look is worth on held-out training objects: `heads`
+        (`name`, `weight` in the pool, log-loss `alone`, and log-loss of the pool `without` it) and
+        `looks` (`name`, `share` of the objects that get it, mean number of `comparisons`, and
+        `log_loss` with this look and those before it). The share of "look zero" needs no comparison
+        at all. None if no object could be held out.
     n_copies_ : int
         Number of training objects that are copies of others with the same label. Copies count as
         one object of their total weight, so that none is held out while its copy is not.
@@ -205,6 +217,7 @@ class KreinClassifier(Classifier):
     """
 
     dropped_heads_: tuple[str, ...]
+    worth_: Worth | None
     n_copies_: Annotated[int, NON_NEGATIVE]
 
     def __init__(
@@ -356,9 +369,10 @@ class KreinClassifier(Classifier):
             tried.append((part, kept.with_landmarks(part, used)))
         features = self._features(data, run, tried)
         found = [self._look(data, run, *one, priors, left_out, k, features) for one in tried]
-        common = found[0].indices[np.isin(found[0].indices, found[-1].indices)]
+        common = np.intersect1d(found[0].sample.indices, found[-1].sample.indices)
         best = min(found, key=lambda one: one.loss_of(common) + self.price * one.model.comparisons)
         self.model_, self.dropped_heads_ = best.model, tuple(map(": ".join, left_out.items()))
+        self.worth_ = best.worth(left_out)
         signs = best.choice.space.signs
         eigenvalues = signed_eigen(best.moments.gram(), signs).values
         self._set_fit(best.choice, best.choice.space, eigenvalues, run.counter)
@@ -397,20 +411,26 @@ class KreinClassifier(Classifier):
         )
         unbounded = pool(opinions)
         costs = np.full(len(sample.codes), float(len(landmarks.indices)))
+        held_out, everyone = (sample.codes, sample.weights), np.ones(len(costs), dtype=bool)
+        looks = [look_worth("first look", everyone, costs, pool.bounded(unbounded), *held_out)]
         if second is not None:
             some = [opinion[looked] for opinion in opinions]
             unbounded[looked] = second.pool(some, near.at(looked))
             costs += second.known.n_candidates * looked
-        certain, rows = np.inf, np.arange(len(sample.codes))
+            after = pool.bounded(unbounded)
+            looks.append(look_worth("second look", looked, costs, after, *held_out))
+        certain = np.inf
         if features is not None:
             alone = pool.bounded(opinions[0])
             compared = pool.bounded(unbounded)
-            gain = compared[rows, sample.codes] - alone[rows, sample.codes]
+            gain = losses_of(alone, sample.codes) - losses_of(compared, sample.codes)
             confidence = np.exp(alone.max(axis=1))
             certain = choose_certainty(confidence, gain, costs, self.price, sample.weights)
             sure = confidence >= certain
             unbounded[sure], costs[sure] = opinions[0][sure], 0.0
-        comparisons = float(np.average(costs, weights=sample.weights)) if len(costs) else 0.0
+            after = pool.bounded(unbounded)
+            looks.append(look_worth("look zero", sure, costs, after, *held_out))
+        comparisons = mean_of(costs, sample.weights)
         weights = sample.weights
         if weights is not None and kept.class_weights is not None:  # costs of errors, not numbers
             weights = weights / kept.class_weights[sample.codes]
@@ -431,8 +451,8 @@ class KreinClassifier(Classifier):
             self.ambiguous_below,
             self.novel_below,
         )
-        losses = -pool.bounded(unbounded)[rows, sample.codes]
-        return Learned(model, choice, kept.moments, sample.indices, losses, sample.weights)
+        losses = losses_of(pool.bounded(unbounded), sample.codes)
+        return Learned(model, choice, kept.moments, sample, losses, opinions, tuple(looks))
 
     def _features(
         self, data: Dataset, run: Comparisons, tried: Sequence[tuple[LandmarkChoice, Values]]
@@ -535,22 +555,30 @@ class Values:
 
 @dataclass(frozen=True)
 class Learned:
-    """A model, and the losses of held-out objects."""
+    """A model, and what held-out objects tell about it."""
 
     model: Model
     choice: LandmarkChoice
     moments: ClassMoments
-    indices: Indices  # (n,): the held-out objects
+    sample: HeldOut
     losses: Array  # (n,)
-    weights: Array | None
+    opinions: list[Array]  # (n, C), of each head
+    looks: tuple[LookWorth, ...]
 
     def loss_of(self, indices: Indices) -> float:
         """Return the mean loss of some of the held-out objects."""
-        some = np.isin(self.indices, indices)
-        if not some.any():
-            return 0.0
-        weights = None if self.weights is None else self.weights[some]
-        return float(np.average(self.losses[some], weights=weights))
+        some = np.isin(self.sample.indices, indices)
+        return mean_of(self.losses[some], self.sample.at(some).weights)
+
+    def worth(self, left_out: Collection[str]) -> Worth | None:
+        """Return what each head and each look is worth; None if nothing was held out."""
+        codes, weights = self.sample.codes, self.sample.weights
+        if len(codes) == 0:
+            return None
+        names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
+        names = names if self.model.look_zero is None else ["features", *names]
+        heads = head_worth(names, self.model.pool, self.opinions, codes, weights)
+        return Worth(heads, self.looks)
 
 
 @dataclass(frozen=True)
