@@ -47,6 +47,25 @@ def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, comma
 
 
 @pytest.mark.filterwarnings("ignore:.*near-duplicate")
+def test_the_worth_of_heads_and_looks_is_printed(files, run):
+    options = ("words.csv", "--labels", "language", "--compare", "auto,knn", "--folds", "3")
+    code, out, _ = run("evaluate", *options)
+    assert code == 0
+    told = {line[:12].strip(): line[12:] for line in out.splitlines()}
+    code, out, _ = run("evaluate", *options, "--json")
+    models = json.loads(out)["models"]
+    assert models["knn"]["worth"] is None
+    heads, looks = models["auto"]["worth"]["heads"], models["auto"]["worth"]["looks"]
+    parts = told["pool"].split("; ")
+    assert parts[0].startswith(f"auto: features weight {heads[0]['weight']:.2f}, log-loss")
+    for part, head in zip(parts, heads, strict=False):
+        for figure in (f"{head['weight']:.2f}", f"{head['alone']:.3f}", f"{head['without']:.3f}"):
+            assert figure in part
+    assert parts[-1] == f"{looks[0]['log_loss']:.3f} together"
+    assert f"answers {100 * looks[-1]['share']:.0f} % of objects" in told["look zero"]
+
+
+@pytest.mark.filterwarnings("ignore:.*near-duplicate")
 def test_json_matches_the_library(files, run):
     from krein.evaluation import evaluate
     from krein.io import open_source

@@ -76,6 +76,11 @@ def test_look_zero_sees_the_objects_behind_the_pairs():
     for X, measure in ((WORDS, "levenshtein"), (waves(120), "dtw")):
         found = evaluate(X, LABELS, models, measure=measure, folds=3).models
         assert found["with"].comparisons < 0.8 * found["without"].comparisons
+        assert found["with"].worth.looks[-1].comparisons == found["with"].comparisons
+        assert found["with"].worth.looks[-1].share > 0.5
+        names = ["ikfd", "ikqd", "pcvm"]
+        assert [head.name for head in found["with"].worth.heads] == ["features", *names]
+        assert [head.name for head in found["without"].worth.heads] == names
         # the last point of the curve is the model itself
         assert found["with"].looks.comparisons[-1] < 0.8 * found["without"].comparisons
         assert found["with"].looks.accuracy[-1] == pytest.approx(found["with"].right.mean())

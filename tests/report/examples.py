@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from krein.core.looks import HeadWorth, LookWorth, Worth
 from krein.core.space import SpectrumEstimate, negative_mass, signature
 from krein.evaluation import Evaluation, ModelResult
 from krein.evaluation.heldout import LookCurve, SuspectLabel, UnknownClasses
@@ -52,6 +53,14 @@ def made_up(
     unknown = UnknownClasses(
         every, 1 - 0.4 * every / n_classes, 1 - 0.9 * every / n_classes, every[::-1].copy(), n
     )
+    worth = Worth(
+        (HeadWorth("features", 0.4, 0.31, 0.25), HeadWorth("ikfd", 0.7, 0.28, 0.29)),
+        (
+            LookWorth("first look", 1.0, 40.0, 0.24),
+            LookWorth("second look", 0.2, 46.0, 0.2),
+            LookWorth("look zero", 0.64, 17.0, 0.21),
+        ),
+    )
     suspect = SuspectLabel(3, 0.01, 1, 0.98, (4, 5, 6))
     models = {}
     for k in range(n_models):
@@ -71,6 +80,7 @@ def made_up(
             seconds={"compare": 1.5, "fit": 0.3, "predict": 0.01},
             landmarks=[landmarks] * 4,
             curve=curve if grown and k == 0 else None,
+            worth=worth if k == 0 and not given else None,
             looks=looks if k == 0 else None,
             unknown=unknown if k == 0 else None,
             suspect_labels=[suspect] if k == 0 and not perfect else [],

@@ -465,3 +465,19 @@ def test_one_group_of_duplicates_is_one_group():
     text = render_report(one)
     assert "2 objects form one group with equal contents" in text
     assert "It has members with different labels" in text
+
+
+def test_the_worth_of_each_part_is_in_one_place():
+    text = render_report(made_up())
+    section = text[text.index("What each part is worth") : text.index("The benefit of")]
+    found = re.findall(r"<tr><th scope=\"row\">([^<]*)</th>(.*?)</tr>", section)
+    cells = {name: re.findall(r">([^<]*)</td>", row) for name, row in found}
+    assert cells == {
+        "features": ["0.40", "0.310", "0.250"],
+        "ikfd": ["0.70", "0.280", "0.290"],
+        "all together": ["", "0.240", ""],
+        "first look": ["100\u00a0%", "40", "0.240"],
+        "+ second look": ["20\u00a0%", "46", "0.200"],
+        "+ look zero": ["64\u00a0%", "17", "0.210"],
+    }
+    assert "What each part is worth" not in render_report(made_up(given=True))

@@ -19,7 +19,7 @@ from ..io.streams import read_once
 from . import options
 from .group import command_line, krein_command
 from .options import shortened
-from .output import check_target, printable, say, warnings_as_lines
+from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .reading import (
     check_rule,
     choose_measure,
@@ -243,6 +243,8 @@ def show(found: Any, report: str | None, as_json: bool, title: str | None, secon
                 f"{100 * row['answered']:.1f} % labelled"
                 + ("" if right is None else f", {100 * right:.1f} % of them correct"),
             )
+    for name, model in found.models.items():
+        say_worth(model.worth, name)
     n = len(found.names)
     pairs = found.pairs
     if not pairs.given:

@@ -13,7 +13,7 @@ from ..estimators import MODELS
 from ..io import Chunk, Source
 from . import options
 from .group import krein_command
-from .output import check_target, printable, say
+from .output import check_target, printable, say, say_worth
 from .predictor import too_few_for_novelty
 from .reading import (
     Comparison,
@@ -139,6 +139,7 @@ def command(
         f"{p} positive and {q} negative dimensions",
     )
     say("compared", describe_cost(estimator, estimator.n_samples_seen_))
+    say_worth(getattr(estimator, "worth_", None))
     if settings["cache"] is not None and source.kind != "matrix":
         reused = estimator.comparisons_reused_
         total = reused + estimator.comparisons_to_fit_

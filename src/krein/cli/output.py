@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -24,6 +24,9 @@ from ..io.streams import STDIN, atomic_write, bare_name, is_stream
 from ..io.tables import JsonLines
 from .options import printable
 
+if TYPE_CHECKING:
+    from ..core.looks import Worth
+
 # The terminal
 
 
@@ -31,6 +34,29 @@ def say(what: str, value: str, *, err: bool = False) -> None:
     """Print one line of progress, under its heading."""
     # bold disappears if the output is not a terminal
     click.echo(click.style(f"{what:<12}", bold=True) + printable(value, 2000), err=err)
+
+
+def say_worth(worth: Worth | None, model: str = "") -> None:
+    """Print what each head and each look of a model is worth on held-out objects."""
+    if worth is None:
+        return
+    model = model and f"{model}: "
+    units = ["weight {:.2f}, log-loss {:.3f} alone and {:.3f} without it"]
+    units += ["{:.2f}, {:.3f} and {:.3f}"] * (len(worth.heads) - 1)
+    heads = [
+        f"{head.name} {unit.format(head.weight, head.alone, head.without)}"
+        for head, unit in zip(worth.heads, units, strict=True)
+    ]
+    say("pool", f"{model}{'; '.join(heads)}; {worth.looks[0].log_loss:.3f} together")
+    if worth.looks[-1].name == "look zero":
+        zero, other = worth.looks[-1], worth.looks[-2]
+        say(
+            "look zero",
+            f"{model}answers {100 * zero.share:.0f} % of objects without a comparison: "
+            f"{zero.comparisons:,.0f} comparisons per prediction instead of "
+            f"{other.comparisons:,.0f}, log-loss {zero.log_loss:.3f} instead of "
+            f"{other.log_loss:.3f}",
+        )
 
 
 def warn(text: str) -> None:

@@ -8,7 +8,7 @@ and which labels may be wrong. `TwoLookResults` collects these fold by fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..core.calibration import NEAREST, novelty_scores
 from ..core.checks import Array, Indices
-from ..core.looks import Neighbours, squared
+from ..core.looks import Neighbours, Worth, squared
 from ..measures.base import Kind
 from ..model.model import Model
 from .store import PairStore
@@ -158,7 +158,12 @@ class BothLooks:
         if model.look_zero is not None:
             alone = pool.bounded(opinions[0])
             sure = np.exp(alone.max(axis=1)) >= model.certain
-            first[sure], second[sure], looked[sure], costs[sure] = alone[sure], alone[sure], False, 0
+            first[sure], second[sure], looked[sure], costs[sure] = (
+                alone[sure],
+                alone[sure],
+                False,
+                0,
+            )
         return cls(codes, np.exp(first), np.exp(second), looked, costs)
 
 
@@ -337,6 +342,30 @@ def suspect_labels(
         for i, them, labels in zip(doubted.tolist(), objects.tolist(), near.codes, strict=True)
         if not (labels == codes[i]).any()
     ]
+
+
+# What each head and each look is worth
+
+
+def mean_worth(folds: Sequence[Worth]) -> Worth | None:
+    """Return the means over the folds; of a head that some folds leave out, over the others."""
+    if not folds:
+        return None
+    heads, looks = (_means([getattr(fold, part) for fold in folds]) for part in ("heads", "looks"))
+    return Worth(heads, looks)
+
+
+def _means(folds: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    """Return the means of rows with the same name."""
+    longest = max(folds, key=len)
+    found = []
+    for row in longest:
+        same = [one for fold in folds for one in fold if one.name == row.name]
+        numbers = [one.name for one in fields(row) if one.name != "name"]
+        found.append(
+            replace(row, **{k: float(np.mean([getattr(s, k) for s in same])) for k in numbers})
+        )
+    return tuple(found)
 
 
 class TwoLookResults:

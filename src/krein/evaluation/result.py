@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..compare import Pairs
 from ..compare.cache import object_digests
 from ..core.checks import Array, Indices
+from ..core.looks import Worth
 from ..core.moments import ClassMoments
 from ..core.ranks import Ranks
 from ..core.space import LandmarkSpace, SpectrumEstimate, double_centre, embed, estimate_spectrum
@@ -44,6 +45,9 @@ class ModelResult:
     """The objects that new ones are compared with, for each fold."""
     curve: dict[str, Array] | None
     """How landmarks="auto" grew in the first fold."""
+    worth: Worth | None = None
+    """What each head and each look is worth by the estimates of the fits, averaged over the folds;
+    None for other models than `KreinClassifier`."""
     looks: LookCurve | None = None
     """The benefit of a second look; None for models without one."""
     unknown: UnknownClasses | None = None
@@ -149,6 +153,7 @@ class ModelResult:
             "fold_log_loss": loss.tolist(),
             "confusion": self.confusion.tolist(),
             "curve": self.curve and {name: part.tolist() for name, part in self.curve.items()},
+            "worth": None if self.worth is None else self.worth.summary(),
             "looks": None if self.looks is None else self.looks.summary(),
             "unknown": unknown,
         }

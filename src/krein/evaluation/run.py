@@ -23,7 +23,7 @@ from ..estimators.krein import KreinClassifier
 from ..measures import take
 from ..version import __version__
 from .groups import find_groups, groups_per_class, near_copies, split_folds
-from .heldout import TwoLookResults
+from .heldout import TwoLookResults, mean_worth
 from .models import Model, fresh, get_models, needs_all, title
 from .result import Evaluation, ModelResult, PairCount, duplicates, object_map, spectrum
 from .store import PairStore, Shared
@@ -320,7 +320,7 @@ def _cross_validate(
     classes, codes = np.unique(labels, return_inverse=True)
     P: Array = np.full((len(labels), len(classes)), np.nan)
     two_looks = TwoLookResults(store, codes, len(classes), seed)
-    fitted, landmarks, per_prediction, curve = [], [], [], None
+    fitted, landmarks, per_prediction, worths, curve = [], [], [], [], None
     seconds = {"compare": 0.0, "fit": 0.0, "predict": 0.0}
     for fold in range(int(split.max()) + 1):
         train, test = np.flatnonzero(split != fold), np.flatnonzero(split == fold)
@@ -343,6 +343,7 @@ def _cross_validate(
             curve = one.selection_.details.get("curve")
         if isinstance(one, KreinClassifier):
             two_looks.add(one.model_, train, test, P[test])
+            worths += [] if one.worth_ is None else [one.worth_]
     tested, found = split >= 0, two_looks.found()
     if not tested.all():  # the nearest objects are training objects, which are not reported
         found["suspect_labels"] = []
@@ -358,6 +359,7 @@ def _cross_validate(
         seconds=seconds,
         landmarks=landmarks,
         curve=curve,
+        worth=mean_worth(worths),
         **found,
     )
 

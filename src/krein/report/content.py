@@ -80,6 +80,7 @@ def report_content(
         "growth": charts.growth_chart(models),
         "looks": charts.look_charts(models),
         "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
+        "worth": next((model for model in models if model.worth is not None), None),
         "unknown": two_looks and _unknown_classes(two_looks, short),
         "suspect_labels": two_looks and _suspect_labels(evaluation, two_looks, short),
         "map": drawn,
