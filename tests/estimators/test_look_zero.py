@@ -74,7 +74,7 @@ def test_explanations_add_up(families, price):
 
 
 def test_the_worth_of_heads_and_looks_is_that_of_the_model(families, tmp_path):
-    X, y, new, _ = families
+    X, y, _, _ = families
     dear = KreinClassifier("smith-waterman", n_landmarks=30, price=3e-3).fit(X, y)
     worth, model = dear.worth_, dear.model_
     assert [head.name for head in worth.heads] == ["features", "ikfd", "ikqd", "pcvm"]
