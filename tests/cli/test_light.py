@@ -9,6 +9,7 @@ import pytest
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier, load_model
 from krein.datasets import make_protein_families
+from krein.measures.features import Convolutions, NGrams
 
 X, Y = make_protein_families(120, random_state=0)
 Y = np.array([f"family {y}" for y in Y])
@@ -58,11 +59,49 @@ def test_a_model_without_scikit_learn_predicts_the_same(saved):
     folder, model = saved
     light = load_model(folder / "m.krein")
     assert not hasattr(light, "fit")
+    assert (light.look_zero is not None) == isinstance(model, KreinClassifier)
     methods = ["decision_function", "predict_log_proba", "predict_proba", "predict", "rank_labels"]
     methods += ["novelty", "predict_set"] * (light.reference is not None)
     for method in methods:
         found, expected = getattr(light, method)(X[100:]), getattr(model, method)(X[100:])
         np.testing.assert_array_equal(found, expected)
+
+
+LOADED = """
+import json, sys
+import numpy as np
+from krein import load_model
+model = load_model(sys.argv[1])
+P = model.predict_proba(list(np.load(sys.argv[2])))
+model.explain(list(np.load(sys.argv[2])))
+heavy = {"sklearn", "pandas", "joblib", "dask", "scipy.optimize", "scipy.stats"}
+print(json.dumps([sorted(heavy & set(sys.modules)), P.tolist()]))
+"""
+
+
+def looked_at():
+    """Yield objects with every kind of features, and their labels."""
+    rng = np.random.default_rng(0)
+    waves = np.sin(np.arange(40) * rng.choice([0.3, 0.8], (60, 1)) + rng.uniform(0, 6, (60, 1)))
+    yield "dtw", waves, (np.abs(np.diff(waves)).mean(axis=1) > 0.3).astype(int), Convolutions
+    words = np.array(["".join(rng.choice(list("abcdefgh"), 9)) for _ in range(110)])
+    words = np.concatenate([np.char.add(words, end) for end in ("", "x", "y", "z")])
+    yield "levenshtein", words, np.arange(440) % 110, NGrams
+
+
+@pytest.mark.parametrize(
+    ("measure", "X", "y", "kind"), list(looked_at()), ids=["convolutions", "many classes"]
+)
+def test_features_need_no_scikit_learn(measure, X, y, kind, tmp_path):
+    model = KreinClassifier(measure, n_landmarks=10).fit(list(X), y)
+    assert isinstance(model.model_.look_zero.features, kind)
+    model.save(tmp_path / "m.krein")
+    np.save(tmp_path / "new.npy", X[:5])
+    command = [sys.executable, "-c", LOADED, tmp_path / "m.krein", tmp_path / "new.npy"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    heavy, P = json.loads(run.stdout)
+    assert heavy == []
+    np.testing.assert_array_equal(P, model.predict_proba(list(X[:5])))
 
 
 def test_parameters_that_predictions_depend_on_are_kept(tmp_path):
