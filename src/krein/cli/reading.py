@@ -43,8 +43,12 @@ def open_data(options: DataOptions) -> Source:
             PatternLabels(options.label_pattern)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+    combined = combined_measure(options)
+    if combined is not None and options.objects is not None:
+        raise click.UsageError("--objects cannot be used with --measure COLUMN=MEASURE, which names "
+                               "the columns")  # fmt: skip
     how: dict[str, Any] = {
-        "objects": options.objects,
+        "objects": options.objects if combined is None else list(combined.columns),
         "names": options.names,
         "labels": options.labels,
         "label_pattern": options.label_pattern,
@@ -243,6 +247,10 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
         if options.distance:
             return Comparison("precomputed-distance", {}, " (a matrix of distances)")
         return Comparison("precomputed", {}, " (a matrix of similarities)")
+    combined = combined_measure(options)
+    if combined is not None:
+        told = ", ".join(f"{name}={value}" for name, value in params.items())
+        return Comparison(options.measure or "", {}, f" ({told})" if told else "", combined)
     if options.measure:
         found = Comparison(options.measure, params, own=own_measure(options.measure))
     else:
@@ -256,6 +264,19 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
             message = f"--measure-param {given}: {message}"
         raise click.UsageError(message) from error
     return found
+
+
+def combined_measure(options: DataOptions) -> Measure | None:
+    """Return the measure of records that COLUMN=MEASURE,… describes; None for any other text."""
+    text = options.measure or ""
+    if "=" not in text or text.rpartition(":")[0].endswith(".py"):
+        return None
+    from ..measures.combined import parse_parts
+
+    try:
+        return parse_parts(text, options.params())
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(f"--measure {text}: {message_of(error)}") from error
 
 
 def own_measure(named: str | None) -> Any:

@@ -40,12 +40,13 @@ from .streams import (
     shown,
 )
 
-Kind = Literal["sequences", "strings", "receptors", "vectors", "series", "matrix"]
+Kind = Literal["sequences", "strings", "receptors", "records", "vectors", "series", "matrix"]
 
 NOUNS: dict[str, str] = {
     "sequences": "sequence",
     "strings": "string",
     "receptors": "receptor",
+    "records": "record",
     "vectors": "row",
     "series": "series",
     "matrix": "row",
@@ -377,12 +378,16 @@ FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
 """Values of `format`: the format of a file, or the meaning of its numbers."""
 
 
+RECORD_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+"""Formats with columns of any kind."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What the user asked for in `open_source`, for the readers of tables and arrays."""
 
     content: Literal["vectors", "series", "matrix"] | None = None  # meaning of the numbers
-    objects: str | None = None
+    objects: str | Sequence[str] | None = None
     labels: str | None = None
     names: str | None = None
     label_pattern: str | None = None
@@ -390,12 +395,17 @@ class Options:
     max_size: int | None = None
     skip_unlabelled: bool = False
 
+    @property
+    def record_columns(self) -> Sequence[str]:
+        """The columns of the records; none if the objects are not records."""
+        return () if self.objects is None or isinstance(self.objects, str) else self.objects
+
 
 def open_source(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    objects: str | None = None,
+    objects: str | Sequence[str] | None = None,
     labels: str | None = None,
     names: str | None = None,
     label_pattern: str | None = None,
@@ -414,10 +424,10 @@ def open_source(
     format : str, optional
         Format of the file, if its name does not show it (one of `FORMATS`); or the meaning of its
         numbers: "matrix" (values between objects), "vectors" or "series".
-    objects : str, optional
+    objects : str or list of str, optional
         Column (by name or by number from 1), field of JSON lines, or array with the objects.
         Several columns form vectors: separate them by commas, or give a range of numbers, such as
-        "3-10", which includes both ends.
+        "3-10", which includes both ends. A list of columns gives records: dicts of their cells.
     labels : str, optional
         Column or array with the labels; or a file: a CSV or TSV table of names and labels (also
         "labels.csv:column"), or lines or an `.npy` array of labels in the order of the objects. The
@@ -476,6 +486,11 @@ def _opened(path: str, format: str | None, options: Options) -> Source:
     if format is None or content is not None:
         format = _recognised(path)
     options = replace(options, content=content)
+    if options.record_columns and (content is not None or format not in RECORD_FORMATS):
+        raise ValueError(
+            f"{shown(path)} is to be read as {content or format}, but records with the columns "
+            f"{', '.join(options.record_columns)} are read from {', '.join(RECORD_FORMATS)}"
+        )
     if format in ("csv", "tsv"):
         from .tables import open_table
 

@@ -288,10 +288,23 @@ def side_by_side(
             return _pictures(pair)
         case alignments.Numbers():
             return _numbers(pair, columns)
+        case alignments.Parts():
+            return {"kind": "parts", "parts": [_part(part) for part in pair.parts]}
         case alignments.Words():
             return {"kind": "words", "first": pair.first, "second": pair.second}
         case None:
             return {"kind": "none"}
+
+
+def _part(part: alignments.Part) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "measure": part.measure,
+        "weight": f"{part.weight:.4g}",
+        "value": f"{part.value:.4g}",
+        "share": f"{part.weight * part.value:.4g}",
+        "beside": side_by_side(part.beside, part.columns),
+    }
 
 
 def _letters(found: alignments.Letters) -> dict[str, Any]:
