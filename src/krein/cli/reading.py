@@ -16,7 +16,7 @@ from ..core.ranks import short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.tables import Layout
-from ..measures import Measure
+from ..measures import Combined, Measure
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
@@ -45,8 +45,9 @@ def open_data(options: DataOptions) -> Source:
             raise click.UsageError(str(error)) from error
     combined = combined_measure(options)
     if combined is not None and options.objects is not None:
-        raise click.UsageError("--objects cannot be used with --measure COLUMN=MEASURE, which names "
-                               "the columns")  # fmt: skip
+        raise click.UsageError(
+            "--objects cannot be used with --measure COLUMN=MEASURE, which names the columns"
+        )
     how: dict[str, Any] = {
         "objects": options.objects if combined is None else list(combined.columns),
         "names": options.names,
@@ -266,7 +267,7 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
     return found
 
 
-def combined_measure(options: DataOptions) -> Measure | None:
+def combined_measure(options: DataOptions) -> Combined | None:
     """Return the measure of records that COLUMN=MEASURE,… describes; None for any other text."""
     text = options.measure or ""
     if "=" not in text or text.rpartition(":")[0].endswith(".py"):

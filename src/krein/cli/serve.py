@@ -401,7 +401,6 @@ class Service:
             raise ValueError(f"has {array.size:,} numbers; {wanted} are expected")
         return array[:, None] if self.accepts == "objects" and array.ndim == 1 else array
 
-
     def _record(self, item: Any) -> dict[str, Any]:
         """Return a record of a request; the measure checks its cells."""
         if not isinstance(item, dict) or not all(map(_is_unicode, item)):

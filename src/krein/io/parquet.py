@@ -51,9 +51,11 @@ class ParquetFile(LayoutSource):
                     for i in (*objects, labels, names)
                     if i is not None
                 }
+                items: Any
                 if self.record_columns:
                     cells = (column[i].to_pylist() for i in objects)
-                    items = [dict(zip(self.record_columns, row, strict=True)) for row in zip(*cells)]
+                    rows = zip(*cells, strict=True)
+                    items = [dict(zip(self.record_columns, row, strict=True)) for row in rows]
                 elif layout.content == "strings":
                     items = column[objects[0]].to_pylist()
                 else:
@@ -202,5 +204,10 @@ def open_parquet(path: str, options: Options) -> ParquetFile:
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
     return ParquetFile(
-        path, labels, options.max_size, layout=layout, kind=kind, record_columns=options.record_columns
+        path,
+        labels,
+        options.max_size,
+        layout=layout,
+        kind=kind,
+        record_columns=options.record_columns,
     )

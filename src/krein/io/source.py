@@ -387,18 +387,14 @@ class Options:
     """What the user asked for in `open_source`, for the readers of tables and arrays."""
 
     content: Literal["vectors", "series", "matrix"] | None = None  # meaning of the numbers
-    objects: str | Sequence[str] | None = None
+    objects: str | None = None
     labels: str | None = None
     names: str | None = None
     label_pattern: str | None = None
     header: bool | None = None
     max_size: int | None = None
     skip_unlabelled: bool = False
-
-    @property
-    def record_columns(self) -> Sequence[str]:
-        """The columns of the records; none if the objects are not records."""
-        return () if self.objects is None or isinstance(self.objects, str) else self.objects
+    record_columns: Sequence[str] = ()  # none if the objects are not records
 
 
 def open_source(
@@ -471,10 +467,21 @@ def open_source(
             raise DataError(f"{path}: is a folder, not a file")
     close_stream(path)
     opened = file_state(path)
+    column = objects if isinstance(objects, str) else None
     source = _opened(
         path,
         format,
-        Options(None, objects, labels, names, label_pattern, header, max_size, skip_unlabelled),
+        Options(
+            None,
+            column,
+            labels,
+            names,
+            label_pattern,
+            header,
+            max_size,
+            skip_unlabelled,
+            record_columns=() if column is not None else tuple(objects or ()),
+        ),
     )
     source.opened = opened
     return source

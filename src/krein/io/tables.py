@@ -107,8 +107,8 @@ def decide_layout(
         heading = True
     width = len(rows[0])
     if heading is None:
-        own = options.record_columns or [objects]
-        heading = _has_heading(rows, [c for c in (*own, labels, names) if c is not None])
+        named = (*options.record_columns, objects, labels, names)
+        heading = _has_heading(rows, [c for c in named if c is not None])
         if not heading and content != "vectors" and _counts_columns(rows[0]):
             # above vectors, such a row is an ordinary object
             square = count_rows(width + 2) == width + 1
@@ -137,6 +137,7 @@ def decide_layout(
     at_labels = None if labels is None else find(labels, "labels")
     at_names = None if names is None else find(names, "names")
     chosen = [] if objects is None else _chosen(objects, columns, find)
+    chosen = [find(column, "objects") for column in options.record_columns] or chosen
     rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
     if heading:
         if at_labels is None:
@@ -224,11 +225,7 @@ def _usual(columns: Sequence[str], rest: Sequence[int], usual: Sequence[str]) ->
     return found[0] if len(found) == 1 else None
 
 
-def _chosen(
-    objects: str | Sequence[str], columns: Sequence[str], find: Callable[[str, str], int]
-) -> list[int]:
-    if not isinstance(objects, str):
-        return [find(column, "objects") for column in objects]
+def _chosen(objects: str, columns: Sequence[str], find: Callable[[str, str], int]) -> list[int]:
     if objects in columns:
         return [find(objects, "objects")]
     chosen: list[int] = []
@@ -346,7 +343,9 @@ class TableFile(LayoutSource):
         for i, cell in enumerate(cells):
             if not cell.strip():
                 raise DataError(f"{where(i)} is empty")
-        return dict(zip(self.record_columns, cells, strict=True)) if self.record_columns else cells[0]
+        return (
+            dict(zip(self.record_columns, cells, strict=True)) if self.record_columns else cells[0]
+        )
 
 
 def open_table(path: str, format: str, options: Options) -> LayoutSource:
@@ -375,7 +374,8 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
 
     first_rows = [row for _, row in head]
     again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if once else read
-    if options.objects is None and options.content is None and options.header is not False:
+    chosen = options.objects is not None or options.record_columns
+    if not chosen and options.content is None and options.header is not False:
         columns = [cell.strip() for cell in first_rows[0]]
         if pairs := chain_columns(columns):
             from .airr import ReceptorTable, receptor_layout

@@ -78,7 +78,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Part:
+class ComparedPart:
     """One part of two records: how it is compared, its value, and both sides of it."""
 
     name: str
@@ -93,7 +93,7 @@ class Part:
 class Parts:
     """Two records, part by part; their value is the sum of weight · value."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ComparedPart, ...]
 
 
 SideBySide = Letters | Curves | Pictures | Numbers | Words | Parts

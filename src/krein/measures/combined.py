@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .alignments import Part, Parts, SideBySide
+from .alignments import ComparedPart, Parts, SideBySide
 from .base import (
     Array,
     Indices,
@@ -39,8 +39,8 @@ from .base import (
 )
 
 
-class Column(NamedTuple):
-    """What one part of a record is compared by, and the names of its columns."""
+class Part(NamedTuple):
+    """One part of a record: its measure, and the columns that contain its objects."""
 
     name: str
     measure: Measure
@@ -76,9 +76,7 @@ class Records:
         return replace(self, columns=tuple(take(column, key) for column in self.columns))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return (
-            dict(zip(self.names, row, strict=True)) for row in zip(*self.columns, strict=True)
-        )
+        return (dict(zip(self.names, row, strict=True)) for row in zip(*self.columns, strict=True))
 
     def __add__(self, other: Records) -> Records:
         both = zip(self.columns, other.columns, strict=True)
@@ -147,15 +145,15 @@ class Combined(Measure):
         parts = _parts(self.parts)
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "weights", _weights(self.weights, parts))
-        for kind in ("similarity", "dissimilarity"):
-            if all(part.measure.kind != kind for part in parts):
-                return
-        told = ", ".join(f"{p.name!r} ({p.measure.name}) a {p.measure.kind}" for p in parts[:8])
-        raise ValueError(
-            f"all parts must be similarities, or all dissimilarities, but {told}; for numbers, "
-            "'euclidean' is a dissimilarity, and 'manhattan' and 'rbf' are similarities; for text, "
-            "'levenshtein' is a dissimilarity, and 'jaro-winkler' and 'lcs' are similarities"
-        )
+        one = parts[0]
+        other = next((part for part in parts if part.measure.kind != one.measure.kind), None)
+        if other is not None:
+            told = [f"{p.name!r} ({p.measure.name}) is a {p.measure.kind}" for p in (one, other)]
+            raise ValueError(
+                f"{' and '.join(told)}: all parts must be of one kind. Dissimilarities are, for "
+                "example, 'levenshtein' and 'euclidean' (numbers); similarities are 'jaro-winkler',"
+                " 'lcs', and 'manhattan' and 'rbf' (numbers)"
+            )
 
     # -- what is known about the sum ---------------------------------------------------------------
 
@@ -188,14 +186,14 @@ class Combined(Measure):
         found = [m.self_value for m in self.measures]
         if any(value is None for value in found):
             return None
-        return float(sum(w * v for w, v in zip(self.weights, found, strict=True)))  # type: ignore[operator]
+        return float(sum(w * v for w, v in zip(self.weights, found, strict=True)))
 
-    symmetric = property(lambda self: all(m.symmetric for m in self.measures))  # type: ignore[assignment]
-    one_direction = property(lambda self: all(m.one_direction for m in self.measures))  # type: ignore[assignment]
-    releases_gil = property(lambda self: all(m.releases_gil for m in self.measures))  # type: ignore[assignment]
-    expensive = property(lambda self: any(m.expensive for m in self.measures))  # type: ignore[assignment]
-    mirrored = property(lambda self: all(m.mirrored for m in self.measures))  # type: ignore[assignment]
-    block_pairs = property(lambda self: min(m.block_pairs for m in self.measures))  # type: ignore[assignment]
+    symmetric = property(lambda self: all(m.symmetric for m in self.measures))
+    one_direction = property(lambda self: all(m.one_direction for m in self.measures))
+    releases_gil = property(lambda self: all(m.releases_gil for m in self.measures))
+    expensive = property(lambda self: any(m.expensive for m in self.measures))
+    mirrored = property(lambda self: all(m.mirrored for m in self.measures))
+    block_pairs = property(lambda self: min(m.block_pairs for m in self.measures))
 
     def params(self) -> dict[str, Any]:
         """Return the parts and weights by name, as plain values."""
@@ -364,12 +362,12 @@ class Combined(Measure):
             one, other = take(objects, slice(0, 1)), take(objects, slice(1, 2))
             value = float(part.measure.block(one, other)[0, 0])
             beside = part.measure.side_by_side(objects[0], objects[1])
-            found.append(Part(part.name, part.measure.name, part.columns, w, value, beside))
+            found.append(ComparedPart(part.name, part.measure.name, part.columns, w, value, beside))
         return Parts(tuple(found))
 
 
 @contextmanager
-def _naming(part: Column) -> Iterator[None]:
+def _naming(part: Part) -> Iterator[None]:
     """Name the columns in an error about a pair."""
     try:
         yield
@@ -380,8 +378,8 @@ def _naming(part: Column) -> Iterator[None]:
 # Parts and weights, as the user or a file gives them
 
 
-def _parts(given: Any) -> tuple[Column, ...]:
-    if isinstance(given, tuple) and given and all(isinstance(part, Column) for part in given):
+def _parts(given: Any) -> tuple[Part, ...]:
+    if isinstance(given, tuple) and given and all(isinstance(part, Part) for part in given):
         return given
     if not isinstance(given, Mapping) or not given:
         raise ValueError(
@@ -391,7 +389,7 @@ def _parts(given: Any) -> tuple[Column, ...]:
     return tuple(_part(name, part) for name, part in given.items())
 
 
-def _part(name: Any, given: Any) -> Column:
+def _part(name: Any, given: Any) -> Part:
     if not isinstance(name, str) or not name:
         raise ValueError(f"the name of a part must be text; got {name!r}")
     params, columns = None, [name]
@@ -417,10 +415,10 @@ def _part(name: Any, given: Any) -> Column:
         raise ValueError(
             f"the part {name!r} cannot be {measure.name!r}: a part compares the cells of a column"
         )
-    return Column(name, measure, tuple(columns))
+    return Part(name, measure, tuple(columns))
 
 
-def _weights(given: Any, parts: tuple[Column, ...]) -> tuple[float, ...]:
+def _weights(given: Any, parts: tuple[Part, ...]) -> tuple[float, ...]:
     names = [part.name for part in parts]
     if given is None:
         given = {}
@@ -495,12 +493,12 @@ def rows_of(objects: Any) -> list[Any]:
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
-def _is_whole(part: Column, record: Mapping[str, Any]) -> bool:
+def _is_whole(part: Part, record: Mapping[str, Any]) -> bool:
     """Whether a record contains the object of a part under the part's name, not in columns."""
     return part.name in record and not any(column in record for column in part.columns)
 
 
-def _joined(part: Column, cells: list[NDArray[Any]]) -> Any:
+def _joined(part: Part, cells: list[NDArray[Any]]) -> Any:
     """Return the cells of one column, or of several, as objects that the measure can read."""
     for column, own in zip(part.columns, cells, strict=True):
         _refuse_missing(own, column)

@@ -393,7 +393,7 @@ def _records(tree: Any, measure: Combined, name: str, context: Context, size: st
         columns.append(_objects(tree["fields"][part.name], where, own, size))
         if not context.bind(size, len(columns[-1])):
             raise ValueError(f"{where} has {len(columns[-1])} objects, not {context.shown(size)}")
-        width = own.sizes.get("d", 0)  # the number of columns of vectors
-        if context.sizes.setdefault(f"d of {part.name}", width) != width:
+        width = own.sizes.get("d")  # the number of columns, if there are vectors
+        if width is not None and context.sizes.setdefault(f"d of {part.name}", width) != width:
             raise ValueError(f"{where} has {width} columns, unlike other objects")
     return Records(names, tuple(columns))

@@ -296,7 +296,7 @@ def side_by_side(
             return {"kind": "none"}
 
 
-def _part(part: alignments.Part) -> dict[str, Any]:
+def _part(part: alignments.ComparedPart) -> dict[str, Any]:
     return {
         "name": part.name,
         "measure": part.measure,
@@ -450,7 +450,9 @@ def _numbers(found: alignments.Numbers, columns: Sequence[str] | None) -> dict[s
     apart = found.first - found.second
     order = np.argsort(-np.abs(apart), kind="stable")
     shown = order[:FEATURES]
-    names = [f"column {i}" for i in range(len(apart))] if columns is None else columns
+    names = columns or ()
+    if len(names) != len(apart):
+        names = [f"column {i}" for i in range(len(apart))]
     caption = f"The {len(shown)} of {len(order):,} numbers that differ most."
     if len(shown) == len(order):
         shown, caption = np.sort(shown), f"All {len(order)} numbers."
