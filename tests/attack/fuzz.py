@@ -58,12 +58,13 @@ def warm_up() -> None:
     import krein.cli.inspect
     import krein.cli.predict
     import krein.model.file  # noqa: F401
-    from krein.measures import available, get_measure
+    from krein.measures import available
+    from krein.measures.base import measure_class
 
     for name in available():
-        measure = get_measure(name)
+        cls = measure_class(name)
         if name in ("dtw", "msm"):
-            measure.block(measure.check([[1.0, 2.0]]), measure.check([[1.0]]))
+            cls().block(cls().check([[1.0, 2.0]]), cls().check([[1.0]]))
     with contextlib.suppress(ModuleNotFoundError):
         import pyarrow.parquet  # noqa: F401
     np.linalg.eigh(np.eye(3))

@@ -270,7 +270,7 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
 def combined_measure(options: DataOptions) -> Combined | None:
     """Return the measure of records that COLUMN=MEASURE,… describes; None for any other text."""
     text = options.measure or ""
-    if "=" not in text or text.rpartition(":")[0].endswith(".py"):
+    if text.rpartition(":")[0].endswith(".py") or ("=" not in text and text != Combined.name):
         return None
     from ..measures.combined import parse_parts
 

@@ -148,11 +148,11 @@ class Combined(Measure):
         one = parts[0]
         other = next((part for part in parts if part.measure.kind != one.measure.kind), None)
         if other is not None:
-            told = [f"{p.name!r} ({p.measure.name}) is a {p.measure.kind}" for p in (one, other)]
             raise ValueError(
-                f"{' and '.join(told)}: all parts must be of one kind. Dissimilarities are, for "
-                "example, 'levenshtein' and 'euclidean' (numbers); similarities are 'jaro-winkler',"
-                " 'lcs', and 'manhattan' and 'rbf' (numbers)"
+                f"{one.name!r} ({one.measure.name}) is a {one.measure.kind} and {other.name!r} "
+                f"({other.measure.name}) a {other.measure.kind}, but all parts must be of one kind:"
+                " levenshtein, euclidean and dtw are dissimilarities; jaro-winkler, lcs, manhattan "
+                "and rbf are similarities"
             )
 
     # -- what is known about the sum ---------------------------------------------------------------
