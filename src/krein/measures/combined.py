@@ -39,7 +39,7 @@ from .base import (
 )
 
 
-class Part(NamedTuple):
+class RecordPart(NamedTuple):
     """One part of a record: its measure, and the columns that contain its objects."""
 
     name: str
@@ -367,7 +367,7 @@ class Combined(Measure):
 
 
 @contextmanager
-def _naming(part: Part) -> Iterator[None]:
+def _naming(part: RecordPart) -> Iterator[None]:
     """Name the columns in an error about a pair."""
     try:
         yield
@@ -378,8 +378,8 @@ def _naming(part: Part) -> Iterator[None]:
 # Parts and weights, as the user or a file gives them
 
 
-def _parts(given: Any) -> tuple[Part, ...]:
-    if isinstance(given, tuple) and given and all(isinstance(part, Part) for part in given):
+def _parts(given: Any) -> tuple[RecordPart, ...]:
+    if isinstance(given, tuple) and given and all(isinstance(part, RecordPart) for part in given):
         return given
     if not isinstance(given, Mapping) or not given:
         raise ValueError(
@@ -389,7 +389,7 @@ def _parts(given: Any) -> tuple[Part, ...]:
     return tuple(_part(name, part) for name, part in given.items())
 
 
-def _part(name: Any, given: Any) -> Part:
+def _part(name: Any, given: Any) -> RecordPart:
     if not isinstance(name, str) or not name:
         raise ValueError(f"the name of a part must be text; got {name!r}")
     params, columns = None, [name]
@@ -415,10 +415,10 @@ def _part(name: Any, given: Any) -> Part:
         raise ValueError(
             f"the part {name!r} cannot be {measure.name!r}: a part compares the cells of a column"
         )
-    return Part(name, measure, tuple(columns))
+    return RecordPart(name, measure, tuple(columns))
 
 
-def _weights(given: Any, parts: tuple[Part, ...]) -> tuple[float, ...]:
+def _weights(given: Any, parts: tuple[RecordPart, ...]) -> tuple[float, ...]:
     names = [part.name for part in parts]
     if given is None:
         given = {}
@@ -493,12 +493,12 @@ def rows_of(objects: Any) -> list[Any]:
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
-def _is_whole(part: Part, record: Mapping[str, Any]) -> bool:
+def _is_whole(part: RecordPart, record: Mapping[str, Any]) -> bool:
     """Whether a record contains the object of a part under the part's name, not in columns."""
     return part.name in record and not any(column in record for column in part.columns)
 
 
-def _joined(part: Part, cells: list[NDArray[Any]]) -> Any:
+def _joined(part: RecordPart, cells: list[NDArray[Any]]) -> Any:
     """Return the cells of one column, or of several, as objects that the measure can read."""
     for column, own in zip(part.columns, cells, strict=True):
         _refuse_missing(own, column)
