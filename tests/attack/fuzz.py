@@ -142,7 +142,8 @@ def _load(model: str, new: str) -> int:
     except ModelFileError as error:
         _say(f"error: {error}")
         return 1
-    objects = krein.io.open_source(new).read().objects
+    columns = estimator.measure_.columns
+    objects = krein.io.open_source(new, objects=columns).read().objects
     estimator.predict(objects)
     estimator.decision_function(objects)
     if estimator.model_.reference is not None:

@@ -387,6 +387,7 @@ OBJECTS = (*MODEL, "landmarks", "fields", "objects")
     [
         _set((*MEASURE, "weights", "age"), -1.0),
         _set((*MEASURE, "weights", "age"), float("inf")),
+        _set((*MEASURE, "weights", "age"), 1e301),
         _set((*MEASURE, "weights", "age"), "1"),
         _set((*MEASURE, "weights", "other"), 1.0),
         _set((*MEASURE, "parts"), {}),

@@ -288,9 +288,10 @@ def _instance(tree: Any, cls: type, name: str, context: Context) -> Any:
 def _measure(tree: Any, name: str) -> Measure:
     """Return a measure whose parameters have the types of their defaults, and finite values."""
     found = get_measure(tree["measure"], tree["params"])
-    if isinstance(found, Combined):  # which checks its weights itself
-        for part in found.parts:
+    if isinstance(found, Combined):
+        for part, weight in zip(found.parts, found.weights, strict=True):
             _check_parameters(part.measure, f"{name}.{part.name}")
+            _number(weight, float, f"{name}.weights", Within(0, 1e300))
     else:
         _check_parameters(found, name)
     return found
