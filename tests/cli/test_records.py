@@ -161,3 +161,20 @@ def test_a_service_takes_records(model, rows):
     assert answered[0]["probability"] == pytest.approx(P)
     assert "has no 'age'" in answered[1]["reason"]
     assert service.costs(good[:1])[0] >= 0
+
+
+def test_a_model_and_a_report_tell_the_columns(model, files, run):
+    told = "name=levenshtein, age=euclidean*0.1, born=levenshtein(normalize=True)*5"
+    assert told in run("inspect", model)[1]
+    command = ("evaluate", "people.csv", *SPEC, *NORMALIZED, "--folds", 2, "--compare", "ikfd")
+    assert run(*command, "--report", "r.html")[0] == 0
+    assert told in (files / "r.html").read_text("utf-8")
+
+
+def test_a_table_gets_the_answers_in_new_columns(model, files, rows, run):
+    assert run("predict", model, "people.csv", "--table-out", "out.csv")[0] == 0
+    with open("out.csv", newline="") as table:
+        found = list(csv.DictReader(table))
+    assert [row["name"] for row in found] == [row["name"] for row in rows]
+    expected = library.load(model).predict(rows).tolist()
+    assert [row["krein_label"] for row in found] == expected

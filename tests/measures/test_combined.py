@@ -289,6 +289,7 @@ def test_a_text_describes_the_parts():
         [1, 0.5],
     )
     assert found == same
+    assert found.title == "name=levenshtein(normalize=True), lat+lon=euclidean*0.5"
 
 
 @pytest.mark.parametrize(

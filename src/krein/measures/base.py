@@ -431,6 +431,11 @@ class Measure(ABC):
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be above 0; got {value}")
 
+    @property
+    def title(self) -> str:
+        """What reports call it."""
+        return self.name
+
     def undecided(self) -> bool:
         """Whether a parameter is still to be chosen from the training objects, by `decide`."""
         return False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any, NamedTuple, Self
 
@@ -194,6 +194,18 @@ class Combined(Measure):
     expensive = property(lambda self: any(m.expensive for m in self.measures))
     mirrored = property(lambda self: all(m.mirrored for m in self.measures))
     block_pairs = property(lambda self: min(m.block_pairs for m in self.measures))
+
+    @property
+    def title(self) -> str:
+        """The columns, their measures and their weights: "name=levenshtein, age=euclidean*0.1"."""
+        found = []
+        for part, w in zip(self.parts, self.weights, strict=True):
+            own = [f for f in fields(part.measure) if getattr(part.measure, f.name) != f.default]
+            told = ", ".join(f"{f.name}={getattr(part.measure, f.name)}" for f in own)
+            factor = "" if w == 1 else f"*{w:g}"
+            called = part.measure.title + (f"({told})" if told else "")
+            found.append(f"{'+'.join(part.columns)}={called}{factor}")
+        return ", ".join(found)
 
     def params(self) -> dict[str, Any]:
         """Return the parts and weights by name, as plain values."""

@@ -170,7 +170,7 @@ def page_content(
         "unreadable": explained.unreadable,
         "left_out": explained.left_out,
         "n_classes": len(classes),
-        "measure": measure.name,
+        "measure": measure.title,
         "similarity": measure.kind == "similarity",
         "n_landmarks": len(landmarks),
         "novel_below": model.novel_below,
