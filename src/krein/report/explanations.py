@@ -455,7 +455,8 @@ def _numbers(found: alignments.Numbers, columns: Sequence[str] | None) -> dict[s
         names = [f"column {i}" for i in range(len(apart))]
     caption = f"The {len(shown)} of {len(order):,} numbers that differ most."
     if len(shown) == len(order):
-        shown, caption = np.sort(shown), f"All {len(order)} numbers."
+        caption = f"All {len(order)} numbers." if len(order) > 1 else "One number."
+        shown = np.sort(shown)
     return {
         "kind": "numbers",
         "caption": caption,
