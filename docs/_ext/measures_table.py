@@ -9,21 +9,25 @@ from typing import Any
 from benchmarks_page import cell, write
 from sphinx.application import Sphinx
 
-from krein.measures import available, get_measure
+from krein import measures
+from krein.measures import available
+from krein.measures.base import measure_class
 
 KNOWN = {True: "psd", False: "indefinite", None: "not known"}
 
 
 def row(name: str) -> str:
-    measure = get_measure(name)
-    cls = type(measure)
+    cls = measure_class(name)
     params = ", ".join(
         f"`{f.name}={f.default!r}`" if f.default is not MISSING else f"`{f.name}`"
-        for f in fields(measure)
+        for f in fields(cls)
     )
     summary = " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
-    link = f"{{class}}`{name} <{cls.__module__}.{cls.__qualname__}>`"
-    kind = f"{measure.kind}, {KNOWN[measure.psd]}"
+    module = measures.__name__ if cls.__name__ in measures.__all__ else cls.__module__
+    link = f"{{class}}`{name} <{module}.{cls.__qualname__}>`"
+    kind = "that of its parts"
+    if isinstance(cls.kind, str):
+        kind = f"{cls.kind}, {KNOWN[cls.psd]}"
     return f"| {link} | {cell(summary)} | {kind} | {params} |"
 
 

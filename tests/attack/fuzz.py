@@ -58,12 +58,13 @@ def warm_up() -> None:
     import krein.cli.inspect
     import krein.cli.predict
     import krein.model.file  # noqa: F401
-    from krein.measures import available, get_measure
+    from krein.measures import available
+    from krein.measures.base import measure_class
 
     for name in available():
-        measure = get_measure(name)
+        cls = measure_class(name)
         if name in ("dtw", "msm"):
-            measure.block(measure.check([[1.0, 2.0]]), measure.check([[1.0]]))
+            cls().block(cls().check([[1.0, 2.0]]), cls().check([[1.0]]))
     with contextlib.suppress(ModuleNotFoundError):
         import pyarrow.parquet  # noqa: F401
     np.linalg.eigh(np.eye(3))
@@ -141,7 +142,8 @@ def _load(model: str, new: str) -> int:
     except ModelFileError as error:
         _say(f"error: {error}")
         return 1
-    objects = krein.io.open_source(new).read().objects
+    columns = estimator.measure_.columns
+    objects = krein.io.open_source(new, objects=columns).read().objects
     estimator.predict(objects)
     estimator.decision_function(objects)
     if estimator.model_.reference is not None:

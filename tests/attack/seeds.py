@@ -73,7 +73,8 @@ def make_seeds(folder: Path) -> list[Seed]:
     seeds = [
         Seed("a.fasta", fasta, ((*look, *pattern), (*fit, *pattern))),
         Seed("a.fastq", fastq, (look,)),
-        Seed("a.csv", table.encode(), (look, (*fit, "--objects", "word", "--labels", "language"))),
+        Seed("a.csv", table.encode(), (look, (*fit, "--objects", "word", "--labels", "language"),
+             (*fit, "--measure", "word=levenshtein,name=damerau*2", "--labels", "language"))),
         Seed("a.tsv", vectors.encode(), (look, fit)),
         Seed("m.csv", matrix.encode(), ((*look, "--distance"), (*fit, "--distance", *order))),
         Seed("a.txt", lines.encode(), (look, (*fit, *order))),
@@ -153,7 +154,12 @@ def _parquet(words, points, series, labels, look, fit):
 
 def _models(folder, words, points, series, sequences, labels):
     from krein import IKFD, IKQD, PCVM, KreinClassifier
+    from krein.measures import Combined
 
+    both = Combined({"word": "levenshtein", "place": ("euclidean", ["x", "y"])}, [1, 0.5])
+    records = [
+        {"word": w, "x": x, "y": y} for w, (x, y, _) in zip(words, points.tolist(), strict=True)
+    ]
     images = np.concatenate([points, points, points], axis=1).reshape(16, 3, 3)
     made = (
         ("ikfd", IKFD("levenshtein", landmarks="all", calibrate=True), words, "words.txt"),
@@ -163,6 +169,10 @@ def _models(folder, words, points, series, sequences, labels):
         ("krein", KreinClassifier("levenshtein", n_landmarks=6), words, "words.txt"),
         ("sw", KreinClassifier("smith-waterman", n_landmarks=6), sequences, "sequences.txt"),
         ("tangent", IKFD("tangent", landmarks="all", calibrate=True), images, "images.npy"),
+        ("records", KreinClassifier(both, n_landmarks=6), records, "records.csv"),
+    )
+    (folder / "records.csv").write_text(
+        "x,word,y\n" + "".join(f"{r['x']},{r['word']},{r['y']}\n" for r in records)
     )
     text = "@univariate true\n@classLabel false\n@data\n"
     text += "".join(",".join(f"{v:.3f}" for v in s) + "\n" for s in series)

@@ -49,6 +49,14 @@ def make_files(folder):
         writer.writerow(["word", "language"])
         for k in range(10):
             writer.writerows((w + "aeiou"[k % 5] * (k % 3), lang) for w, lang in words)
+    with open(folder / "people.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "age", "class", "name", "born"])
+        for k in range(60):
+            stem, age, group = (("Annabel", 30, "a"), ("Bernhard", 45, "b"))[k % 2]
+            name = "".join(x if rng.random() > 0.3 else rng.choice(list("xyz")) for x in stem)
+            born = f"{2020 - age}-0{rng.integers(1, 9)}-1{rng.integers(9)}"
+            writer.writerow([f"p{k}", f"{age + rng.normal() * 6:.3f}", group, name, born])
     points = np.concatenate([rng.normal(0, 1, (20, 2)), rng.normal(4, 1, (20, 2))])
     D = np.abs(points[:, None] - points[None]).sum(axis=2)
     np.savetxt(folder / "distances.csv", D, delimiter=",", fmt="%.17g")

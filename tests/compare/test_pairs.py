@@ -11,7 +11,7 @@ import pytest
 
 from krein.compare import Pairs, open_new_pairs, open_pairs
 from krein.landmarks.base import given_pairs
-from krein.measures import PairError, available, get_measure
+from krein.measures import Combined, PairError, available, get_measure
 
 N = 300
 VECTORS = np.random.default_rng(0).normal(size=(N, 3))
@@ -241,7 +241,19 @@ def test_a_bad_number_of_workers_is_refused(n_jobs):
         open_pairs("elm", VECTORS, n_jobs=n_jobs)
 
 
-@pytest.mark.parametrize("measure", [*available(), overlap, "precomputed", "precomputed-distance"])
+RECORDS = Combined({"name": "levenshtein", "walk": "dtw"})
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        *(name for name in available() if name != "combined"),
+        RECORDS,
+        overlap,
+        "precomputed",
+        "precomputed-distance",
+    ],
+)
 def test_empty_input_is_refused(measure):
     for nothing in ([], np.empty((0, 4)), np.empty((0, 0)), np.empty((0, 3, 3)), np.array([])):
         with pytest.raises(ValueError, match="there are no objects to compare"):

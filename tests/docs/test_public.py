@@ -14,7 +14,8 @@ import krein
 from krein.data import Dataset, Engine
 from krein.io import Source
 from krein.landmarks import Rule
-from krein.measures import available, get_measure
+from krein.measures import available
+from krein.measures.base import measure_class
 
 from .test_reference import NAMES, is_record, resolved
 
@@ -144,7 +145,7 @@ def test_estimators_rules_and_measures_are_among_the_classes_to_create():
     created = [resolved(name) for name in CREATED]
     assert set(ESTIMATORS) <= set(created)
     rules = [r for r in map(resolved, NAMES) if isinstance(r, type) and issubclass(r, Rule)]
-    measures = [type(measure) for measure in map(get_measure, available())]
+    measures = [measure_class(name) for name in available()]
     for cls in (*rules, *measures):
         assert cls in created or not inspect.signature(cls).parameters
 
@@ -171,10 +172,10 @@ class TestParameters:
 @pytest.mark.parametrize("name", available())
 class TestMeasure:
     def test_says_what_it_is(self, name):
-        assert sections(type(get_measure(name)))["Summary"]
+        assert sections(measure_class(name))["Summary"]
 
     def test_see_also_names_what_the_reference_lists(self, name):
-        cls = type(get_measure(name))
+        cls = measure_class(name)
         for names, description in sections(cls)["See Also"]:
             assert description
             for other, _role in names:

@@ -19,7 +19,8 @@ class Case:
     bad: list[tuple[Any, str]] = field(default_factory=list)
 
     def __str__(self) -> str:
-        return self.name + "".join(f"-{k}={v}" for k, v in self.params.items())
+        shown = {k: "+".join(v) if isinstance(v, dict) else v for k, v in self.params.items()}
+        return self.name + "".join(f"-{k}={v}" for k, v in shown.items())
 
 
 def proteins(rng: np.random.Generator, n: int) -> list[str]:
@@ -89,7 +90,35 @@ def receptors(rng: np.random.Generator, n: int) -> list[str]:
     return [f"{genes[0 if i < 5 else rng.integers(4)]} {cdr3}" for i, cdr3 in enumerate(cdr3s[:n])]
 
 
+def people(rng: np.random.Generator, n: int) -> list[dict[str, Any]]:
+    names, dates = words(rng, n), rng.integers(1, 29, n)
+    places = rng.normal(size=(n, 2))
+    return [
+        {"name": name, "born": f"1987-03-{day:02}", "lat": lat, "lon": lon, "walk": walk}
+        for name, day, (lat, lon), walk in zip(names, dates, places, unequal(rng, n), strict=True)
+    ]
+
+
 NAN = float("nan")
+PEOPLE = {
+    "name": "levenshtein",
+    "birthday": {"measure": "levenshtein", "params": {"normalize": True}, "columns": ["born"]},
+    "place": ("euclidean", ["lat", "lon"]),
+    "walk": "dtw",
+}
+KERNELS = {
+    "parts": {"name": "jaro-winkler", "place": ("rbf", ["lat", "lon"])},
+    "weights": {"place": 0.25},
+}
+BAD_PEOPLE = [
+    ([{"name": "Anna"}, {"nom": "Anne"}], "record 1 has no 'name'; its columns are 'nom'"),
+    ([{"name": "Anna"}, {"name": None}], "record 1 has no value in the column 'name'"),
+    ([{"name": "Anna"}, {"name": NAN}], "record 1 has no value in the column 'name'"),
+    ([{"name": "Anna"}, {"name": 3}], "record 1 cannot be compared in column 'name': its string"),
+    ([{"name": "Anna"}, ("Anne", 3)], "record 1 has 2 values; its columns are 'name'"),
+    ([{"name": "Anna"}, "Anne"], r"record 1 is 'Anne', a str, not a record"),
+    ({"name": "Anna"}, "got a single record; pass a list"),
+]
 BAD_RECEPTORS = [
     ([("TRBV9", "CASSF"), ("TRBV99", "CASSF")], "receptor 1 has the V gene 'TRBV99', which is not"),
     ([("TRBV9", "CASSF"), ("TRBV9", "CAS*F")], r"receptor 1 .* has '\*' in the CDR3 of its beta"),
@@ -183,5 +212,9 @@ MARKET = [
     Case("modified-hausdorff", point_sets, {"metric": "cityblock"}, bad=BAD_SETS),
     Case("compression", texts, bad=[(["a", ""], "text 1 is empty"), (["a", 3], "text 1 is a int")]),
     Case("compression", texts, {"compressor": "zlib"}),
+    Case("combined", people, {"parts": PEOPLE, "weights": {"birthday": 4.0, "walk": 0.1}}),
+    Case("combined", people, KERNELS),
+    Case("combined", people, {"parts": {"name": "levenshtein"}}, bad=BAD_PEOPLE),
+    Case("euclidean", vectors, bad=BAD_VECTORS),
     Case("balls", balls, bad=[([[0.0, 0.0, -1.0]], "ball 0 has the negative radius -1")]),
 ]

@@ -18,7 +18,7 @@ from ..core.checks import Array
 from ..core.ranks import short_labels
 from ..io import Chunk, DataError
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
-from ..measures import get_measure
+from ..measures import Combined, get_measure
 from ..measures.base import looks_like, mistaken_for, plain
 from ..measures.precomputed import AsymmetryError, as_matrix, check_square
 from . import options
@@ -404,6 +404,8 @@ def _measure(params: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     named = params["measure"]
     if isinstance(named, dict) and "function" in named:
         return f"the function {named['function']}", {}
+    if isinstance(named, dict) and named["measure"] == Combined.name:
+        return get_measure(named["measure"], named["params"]).title, {}
     if isinstance(named, dict):
         return named["measure"], dict(named["params"])
     given = params.get("measure_params")

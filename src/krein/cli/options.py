@@ -188,14 +188,17 @@ def labelled_data(function: Function) -> Function:
             help="How two objects are compared: smith-waterman, needleman-wunsch, levenshtein, "
             "damerau, lcs, jaro-winkler, tcrdist, dtw, erp, msm, tangent, compression, elm, rbf, … "
             "Default: chosen to suit the objects. FILE.py:FUNCTION uses a function of your own, of "
-            "two objects; for a distance, add --measure-param kind=dissimilarity.",
+            "two objects; for a distance, add --measure-param kind=dissimilarity. Several columns "
+            "are compared by COLUMN=MEASURE*WEIGHT,… as in "
+            "'name=levenshtein,age=euclidean*0.1,lat+lon=euclidean'.",
         ),
         click.option(
             "--measure-param",
             "measure_params",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Parameter of the measure, such as matrix=NUC.4.4; may be repeated.",
+            help="Parameter of the measure, such as matrix=NUC.4.4 (COLUMN.KEY=VALUE if there are "
+            "several measures); may be repeated.",
         ),
         click.option(
             "--both-strands",

@@ -145,6 +145,13 @@ class Predictor:
         """Open new objects, read as the kind of objects that the model was fitted to."""
         given = self.model.measure.accepts == "values"
         header = False if no_header else None
+        columns = self.model.measure.columns
+        if columns is not None:
+            if named.get("objects") is not None:
+                raise click.UsageError(
+                    f"--objects cannot be used: the model compares the columns {', '.join(columns)}"
+                )
+            named["objects"] = list(columns)
         wanted_format = "matrix" if given and input_format is None else input_format
         source = open_source(path, format=wanted_format, header=header, **named)
         if source.kind == "matrix" and not given:

@@ -16,7 +16,7 @@ from ..core.ranks import short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
 from ..io.tables import Layout
-from ..measures import Measure
+from ..measures import Combined, Measure
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
@@ -43,8 +43,13 @@ def open_data(options: DataOptions) -> Source:
             PatternLabels(options.label_pattern)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
+    combined = combined_measure(options)
+    if combined is not None and options.objects is not None:
+        raise click.UsageError(
+            "--objects cannot be used with --measure COLUMN=MEASURE, which names the columns"
+        )
     how: dict[str, Any] = {
-        "objects": options.objects,
+        "objects": options.objects if combined is None else list(combined.columns),
         "names": options.names,
         "labels": options.labels,
         "label_pattern": options.label_pattern,
@@ -243,6 +248,10 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
         if options.distance:
             return Comparison("precomputed-distance", {}, " (a matrix of distances)")
         return Comparison("precomputed", {}, " (a matrix of similarities)")
+    combined = combined_measure(options)
+    if combined is not None:
+        told = ", ".join(f"{name}={value}" for name, value in params.items())
+        return Comparison(options.measure or "", {}, f" ({told})" if told else "", combined)
     if options.measure:
         found = Comparison(options.measure, params, own=own_measure(options.measure))
     else:
@@ -256,6 +265,19 @@ def choose_measure(kind: str, sample: Sequence[Any], options: DataOptions) -> Co
             message = f"--measure-param {given}: {message}"
         raise click.UsageError(message) from error
     return found
+
+
+def combined_measure(options: DataOptions) -> Combined | None:
+    """Return the measure of records that COLUMN=MEASURE,… describes; None for any other text."""
+    text = options.measure or ""
+    if text.rpartition(":")[0].endswith(".py") or ("=" not in text and text != Combined.name):
+        return None
+    from ..measures.combined import parse_parts
+
+    try:
+        return parse_parts(text, options.params())
+    except (ValueError, TypeError) as error:
+        raise click.UsageError(f"--measure {text}: {message_of(error)}") from error
 
 
 def own_measure(named: str | None) -> Any:

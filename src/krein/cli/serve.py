@@ -241,7 +241,9 @@ class Service:
         known = model.landmarks.objects
         self.text = self.accepts == "objects" and isinstance(known[0], str | bytes)
         self.kind: Any = "strings"
-        if not self.text:
+        if model.measure.columns is not None:
+            self.kind = "records"
+        elif not self.text:
             self.kind = "series" if self.accepts == "objects" else "vectors"
         vectors = self.kind == "vectors" and self.accepts != "values"
         self.shape = np.shape(known)[1:] if vectors else None
@@ -250,7 +252,8 @@ class Service:
         self.about = {
             **about,
             "model": os.path.basename(path),
-            "takes": "text" if self.text else "numbers",
+            "takes": "text" if self.text else "records" if self.kind == "records" else "numbers",
+            "columns": model.measure.columns,
             "comparisons_per_answer": None if self.accepts == "values" else comparisons,
             "novel_below": model.novel_below if self.predictor.assesses else None,
             "ambiguous_below": model.ambiguous_below,
@@ -281,7 +284,9 @@ class Service:
         return sum(int(self._length(one)) for one, row in pairs if row["label"] is not None)
 
     def _length(self, one: Any) -> int:
-        return len(one) if self.text else int(np.size(one))
+        if self.kind == "records":
+            return sum(map(_size, one.values()))
+        return _size(one)
 
     def costs(self, objects: list[Any]) -> list[float]:
         """Return the estimated processor time of each object in seconds: by its length, and 0 if it
@@ -380,6 +385,8 @@ class Service:
             if len(item) > most:
                 raise ValueError(f"has {len(item):,} letters; at most {most:,} are allowed")
             return item
+        if self.kind == "records":
+            return self._record(item)
         try:
             array = np.array(item, dtype=np.float64)
         except (TypeError, ValueError, RecursionError, OverflowError):
@@ -393,6 +400,28 @@ class Service:
             wanted = " × ".join(map(str, shape))
             raise ValueError(f"has {array.size:,} numbers; {wanted} are expected")
         return array[:, None] if self.accepts == "objects" and array.ndim == 1 else array
+
+    def _record(self, item: Any) -> dict[str, Any]:
+        """Return a record of a request; the measure checks its cells."""
+        if not isinstance(item, dict) or not all(map(_is_unicode, item)):
+            raise ValueError("is not a record with named fields, but the model expects one")
+        texts = [cell for cell in item.values() if isinstance(cell, str)]
+        if not all(map(_is_unicode, texts)):
+            raise ValueError("contains half of a surrogate pair, which is not text")
+        try:
+            size = sum(map(_size, item.values()))
+        except (ValueError, RecursionError):
+            raise ValueError("contains lists of different lengths") from None
+        if size > self.limits.length:
+            raise ValueError(
+                f"has {size:,} letters and numbers; at most {self.limits.length:,} are allowed"
+            )
+        return item
+
+
+def _size(cell: Any) -> int:
+    """Return the number of letters or numbers of an object."""
+    return len(cell) if isinstance(cell, str | bytes) else int(np.size(cell))
 
 
 def _is_unicode(text: str) -> bool:
@@ -729,5 +758,7 @@ def document(about: dict[str, Any]) -> dict[str, Any]:
     schemas = found["components"]["schemas"]
     numbers = {"type": "array", "items": {}, "description": "numbers, or lists of numbers"}
     schemas["Object"] = {"type": "string"} if about["takes"] == "text" else numbers
+    if about["takes"] == "records":
+        schemas["Object"] = {"type": "object", "required": list(about["columns"])}
     schemas["ManyObjects"]["properties"]["objects"]["maxItems"] = about["limits"]["objects"]
     return found

@@ -492,7 +492,8 @@ def aligned(item: Any) -> Any:
     """
     if isinstance(item, np.ndarray):
         return item if item.dtype == object else np.require(item, requirements=["C", "A"])
-    if isinstance(item, list | tuple) and len(item) and isinstance(item[0], np.ndarray):
+    some = item if type(item) is tuple else item[:1] if type(item) is list else ()
+    if any(isinstance(part, np.ndarray) for part in some):
         return type(item)(aligned(part) for part in item)
     if is_dataclass(item) and not isinstance(item, type):
         old = {part.name: getattr(item, part.name) for part in fields(item) if part.init}

@@ -179,6 +179,7 @@ def open_data(
     2
     """
     if is_dask(X):
+        X = _in_columns(X, measure)
         return _decided(DaskCollection(X, y, sample_weight, verbose=verbose), measure)
     options: dict[str, Any] = {
         "labels": y,
@@ -189,7 +190,7 @@ def open_data(
     if _mapped(X, measure):
         return _decided(MappedFile(X, measure=measure, folder=cache, **options), measure)
     if not in_memory(X, measure):
-        file = SourceFile(as_source(X), measure=measure, folder=cache, **options)
+        file = SourceFile(as_source(X, measure), measure=measure, folder=cache, **options)
         return _read_whole(file) or _decided(file, measure)
     refuse_unordered(X)  # before the measure looks at the objects
     measure = measure.decide(X)
@@ -213,7 +214,18 @@ def _decided(data: Dataset, measure: Measure) -> Dataset:
     return data
 
 
-def as_source(X: Any) -> Any:
+def _in_columns(X: Any, measure: Measure) -> Any:
+    """Return a Dask frame of records with the columns of the measure, in its order."""
+    if measure.columns is None or not hasattr(X, "columns"):
+        return X
+    missing = [name for name in measure.columns if name not in X.columns]
+    if missing:
+        known = ", ".join(repr(name) for name in X.columns[:12])
+        raise ValueError(f"there is no column {missing[0]!r}; the columns are {known}")
+    return X[list(measure.columns)]
+
+
+def as_source(X: Any, measure: Measure) -> Any:
     """Return X as a source: a path is opened."""
     if isinstance(X, str) and X != "-" and not os.path.exists(X):
         raise ValueError(
@@ -223,7 +235,7 @@ def as_source(X: Any) -> Any:
     if isinstance(X, str | os.PathLike):
         from ..io import open_source
 
-        return open_source(X)
+        return open_source(X, objects=None if measure.columns is None else list(measure.columns))
     return X
 
 
@@ -272,7 +284,7 @@ def map_objects(
     object in memory or in a file; for a collection, there is one warning per partition.
     """
     if is_dask(X):
-        return map_lazily(X, function, shape, dtype, profile)
+        return map_lazily(_in_columns(X, measure), function, shape, dtype, profile)
     workers = count_workers(n_jobs, default_all=measure.releases_gil)
     foreign = ForeignObjects(profile)
     if _mapped(X, measure):
@@ -280,7 +292,7 @@ def map_objects(
     elif in_memory(X, measure):
         chunks = iter([Chunk(0, checked_objects(measure, X), checked=True)])
     else:
-        chunks = SourceFile(as_source(X), measure=measure).chunks(CHUNK)
+        chunks = SourceFile(as_source(X, measure), measure=measure).chunks(CHUNK)
 
         def answer(chunk: Chunk) -> tuple[Chunk, NDArray[Any]]:
             return chunk, np.concatenate([function(block) for block in chunk.blocks(block_rows)])

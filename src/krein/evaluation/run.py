@@ -246,7 +246,7 @@ def evaluate(
         near_copies=copies,
         n_train=None if n_test is None else n - n_test,
         settings={
-            "measure": called or pairs.measure.name,
+            "measure": called or pairs.measure.title,
             "measure_params": {k: str(v) for k, v in (measure_params or {}).items()},
             **settings,
             "landmarks": None if landmarks is None else str(landmarks),

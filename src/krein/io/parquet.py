@@ -51,7 +51,12 @@ class ParquetFile(LayoutSource):
                     for i in (*objects, labels, names)
                     if i is not None
                 }
-                if layout.content == "strings":
+                items: Any
+                if self.record_columns:
+                    cells = (column[i].to_pylist() for i in objects)
+                    rows = zip(*cells, strict=True)
+                    items = [dict(zip(self.record_columns, row, strict=True)) for row in rows]
+                elif layout.content == "strings":
                     items = column[objects[0]].to_pylist()
                 else:
                     numbers = [column[i].to_numpy(zero_copy_only=False) for i in objects]
@@ -114,6 +119,11 @@ class ParquetFile(LayoutSource):
 
     def _checked(self, item: Any, number: int, name: str) -> Any:
         where = f"{self.shown}, row {number} ({name!r})"
+        if self.record_columns:
+            for field, cell in item.items():
+                if cell is None or (isinstance(cell, str) and not cell.strip()):
+                    raise DataError(f"{where}: the column {field!r} is empty")
+            return item
         if item is None or (isinstance(item, str) and not item.strip()):
             raise DataError(f"{where}: contains no object")
         if isinstance(item, str):
@@ -193,4 +203,11 @@ def open_parquet(path: str, options: Options) -> ParquetFile:
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
-    return ParquetFile(path, labels, options.max_size, layout=layout, kind=kind)
+    return ParquetFile(
+        path,
+        labels,
+        options.max_size,
+        layout=layout,
+        kind=kind,
+        record_columns=options.record_columns,
+    )

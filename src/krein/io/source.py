@@ -40,12 +40,13 @@ from .streams import (
     shown,
 )
 
-Kind = Literal["sequences", "strings", "receptors", "vectors", "series", "matrix"]
+Kind = Literal["sequences", "strings", "receptors", "records", "vectors", "series", "matrix"]
 
 NOUNS: dict[str, str] = {
     "sequences": "sequence",
     "strings": "string",
     "receptors": "receptor",
+    "records": "record",
     "vectors": "row",
     "series": "series",
     "matrix": "row",
@@ -377,6 +378,10 @@ FORMATS = (*_SUFFIXES, "vectors", "series", "matrix")
 """Values of `format`: the format of a file, or the meaning of its numbers."""
 
 
+RECORD_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+"""Formats with columns of any kind."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What the user asked for in `open_source`, for the readers of tables and arrays."""
@@ -389,13 +394,14 @@ class Options:
     header: bool | None = None
     max_size: int | None = None
     skip_unlabelled: bool = False
+    record_columns: Sequence[str] = ()  # none if the objects are not records
 
 
 def open_source(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    objects: str | None = None,
+    objects: str | Sequence[str] | None = None,
     labels: str | None = None,
     names: str | None = None,
     label_pattern: str | None = None,
@@ -414,10 +420,10 @@ def open_source(
     format : str, optional
         Format of the file, if its name does not show it (one of `FORMATS`); or the meaning of its
         numbers: "matrix" (values between objects), "vectors" or "series".
-    objects : str, optional
+    objects : str or list of str, optional
         Column (by name or by number from 1), field of JSON lines, or array with the objects.
         Several columns form vectors: separate them by commas, or give a range of numbers, such as
-        "3-10", which includes both ends.
+        "3-10", which includes both ends. A list of columns gives records: dicts of their cells.
     labels : str, optional
         Column or array with the labels; or a file: a CSV or TSV table of names and labels (also
         "labels.csv:column"), or lines or an `.npy` array of labels in the order of the objects. The
@@ -461,10 +467,21 @@ def open_source(
             raise DataError(f"{path}: is a folder, not a file")
     close_stream(path)
     opened = file_state(path)
+    column = objects if isinstance(objects, str) else None
     source = _opened(
         path,
         format,
-        Options(None, objects, labels, names, label_pattern, header, max_size, skip_unlabelled),
+        Options(
+            None,
+            column,
+            labels,
+            names,
+            label_pattern,
+            header,
+            max_size,
+            skip_unlabelled,
+            record_columns=() if column is not None else tuple(objects or ()),
+        ),
     )
     source.opened = opened
     return source
@@ -476,6 +493,11 @@ def _opened(path: str, format: str | None, options: Options) -> Source:
     if format is None or content is not None:
         format = _recognised(path)
     options = replace(options, content=content)
+    if options.record_columns and (content is not None or format not in RECORD_FORMATS):
+        raise ValueError(
+            f"{shown(path)} is to be read as {content or format}, but records with the columns "
+            f"{', '.join(options.record_columns)} are read from {', '.join(RECORD_FORMATS)}"
+        )
     if format in ("csv", "tsv"):
         from .tables import open_table
 

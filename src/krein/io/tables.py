@@ -3,7 +3,7 @@
 Some columns contain the objects, one the labels and one the names. The rules, in order:
 
 1. Columns that the user chooses are used: by name, by number from 1, or for objects by a range of
-   numbers, such as "3-10".
+   numbers, such as "3-10". A list of columns gives records.
 2. The first row is a heading if it has a word above numbers, or if no column is numeric.
 3. Among the other columns, one called `label`, `class`, `family` or `target` contains labels, and
    one called `id`, `name`, `accession` or nothing contains names.
@@ -56,7 +56,7 @@ class Layout:
 
     columns: list[str]
     heading: bool
-    content: Literal["strings", "receptors", "vectors", "matrix"]
+    content: Literal["strings", "receptors", "records", "vectors", "matrix"]
     objects: list[int]
     labels: int | None
     names: int | None
@@ -65,8 +65,8 @@ class Layout:
         """Return a description of the layout."""
         what = {
             "strings": f"strings in the {noun} {self.columns[self.objects[0]]!r}",
-            "receptors": f"receptors in the {noun}s "
-            + ", ".join(repr(self.columns[i]) for i in self.objects),
+            "receptors": f"receptors in the {noun}s {self._named()}",
+            "records": f"records of the {noun}s {self._named()}",
             "vectors": f"vectors of {len(self.objects)} numbers, one per row",
             "matrix": f"rows of {len(self.objects)} values, a matrix",
         }[self.content]
@@ -74,6 +74,9 @@ class Layout:
             if at is not None:
                 what += f", {role} in {self.columns[at]!r}"
         return what + ("" if self.heading else " (no header)")
+
+    def _named(self) -> str:
+        return ", ".join(repr(self.columns[i]) for i in self.objects)
 
 
 def decide_layout(
@@ -104,7 +107,8 @@ def decide_layout(
         heading = True
     width = len(rows[0])
     if heading is None:
-        heading = _has_heading(rows, [c for c in (objects, labels, names) if c is not None])
+        named = (*options.record_columns, objects, labels, names)
+        heading = _has_heading(rows, [c for c in named if c is not None])
         if not heading and content != "vectors" and _counts_columns(rows[0]):
             # above vectors, such a row is an ordinary object
             square = count_rows(width + 2) == width + 1
@@ -133,6 +137,7 @@ def decide_layout(
     at_labels = None if labels is None else find(labels, "labels")
     at_names = None if names is None else find(names, "names")
     chosen = [] if objects is None else _chosen(objects, columns, find)
+    chosen = [find(column, "objects") for column in options.record_columns] or chosen
     rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
     if heading:
         if at_labels is None:
@@ -142,8 +147,10 @@ def decide_layout(
             at_names = _usual(columns, rest, USUAL_NAMES)
             rest = [i for i in rest if i != at_names]
     words = [i for i in rest if not numeric[i]]
-    made: Literal["strings", "vectors", "matrix"] = "strings"
-    if chosen:
+    made: Literal["strings", "records", "vectors", "matrix"] = "strings"
+    if options.record_columns:
+        made = "records"
+    elif chosen:
         if len(chosen) > 1 or content is not None:
             made = content or "vectors"
     elif not rest:
@@ -239,6 +246,8 @@ class LayoutSource(RecordSource):
     layout: Layout
     kind: Kind
     read_rows: Callable[[], Iterable[Any]] = tuple
+    record_columns: Sequence[str] = ()
+    """The names of the cells of a record, if the objects are records."""
 
     @property
     def understood(self) -> str:
@@ -329,11 +338,14 @@ class TableFile(LayoutSource):
             column = layout.columns[layout.objects[i]]
             return f"{self.shown}, line {line}, row {quoted(name)}: the column {quoted(column)}"
 
-        if layout.content != "strings":
+        if layout.content not in ("strings", "records"):
             return finite_numbers(cells, where)
-        if not cells[0].strip():
-            raise DataError(f"{where(0)} is empty")
-        return cells[0]
+        for i, cell in enumerate(cells):
+            if not cell.strip():
+                raise DataError(f"{where(i)} is empty")
+        return (
+            dict(zip(self.record_columns, cells, strict=True)) if self.record_columns else cells[0]
+        )
 
 
 def open_table(path: str, format: str, options: Options) -> LayoutSource:
@@ -362,7 +374,8 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
 
     first_rows = [row for _, row in head]
     again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if once else read
-    if options.objects is None and options.content is None and options.header is not False:
+    chosen = options.objects is not None or options.record_columns
+    if not chosen and options.content is None and options.header is not False:
         columns = [cell.strip() for cell in first_rows[0]]
         if pairs := chain_columns(columns):
             from .airr import ReceptorTable, receptor_layout
@@ -375,7 +388,15 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
                 path, labels, max_size, layout=layout, kind="receptors", read_rows=again
             )
     layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
-    return TableFile(path, labels, max_size, layout=layout, kind=layout.content, read_rows=again)
+    return TableFile(
+        path,
+        labels,
+        max_size,
+        layout=layout,
+        kind=layout.content,
+        read_rows=again,
+        record_columns=options.record_columns,
+    )
 
 
 # -------------------------------------------------------------------------------------------------
@@ -422,6 +443,11 @@ class JsonLines(LayoutSource):
                 there = quoted(", ".join(record), 80)[1:-1]
                 raise DataError(f"{where}: has no field {quoted(field)}; its fields are {there}")
         values = [record[field] for field in fields]
+        if self.record_columns:
+            for field, value in zip(fields, values, strict=True):
+                if value is None or (isinstance(value, str) and not value.strip()):
+                    raise DataError(f"{where}: the field {quoted(field)} is empty")
+            return dict(zip(self.record_columns, values, strict=True))
         if self.kind == "strings":
             text, field = values[0], fields[0]
             if not isinstance(text, str):
@@ -459,14 +485,17 @@ def open_json_lines(path: str, options: Options) -> JsonLines:
     layout, labels = decide_layout(shown(path), [fields, fields], options, lambda _: -1, numeric)
     kind: Kind = layout.content
     example = record[fields[layout.objects[0]]]
-    if len(layout.objects) == 1 and isinstance(example, list):
+    own = options.record_columns
+    if len(layout.objects) == 1 and isinstance(example, list) and not own:
         nested = bool(example) and isinstance(example[0], list)
         kind = "series" if nested or content == "series" else "vectors"
         kind = "matrix" if content == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers are a list in one field
     once = read_once(path)
     again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if once else read
-    return JsonLines(path, labels, max_size, layout=layout, kind=kind, read_rows=again)
+    return JsonLines(
+        path, labels, max_size, layout=layout, kind=kind, read_rows=again, record_columns=own
+    )
 
 
 def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:

@@ -4,8 +4,10 @@ A measure is found by its name; its module is imported when the measure is first
 """
 
 from .base import Measure, PairError, Readable, RefusedObject, available, get_measure, take
+from .combined import Combined
 
 __all__ = [
+    "Combined",
     "Measure",
     "PairError",
     "Readable",

@@ -77,7 +77,26 @@ class Words:
     second: str
 
 
-SideBySide = Letters | Curves | Pictures | Numbers | Words
+@dataclass(frozen=True)
+class ComparedPart:
+    """One part of two records: how it is compared, its value, and both sides of it."""
+
+    name: str
+    measure: str
+    columns: tuple[str, ...]
+    weight: float
+    value: float
+    beside: Letters | Curves | Pictures | Numbers | Words
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Two records, part by part; their value is the sum of weight · value."""
+
+    parts: tuple[ComparedPart, ...]
+
+
+SideBySide = Letters | Curves | Pictures | Numbers | Words | Parts
 
 
 def in_words(a: Any, b: Any) -> Numbers | Words:

@@ -160,9 +160,9 @@ def unframed(objects: Any) -> Any:
     if columns is None:
         return _cells(objects) if hasattr(objects, "to_numpy") else objects
     cells = [_cells(column) for column in columns]
-    nested = [_is_nested(column) for column in cells]
+    nested = [is_nested(column) for column in cells]
     if any(nested):
-        return cells[0] if len(cells) == 1 else _channels(cells, nested)
+        return cells[0] if len(cells) == 1 else channels(cells, nested)
     if hasattr(objects, "to_numpy"):
         return objects.to_numpy()
     return np.column_stack(cells) if cells else np.empty((len(objects), 0))
@@ -230,13 +230,37 @@ def _columns(objects: Any) -> list[Any] | None:
     return None
 
 
+def columns_of(objects: Any) -> dict[str, NDArray[Any]] | None:
+    """Return the cells of each column of a frame, a table or a structured array, by name.
+
+    None if it is none of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.base import columns_of
+    >>> columns_of(np.array([("Anna", 31)], dtype=[("name", "U9"), ("age", int)]))
+    {'name': array(['Anna'], dtype='<U9'), 'age': array([31])}
+    """
+    if isinstance(objects, np.ndarray) and objects.dtype.names:
+        return {name: objects[name] for name in objects.dtype.names}
+    columns = _columns(objects)
+    if columns is None:
+        return None
+    names = [str(name) for name in getattr(objects, "column_names", None) or objects.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"two columns are called {twice!r}; rename one of them")
+    return {name: _cells(column) for name, column in zip(names, columns, strict=True)}
+
+
 def _cells(column: Any) -> NDArray[Any]:
     """Return the cells of a column as an array, of dtype object if they are not numbers."""
     options = {"zero_copy_only": False} if hasattr(column, "to_pylist") else {}  # Arrow
     return np.asarray(column.to_numpy(**options))
 
 
-def _is_nested(cells: NDArray[Any]) -> bool:
+def is_nested(cells: NDArray[Any]) -> bool:
     """Whether the cells are series, not single values."""
     if cells.dtype != object or cells.ndim > 1:
         return cells.ndim > 1
@@ -244,7 +268,7 @@ def _is_nested(cells: NDArray[Any]) -> bool:
     return not isinstance(known, str | bytes) and np.ndim(known) > 0
 
 
-def _channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[TimesFirst]:
+def channels(cells: list[NDArray[Any]], nested: list[bool]) -> list[TimesFirst]:
     """Return each row's series, (times, columns)."""
     if not all(nested):
         raise ValueError(
@@ -386,6 +410,8 @@ class Measure(ABC):
     """The value of any object with itself, if it is the same for all of them."""
     positive: ClassVar[tuple[str, ...]] = ()
     """Names of parameters that must be above 0, or None."""
+    columns: ClassVar[tuple[str, ...] | None] = None
+    """Names of the columns of a table that it compares; None if its objects are no records."""
     mirrored: ClassVar[bool] = True
     """Whether half of a symmetric block may be copied from the other half."""
     reads_files: ClassVar[bool] = False
@@ -404,6 +430,11 @@ class Measure(ABC):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be above 0; got {value}")
+
+    @property
+    def title(self) -> str:
+        """What reports call it."""
+        return self.name
 
     def undecided(self) -> bool:
         """Whether a parameter is still to be chosen from the training objects, by `decide`."""
@@ -673,11 +704,13 @@ def sample_square(matrix: NDArray[Any]) -> Array:
 
 _REGISTRY = {
     "balls": "vectors:Balls",
+    "combined": "combined:Combined",
     "compression": "compression:Compression",
     "damerau": "strings:Damerau",
     "dtw": "series:DTW",
     "elm": "vectors:ELM",
     "erp": "series:ERP",
+    "euclidean": "vectors:Euclidean",
     "hausdorff": "sets:Hausdorff",
     "jaro-winkler": "strings:JaroWinkler",
     "jensen-shannon": "vectors:JensenShannon",
@@ -754,26 +787,34 @@ both_strands=False)
             "a function of two objects, or 'precomputed' or 'precomputed-distance' "
             "for a matrix of values"
         )
-    module, _, name = _REGISTRY[measure].partition(":")
+    return _build(measure_class(measure), params or {}, f"the measure {measure!r}")
+
+
+def measure_class(name: str) -> type[Measure]:
+    """Return the class of a measure, given a name from `available()`."""
+    module, _, attribute = _REGISTRY[name].partition(":")
     try:
-        cls = getattr(import_module(f".{module}", __package__), name)
+        found: type[Measure] = getattr(import_module(f".{module}", __package__), attribute)
     except ModuleNotFoundError as missing:
         if module not in _EXTRAS or (missing.name or "").startswith("krein"):
             raise
         raise ImportError(
-            f"the measure {measure!r} needs the package {missing.name!r}, which is not installed: "
+            f"the measure {name!r} needs the package {missing.name!r}, which is not installed: "
             f'pip install "krein[{_EXTRAS[module]}]"'
         ) from missing
-    return _build(cls, params or {}, f"the measure {measure!r}")
+    return found
 
 
 def _build(cls: type[Measure], params: dict[str, Any], called: str) -> Measure:
-    """Return `cls(**params)`, or raise an error that names the unknown parameter."""
-    known = list(signature(cls).parameters) if params else []  # including alternative names
+    """Return `cls(**params)`, or raise an error that names the unknown or missing parameter."""
+    known = signature(cls).parameters  # including alternative names
     for name in params:
         if name not in known:
             allowed = ", ".join(field for field in known if field != "function") or "none"
             raise ValueError(f"{called} has no parameter {name!r}; its parameters: {allowed}")
+    for name, about in known.items():
+        if about.default is about.empty and name not in params:
+            raise ValueError(f"{called} needs the parameter {name!r}")
     return cls(**params)
 
 

@@ -271,6 +271,33 @@ class Manhattan(Vectors):
 
 
 @dataclass(frozen=True)
+class Euclidean(Vectors):
+    """Euclidean distance ‖p − q‖₂; for single numbers, their absolute difference.
+
+    See Also
+    --------
+    Manhattan : Negative ℓ₁ distance, a similarity.
+    krein.measures.Combined : Adds distances of several columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.vectors import Euclidean
+    >>> Euclidean().block(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
+    array([[5.]])
+    """
+
+    name = "euclidean"
+    kind = "dissimilarity"
+    psd = True
+    self_value = 0.0
+
+    def block(self, A: Objects, B: Objects) -> Array:
+        """Return the distances."""
+        return cdist(A, B, "euclidean")
+
+
+@dataclass(frozen=True)
 class TL1(Vectors):
     """Truncated ℓ₁ kernel max(ρ − ‖p − q‖₁, 0) (Huang et al. 2018), indefinite from d = 2.
 

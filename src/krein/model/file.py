@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..io.modelfile import ModelFileError, read_model, write_model
-from ..measures import Measure, get_measure
+from ..measures import Combined, Measure, get_measure
 from ..version import __version__
 from ..wording import parameter
 from . import ESTIMATORS, find_estimator
@@ -79,6 +79,8 @@ def _params(estimator: Any) -> dict[str, Any]:
 def _decided(estimator: Any) -> dict[str, Any]:
     """Return the parameters of the measure, with the settings derived from the training objects."""
     named, decided = get_measure(estimator.measure, estimator.measure_params), estimator.measure_
+    if isinstance(decided, Combined):  # parameters given by name may contain other measures
+        return {"measure": decided, "measure_params": None}
     if not named.undecided():
         return {}
     if isinstance(estimator.measure, Measure):

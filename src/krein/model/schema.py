@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from ..core.checks import Within
 from ..core.space import Signature
-from ..measures import Measure, available, get_measure
+from ..measures import Combined, Measure, available, get_measure
+from ..measures.base import measure_class
+from ..measures.combined import Records
 from ..measures.precomputed import PrecomputedColumns
 
 LOCAL = "local symbols"
@@ -91,11 +93,13 @@ def encode(value: Any) -> Any:
     if isinstance(value, Measure):
         if value.accepts == "values":
             return {"measure": value.name, "params": None}
-        if value.name in available() and type(value) is type(get_measure(value.name)):
+        if _is_registered(value):
             return {"measure": value.name, "params": value.params()}
         return {"function": type(value).__qualname__}
     if isinstance(value, Signature):
         return list(value)
+    if isinstance(value, Records):
+        return {"class": "Records", "fields": dict(zip(value.names, value.columns, strict=True))}
     if is_dataclass(value) and not isinstance(value, type):
         content = {}
         for name, hint in hints_of(type(value)).items():
@@ -106,6 +110,13 @@ def encode(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [encode(item) for item in value]
     return value
+
+
+def _is_registered(measure: Measure) -> bool:
+    """Whether krein knows a measure, and all its parts, by name."""
+    known = measure.name in available() and type(measure) is measure_class(measure.name)
+    parts = measure.measures if known and isinstance(measure, Combined) else []
+    return known and all(map(_is_registered, parts))
 
 
 # -- from a tree to values ------------------------------------------------------------------------
@@ -277,6 +288,16 @@ def _instance(tree: Any, cls: type, name: str, context: Context) -> Any:
 def _measure(tree: Any, name: str) -> Measure:
     """Return a measure whose parameters have the types of their defaults, and finite values."""
     found = get_measure(tree["measure"], tree["params"])
+    if isinstance(found, Combined):
+        for part, weight in zip(found.parts, found.weights, strict=True):
+            _check_parameters(part.measure, f"{name}.{part.name}")
+            _number(weight, float, f"{name}.weights", Within(0, 1e300))
+    else:
+        _check_parameters(found, name)
+    return found
+
+
+def _check_parameters(found: Measure, name: str) -> None:
     for parameter in fields(found):
         value, default = getattr(found, parameter.name), parameter.default
         where = f"{name}.{parameter.name}"
@@ -286,7 +307,6 @@ def _measure(tree: Any, name: str) -> Measure:
             _number(value, type(default), where, Within())
         elif isinstance(default, int | float) and not isinstance(value, int | float):
             raise ValueError(f"{where} is not a number")
-    return found
 
 
 def _number(tree: Any, hint: Any, name: str, limits: Within) -> Any:
@@ -337,6 +357,8 @@ def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
         if len(found.columns) and found.columns.max() >= found.width:
             raise ValueError(f"{name} refers to a column beyond {found.width}")
         return found
+    if isinstance(measure, Combined):
+        return _records(tree, measure, name, context, size)
     if not isinstance(tree, list | np.ndarray):
         raise ValueError(f"{name} is not a list of objects")
     if not context.bind(size, len(tree)):
@@ -356,3 +378,23 @@ def _objects(tree: Any, name: str, context: Context, size: str) -> Any:
     if measure.accepts == "vectors" and not context.bind("d", objects.shape[1]):
         raise ValueError(f"{name} has {objects.shape[1]} columns, not {context.shown('d')}")
     return objects
+
+
+def _records(tree: Any, measure: Combined, name: str, context: Context, size: str) -> Records:
+    """Return records, given the objects of each part of the measure."""
+    names = tuple(part.name for part in measure.parts)
+    if not isinstance(tree, dict) or tree.get("class") != "Records":
+        raise ValueError(f"{name} is not a table of records")
+    if tuple(tree["fields"]) != names:
+        raise ValueError(f"{name} does not have the parts {', '.join(names)[:60]}")
+    columns = []
+    for part in measure.parts:
+        where = f"{name}.{part.name}"
+        own = Context(part.measure)
+        columns.append(_objects(tree["fields"][part.name], where, own, size))
+        if not context.bind(size, len(columns[-1])):
+            raise ValueError(f"{where} has {len(columns[-1])} objects, not {context.shown(size)}")
+        width = own.sizes.get("d")  # the number of columns, if there are vectors
+        if width is not None and context.sizes.setdefault(f"d of {part.name}", width) != width:
+            raise ValueError(f"{where} has {width} columns, unlike other objects")
+    return Records(names, tuple(columns))

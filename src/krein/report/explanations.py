@@ -173,7 +173,7 @@ def page_content(
         "unreadable": explained.unreadable,
         "left_out": explained.left_out,
         "n_classes": len(classes),
-        "measure": measure.name,
+        "measure": measure.title,
         "similarity": measure.kind == "similarity",
         "n_landmarks": len(landmarks),
         "novel_below": model.novel_below,
@@ -387,10 +387,23 @@ def side_by_side(
             return _pictures(pair)
         case alignments.Numbers():
             return _numbers(pair, columns)
+        case alignments.Parts():
+            return {"kind": "parts", "parts": [_part(part) for part in pair.parts]}
         case alignments.Words():
             return {"kind": "words", "first": pair.first, "second": pair.second}
         case None:
             return {"kind": "none"}
+
+
+def _part(part: alignments.ComparedPart) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "measure": part.measure,
+        "weight": f"{part.weight:.4g}",
+        "value": f"{part.value:.4g}",
+        "share": f"{part.weight * part.value:.4g}",
+        "beside": side_by_side(part.beside, part.columns),
+    }
 
 
 def _letters(found: alignments.Letters) -> dict[str, Any]:
@@ -536,10 +549,13 @@ def _numbers(found: alignments.Numbers, columns: Sequence[str] | None) -> dict[s
     apart = found.first - found.second
     order = np.argsort(-np.abs(apart), kind="stable")
     shown = order[:FEATURES]
-    names = [f"column {i}" for i in range(len(apart))] if columns is None else columns
+    names = columns or ()
+    if len(names) != len(apart):
+        names = [f"column {i}" for i in range(len(apart))]
     caption = f"The {len(shown)} of {len(order):,} numbers that differ most."
     if len(shown) == len(order):
-        shown, caption = np.sort(shown), f"All {len(order)} numbers."
+        caption = f"All {len(order)} numbers." if len(order) > 1 else "One number."
+        shown = np.sort(shown)
     return {
         "kind": "numbers",
         "caption": caption,
