@@ -87,7 +87,7 @@ def command(
       krein fit words.csv --objects word --labels language -o model.krein
       krein fit distances.csv --distance --labels labels.csv -o model.krein
       krein fit words.csv --objects word --labels language --cluster local -o model.krein
-      krein fit people.csv --measure 'name=levenshtein,age=euclidean*0.1' -o people.krein
+      krein fit people.csv --measure 'name=levenshtein,age=euclidean*0.1' -o model.krein
     """
     import numpy as np
 
