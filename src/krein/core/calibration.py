@@ -17,7 +17,17 @@ import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 
-from .checks import CODE, LOG_SIZE, NON_NEGATIVE, POSITIVE, Array, Codes, Indices, Kind
+from .checks import (
+    CODE,
+    LOG_SIZE,
+    NON_NEGATIVE,
+    POSITIVE,
+    Array,
+    Codes,
+    Indices,
+    Kind,
+    Within,
+)
 from .moments import weights_of
 from .space import LandmarkSpace
 
@@ -290,9 +300,9 @@ NOVELTY_GROUP = 500
 """A label with at least this many held-out objects has its own p-values. With 100 objects, p-values
 cannot be below 1 %, so novel objects would rank behind objects with more common labels."""
 
-PEERS, MOST_PARTS = 100, 10
-"""Novelty is ranked among about this many objects of similar size; the second number limits into
-how many parts the sizes are divided."""
+PEERS, MOST_PARTS = 50, 20
+"""Sizes are divided into parts of at least this many held-out objects, but at most so many parts.
+Parts of 20 to 100 objects are equally good; larger ones mix families of different lengths."""
 
 FOUND_BY_CHANCE = 0.01
 """An object is not called known if more than this share of random objects of its size would be at
@@ -382,14 +392,23 @@ def hats(x: Array, knots: Array) -> Array:
     return np.stack([np.interp(x, knots, one) for one in np.eye(len(knots))], axis=1)
 
 
+POWERS = (-1.0, -0.5, 0.0, 0.5, 1.0)
+"""How scores grow or fall with the size s: local similarities as s^−½, edits as s, warped series as
+s^½, normalised values hardly."""
+
+SPREADS = 3
+"""The spread of random scores is linear between this many log sizes: more would need more objects,
+because an estimate that is too small lets random objects look known."""
+
+
 @dataclass(frozen=True)
 class Chance:
     """How near random objects of any size are to the known ones.
 
     Scores of short objects are not comparable with those of long ones: a few letters resemble a
     part of any sequence, and a distance that sums differences is small. Random objects show how the
-    score a depends on the size. With x = log size, their scores have the mean μ(x) and the mean
-    absolute deviation σ(x), both linear between knots, so
+    score a depends on the log size x. With their mean μ(x), a combination of powers of the size and
+    its logarithm, and their mean absolute deviation σ(x),
 
         z(a, x) = (a − μ(x)) / σ(x)
 
@@ -401,38 +420,41 @@ class Chance:
     >>> from krein.core.calibration import Chance
     >>> rng = np.random.default_rng(0)
     >>> x = np.linspace(0, 5, 300)  # logarithms of the sizes
-    >>> chance = Chance.of(x, 2 * x + rng.normal(size=300))
-    >>> chance.p_values(np.array([3.0, -3.0]), np.array([2.0, 2.0])).round(1)
-    array([0.2, 0. ])
+    >>> chance = Chance.of(x, np.exp(x) + rng.normal(size=300))
+    >>> chance.p_values(np.array([5.0, -5.0]), np.log([5.0, 5.0])).round(1)
+    array([0.5, 0. ])
     """
 
-    knots: Annotated[Array, "knots", LOG_SIZE]  # ascending
-    mean: Annotated[Array, "knots"]
-    spread: Annotated[Array, "knots", POSITIVE]
+    low: Annotated[float, LOG_SIZE]
+    high: Annotated[float, LOG_SIZE]
+    mean: Annotated[Array, "trend", Within(-1e250, 1e250)]  # coefficients of the basis
+    spread: Annotated[Array, "spreads", POSITIVE]
     scores: Annotated[Array, "n_random"]  # z of the random objects, each left out; ascending
 
     @classmethod
     def of(cls, x: Array, scores: Array) -> Chance:
         """Return the trend of scores (n,) of random objects with these log sizes (n,). O(n).
 
-        Least squares, with residuals r_i / (1 − h_ii) as if each object had been left out.
+        Weighted least squares: the first solution estimates the spread, the second uses it. The
+        residuals r_i / (1 − h_ii) are those of objects that were left out.
         """
-        knots = np.linspace(x.min(), x.max(), KNOTS)
-        H = hats(x, knots)
-        fit = np.linalg.pinv(H)  # (K, n)
-        mean = fit @ scores
-        left = 1 - np.einsum("nk,kn->n", H, fit)
-        r = (scores - H @ mean) / np.maximum(left, 0.5)
-        coarse = hats(x, knots[:: (KNOTS - 1) // 2])  # a spread takes more objects than a mean
-        typical = np.abs(r).mean()
-        spread = np.maximum(np.linalg.pinv(coarse) @ np.abs(r), 0.1 * typical)
-        spread = np.maximum(np.interp(knots, knots[:: (KNOTS - 1) // 2], spread), 1e-300)
-        return cls(knots, mean, spread, np.sort(r / (hats(x, knots) @ spread)))
+        low, high = float(x.min()), float(x.max())
+        B, H = _basis(x, low, high), hats(x, np.linspace(low, high, SPREADS))
+        sigma = np.ones(len(x))
+        for _ in range(2):
+            fit = np.linalg.pinv(B / sigma[:, None])
+            mean = fit @ (scores / sigma)
+            h = np.einsum("nk,kn->n", B / sigma[:, None], fit)
+            r = (scores - B @ mean) / np.maximum(1 - h, 0.5)
+            least = max(0.1 * float(np.abs(r).mean()), 1e-300)
+            spread = np.maximum(np.linalg.pinv(H) @ np.abs(r), least)
+            sigma = H @ spread
+        return cls(low, high, mean, spread, np.sort(r / sigma))
 
     def standardised(self, scores: Array, x: Array) -> Array:
         """Return z (n,) of objects with these scores and log sizes."""
-        H = hats(x, self.knots)
-        return (scores - H @ self.mean) / (H @ self.spread)
+        sigma = hats(x, np.linspace(self.low, self.high, len(self.spread))) @ self.spread
+        return (scores - _basis(x, self.low, self.high) @ self.mean) / sigma
 
     def p_values(self, scores: Array, x: Array) -> Array:
         """Return the share (n,) of random objects of the same size with a score as low or lower.
@@ -441,12 +463,14 @@ class Chance:
         """
         lower = np.searchsorted(self.scores, self.standardised(scores, x), side="right")
         found = (1.0 + lower.astype(np.float64)) / (1.0 + len(self.scores))
-        found[(x < self.knots[0] - ROUNDING) | (x > self.knots[-1] + ROUNDING)] = 1.0
+        found[(x < self.low - ROUNDING) | (x > self.high + ROUNDING)] = 1.0
         return found
 
 
-KNOTS = 7
-"""Number of knots of the trend of random objects; its spread has half as many."""
+def _basis(x: Array, low: float, high: float) -> Array:
+    """Return the functions (n, 6) of log sizes that a trend combines; constant outside a range."""
+    y = np.clip(x, low, high) - high
+    return np.stack([*(np.exp(power * y) for power in POWERS), y], axis=1)
 
 
 @dataclass(frozen=True)
@@ -472,20 +496,19 @@ class FartherPeers:
         return cls(middles, scores[order], above)
 
     def count(self, x: Array, scores: Array, own: Array | float = 0.0) -> Array:
-        """Return a whole number (q,) for each object: the lower, the more unusual it is.
+        """Return the number (q,) of held-out objects of similar size with a score as high or higher.
 
-        The main criterion is how many objects of similar size have a score at least as high; the
-        number of all such objects decides between equal ones. `own` (q,) is the weight of an object
-        that is itself held out.
+        It is a mean over both parts that an object belongs to. Below 1, it is replaced by the share
+        of objects of all sizes with such a score, which still differs between objects that have no
+        peers. `own` (q,) is the weight of an object that is itself held out.
         """
         n, H = len(self.scores), hats(x, self.middles)
         place = np.searchsorted(self.scores, scores, side="left")
         itself = H * np.reshape(own, (-1, 1))
         others = np.maximum(self.above[0] - itself, np.finfo(float).tiny)
         share = (H * np.maximum(self.above[place] - itself, 0.0) / others).sum(axis=1)
-        peers = np.floor(share * n / len(self.middles) + 1e-9)
-        found: Array = peers * (n + 1.0) + (n - place)
-        return found
+        peers = np.round(share * n / len(self.middles), 6)  # sums depend on the order
+        return np.where(peers < 1, (n - place) / (n + 1), peers)
 
 
 def log_odds(log_proba: Array) -> Array:
