@@ -496,7 +496,7 @@ class FartherPeers:
         return cls(middles, scores[order], above)
 
     def count(self, x: Array, scores: Array, own: Array | float = 0.0) -> Array:
-        """Return the number (q,) of held-out objects of similar size with a score as high or higher.
+        """Return the number (q,) of held-out objects of similar size whose score is not lower.
 
         It is a mean over both parts that an object belongs to. Below 1, it is replaced by the share
         of objects of all sizes with such a score, which still differs between objects that have no

@@ -95,9 +95,9 @@ FEWEST, MOST = 30, 100
 FEWER = 0.7
 """The share of the landmarks that is tried besides all of them."""
 
-FEWEST_RANDOM, MOST_RANDOM = 100, 300
+FEWEST_RANDOM, MOST_RANDOM = 150, 300
 """Minimum and maximum number of random objects that are compared with the known ones; in between, a
-fifth of the held-out objects. With fewer than 99 held-out objects there are none, because nothing
+third of the held-out objects. With fewer than 99 held-out objects there are none, because nothing
 can be called novel at 1 % either."""
 
 SHORTER, LONGER = 10.0, 2.0
@@ -537,7 +537,7 @@ def compared_with_random(model: Model, run: Comparisons) -> Model:
     ):
         return model
     low, high = np.quantile(reference.log_sizes, [0.01, 0.99])
-    n = int(np.clip(len(reference.scores) // 5, FEWEST_RANDOM, MOST_RANDOM))
+    n = int(np.clip(len(reference.scores) // 3, FEWEST_RANDOM, MOST_RANDOM))
     sizes = np.exp(np.linspace(max(low - np.log(SHORTER), 0.0), high + np.log(LONGER), n))
     rng = np.random.default_rng(_RANDOM_SEED)
     objects = model.measure.random_objects(model.landmarks.objects, sizes, rng)
