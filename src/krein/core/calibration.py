@@ -543,8 +543,9 @@ class Reference:
     z (see `Chance`) is at least as high; then this number is ranked among those of all held-out
     objects, which are counted in the same way. Ranking a local rank once more keeps the p-value
     valid overall, whatever the parts of the sizes (Chernozhukov, Wüthrich & Zhu 2021). An object
-    outside the range of all sizes has no peers: unless it is nearer than random objects of its
-    size, it is more unusual than all objects inside.
+    outside the range of all sizes has no peers: if it is no nearer than random objects of its size,
+    it is more unusual than all objects inside; otherwise, it is ranked by its own size or by the
+    nearest one in the range, whichever makes it less unusual.
 
     *Label sets* contain the labels that cannot be ruled out. The nonconformity of a label is high
     if its log-odds are low: a(x, c) = −log(p_c / (1 − p_c)). The p-value of label c ranks a(x, c)
@@ -642,19 +643,20 @@ class Reference:
         assert self.log_sizes is not None
         own_x, own_scores = self.log_sizes[here], self.scores[here]
         weights = None if self.weights is None else self.weights[here]
-        a, b = own_scores, scores
-        evidence, own_evidence = np.zeros(len(x), bool), np.zeros(len(own_x), bool)
+        ends = np.sort(own_x)[[0, min(1, len(own_x) - 1), max(len(own_x) - 2, 0), -1]]
+        inside, a, b = np.clip(x, ends[0], ends[3]), own_scores, scores
         if self.chance is not None:
-            a, b = (self.chance.standardised(*one) for one in ((own_scores, own_x), (scores, x)))
-            evidence = self.chance.p_values(scores, x) <= FOUND_BY_CHANCE
-            own_evidence = self.chance.p_values(own_scores, own_x) <= FOUND_BY_CHANCE
+            a = self.chance.standardised(a, own_x)
+            b = np.minimum(*(self.chance.standardised(b, one) for one in (x, inside)))
         w = weights_of(weights, len(a))
         peers = FartherPeers.of(own_x, a, w)
-        reference, asked = peers.count(own_x, a, w), peers.count(x, b)
-        # the smallest and the largest object are outside the range of all others
-        ends = np.sort(own_x)[[0, min(1, len(a) - 1), max(len(a) - 2, 0), -1]]
-        asked[((x < ends[0]) | (x > ends[3])) & ~evidence] = -1.0
-        reference[((own_x < ends[1]) | (own_x > ends[2])) & ~own_evidence] = -1.0
+        reference, asked = peers.count(own_x, a, w), peers.count(inside, b)
+        if self.chance is not None:
+            alike = self.chance.p_values(scores, x) > FOUND_BY_CHANCE
+            asked[(x != inside) & alike] = -1.0
+            # the smallest and the largest object are outside the range of all others
+            alike = self.chance.p_values(own_scores, own_x) > FOUND_BY_CHANCE
+            reference[((own_x < ends[1]) | (own_x > ends[2])) & alike] = -1.0
         return conformal_p(-reference, -asked, weights)
 
     def doubt(

@@ -530,11 +530,7 @@ def compared_with_random(model: Model, run: Comparisons) -> Model:
     scale. Costs m + n_candidates comparisons for each of up to 300 objects.
     """
     reference = model.reference
-    if (
-        reference is None
-        or reference.log_sizes is None
-        or len(reference.scores) < FEWEST_RANDOM - 1
-    ):
+    if reference is None or reference.log_sizes is None or reference.smallest > FOUND_BY_CHANCE:
         return model
     low, high = np.quantile(reference.log_sizes, [0.01, 0.99])
     n = int(np.clip(len(reference.scores) // 3, FEWEST_RANDOM, MOST_RANDOM))
