@@ -331,13 +331,11 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return probabilities and status from one pass, because comparisons are expensive."""
         if self.novel_below is None:
             P = self.predict_proba(X)
-            novelty = np.ones(len(P))
-        else:
-            check_is_fitted(self)
-            found = self.estimator_.assess(X)
-            P, novelty = found["probabilities"], found["novelty"]
-        never = -1.0 if self.novel_below is None else self.novel_below
-        return P, status_of(P.max(axis=1), novelty, self.threshold_, never)
+            return P, status_of(P.max(axis=1), np.ones(len(P)), self.threshold_, -1.0)
+        check_is_fitted(self)
+        found = self.estimator_.assess(X)
+        P, p, by_chance = found["probabilities"], found["novelty"], found["chance"]
+        return P, status_of(P.max(axis=1), p, self.threshold_, self.novel_below, by_chance)
 
     def _reject_label(self) -> Any:
         if self.reject_label is not None:

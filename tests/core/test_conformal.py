@@ -10,6 +10,9 @@ from scipy.stats import false_discovery_control
 
 from krein.core.calibration import LABEL_GROUP as GROUP_OBJECTS
 from krein.core.calibration import (
+    MOST_PARTS,
+    PEERS,
+    Chance,
     Reference,
     benjamini_hochberg,
     conformal_p,
@@ -231,3 +234,147 @@ def test_the_share_of_known_objects_among_the_novel_is_at_most_the_bound_in_expe
         found.append((selected & novel).sum() / novel.sum())
     assert np.mean(shares) <= fdr + 3 * np.std(shares) / np.sqrt(len(shares))
     assert np.mean(found) > 0.8
+
+
+# -- objects of different sizes --------------------------------------------------------------------
+
+
+def sized(n, rng, kind):
+    """Log sizes and scores of known objects; for each kind, the scores depend on the size."""
+    x = rng.normal(4.0, 0.5, n)
+    size, gap = np.exp(x), rng.exponential(size=n)
+    return x, {
+        "edits": size * (0.3 + 0.1 * gap),
+        "similarity": -0.5 + 0.1 * gap - 3 / np.sqrt(size),
+        "two kinds": np.where(x > 4.2, gap, 20 + 5 * gap),
+    }[kind]
+
+
+def sized_reference(x, scores, weights=None, chance=None):
+    n, one = len(x), np.zeros(len(x), dtype=int)
+    return Reference(scores, one, np.zeros(n), np.zeros(n), one, weights, x, chance)
+
+
+def alarms_by_size(p, x, level=0.05):
+    fifth = np.searchsorted(np.quantile(x, [0.2, 0.4, 0.6, 0.8]), x)
+    return np.array([(p[fifth == k] <= level).mean() for k in range(5)])
+
+
+@pytest.mark.parametrize("kind", ["edits", "similarity", "two kinds"])
+def test_the_false_alarm_rate_holds_in_each_fifth_of_the_sizes(kind):
+    level, rates, plain = 0.05, [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x, scores = sized(1000, rng, kind)
+        new, asked = sized(1000, rng, kind)
+        one = np.zeros(1000, dtype=int)
+        reference = sized_reference(x, scores)
+        rates.append(alarms_by_size(reference.novelty(asked, one, new), new, level))
+        plain.append(alarms_by_size(reference.novelty(asked, one), new, level))
+    assert np.mean(rates) == pytest.approx(level, rel=0.15)
+    assert (np.abs(np.mean(rates, axis=0) / level - 1) < 0.4).all()  # 3 to 7 %
+    assert (np.abs(np.mean(plain, axis=0) / level - 1) > 0.4).any()
+
+
+def test_p_values_by_size_match_their_definition():
+    """Count objects in both parts around a size, then rank the counts; here without vectors."""
+    rng = np.random.default_rng(0)
+    x, scores = sized(300, rng, "edits")
+    new, asked = sized(50, rng, "edits")
+    weights = rng.integers(1, 4, 300).astype(float)
+    parts = 300 // PEERS
+    assert parts <= MOST_PARTS
+    middles = np.quantile(x, (np.arange(parts) + 0.5) / parts)
+
+    def belongs(one):
+        shares = dict.fromkeys(range(parts), 0.0)
+        right = int(np.searchsorted(middles, one))
+        if right in (0, parts):
+            shares[min(right, parts - 1)] = 1.0
+        else:
+            share = (one - middles[right - 1]) / (middles[right] - middles[right - 1])
+            shares[right - 1], shares[right] = 1 - share, share
+        return shares
+
+    member = [belongs(one) for one in x]
+
+    def count(one, score, without=None):
+        total = 0.0
+        for part, share in belongs(one).items():
+            others = [j for j in range(300) if j != without]
+            all_of = sum(weights[j] * member[j][part] for j in others)
+            far = sum(weights[j] * member[j][part] for j in others if scores[j] >= score)
+            total += share * far / all_of
+        if total * 300 / parts < 1:
+            return (scores >= score).sum() / 301
+        return total * 300 / parts
+
+    own = np.array([count(a, b, j) for j, (a, b) in enumerate(zip(x, scores, strict=True))])
+    far = [(own <= count(a, b) + 1e-6) @ weights for a, b in zip(new, asked, strict=True)]
+    expected = (1 + np.array(far)) / (1 + weights.sum())
+    one = np.zeros(50, dtype=int)
+    found = sized_reference(x, scores, weights).novelty(asked, one, new)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_objects_without_peers_are_told_apart_by_all_objects():
+    """The p-value of an object that is farther than all others is as small as it can be."""
+    rng = np.random.default_rng(0)
+    x, scores = sized(1000, rng, "similarity")
+    p = sized_reference(x, scores).novelty(np.array([9.0]), np.zeros(1, dtype=int), np.array([4.0]))
+    assert p == pytest.approx(1 / 1001)
+
+
+def random_scores(x, rng):
+    return np.exp(x) * 0.8 + 0.3 * np.exp(x / 2) * rng.normal(size=len(x))
+
+
+def test_random_objects_rarely_look_known_at_any_size():
+    shares = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = np.linspace(0, 6, 300)
+        chance = Chance.of(x, random_scores(x, rng))
+        new = rng.uniform(0, 6, 5000)
+        found = chance.p_values(random_scores(new, rng), new)
+        shares.append([(found[new // 1 == k] <= 0.01).mean() for k in range(6)])
+        assert (chance.p_values(np.full(2, -1e9), np.array([-1.0, 7.0])) == 1).all()
+    assert np.mean(shares) < 0.015
+    assert np.mean(shares, axis=0).max() < 0.025
+
+
+@given(st.integers(0, 1000), st.sampled_from([1e-100, 3.0, 2.0**70]))
+@settings(max_examples=20, deadline=None)
+def test_what_happens_by_chance_does_not_depend_on_the_unit(seed, unit):
+    rng = np.random.default_rng(seed)
+    x = np.linspace(0, 6, 200)
+    scores, new = random_scores(x, rng), rng.uniform(0, 6, 50)
+    asked = random_scores(new, rng)
+    np.testing.assert_allclose(
+        Chance.of(x, unit * scores).p_values(unit * asked, new),
+        Chance.of(x, scores).p_values(asked, new),
+        atol=0.011,
+    )
+
+
+def test_outside_the_range_of_sizes_it_takes_evidence_to_be_known():
+    rng = np.random.default_rng(0)
+    x, scores = sized(1000, rng, "edits")
+    at = np.linspace(1, 7, 300)
+    reference = sized_reference(x, scores, chance=Chance.of(at, random_scores(at, rng)))
+    far = np.array([1.5, 1.5, 6.9, 6.9])
+    asked = np.exp(far) * [0.01, 0.8, 0.3, 0.8]  # near to known objects or random, by turns
+    p, one = reference.novelty(asked, np.zeros(4, dtype=int), far), np.ones(4)
+    assert (p[[1, 3]] < 0.01).all()
+    assert (p[[0, 2]] > 0.05).all()
+    status = status_of(one, one, 0.8, 0.01, reference.by_chance(asked, far))
+    assert status.tolist() == ["known", "ambiguous"] * 2
+
+
+def test_objects_of_one_size_are_ranked_as_if_they_had_none():
+    rng = np.random.default_rng(0)
+    log_proba, codes = log_softmax(rng.normal(size=(200, 2)), axis=1), rng.integers(2, size=200)
+    scores = rng.normal(size=200)
+    reference = Reference.of(scores, log_proba, codes, None, np.full(200, 3.0))
+    assert reference.log_sizes is None
+    assert (reference.by_chance(scores, None) == 0).all()

@@ -1,5 +1,7 @@
 """KreinClassifier on objects of unknown classes: novelty, status, label sets, explanations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -259,3 +261,139 @@ def test_explanations_start_from_the_mean_of_held_out_objects(kind, landmarks):
     power = 2 if kind == "dissimilarity" else 1
     mean = (held_out[:, chosen] ** power).mean(axis=0) ** (1 / power)
     np.testing.assert_allclose(clf.model_.baseline, mean, rtol=1e-12)
+
+
+# -- objects of different sizes --------------------------------------------------------------------
+
+
+def lengths(n, median, rng):
+    return np.exp(rng.normal(np.log(median), 0.4, n)).astype(int) + 2
+
+
+def fragments(n, seed):
+    """Fragments of the ancestors of six families, each with its own share of changed letters."""
+    rng = np.random.default_rng(seed)
+    letters = np.array(list("ACDEFGHIKLMNPQRSTVWY"))
+    ancestors, y, found = rng.choice(letters, (6, 400)), rng.integers(6, size=n), []
+    for c, length in zip(y, lengths(n, 60, rng), strict=True):
+        one = ancestors[c, (start := rng.integers(30)) : start + length].copy()
+        changed = rng.random(len(one)) < rng.uniform(0.2, 0.65)
+        one[changed] = rng.choice(letters, changed.sum())
+        found.append("".join(one))
+    return found, y
+
+
+def waves(n, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    times = [np.linspace(0, 1, length) for length in lengths(n, 30, rng)]
+    return [
+        np.sin(2 * np.pi * (c + 1) * t) + 0.3 * rng.normal(size=len(t))
+        for c, t in zip(y, times, strict=True)
+    ], y
+
+
+def clouds(n, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(4, size=n)
+    turn = np.pi / 2 * y
+    return [
+        1.5 * np.array([np.cos(a), np.sin(a)]) + rng.normal(size=(length, 2))
+        for a, length in zip(turn, lengths(n, 20, rng), strict=True)
+    ], y
+
+
+def made_up(objects, length, rng):
+    """Return an object of this length, with letters or points drawn from all training objects."""
+    if isinstance(objects[0], str):
+        return "".join(rng.choice(list("".join(objects)), max(1, round(length))))
+    parts = np.concatenate(objects)
+    return parts[rng.integers(len(parts), size=max(2, round(length)))]
+
+
+def without_sizes(clf):
+    """Return the model as if objects had no sizes."""
+    plain = replace(clf.model_.reference, log_sizes=None, chance=None)
+    return replace(clf.model_, reference=plain)
+
+
+@pytest.mark.parametrize(
+    ("measure", "make", "n"),
+    [
+        ("levenshtein", fragments, 800),
+        ("smith-waterman", fragments, 500),
+        ("dtw", waves, 500),
+        ("modified-hausdorff", clouds, 500),
+    ],
+)
+def test_random_objects_of_any_length_are_not_called_known(measure, make, n):
+    X, y = make(n + 400, 0)
+    clf = KreinClassifier(measure).fit(X[:n], y[:n])
+    rng, usual = np.random.default_rng(1), np.median([len(one) for one in X[:n]])
+    times = [0.2, 0.4, 0.7, 1.0, 1.5, 2.5, 5.0]
+    random = [made_up(X[:n], t * usual, rng) for t in times for _ in range(50)]
+    called_known = clf.assess(random)["status"] == "known"
+    assert called_known.mean() <= 0.02
+    assert (without_sizes(clf).assess(random)["status"] == "known").mean() > 0.05
+    new = clf.assess(X[n:])
+    assert (new["status"] == "known").mean() > 0.75
+    assert (new["novelty"] <= 0.05).mean() < 0.1
+
+
+def test_false_alarms_are_equally_frequent_in_each_fifth_of_the_lengths():
+    rates, plain = [], []
+    for seed in range(8):
+        X, y = fragments(4000, seed)
+        clf = KreinClassifier("levenshtein", n_landmarks=40, features=None).fit(X[:1200], y[:1200])
+        sizes = np.array([len(one) for one in X[1200:]])
+        fifth = np.searchsorted(np.quantile(sizes, [0.2, 0.4, 0.6, 0.8]), sizes)
+        for model, found in ((clf, rates), (without_sizes(clf), plain)):
+            p = model.novelty(X[1200:])
+            found.append([(p[fifth == k] <= 0.05).mean() for k in range(5)])
+    assert np.mean(rates, axis=0).min() > 0.03
+    assert np.mean(rates, axis=0).max() < 0.07
+    assert np.mean(plain, axis=0).max() > 0.1
+
+
+def test_a_model_with_random_objects_is_saved_and_does_not_depend_on_the_order(tmp_path):
+    X, y = fragments(300, 0)
+    clf = KreinClassifier("levenshtein").fit(X[:250], y[:250])
+    assert clf.model_.reference.chance is not None
+    clf.save(tmp_path / "m.krein")
+    new = [*X[250:], X[0][:6], "ACDEFGHIKLMNPQRSTVWY" * 9]
+    np.testing.assert_array_equal(load(tmp_path / "m.krein").assess(new), clf.assess(new))
+    order = np.random.default_rng(0).permutation(250)
+    other = KreinClassifier("levenshtein").fit([X[i] for i in order], y[:250][order])
+    np.testing.assert_allclose(
+        clf.model_.reference.chance.scores, other.model_.reference.chance.scores, rtol=1e-9
+    )
+
+
+def test_random_objects_cost_their_comparisons(monkeypatch):
+    X, y = fragments(250, 0)
+    clf = KreinClassifier("levenshtein").fit(X, y)
+    m, k = len(clf.landmarks_), clf.model_.second_look.known.n_candidates
+    few = KreinClassifier("levenshtein").fit(X[:60], y[:60])
+    assert few.model_.reference.chance is None  # nothing can be called novel anyway
+    monkeypatch.setattr(type(clf.measure_), "random_objects", lambda *_: None)
+    without = KreinClassifier("levenshtein").fit(X, y)
+    assert clf.comparisons_to_fit_ - without.comparisons_to_fit_ == 150 * (m + k)
+    np.testing.assert_array_equal(clf.predict_proba(X), without.predict_proba(X))
+    np.testing.assert_array_equal(clf.predict_set(X), without.predict_set(X))
+
+
+def test_a_measure_of_ones_own_gets_no_random_objects():
+    """They might be no valid objects. Sizes still count: outside their range, nothing is known."""
+    X, y = fragments(150, 0)
+    seen = set(X)
+
+    def common(a, b):
+        assert {a, b} <= seen
+        return abs(len(a) - len(b)) + len(set(a) ^ set(b))
+
+    clf = KreinClassifier(common, measure_params={"kind": "dissimilarity"}).fit(X, y)
+    assert clf.model_.reference.log_sizes is not None
+    assert clf.model_.reference.chance is None
+    short = "".join(X[0][:5])
+    seen.add(short)
+    assert clf.assess([short])["status"] != "known"

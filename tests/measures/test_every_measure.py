@@ -123,6 +123,26 @@ def test_checked_objects_pass_the_check_again(case):
     np.testing.assert_array_equal(measure.block(again, again), once)
 
 
+def test_random_objects_have_the_sizes_asked_for_and_can_be_compared(case):
+    measure, objects = make(case)
+    sizes = np.array([2.0, 7.0, 30.0])
+    found = measure.random_objects(objects, sizes, np.random.default_rng(1))
+    if found is None:
+        kinds = ("compression", "tangent", "tcrdist")  # too costly, of one size, not any letters
+        assert measure.accepts != "objects" or measure.name in kinds
+        return
+    parts = np.shape(objects[0])[-1] if np.ndim(objects[0]) == 2 else 1
+    assert all(
+        abs(np.size(list(one)) - size) <= parts for one, size in zip(found, sizes, strict=True)
+    )
+    assert np.isfinite(measure.block(found, objects)).all()
+    again = measure.random_objects(
+        take(objects, np.arange(23)[::-1]), sizes, np.random.default_rng(1)
+    )
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_bad_objects_are_named(case):
     measure = get_measure(case.name, case.params)
     for objects, message in case.bad:

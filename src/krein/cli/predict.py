@@ -145,7 +145,8 @@ def command(
     """Label the objects of NEW with a MODEL from krein fit.
 
     Each row contains the name, the label and its probability, the runner-up and its probability,
-    and the status: known; ambiguous, if no label is probable enough; novel, if the object is like
+    and the status: known; ambiguous, if no label is probable enough or random objects are as near
+    to the known ones; novel, if the object is like
     none of the classes (by the p-value in the column novelty), or of another kind and therefore not
     compared, with the reason; or unreadable, with the reason. Models that cannot recognise novel
     objects say ok instead of known. Only objects that are known or ok count as classified. NEW is
@@ -259,15 +260,15 @@ def _kept(rows: Iterator[list[Row]], note: Callable[[Row], None]) -> Iterator[li
 def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list[Row]], float]:
     """Call objects ambiguous so that the given share gets a label; return rows and threshold.
 
-    Novel objects are left as they are, and do not count. The threshold depends on all objects;
-    memory use is only 8 bytes per row.
+    Novel objects, and those that are as near as random ones, are left as they are and do not count.
+    The threshold depends on all objects; memory use is only 8 bytes per row.
     """
     from ..reject import threshold_for_coverage
 
     confidence = array("d")
 
     def note(row: Row) -> None:
-        if _is_compared(row):
+        if _is_compared(row) and row["reason"] is None:
             confidence.append(row["probability"])
 
     kept, threshold = _kept(rows, note), 0.0
@@ -277,7 +278,7 @@ def _covering(rows: Iterator[list[Row]], coverage: float) -> tuple[Iterator[list
     def decided() -> Iterator[list[Row]]:
         for part in kept:
             for row in part:
-                if _is_compared(row):
+                if _is_compared(row) and row["reason"] is None:
                     certain = KNOWN if "novelty" in row else OK
                     row["status"] = AMBIGUOUS if row["probability"] < threshold else certain
             yield part
@@ -532,6 +533,7 @@ class Counts:
     def __init__(self, separator: str | None = None) -> None:
         self.by_status: Counter[str] = Counter()
         self.first_reason = ""
+        self.by_chance = 0  # ambiguous objects that are as near as random ones
         self.selected: Counter[str] = Counter()
         self.report = KrakenReport(separator)
 
@@ -542,7 +544,8 @@ class Counts:
 
     def describe_others(self, threshold: float) -> str:
         """Return the number of objects without a label, by status."""
-        below = f" (probability below {threshold:.4g})"
+        chance = f"; {self.by_chance:,} as near as random objects" if self.by_chance else ""
+        below = f" (probability below {threshold:.4g}{chance})"
         return ", ".join(
             f"{n:,} {status}{below if status == AMBIGUOUS else ''}"
             for status in (AMBIGUOUS, NOVEL, UNREADABLE)
@@ -555,6 +558,7 @@ class Counts:
             self.by_status[row["status"]] += 1
             if row["status"] == UNREADABLE:
                 self.first_reason = self.first_reason or row["reason"]
+            self.by_chance += row["status"] == AMBIGUOUS and row["reason"] is not None
             self.selected.update((row.get("selected") or "").split("|"))
             label = row["label"] if is_classified(row) else None
             if "rank_label" in row and _is_compared(row):

@@ -14,6 +14,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.calibration import FOUND_BY_CHANCE
 from ..data.dataset import NAMED, describe_foreign
 from ..io import Chunk, DataError, Source, open_source
 from ..io.tables import JsonLines
@@ -34,6 +35,9 @@ KNOWN, OK, AMBIGUOUS, NOVEL, UNREADABLE = "known", "ok", "ambiguous", "novel", "
 
 TURNED, FEWEST_NOVEL, MOST_NOVEL = 20, 5, 0.9
 """If at least five objects and 90 % of them are novel, up to 20 are tried on the other strand."""
+
+BY_CHANCE = "no nearer to the known objects than random objects of its size"
+"""Reason for calling an object ambiguous, whatever the probability of its label."""
 
 CLASSIFIED = (KNOWN, OK)
 """An object with another status is unclassified, whatever its most probable label."""
@@ -193,19 +197,27 @@ class Predictor:
     def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
-        cells = zip(*self._columns(found.assessed).values(), strict=True)
+        columns, reasons = self._columns(found.assessed), self._found_by_chance(found.assessed)
+        cells = zip(*columns.values(), reasons, strict=True)
         answered = dict(zip(found.places, cells, strict=True))
-        reasons = found.foreign | found.reasons  # a foreign object may be unreadable, too
+        refused = found.foreign | found.reasons  # a foreign object may be unreadable, too
         rows = []
         for i, name in enumerate(chunk.names):
-            if i in reasons:  # not compared
+            if i in refused:  # not compared
                 foreign = i not in found.reasons
-                rows.append(self.row_without_label(name, reasons[i], foreign))
+                rows.append(self.row_without_label(name, refused[i], foreign))
             else:
-                rows.append(dict(zip(self.names, [name, *answered[i], None], strict=True)))
+                rows.append(dict(zip(self.names, [name, *answered[i]], strict=True)))
                 if rows[-1]["status"] == NOVEL and len(self.novel) < TURNED:
                     self.novel.append(chunk.objects[i])
         return rows
+
+    def _found_by_chance(self, found: NDArray[Any]) -> list[str | None]:
+        """Return the reason for ambiguous objects that are as near to known ones as random ones."""
+        if not self.assesses or not len(found):
+            return [None] * len(found)
+        alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
+        return [BY_CHANCE if one else None for one in alike.tolist()]
 
     def on_the_other_strand(self, n_novel: int, n: int) -> bool:
         """Whether most sequences are novel, but the reverse complements of some of them are not."""

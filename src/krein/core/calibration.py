@@ -17,7 +17,17 @@ import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 
-from .checks import CODE, NON_NEGATIVE, Array, Codes, Indices, Kind
+from .checks import (
+    CODE,
+    LOG_SIZE,
+    NON_NEGATIVE,
+    POSITIVE,
+    Array,
+    Codes,
+    Indices,
+    Kind,
+    Within,
+)
 from .moments import weights_of
 from .space import LandmarkSpace
 
@@ -290,6 +300,14 @@ NOVELTY_GROUP = 500
 """A label with at least this many held-out objects has its own p-values. With 100 objects, p-values
 cannot be below 1 %, so novel objects would rank behind objects with more common labels."""
 
+PEERS, MOST_PARTS = 50, 20
+"""Sizes are divided into parts of at least this many held-out objects, but at most so many parts.
+Parts of 20 to 100 objects are equally good; larger ones mix families of different lengths."""
+
+FOUND_BY_CHANCE = 0.01
+"""An object is not called known if more than this share of random objects of its size would be at
+least as near to the known ones."""
+
 LABEL_GROUP = 30
 """A class with at least this many held-out objects has its own p-values, in steps of about 3 %.
 Classes that share p-values reach the coverage jointly, not individually: on Swiss-Prot, the
@@ -357,6 +375,142 @@ def novelty_scores(apart: Array, kind: Kind) -> Array:
     return near.mean(axis=1)
 
 
+def hats(x: Array, knots: Array) -> Array:
+    """Return the weights (n, K) of linear interpolation between ascending knots (K,).
+
+    Each row has one or two weights above 0, which sum to 1. Outside the knots, the nearest one has
+    weight 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.calibration import hats
+    >>> hats(np.array([1.5, 9.0]), np.array([1.0, 2.0, 3.0]))
+    array([[0.5, 0.5, 0. ],
+           [0. , 0. , 1. ]])
+    """
+    return np.stack([np.interp(x, knots, one) for one in np.eye(len(knots))], axis=1)
+
+
+POWERS = (-1.0, -0.5, 0.0, 0.5, 1.0)
+"""How scores grow or fall with the size s: local similarities as s^−½, edits as s, warped series as
+s^½, normalised values hardly."""
+
+SPREADS = 3
+"""The spread of random scores is linear between this many log sizes: more would need more objects,
+because an estimate that is too small lets random objects look known."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """How near random objects of any size are to the known ones.
+
+    Scores of short objects are not comparable with those of long ones: a few letters resemble a
+    part of any sequence, and a distance that sums differences is small. Random objects show how the
+    score a depends on the log size x. With their mean μ(x), a combination of powers of the size and
+    its logarithm, and their mean absolute deviation σ(x),
+
+        z(a, x) = (a − μ(x)) / σ(x)
+
+    is about 0 for a random object of any size, and far below for one that resembles known objects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.calibration import Chance
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.linspace(0, 5, 300)  # logarithms of the sizes
+    >>> chance = Chance.of(x, np.exp(x) + rng.normal(size=300))
+    >>> chance.p_values(np.array([5.0, -5.0]), np.log([5.0, 5.0])).round(1)
+    array([0.5, 0. ])
+    """
+
+    low: Annotated[float, LOG_SIZE]
+    high: Annotated[float, LOG_SIZE]
+    mean: Annotated[Array, "trend", Within(-1e250, 1e250)]  # coefficients of the basis
+    spread: Annotated[Array, "spreads", POSITIVE]
+    scores: Annotated[Array, "n_random"]  # z of the random objects, each left out; ascending
+
+    @classmethod
+    def of(cls, x: Array, scores: Array) -> Chance:
+        """Return the trend of scores (n,) of random objects with these log sizes (n,). O(n).
+
+        Weighted least squares: the first solution estimates the spread, the second uses it. The
+        residuals r_i / (1 − h_ii) are those of objects that were left out.
+        """
+        low, high = float(x.min()), float(x.max())
+        B, H = _basis(x, low, high), hats(x, np.linspace(low, high, SPREADS))
+        sigma = np.ones(len(x))
+        for _ in range(2):
+            fit = np.linalg.pinv(B / sigma[:, None])
+            mean = fit @ (scores / sigma)
+            h = np.einsum("nk,kn->n", B / sigma[:, None], fit)
+            r = (scores - B @ mean) / np.maximum(1 - h, 0.5)
+            least = max(0.1 * float(np.abs(r).mean()), 1e-300)
+            spread = np.maximum(np.linalg.pinv(H) @ np.abs(r), least)
+            sigma = H @ spread
+        return cls(low, high, mean, spread, np.sort(r / sigma))
+
+    def standardised(self, scores: Array, x: Array) -> Array:
+        """Return z (n,) of objects with these scores and log sizes."""
+        sigma = hats(x, np.linspace(self.low, self.high, len(self.spread))) @ self.spread
+        return (scores - _basis(x, self.low, self.high) @ self.mean) / sigma
+
+    def p_values(self, scores: Array, x: Array) -> Array:
+        """Return the share (n,) of random objects of the same size with a score as low or lower.
+
+        It is 1 for sizes that random objects were not drawn for: nothing is known about them.
+        """
+        lower = np.searchsorted(self.scores, self.standardised(scores, x), side="right")
+        found = (1.0 + lower.astype(np.float64)) / (1.0 + len(self.scores))
+        found[(x < self.low - ROUNDING) | (x > self.high + ROUNDING)] = 1.0
+        return found
+
+
+def _basis(x: Array, low: float, high: float) -> Array:
+    """Return the functions (n, 6) of log sizes that a trend combines; constant outside a range."""
+    y = np.clip(x, low, high) - high
+    return np.stack([*(np.exp(power * y) for power in POWERS), y], axis=1)
+
+
+@dataclass(frozen=True)
+class FartherPeers:
+    """Held-out objects in the order of their scores, with their weights in each part of the sizes.
+
+    The log sizes are divided into parts of about `PEERS` objects, with soft borders: an object
+    between the middles of two parts belongs to both, by `hats`.
+    """
+
+    middles: Array  # (K,): of the parts, as log sizes
+    scores: Array  # (n,), ascending
+    above: Array  # (n + 1, K): total weight of the i-th object and all after it
+
+    @classmethod
+    def of(cls, x: Array, scores: Array, weights: Array) -> FartherPeers:
+        """Return the objects with these log sizes, scores and weights (n,). O(n log n)."""
+        parts = int(np.clip(len(x) // PEERS, 1, MOST_PARTS))
+        middles = np.unique(np.quantile(x, (np.arange(parts) + 0.5) / parts))
+        order = np.argsort(scores, kind="stable")
+        H = (hats(x, middles) * weights[:, None])[order]
+        above = np.concatenate([np.cumsum(H[::-1], axis=0)[::-1], np.zeros((1, len(middles)))])
+        return cls(middles, scores[order], above)
+
+    def count(self, x: Array, scores: Array, own: Array | float = 0.0) -> Array:
+        """Return the number (q,) of held-out objects of similar size whose score is not lower.
+
+        It is a mean over both parts that an object belongs to. Below 1, it is replaced by the share
+        of objects of all sizes with such a score, which still differs between objects that have no
+        peers. `own` (q,) is the weight of an object that is itself held out.
+        """
+        n, H = len(self.scores), hats(x, self.middles)
+        place = np.searchsorted(self.scores, scores, side="left")
+        itself = H * np.reshape(own, (-1, 1))
+        others = np.maximum(self.above[0] - itself, np.finfo(float).tiny)
+        share = (H * np.maximum(self.above[place] - itself, 0.0) / others).sum(axis=1)
+        peers = np.round(share * n / len(self.middles), 6)  # sums depend on the order
+        return np.where(peers < 1, (n - place) / (n + 1), peers)
+
+
 def log_odds(log_proba: Array) -> Array:
     """Return log(p_c / (1 − p_c)) for each class (n, C), from log-probabilities.
 
@@ -383,6 +537,15 @@ class Reference:
     other. Its reference consists of the held-out objects with the same *predicted* label. New
     objects have a predicted label too, so the p-values are valid for every label that has its own
     reference.
+
+    If objects differ in size, the p-value is about uniform at every size: the reference consists of
+    objects of similar size. First, every object counts the held-out objects of about its size whose
+    z (see `Chance`) is at least as high; then this number is ranked among those of all held-out
+    objects, which are counted in the same way. Ranking a local rank once more keeps the p-value
+    valid overall, whatever the parts of the sizes (Chernozhukov, Wüthrich & Zhu 2021). An object
+    outside the range of all sizes has no peers: if it is no nearer than random objects of its size,
+    it is more unusual than all objects inside; otherwise, it is ranked by its own size or by the
+    nearest one in the range, whichever makes it less unusual.
 
     *Label sets* contain the labels that cannot be ruled out. The nonconformity of a label is high
     if its log-odds are low: a(x, c) = −log(p_c / (1 − p_c)). The p-value of label c ranks a(x, c)
@@ -422,26 +585,79 @@ class Reference:
     odds: Annotated[Array, "n_held_out"]  # log-odds of the true labels
     codes: Annotated[Codes, "n_held_out", CODE]
     weights: Annotated[Array, "n_held_out", NON_NEGATIVE] | None
+    log_sizes: Annotated[Array, "n_held_out", LOG_SIZE] | None = None
+    """None if the objects have no size, or all the same."""
+    chance: Chance | None = None
 
     @classmethod
-    def of(cls, scores: Array, log_proba: Array, codes: Codes, weights: Array | None) -> Reference:
+    def of(
+        cls,
+        scores: Array,
+        log_proba: Array,
+        codes: Codes,
+        weights: Array | None,
+        log_sizes: Array | None = None,
+    ) -> Reference:
         """Return the reference of held-out objects with these log-probabilities (n, C)."""
         codes = codes.astype(np.intp)
         rows, predicted = np.arange(len(codes)), log_proba.argmax(axis=1)
         # a certain label has infinite odds, which a file cannot contain
         odds = np.nan_to_num(log_odds(log_proba))
-        return cls(scores, predicted, odds[rows, predicted], odds[rows, codes], codes, weights)
+        if log_sizes is not None and np.ptp(log_sizes) == 0:
+            log_sizes = None
+        certainty, true = odds[rows, predicted], odds[rows, codes]
+        return cls(scores, predicted, certainty, true, codes, weights, log_sizes)
 
-    def novelty(self, scores: Array, predicted: Codes) -> Array:
-        """Return the novelty p-value (q,) of objects with these scores and predicted classes."""
+    def novelty(self, scores: Array, predicted: Codes, x: Array | None = None) -> Array:
+        """Return the novelty p-value (q,) of objects with these scores and predicted classes.
+
+        `x` (q,) are their log sizes, if the reference has some.
+        """
         n_classes = 1 + int(max(self.predicted.max(initial=0), predicted.max(initial=0)))
         groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP)
         own, asked = groups[self.predicted], groups[predicted]
         found = np.ones(len(scores))
         for group in np.unique(asked):
             there = asked == group
-            found[there] = self._ranked(self.scores, scores[there], group, own)
+            if x is None:
+                found[there] = self._ranked(self.scores, scores[there], group, own)
+            else:
+                here = np.ones(len(own), bool) if group == ALL else own == group
+                found[there] = self._ranked_by_size(here, scores[there], x[there])
         return found
+
+    def by_chance(self, scores: Array, x: Array | None) -> Array:
+        """Return the share (q,) of random objects of the same size that are as near to known ones.
+
+        Without random objects, it is 0 within the range of the held-out objects' sizes, and 1
+        outside.
+        """
+        if x is None or self.log_sizes is None:
+            return np.zeros(len(scores))
+        if self.chance is None:
+            return np.where((x < self.log_sizes.min()) | (x > self.log_sizes.max()), 1.0, 0.0)
+        return self.chance.p_values(scores, x)
+
+    def _ranked_by_size(self, here: NDArray[np.bool_], scores: Array, x: Array) -> Array:
+        """Return the p-values among the held-out objects `here`, fair at every size."""
+        assert self.log_sizes is not None
+        own_x, own_scores = self.log_sizes[here], self.scores[here]
+        weights = None if self.weights is None else self.weights[here]
+        ends = np.sort(own_x)[[0, min(1, len(own_x) - 1), max(len(own_x) - 2, 0), -1]]
+        inside, a, b = np.clip(x, ends[0], ends[3]), own_scores, scores
+        if self.chance is not None:
+            a = self.chance.standardised(a, own_x)
+            b = np.minimum(*(self.chance.standardised(b, one) for one in (x, inside)))
+        w = weights_of(weights, len(a))
+        peers = FartherPeers.of(own_x, a, w)
+        reference, asked = peers.count(own_x, a, w), peers.count(inside, b)
+        if self.chance is not None:
+            alike = self.chance.p_values(scores, x) > FOUND_BY_CHANCE
+            asked[(x != inside) & alike] = -1.0
+            # the smallest and the largest object are outside the range of all others
+            alike = self.chance.p_values(own_scores, own_x) > FOUND_BY_CHANCE
+            reference[((own_x < ends[1]) | (own_x > ends[2])) & alike] = -1.0
+        return conformal_p(-reference, -asked, weights)
 
     def doubt(
         self, certainty: Array, predicted: Codes, wanted: NDArray[np.bool_] | None = None
@@ -506,12 +722,17 @@ def groups_of(codes: Codes, n_classes: int, least: int) -> Indices:
 
 
 def status_of(
-    confidence: Array, novelty: Array, ambiguous_below: float, novel_below: float
+    confidence: Array,
+    novelty: Array,
+    ambiguous_below: float,
+    novel_below: float,
+    by_chance: Array | None = None,
 ) -> NDArray[np.str_]:
     """Return "novel", "ambiguous" or "known" for each object, from its probability and p-value.
 
-    `confidence` is the largest probability. "Novel" takes precedence over "ambiguous", because
-    doubt between classes presupposes that one of them is correct.
+    `confidence` is the largest probability, and `by_chance` the share of random objects of the same
+    size that are as near to known ones. "Novel" takes precedence over "ambiguous", because doubt
+    between classes presupposes that one of them is correct.
 
     Examples
     --------
@@ -520,6 +741,9 @@ def status_of(
     >>> status_of(np.array([0.9, 0.6, 0.9]), np.array([0.5, 0.5, 0.001]), 0.8, 0.01)
     array(['known', 'ambiguous', 'novel'], dtype='<U9')
     """
-    status = np.where(confidence < ambiguous_below, "ambiguous", "known").astype("<U9")
+    unclear = confidence < ambiguous_below
+    if by_chance is not None:
+        unclear = unclear | (by_chance > FOUND_BY_CHANCE)
+    status = np.where(unclear, "ambiguous", "known").astype("<U9")
     status[novelty <= novel_below] = "novel"
     return status

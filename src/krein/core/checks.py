@@ -46,6 +46,8 @@ SHARE = Within(0.0, 1.0)
 ROW = Within(0)
 """A row of the training objects, whose number a model does not need to know."""
 CODE = Within(0, below="C")
+LOG_SIZE = Within(0.0, 50.0)
+"""The logarithm of a number of letters or numbers."""
 LOG = Within(infinite=(-np.inf,))
 """A logarithm: −∞ is the logarithm of 0."""
 

@@ -177,6 +177,27 @@ def _length(one: Any) -> int | None:
     return len(one) if isinstance(one, str) else None
 
 
+def log_sizes(measure: Measure, objects: Any) -> Array | None:
+    """Return the logarithm of the size (n,) of each object: its number of letters or numbers.
+
+    None if the objects have no size, and for vectors and precomputed values, which have none of
+    their own.
+
+    Examples
+    --------
+    >>> from krein.data.dataset import log_sizes
+    >>> from krein.measures import get_measure
+    >>> log_sizes(get_measure("levenshtein"), ["a", "house"]).round(2)
+    array([0.  , 1.61])
+    """
+    if measure.accepts != "objects":
+        return None
+    sizes = [len(one) if isinstance(one, bytes) else _length(one) for one in objects]
+    if any(size is None for size in sizes):
+        return None
+    return np.log(np.maximum(np.array(sizes, dtype=np.float64), 1.0))
+
+
 # -------------------------------------------------------------------------------------------------
 # Chunks and data sets
 # -------------------------------------------------------------------------------------------------

@@ -329,8 +329,9 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
 
         The score of an object is its mean distance to the three nearest of all objects that it is
         compared with, ranked among the scores of held-out training objects with the same predicted
-        label. Among objects from the same source as the training objects, at most a share t has a
-        p-value of t or less. An object of another kind, such as DNA for a model of proteins, gets 0
+        label and, for `KreinClassifier`, of similar size. Among objects from the same source as the
+        training objects, at most a share t has a p-value of t or less. An object of another kind,
+        such as DNA for a model of proteins, gets 0
         (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs up
         to `neighbours` additional comparisons; other classifiers need `calibrate=True`.
 
@@ -350,7 +351,8 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         """Return the label, probabilities, novelty and status of each object, in one pass.
 
         The status is "novel" if the novelty p-value is at most `novel_below`, otherwise "ambiguous"
-        if no class has a probability of at least `ambiguous_below`, otherwise "known".
+        if no class has a probability of at least `ambiguous_below`, or if more than 1 % of random
+        objects of the same size would be as near to known ones, otherwise "known".
 
         Parameters
         ----------
@@ -362,9 +364,11 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
 
         Returns
         -------
-        structured array (n,) with fields `label`, `probabilities`, `novelty`, `doubt` and `status`
+        structured array (n,)
+            With fields `label`, `probabilities`, `novelty`, `doubt`, `chance` and `status`.
             `novelty` is a p-value, small if the object resembles none of the classes; `doubt` is
-            one too, small if the label can be trusted.
+            one too, small if the label can be trusted. `chance` is the share of random objects of
+            the same size that are as near to known ones; 0 if sizes do not differ.
 
         Examples
         --------

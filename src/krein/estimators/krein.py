@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare.pairs import Pairs, block_rows, compare_each
-from ..core.calibration import Family, Priors, Reference, fit_temperature, novelty_scores
+from ..core.calibration import (
+    FOUND_BY_CHANCE,
+    Chance,
+    Family,
+    Priors,
+    Reference,
+    fit_temperature,
+    novelty_scores,
+)
 from ..core.checks import NON_NEGATIVE, Array, Codes, Indices
 from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
 from ..core.looks import (
@@ -44,7 +52,7 @@ from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.space import POWERS, signed_eigen
-from ..data.dataset import IN_MEMORY_OBJECTS, Dataset, uniform_keys
+from ..data.dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, log_sizes, uniform_keys
 from ..landmarks import Rule, Stratified, get_rule
 from ..landmarks.random import default_number
 from ..measures import take
@@ -93,7 +101,15 @@ FEWEST, MOST = 30, 100
 FEWER = 0.7
 """The share of the landmarks that is tried besides all of them."""
 
-_HELD_OUT_SEED, _KNOWN_SEED = 0, 1
+FEWEST_RANDOM, MOST_RANDOM = 150, 300
+"""Minimum and maximum number of random objects that are compared with the known ones; in between, a
+third of the held-out objects. With fewer than 99 held-out objects there are none, because nothing
+can be called novel at 1 % either."""
+
+SHORTER, LONGER = 10.0, 2.0
+"""Random objects are up to so many times shorter and longer than 98 % of the held-out objects."""
+
+_HELD_OUT_SEED, _KNOWN_SEED, _RANDOM_SEED = 0, 1, 3
 
 
 class KreinClassifier(Classifier):
@@ -371,7 +387,8 @@ class KreinClassifier(Classifier):
         found = [self._look(data, run, *one, priors, left_out, k, features) for one in tried]
         common = np.intersect1d(found[0].sample.indices, found[-1].sample.indices)
         best = min(found, key=lambda one: one.loss_of(common) + self.price * one.model.comparisons)
-        self.model_, self.dropped_heads_ = best.model, tuple(map(": ".join, left_out.items()))
+        self.model_ = compared_with_random(best.model, run)
+        self.dropped_heads_ = tuple(map(": ".join, left_out.items()))
         self.worth_ = best.worth(left_out)
         signs = best.choice.space.signs
         eigenvalues = signed_eigen(best.moments.gram(), signs).values
@@ -406,7 +423,7 @@ class KreinClassifier(Classifier):
             known = choose_known_objects(
                 kept, landmarks.indices, neighbours, self.max_kept, value_heads
             )
-        second, near, looked = self._second_look(
+        second, near, looked, sizes = self._second_look(
             data, run, landmarks, sample, opinions, pool, known
         )
         unbounded = pool(opinions)
@@ -443,7 +460,7 @@ class KreinClassifier(Classifier):
             mean_values(sample.values, kind, weights),
             landmarks,
             second,
-            Reference.of(novelty_scores(near.apart, kind), unbounded, sample.codes, weights),
+            Reference.of(novelty_scores(near.apart, kind), unbounded, sample.codes, weights, sizes),
             certain,
             comparisons,
             self.n_samples_seen_,
@@ -481,21 +498,24 @@ class KreinClassifier(Classifier):
         opinions: Sequence[Array],
         pool: Pool,
         known: KnownObjects | None,
-    ) -> tuple[SecondLook | None, Neighbours, NDArray[np.bool_]]:
+    ) -> tuple[SecondLook | None, Neighbours, NDArray[np.bool_], Array | None]:
         """Look again at held-out objects; learn when to look and how to weigh what is found.
 
-        Also returns the neighbours of the held-out objects, and which of them are looked at again.
+        Also returns the neighbours of the held-out objects, which of them are looked at again, and
+        the logarithms of their sizes.
         """
         measure, m = run.measure, len(landmarks.indices)
         apart = apart_from(sample.values, measure.kind, sample.own_place)
-        none = None, nearest_landmarks(apart, landmarks.codes), np.zeros(len(apart), dtype=bool)
-        if known is None:
-            return none
-        wanted = np.union1d(np.union1d(known.indices, sample.indices), landmarks.indices)
+        nearest, never = nearest_landmarks(apart, landmarks.codes), np.zeros(len(apart), dtype=bool)
+        if known is None and measure.accepts != "objects":
+            return None, nearest, never, None
+        wanted = np.union1d(sample.indices, landmarks.indices)
+        wanted = wanted if known is None else np.union1d(known.indices, wanted)
         objects = data.take(wanted, measure).objects
-        if not measure.comparable(objects):
-            return none
         rows = np.searchsorted(wanted, sample.indices)
+        sizes = log_sizes(measure, take(objects, rows)) if len(rows) else None
+        if known is None or not measure.comparable(objects):
+            return None, nearest, never, sizes
         own = np.searchsorted(wanted, known.indices)
         near, distances = look_at_held_out(
             known, sample, run.pairs(objects), rows, own, landmarks.codes
@@ -514,13 +534,47 @@ class KreinClassifier(Classifier):
         kept = measure.keep(take(objects, own), known.indices, data.survey().n_objects)
         second = SecondLook(known, evidence, threshold, far, None, kept)
         confidence = np.exp(pool.bounded(pool(opinions)).max(axis=1))
-        return second, near, second.looks_again(confidence, distances)
+        return second, near, second.looks_again(confidence, distances), sizes
 
 
 def _comparable(data: Dataset, run: Comparisons) -> bool:
     """Whether all objects can be compared with each other again."""
     objects = data.take(np.arange(data.survey().n_objects), run.measure).objects
     return run.measure.comparable(objects)
+
+
+def compared_with_random(model: Model, run: Comparisons) -> Model:
+    """Return the model with the scores of random objects, if objects differ in size.
+
+    Their parts are drawn from the landmarks, and their sizes are evenly spaced on a logarithmic
+    scale. Costs m + n_candidates comparisons for each of up to 300 objects.
+    """
+    reference = model.reference
+    if reference is None or reference.log_sizes is None or reference.smallest > FOUND_BY_CHANCE:
+        return model
+    low, high = np.quantile(reference.log_sizes, [0.01, 0.99])
+    n = int(np.clip(len(reference.scores) // 3, FEWEST_RANDOM, MOST_RANDOM))
+    sizes = np.exp(np.linspace(max(low - np.log(SHORTER), 0.0), high + np.log(LONGER), n))
+    rng = np.random.default_rng(_RANDOM_SEED)
+    objects = model.measure.random_objects(model.landmarks.objects, sizes, rng)
+    if objects is None:
+        return model
+    second = model.second_look
+    known = None if second is None else run.columns(second.objects, second.known.indices)
+    columns = run.columns(model.landmarks.objects, model.landmarks.indices)
+    found = []
+    for chunk in Chunk(0, objects, checked=True).blocks(block_rows(run.measure, len(columns))):
+        answer = model.look(chunk, columns, known, run.counter, compare_all=True)
+        scores = model.novelty_scores(answer)
+        scores[answer.foreign] = np.nan
+        found.append(scores)
+    scores, x = np.concatenate(found), log_sizes(model.measure, objects)
+    assert x is not None
+    fair = np.isfinite(scores)
+    if 1 / (1 + fair.sum()) > FOUND_BY_CHANCE:
+        return model
+    chance = Chance.of(x[fair], scores[fair])
+    return replace(model, reference=replace(reference, chance=chance))
 
 
 # -- values of all objects, and held-out ones ------------------------------------------------------

@@ -582,6 +582,22 @@ class Measure(ABC):
         """
         return None if self.accepts == "values" else objects
 
+    def random_objects(
+        self, objects: Objects, sizes: Array, rng: np.random.Generator
+    ) -> Objects | None:
+        """Return objects of about these sizes (n,), made of parts drawn from the given objects.
+
+        Parts are letters, or points in time or space. They show how near a new object is to known
+        ones by chance alone. The result does not depend on the order of the objects. The default
+        is None, for objects that cannot be made up.
+        """
+        return None
+
+    def _in_order(self, objects: Objects) -> list[Any]:
+        """Return the objects in an order that depends on their contents alone."""
+        order = np.argsort(self.content_keys(objects), kind="stable")
+        return [objects[i] for i in order]
+
     def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
         """Return one number (N,) per object that depends on its contents, not its position.
 
@@ -596,6 +612,20 @@ class Measure(ABC):
     def params(self) -> dict[str, Any]:
         """Return the parameters by name, for a model file or a fingerprint."""
         return {name: plain(value) for name, value in asdict(self).items()}
+
+
+def random_strings(letters: str, sizes: Array, rng: np.random.Generator) -> list[str] | None:
+    """Return strings of these lengths (n,), with letters drawn independently from a string."""
+    if not letters:
+        return None
+    drawn = (rng.integers(len(letters), size=max(1, round(size))) for size in sizes.tolist())
+    return ["".join(letters[i] for i in places) for places in drawn]
+
+
+def random_arrays(points: Array, sizes: Array, rng: np.random.Generator) -> list[Array]:
+    """Return arrays of these sizes (n,), with rows drawn independently from `points` (N, d)."""
+    N, d = points.shape
+    return [points[rng.integers(N, size=max(1, round(size / d)))] for size in sizes.tolist()]
 
 
 def checked_objects(measure: Measure, X: Any) -> Objects:

@@ -28,6 +28,7 @@ from .base import (
     RefusedObject,
     as_list,
     excerpt,
+    random_strings,
     unframed,
 )
 
@@ -359,6 +360,18 @@ class _Alignment(Measure):
         if self.normalize:
             return np.ones(len(A))
         return self.decide(A)._self_scores(A)
+
+    def random_objects(
+        self, objects: Objects, sizes: Array, rng: np.random.Generator
+    ) -> Objects | None:
+        """Return sequences of these lengths, with letters drawn from the given sequences.
+
+        Wildcards are left out: a few of them alone could not be normalised.
+        """
+        positive = get_scoring(self.decide(objects).matrix).self_score > 0
+        given = "".join(self._in_order(objects))
+        letters = "".join(letter for letter in given if positive[ord(letter)])
+        return random_strings(letters, sizes, rng)
 
     def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the best alignment, with the other strand if that scores more."""

@@ -32,7 +32,17 @@ from .alignments import (
     msm_steps,
     numeric_edit_steps,
 )
-from .base import Array, Measure, Objects, RefusedObject, TimesFirst, as_numbers, as_stack, unframed
+from .base import (
+    Array,
+    Measure,
+    Objects,
+    RefusedObject,
+    TimesFirst,
+    as_numbers,
+    as_stack,
+    random_arrays,
+    unframed,
+)
 
 LANES = 64
 """Fewer lanes would be unrolled into scalar code; more would usually exceed the L2 cache."""
@@ -544,6 +554,15 @@ class _Elastic(Measure):
             found = self.lanes(flat, starts, batch, ends, *self.costs())
             values[:, lanes] = found[:, : len(lanes)]
         return values
+
+    def random_objects(
+        self, objects: Objects, sizes: Array, rng: np.random.Generator
+    ) -> Objects | None:
+        """Return series of these sizes, with samples drawn from the given series."""
+        first = self.layout == CHANNELS_FIRST
+        given = [one.T if first else one for one in self._in_order(objects)]
+        found = random_arrays(np.concatenate(given), sizes, rng)
+        return [np.ascontiguousarray(one.T) for one in found] if first else found
 
     def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return both curves, and the corresponding times on the path of the distance."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .base import Array, Measure, Objects, RefusedObject, as_numbers, unframed
+from .base import Array, Measure, Objects, RefusedObject, as_numbers, random_arrays, unframed
 
 _DISTANCES = 2**20
 """Number of distances between points kept at a time: 8 MB."""
@@ -82,6 +82,12 @@ class _PointSets(Measure):
                 f"sets in {A[0].shape[1]} dimensions cannot be compared with sets in "
                 f"{B[0].shape[1]}"
             )
+
+    def random_objects(
+        self, objects: Objects, sizes: Array, rng: np.random.Generator
+    ) -> Objects | None:
+        """Return sets of these sizes, with points drawn from the given sets."""
+        return random_arrays(np.concatenate(self._in_order(objects)), sizes, rng)
 
     def block(self, A: Objects, B: Objects) -> Array:
         """Return the distances."""

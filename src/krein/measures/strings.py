@@ -9,7 +9,7 @@ import numpy as np
 from rapidfuzz import distance, process
 
 from .alignments import SideBySide, edited, in_words
-from .base import Array, Measure, Objects, as_list
+from .base import Array, Measure, Objects, as_list, random_strings
 
 MOST_CELLS = 25_000_000
 """Maximum number of letter pairs of two strings whose edits are shown."""
@@ -26,6 +26,12 @@ class _Strings(Measure):
     def check(self, objects: Any) -> Objects:
         """Return a list of strings."""
         return as_list(objects, "string")
+
+    def random_objects(
+        self, objects: Objects, sizes: Array, rng: np.random.Generator
+    ) -> Objects | None:
+        """Return strings of these lengths, with letters drawn from the given strings."""
+        return random_strings("".join(self._in_order(objects)), sizes, rng)
 
     def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return the letters in columns, aligned with the fewest edits."""

@@ -36,7 +36,7 @@ from ..core.looks import (
     squared,
 )
 from ..core.space import Embedding, LandmarkSpace
-from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile
+from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
 from ..measures import Measure
 from .heads import (
@@ -309,7 +309,7 @@ class Model:
         evidence: int | None = None,
         run: Comparisons | None = None,
     ) -> Any:
-        """Return label, probabilities, novelty, doubt and status of each object, in one pass.
+        """Return label, probabilities, p-values and status of each object, in one pass.
 
         The result is a structured array; `coverage` adds the field `set`, and `evidence` the field
         `why`, the result of `explain` with this many known objects.
@@ -321,6 +321,7 @@ class Model:
             ("probabilities", np.float64, (C,)),
             ("novelty", np.float64),
             ("doubt", np.float64),
+            ("chance", np.float64),
             ("status", "<U9"),
         ]
         if coverage is not None:
@@ -483,10 +484,26 @@ class Model:
             return answer.near
         return nearest_landmarks(apart_from(answer.values, self.measure.kind), self.landmarks.codes)
 
+    def novelty_scores(self, answer: Answer) -> Array:
+        """Return the novelty score (n,) of each object."""
+        return novelty_scores(self._near(answer).apart, self.measure.kind)
+
+    def _log_sizes(self, answer: Answer) -> Array | None:
+        """Return the log size (n,) of each object; None if sizes do not matter."""
+        if self._reference().log_sizes is None:
+            return None
+        return log_sizes(self.measure, answer.objects)
+
     def _novelty(self, answer: Answer) -> Array:
-        scores = novelty_scores(self._near(answer).apart, self.measure.kind)
-        found = self._reference().novelty(scores, answer.unbounded.argmax(axis=1))
+        found = self._reference().novelty(
+            self.novelty_scores(answer), answer.unbounded.argmax(axis=1), self._log_sizes(answer)
+        )
         found[answer.foreign] = 0.0
+        return found
+
+    def _by_chance(self, answer: Answer) -> Array:
+        found = self._reference().by_chance(self.novelty_scores(answer), self._log_sizes(answer))
+        found[answer.foreign] = 1.0
         return found
 
     def _doubt(self, wanted: NDArray[np.bool_] | None, answer: Answer) -> Array:
@@ -513,7 +530,10 @@ class Model:
         found["probabilities"] = P
         found["novelty"] = p = self._novelty(answer)
         found["doubt"] = self._doubt(None, answer)
-        found["status"] = status_of(P.max(axis=1), p, self.ambiguous_below, self.novel_below)
+        found["chance"] = by_chance = self._by_chance(answer)
+        found["status"] = status_of(
+            P.max(axis=1), p, self.ambiguous_below, self.novel_below, by_chance
+        )
         if coverage is not None:
             found["set"] = self._sets(coverage, True, answer)
         if evidence is not None:

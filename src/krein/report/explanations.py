@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.calibration import FOUND_BY_CHANCE
 from ..core.checks import Array
 from ..core.ranks import short_labels
 from ..measures import alignments, take
@@ -205,6 +206,7 @@ def _verdict(row: Any, classes: NDArray[Any], short: dict[str, str]) -> dict[str
         "runner_up": short[str(classes[second])],
         "q": float(P[second]),
         "novelty": float(row["novelty"]),
+        "by_chance": float(row["chance"]) > FOUND_BY_CHANCE,
     }
 
 
