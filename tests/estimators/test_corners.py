@@ -134,7 +134,7 @@ def test_classes_of_one_and_two_objects_in_every_answer(cls, size):
     new = np.repeat(np.arange(C), 5)
     X, Z = (means[codes] + rng.normal(size=(len(codes), 6)) for codes in (y, new))
     options = {} if cls is KreinClassifier else {"calibrate": True}
-    clf = cls("manhattan", landmarks="random" if options else "stratified", n_landmarks=24)
+    clf = cls("manhattan", landmarks="random" if options else "stratified", n_landmarks=40)
     clf.set_params(**options).fit(X, labels[y])
     assert clf.classes_.tolist() == labels.tolist()
     log_p = np.log(clf.predict_proba(Z))
