@@ -12,7 +12,8 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 
 import krein
-from krein import IKFD, IKQD, PCVM, NystromMap
+from krein import IKFD, IKQD, PCVM, KreinClassifier, NystromMap
+from krein.core.ranks import Ranks
 from krein.landmarks import Random, Rule, Selection
 from krein.measures.strings import Levenshtein
 from krein.reject import RejectingClassifier
@@ -120,6 +121,33 @@ def test_calibration_with_a_class_of_one(cls):
     labels = np.append(y[:100], 2)
     P = cls(calibrate=True, random_state=0).fit(X[:101], labels).predict_proba(X)
     assert_allclose(P.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("cls", [IKFD, IKQD, PCVM, KreinClassifier])
+def test_classes_of_one_and_two_objects_in_every_answer(cls, size):
+    """No class is lost, tiny ones are found, and their probabilities beat guessing."""
+    C, large, rng = 16, 10, np.random.default_rng(size)
+    means = 4 * rng.normal(size=(C, 6))
+    labels = np.array([f"f{3 * c // C};g{c:02d}" for c in range(C)])
+    y = np.repeat(np.arange(C), np.where(np.arange(C) < large, 10, size))
+    new = np.repeat(np.arange(C), 5)
+    X, Z = (means[codes] + rng.normal(size=(len(codes), 6)) for codes in (y, new))
+    options = {} if cls is KreinClassifier else {"calibrate": True}
+    clf = cls("manhattan", landmarks="random" if options else "stratified", n_landmarks=40)
+    clf.set_params(**options).fit(X, labels[y])
+    assert clf.classes_.tolist() == labels.tolist()
+    log_p = np.log(clf.predict_proba(Z))
+    tiny = new >= large
+    assert np.isfinite(log_p).all()
+    assert -log_p[tiny, new[tiny]].mean() < np.log(C)
+    assert np.isin(np.arange(large, C), log_p.argmax(axis=1)).mean() > 0.5
+    assert ((clf.novelty(Z) > 0) & (clf.novelty(Z) <= 1)).all()
+    assert clf.predict_set(Z)[np.arange(len(Z)), new].mean() > 0.7
+    ranks = Ranks.of(clf.classes_.tolist(), ";")
+    families = ranks.probabilities(np.exp(log_p), 0)
+    np.testing.assert_allclose(families.sum(axis=1), 1)
+    assert (families.argmax(axis=1) == 3 * new // C).mean() > 0.8
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6])

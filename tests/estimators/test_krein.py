@@ -1,6 +1,7 @@
 """KreinClassifier: what it costs, what it keeps, and where its second look pays."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from krein.core.looks import VOTERS
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
 from krein.estimators.fitting import LandmarkChoice, stratified_folds
-from krein.estimators.krein import HeldOut, downdated_scores, draw_held_out
+from krein.estimators.krein import HeldOut, downdated_scores, draw_held_out, with_class_sizes
 from krein.io import open_source
 from krein.landmarks import Selection, Stratified
 from krein.landmarks.random import default_number
+from krein.model.heads import LinearHead
 from krein.model.model import Landmarks
 
 
@@ -336,6 +338,25 @@ def test_heads_that_cannot_pay_are_left_out():
     P = clf.predict_proba(means + rng.normal(size=(150, 8)))
     assert (P.argmax(axis=1) == np.arange(150)).mean() > 0.85
     np.testing.assert_allclose(P.sum(axis=1), 1)
+
+
+def test_class_sizes_count_although_the_temperature_is_low():
+    """Scores that say nothing get a low temperature; what is left are the class frequencies."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([400.0, 80.0, 20.0])
+    codes = np.repeat(np.arange(3), sizes.astype(int))
+    head = LinearHead("similarity", np.array([0]), np.zeros((1, 3)), np.zeros(3), temperature=0.01)
+    sample = HeldOut(np.arange(500), np.zeros((500, 1)), codes, None, np.full(500, -1))
+    kept = SimpleNamespace(moments=SimpleNamespace(weights=sizes), class_weights=None)
+    scores = rng.normal(size=(500, 3))
+    found, left_out = with_class_sizes(head, scores, sample, kept)
+    P = np.exp(found.to_log_proba(found.scores(np.zeros((1, 1)))))
+    np.testing.assert_allclose(P, [sizes / 500], atol=0.03)
+    # a held-out object does not count for its own class
+    added = found.temperature * (left_out - scores)
+    strength = found.temperature * (found.bias[0] - found.bias[1]) / np.log(400 / 80)
+    np.testing.assert_allclose(added[-1, 0] - added[-1, 2], strength * np.log(400 / 19))
+    np.testing.assert_allclose(added[0, 0] - added[0, 2], strength * np.log(399 / 20))
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -31,6 +31,13 @@ def warned(call, *args):
     return [one.message for one in caught if isinstance(one.message, ForeignObjectWarning)]
 
 
+def test_ambiguous_nucleotides_do_not_make_dna_another_kind_of_object():
+    """Reference sequences of marker genes contain a few codes for several nucleotides."""
+    known = [DNA * 5 + code for code in "RYKMSWBDHV"]
+    assert ObjectProfile.of([known]).foreign([DNA, DNA + "R"]) == {}
+    assert ObjectProfile.of([["MKVLAWFPQEIHRYKMSWD" * 10]]).foreign([DNA])
+
+
 def test_dna_is_named_in_one_warning(proteins, tmp_path):
     model, new = proteins
     mixed = [new[0], DNA, new[1], DNA.lower().replace("t", "u"), new[2] * 50]

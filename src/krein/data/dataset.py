@@ -123,7 +123,10 @@ class ObjectProfile:
         lengths = [n for one in some if (n := _length(one)) is not None]
         if not some or len(lengths) < len(some):
             return None
-        letters = frozenset().union(*(one.upper() for one in some if isinstance(one, str)))
+        text = "".join(one.upper() for one in some if isinstance(one, str))
+        letters = frozenset(text)
+        if sum(map(text.count, NUCLEOTIDES)) >= NUCLEOTIDE_SHARE * len(text):
+            letters &= NUCLEOTIDES  # codes such as R or Y do not make DNA anything else
         return cls(letters, min(lengths), max(lengths))
 
     def foreign(self, objects: Any) -> dict[str, list[int]]:

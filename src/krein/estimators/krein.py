@@ -34,9 +34,11 @@ from ..core.looks import (
     LookWorth,
     Neighbours,
     Pool,
+    ProbableClasses,
     Worth,
     apart_from,
     choose_certainty,
+    fit_pool,
     head_worth,
     learn_first_look,
     learn_second_look,
@@ -46,7 +48,7 @@ from ..core.looks import (
     nearest_landmarks,
     squared,
 )
-from ..core.moments import ClassMoments
+from ..core.moments import ClassMoments, weights_of
 from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..core.pcvm.training import POWERS as PCVM_POWERS
@@ -752,6 +754,8 @@ def fit_heads(
             Z = left_out_scores(features, problems, model.fits, sample.indices, coupled=False)
             scores.append(both_scores(Z))
     heads = [calibrated(head, each, sample) for head, each in zip(heads, scores, strict=True)]
+    assert isinstance(heads[0], LinearHead)
+    heads[0], scores[0] = with_class_sizes(heads[0], scores[0], sample, kept)
     return heads, [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
 
 
@@ -764,6 +768,37 @@ def calibrated(head: Head, scores: Array, sample: HeldOut) -> Head:
         return head
     temperature = fit_temperature(scores[some], sample.codes[some], head.to_log_proba, weights)
     return replace(head, temperature=temperature)  # type: ignore[type-var]
+
+
+def with_class_sizes(
+    head: LinearHead, scores: Array, sample: HeldOut, kept: Values
+) -> tuple[LinearHead, Array]:
+    """Return IKFD with class sizes as strong as fits held-out objects best, and their scores.
+
+    p ∝ exp(a β z_c) n_c^g with the calibrated scores β z, by the same convex problem as the pool. A
+    temperature β far below 1, as in many dimensions, would otherwise take the sizes with it, and
+    classes of one object, whose means are exact by construction, would win. A held-out object does
+    not count for its own class.
+    """
+    n, sizes = len(sample.codes), kept.moments.weights
+    if n == 0:
+        return head, scores
+    own = weights_of(sample.weights, n)
+    if sample.weights is not None and kept.class_weights is not None:
+        own = own / kept.class_weights[sample.codes]  # costs of errors, not numbers
+    rest = np.tile(sizes, (n, 1))
+    rest[np.arange(n), sample.codes] -= own
+    log_sizes = np.log(np.maximum(rest, np.finfo(float).tiny) / rest.sum(axis=1, keepdims=True))
+    log_proba = head.to_log_proba(scores)
+    probable = ProbableClasses.of([log_proba], sample.codes)
+    terms = [probable.of_log_proba(one) for one in (log_proba, log_sizes)]
+    a, g = fit_pool(terms, probable.codes, np.array([1.0, 0.0]), sample.weights)
+    if a == 0:  # such a head gets no weight in the pool either
+        return head, scores
+    temperature = float(a) * head.temperature
+    strength = float(g) / temperature
+    bias = head.bias + strength * np.log(sizes / sizes.sum())
+    return replace(head, temperature=temperature, bias=bias), scores + strength * log_sizes
 
 
 def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float:
