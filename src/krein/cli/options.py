@@ -86,6 +86,13 @@ seed = click.option(
 jobs = click.option(
     "--jobs", "n_jobs", type=Jobs(), help="Number of workers; default: all processors."
 )
+groups = click.option(
+    "--groups",
+    metavar="COLUMN|FILE|identity:T|cdr3:T",
+    help="Hold out the objects of a group together. Groups come from a column, from a file as "
+    "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
+    "0.4, and cdr3:0.8 T-cell receptors if at least 80 % of the letters of their CDR3s agree.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 
 reading = together(

@@ -363,10 +363,10 @@ def too_few_for_novelty(model: Model) -> str | None:
     reference = model.reference
     if reference is None or reference.smallest <= model.novel_below:
         return None
-    n, needed = len(reference.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
+    n, needed = 1 / reference.smallest - 1, int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
     return (
         f"too few training objects to call new objects novel at {model.novel_below:g}: it takes "
-        f"{needed} held-out objects, and there are {n}; fit to more objects, or use krein "
+        f"{needed} held-out objects, and there are {n:.0f}; fit to more objects, or use krein "
         f"predict --novel-below {np.ceil(1000 * reference.smallest) / 1000:g}"
     )
 

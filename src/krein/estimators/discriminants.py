@@ -41,8 +41,12 @@ from .fitting import (
     LandmarkChoice,
     all_or_nothing,
     check_multiclass,
+    cross_fit,
     mean_values,
+    own_landmarks,
     reference_of,
+    scaled,
+    shares_of_groups,
 )
 
 CHOICE_LANDMARKS = 1_000
@@ -69,6 +73,10 @@ class PassResult:
         return PassResult(
             self.moments, self.indices[some], self.values[some], self.codes[some], weights
         )
+
+    def weights_at(self, rows: Indices) -> Array | None:
+        """Return the weights of some objects of the sample; None if there are none."""
+        return None if self.weights is None else self.weights[rows]
 
     def __add__(self, other: PassResult) -> PassResult:
         weights = None
@@ -120,7 +128,9 @@ def moments_of(
     return found.holding(PassResult(moments, indices[some], values[some], codes[some], weights))
 
 
-def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+def _fit(
+    self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+) -> Any:
     """Fit to objects X with labels y, in one pass over blocks of similarities.
 
     Parameters
@@ -134,6 +144,10 @@ def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) ->
     sample_weight : array of N numbers, optional
         Number of objects that each one counts for. Landmarks are chosen among objects of
         positive weight, regardless of its size.
+    groups : array of N groups, optional
+        For `calibrate=True`: objects of one group, such as near-duplicates, are held out together,
+        in ten folds, and count as one held-out object. The shrinkage is still chosen by leaving
+        out single objects.
 
     Returns
     -------
@@ -141,11 +155,12 @@ def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) ->
     """
     with all_or_nothing(self), self._open(X, y, sample_weight) as data:
         known = self._survey(data)
+        grouped = self._groups(groups, known.n_objects)
         family = self._family(known.classes)
         run = self._comparisons(data.measure)
         rule = get_rule(self.landmarks, self.n_landmarks)
         choice = self._choose(data, run, known.classes, family, rule)
-        return _add(self, data, run, family, known.classes, choice, None)
+        return _add(self, data, run, family, known.classes, choice, None, grouped)
 
 
 def _streams(estimator: Any) -> bool:
@@ -224,6 +239,7 @@ def _add(
     classes: NDArray[Any],
     choice: LandmarkChoice,
     before: Stream | None,
+    groups: Indices | None = None,
 ) -> Any:
     """Add the objects of a data set to the moments so far, if there are any; fit the model."""
     landmarks, m = choice.landmarks, len(choice.landmarks.indices)
@@ -245,7 +261,7 @@ def _add(
     if earlier is not None:
         passed = earlier.within(sample) + passed
     some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
-    best = 0
+    best, unchosen = 0, family
     if _chooses(self):
         choices = [
             family.chosen(space, moments, some)
@@ -258,18 +274,24 @@ def _add(
     self.stream_ = Stream(moments, powers, passed)
     head, temperature, reference = self._head(family, space, moments), 1.0, None
     if self.calibrate:
-        scores, objects = family.left_out_scores(space, moments, some)
-        if len(objects):
-            temperature = fit_temperature(scores, objects.codes, family.log_proba, objects.weights)
+        if groups is None:
+            scores, objects = family.left_out_scores(space, moments, some)
             rows = objects.rows
-            reference = reference_of(
-                family.log_proba(temperature * scores),
-                some.values[rows],
-                objects.codes,
-                None if some.weights is None else objects.weights,
-                choice,
-                some.landmarks[rows],
+            own = some.landmarks[rows][:, None] == np.arange(m)
+            shares = None
+        else:
+            here = replace(choice, space=space)
+            held_out = cross_fit(
+                unchosen, here, some.values, some.codes, some.weights, passed.indices, groups
             )
+            scores, rows = held_out.scores, np.searchsorted(passed.indices, held_out.rows)
+            own = own_landmarks(groups, held_out.rows, landmarks.indices)
+            shares = shares_of_groups(groups[held_out.rows], passed.weights_at(rows))
+        if len(rows):
+            codes, weights = some.codes[rows], scaled(passed.weights_at(rows), shares)
+            temperature = fit_temperature(scores, codes, family.log_proba, weights)
+            log_proba = family.log_proba(temperature * scores)
+            reference = reference_of(log_proba, some.values[rows], codes, weights, choice, own)
     self.target_ = _target_of(family)
     self.model_ = Model(
         run.measure,

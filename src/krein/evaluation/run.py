@@ -22,6 +22,7 @@ from ..data.dataset import check_labels
 from ..estimators.krein import KreinClassifier
 from ..measures import take
 from ..version import __version__
+from .baselines import Baseline
 from .groups import find_groups, groups_per_class, near_copies, split_folds
 from .heldout import TwoLookResults
 from .models import Model, fresh, get_models, needs_all, title
@@ -208,7 +209,9 @@ def evaluate(
         weighted = class_weight if hasattr(model, "class_weight") else None
         if class_weight is not None and weighted is None:
             warnings.warn(f"{name} takes no class weights, and is fitted without", stacklevel=2)
-        results[name] = _cross_validate(name, model, store, labels, split, random_state, weighted)
+        results[name] = _cross_validate(
+            name, model, store, labels, split, random_state, weighted, grouped
+        )
         if verbose:
             right = results[name].right.mean()
             print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
@@ -312,6 +315,7 @@ def _cross_validate(
     split: Indices,
     seed: int,
     class_weight: str | None = None,
+    groups: Indices | None = None,
 ) -> ModelResult:
     """Return the results of one model; in `seconds`, "compare" is still the number of pairs.
 
@@ -328,7 +332,10 @@ def _cross_validate(
         start, before = time.perf_counter(), store.wall_seconds
         if class_weight is not None:
             one.set_params(class_weight=class_weight)
-        one.fit(train, labels[train])
+        held = {}  # as in a fit with these groups
+        if groups is not None and not isinstance(one, Baseline):
+            held = {"groups": groups[train]} if getattr(one, "calibrate", True) else {}
+        one.fit(train, labels[train], **held)
         middle, between = time.perf_counter(), store.wall_seconds
         P[test] = one.predict_proba(test)
         seconds["fit"] += max(middle - start - (between - before), 0.0)
