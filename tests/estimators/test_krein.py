@@ -104,6 +104,15 @@ def test_a_first_look_costs_one_comparison_per_landmark(split):
     assert clf.model_.second_look is None
 
 
+@pytest.mark.parametrize("make", [KreinClassifier, IKFD])
+def test_few_objects_take_no_more_comparisons_than_all_pairs(split, make):
+    X, y, _, _ = split
+    measure = CountedDistance()
+    clf = make(measure, measure_params=DISTANCE, n_jobs=1).fit(list(X[:100]), y[:100])
+    checks = 16  # of symmetry
+    assert clf.comparisons_to_fit_ == measure.calls <= 100 * 101 // 2 + checks
+
+
 def test_every_comparison_is_counted(split):
     X, y, X_new, _ = split
     measure = CountedDistance()

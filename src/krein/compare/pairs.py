@@ -403,7 +403,7 @@ class Pairs:
             if not mirrored:
                 values[start:stop] = self.values(rows[start:stop], cols)
                 return
-            step = self.values(rows[start:stop], rows[start:])
+            step = self._with_corner(rows[start:stop], rows[start:])
             corner = step[:, : stop - start]
             low = np.tril_indices(stop - start, -1)
             corner[low] = corner.T[low]
@@ -445,6 +445,20 @@ class Pairs:
 
         return self._counted(lambda swapped: self._in_parts(compare, cols, swapped), rows, cols)
 
+    def _with_corner(self, rows: Indices, cols: Indices) -> Array:
+        """Return one block whose columns begin with its rows, at fewer comparisons if possible."""
+        if self.symmetrize or self.evaluate is not None or self.until is not None:
+            return self.values(rows, cols)
+        compared = 0
+
+        def compare(swapped: bool) -> Array:
+            nonlocal compared
+            A, B = take(self.objects, rows), take(self.others, cols)
+            values, compared = self._call(self.measure.corner_block, A, B)
+            return values
+
+        return self._counted(compare, rows, cols, lambda: compared)
+
     def values_each(self, rows: Indices, cols: Indices) -> Array:
         """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, counted, in the calling
         thread."""
@@ -484,12 +498,17 @@ class Pairs:
         return np.concatenate(found, axis=1)
 
     def _counted(
-        self, compare: Callable[[bool], Array], rows: Indices, cols: Indices | None
+        self,
+        compare: Callable[[bool], Array],
+        rows: Indices,
+        cols: Indices | None,
+        number: Callable[[], int] | None = None,
     ) -> Array:
         """Return values from the cache, or compare, check, count and store them.
 
         `cols` are the columns (m,) of a block or (n, k) of each row, or None for the diagonal.
-        `compare(swapped)` returns the values in one direction, or in the other.
+        `compare(swapped)` returns the values in one direction, or in the other. `number` tells how
+        many pairs it has compared, by default all.
         """
         if self.cache is not None:
             key, shape = self._key(self.cache, rows, cols)
@@ -507,7 +526,8 @@ class Pairs:
             else:
                 col = cols[error.row, error.col] if cols.ndim == 2 else cols[error.col]
             raise PairError(int(rows[error.row]), int(col), error.reason) from error
-        self.counter.add(compared=values.size * (2 if both else 1))
+        n = values.size if number is None else number()
+        self.counter.add(compared=n * (2 if both else 1))
         if self.cache is not None:
             self.cache.store(key, values)
         return values
@@ -523,7 +543,7 @@ class Pairs:
             return cache.key("each", digests, self.col_digests[cols.ravel()]), cols.shape
         return cache.key("block", digests, self.col_digests[cols]), (len(rows), len(cols))
 
-    def _call(self, function: Callable[..., Array], *arguments: Any) -> Array:
+    def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Return `function(*arguments)`, from another process if threads would not help."""
         if self.workers > 1 and not self.measure.releases_gil:
             return in_process(function, *arguments, workers=self.workers)
