@@ -149,7 +149,7 @@ def command(
             class_weight=class_weight,
             names=names,
             symmetrize=data.symmetrize,
-            verbose=int(sys.stderr.isatty()),
+            verbose=1,
             **settings,
         )
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)

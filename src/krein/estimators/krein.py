@@ -16,7 +16,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Pairs, block_rows, compare_each
+from ..compare.pairs import Pairs, block_rows, compare_each, progress
 from ..core.calibration import Family, Priors, Reference, fit_temperature, novelty_scores
 from ..core.checks import NON_NEGATIVE, Array, Codes, Indices, Mask
 from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
@@ -156,7 +156,8 @@ class KreinClassifier(Classifier):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=0
         Seed for the choice of landmarks. The same number gives the same model, in any order of the
         rows.
@@ -410,7 +411,8 @@ class KreinClassifier(Classifier):
             scored[:] = True
         if not sample.refits:
             sample, folds, scored = sample.at(scored), folds[scored], scored[scored]
-        heads, opinions = fit_heads(choice, kept, sample, folds, scored, priors, left_out)
+        with progress(None, "fitting models", self.verbose, unit=""):
+            heads, opinions = fit_heads(choice, kept, sample, folds, scored, priors, left_out)
         sample = sample.at(scored)
         value_heads = heads
         if features is not None:
@@ -483,7 +485,8 @@ class KreinClassifier(Classifier):
             )
         )
         C, groups = kept.n_classes, kept.groups
-        return fit_features(data, run.measure, raw.y, raw.weight, C, held_out, groups, 0)
+        with progress(None, "learning from features", self.verbose, unit=""):
+            return fit_features(data, run.measure, raw.y, raw.weight, C, held_out, groups, 0)
 
     def _second_look(
         self,

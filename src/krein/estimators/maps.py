@@ -131,7 +131,8 @@ class NystromMap(LandmarkTransformer):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -232,7 +233,8 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -347,7 +349,8 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from ..compare.pairs import block_rows
+from ..compare.pairs import block_rows, progress
 from ..core.calibration import fit_temperature
 from ..core.checks import POSITIVE, ROW, Array, Indices, Within
 from ..core.looks import Pool
@@ -113,7 +113,8 @@ class PCVM(Classifier):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks and basis objects.
 
@@ -256,7 +257,8 @@ class PCVM(Classifier):
             chosen = self._choose(data, run, found.classes, family, rule)
             kept, eigenvalues = self._keep_values(data, run, chosen, found.classes)
             try:
-                self._learn(data, run, chosen, kept, eigenvalues, found.classes, grouped)
+                with progress(None, "fitting PCVM", self.verbose, unit=""):
+                    self._learn(data, run, chosen, kept, eigenvalues, found.classes, grouped)
             finally:
                 kept.close()
         return self

@@ -123,7 +123,8 @@ def evaluate(
         Average both directions of a measure or matrix that is not symmetric.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
 
     Returns
     -------
@@ -212,7 +213,7 @@ def evaluate(
         results[name] = _cross_validate(
             name, model, store, labels, split, random_state, weighted, grouped
         )
-        if verbose:
+        if verbose and sys.stderr.isatty():
             right = results[name].right.mean()
             print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
     rate = store.wall_seconds / max(store.compared, 1)
