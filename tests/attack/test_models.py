@@ -6,6 +6,7 @@ import os
 import tracemalloc
 import warnings
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -274,7 +275,7 @@ def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path)
     }
     for message, (path, value) in wrong.items():
         write_model(tmp_path / "m.krein", replaced(tree, path, value), "0")
-        for load in (krein.load, krein.load_model):
+        for load in (krein.load, partial(krein.load, only_model=True)):
             with pytest.raises(ModelFileError, match=message):
                 load(tmp_path / "m.krein")
 
@@ -300,7 +301,7 @@ def test_sizes_agree_between_the_model_and_the_estimator(trees, tmp_path):
     }  # fmt: skip
     for path, value in fewer.items():
         write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *MODEL, *path), value), "0")
-        for load in (krein.load, krein.load_model):
+        for load in (krein.load, partial(krein.load, only_model=True)):
             with pytest.raises(ModelFileError):
                 load(tmp_path / "m.krein")
     moments = ("fitted", "stream_", "fields", "moments", "fields")
@@ -321,7 +322,7 @@ def test_the_model_alone_is_checked_as_well(name, trees, tmp_path):
             wrong = np.full_like(value, np.nan)
             write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *MODEL, *path), wrong), "0")
             with pytest.raises(ModelFileError):
-                krein.load_model(tmp_path / "m.krein")
+                krein.load(tmp_path / "m.krein", only_model=True)
 
 
 def test_an_archive_that_points_before_its_beginning_is_refused(trees, tmp_path):
@@ -369,7 +370,7 @@ def test_no_member_of_a_model_is_unpickled(trees, tmp_path):
         with zipfile.ZipFile(tmp_path / "m.krein", "w") as archive:
             for member, content in members.items():
                 archive.writestr(member, buffer.getvalue() if member == name else content)
-        for load in (krein.load, krein.load_model):
+        for load in (krein.load, partial(krein.load, only_model=True)):
             with pytest.raises(ModelFileError, match="pickled objects, which may run code"):
                 load(tmp_path / "m.krein")
         assert not (tmp_path / "trace").exists()

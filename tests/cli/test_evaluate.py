@@ -5,7 +5,7 @@ import json
 import pytest
 from sklearn.datasets import load_digits
 
-from krein import load_model
+from krein import load
 from krein.cli import evaluate as evaluate_module
 from krein.evaluation import AVAILABLE
 
@@ -133,7 +133,9 @@ class TestGroups:
             code, out, err = run(*fit, "--groups", groups)
             assert (code, err) == (0, "")
             assert "10 groups, the largest of 4 objects, held out together" in out
-            assert load_model(files / "m.krein").reference.smallest == pytest.approx(1 / 11)
+            assert load(files / "m.krein", only_model=True).reference.smallest == pytest.approx(
+                1 / 11
+            )
         code, _, err = run(*fit, "--groups", "stem", "--cluster", "local")
         assert code == 2
         assert "--groups needs all objects in memory" in err

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from krein import IKFD, IKQD, PCVM, KreinClassifier, load_model
+from krein import IKFD, IKQD, PCVM, KreinClassifier, load
 from krein.datasets import make_protein_families
 
 X, Y = make_protein_families(120, random_state=0)
@@ -56,7 +56,7 @@ def test_predict_does_not_import_scikit_learn(saved):
 
 def test_a_model_without_scikit_learn_predicts_the_same(saved):
     folder, model = saved
-    light = load_model(folder / "m.krein")
+    light = load(folder / "m.krein", only_model=True)
     assert not hasattr(light, "fit")
     methods = ["decision_function", "predict_log_proba", "predict_proba", "predict", "rank_labels"]
     methods += ["novelty", "predict_set"] * (light.reference is not None)
@@ -70,7 +70,7 @@ def test_parameters_that_predictions_depend_on_are_kept(tmp_path):
         "smith-waterman", measure_params={"normalize": True}, novel_below=0.2, ambiguous_below=0.99
     )
     model.fit(X[:100], Y[:100]).save(tmp_path / "m.krein")
-    light = load_model(tmp_path / "m.krein")
+    light = load(tmp_path / "m.krein", only_model=True)
     assert light.measure == model.measure_
     found, expected = light.assess(X[100:]), model.assess(X[100:])
     assert found["status"].tolist() == expected["status"].tolist()

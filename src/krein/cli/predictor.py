@@ -79,14 +79,14 @@ class Predictor:
         max_size: int | None = None,
         measure: str | None = None,
     ) -> None:
-        from .. import load_model
+        from .. import load
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
         own = own_measure(measure)
         if measure is not None and own is None:
             raise click.UsageError(f"--measure {measure}: write FILE.py:FUNCTION")
-        self.model: Model = load_model(path, max_size=max_size, measure=own)
+        self.model: Model = load(path, measure=own, max_size=max_size, only_model=True)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: contains a transformer, which does not predict labels")
         self.n_jobs = n_jobs
