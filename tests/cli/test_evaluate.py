@@ -126,7 +126,7 @@ class TestGroups:
         )
         assert told[2]["settings"]["groups"] == "identity:0.8"
 
-    @pytest.mark.parametrize("model", ["auto", "ikfd"])
+    @pytest.mark.parametrize("model", ["krein", "ikfd"])
     def test_a_fit_holds_out_the_same_groups(self, table, files, run, model):
         fit = ["fit", *table[:7], "--model", model, "-o", "m.krein", "--force"]
         for groups in ("stem", "groups.csv", "identity:0.8"):

@@ -20,7 +20,7 @@ def world(tmp_path_factory):
     write_fasta(folder / "known.fasta", rows[:35] + rows[40:75])
     write_fasta(folder / "new.fasta", rows[35:40] + rows[75:])
     args = ["fit", str(folder / "known.fasta"), "--label-pattern", r"family=(\S+)"]
-    for model, more in (("auto", []), ("ikfd", ["--no-calibrate"])):
+    for model, more in (("krein", []), ("ikfd", ["--no-calibrate"])):
         result = CliRunner().invoke(
             krein, [*args, "--model", model, *more, "-o", str(folder / f"{model}.krein")]
         )

@@ -152,7 +152,7 @@ def test_duplicates_are_found_and_contradictions_counted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": ["svm"]}, "unknown model 'svm'; choose from auto, ikfd"),
+        ({"models": ["svm"]}, "unknown model 'svm'; choose from krein, ikfd"),
         ({"models": []}, "no model to evaluate"),
         ({"models": ["ikfd", "ikfd"]}, "listed twice"),
         ({"names": ["one"]}, "1 names for 180 objects"),

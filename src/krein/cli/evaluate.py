@@ -60,7 +60,7 @@ def split_models(
     help=f"Models to compare, separated by commas: {', '.join(FAMILIES)}; and as baselines "
     f"svm-clip (an SVM on the clipped matrix), knn, logistic (on the same landmarks), and "
     f"features (n-grams, gradient boosting or convolutions, without comparisons). svm-clip and "
-    f"knn compare all pairs. Default: auto, knn and, if the objects have features, features.",
+    f"knn compare all pairs. Default: krein, knn and, if the objects have features, features.",
 )
 @click.option(
     "--folds", type=click.IntRange(2), default=10, help="Number of cross-validation folds."

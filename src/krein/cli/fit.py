@@ -37,7 +37,7 @@ from .reading import (
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
-    default="auto",
+    default="krein",
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
 @options.min_class_size
@@ -96,13 +96,13 @@ def command(
 
     check_target(output, force=force, reads=(data.data, data.labels))
     check_rule(settings["landmarks"], settings["n_landmarks"])
-    if model == "auto" and settings["landmarks"] not in (None, "stratified"):
+    if model == "krein" and settings["landmarks"] not in (None, "stratified"):
         raise click.UsageError(
-            "--landmarks is for the other models: auto always draws landmarks from each class; "
+            "--landmarks is for the other models: krein always draws landmarks from each class; "
             "--n-landmarks sets their number"
         )
     settings["calibrate"] = calibrates(model, calibrate)
-    if groups is not None and model != "auto" and not settings["calibrate"]:
+    if groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together to calibrate: add --calibrate")
     check_groups(groups, data.data)
     source = open_data(data)

@@ -225,7 +225,7 @@ choosing = together(
         "--landmarks",
         type=click.Choice(RULES),
         help="How landmarks are chosen. Default: stratified (a random sample of each "
-        "class) for --model auto, meb (minimum enclosing balls) for the others.",
+        "class) for --model krein, meb (minimum enclosing balls) for the others.",
     ),
     click.option(
         "--n-landmarks",
@@ -248,7 +248,7 @@ class_weight = click.option(
 calibrating = click.option(
     "--calibrate/--no-calibrate",
     default=None,
-    help="Calibrate probabilities on held-out objects. On by default for ikfd and ikqd; auto "
+    help="Calibrate probabilities on held-out objects. On by default for ikfd and ikqd; krein "
     "is always calibrated.",
 )
 running = together(

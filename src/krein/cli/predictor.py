@@ -137,7 +137,7 @@ class Predictor:
         ):
             if value is not None:
                 raise DataError(
-                    f"{option} needs a model with held-out scores: krein fit --model auto, or "
+                    f"{option} needs a model with held-out scores: krein fit --model krein, or "
                     "--calibrate"
                 )
 

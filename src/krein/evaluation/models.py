@@ -24,7 +24,7 @@ from .baselines import (
 AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 """Names that `evaluate` accepts."""
 
-DEFAULT = ("auto", "knn", "features")
+DEFAULT = ("krein", "knn", "features")
 """The models evaluated by default; "features" only if the objects have any."""
 
 Model = Any  # a classifier that compares objects by a measure, or a Baseline

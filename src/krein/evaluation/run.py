@@ -70,13 +70,13 @@ def evaluate(
     X : sequence of N objects, or an N×N matrix of values
     y : array of N labels
     models : names, or a dict of names and estimators
-        Models of the library: "auto" (`KreinClassifier`), "ikfd", "ikqd", "pcvm". Baselines:
+        Models of the library: "krein" (`KreinClassifier`), "ikfd", "ikqd", "pcvm". Baselines:
         "svm-clip" (SVM on the clipped matrix, C by inner folds), "knn" (k by leave-one-out),
         "logistic" (on the values to the same kind of landmarks), and "features", which makes no
         comparisons: character n-grams with logistic regression for strings, gradient boosting for
         vectors and images, random convolutions with logistic regression for series. Or a dict of
-        your own classifiers by name; their measure is replaced by `measure`. Default: "auto", "knn"
-        and, if the objects have features, "features".
+        your own classifiers by name; their measure is replaced by `measure`. Default: "krein",
+        "knn" and, if the objects have features, "features".
     measure : str, Measure or callable, default="elm"
         How two objects are compared, for all models: a name from `krein.measures.available()`, a
         `Measure`, a function of two objects, or "precomputed" / "precomputed-distance".
