@@ -33,18 +33,18 @@ X, y = load_iris(return_X_y=True)
 SERIES = [np.cumsum(np.sin(np.arange(5 + k % 7) * (1 + k % 3))) for k in range(40)]
 
 MODELS = {
-    "IKFD": lambda: IKFD(random_state=0, calibrate=True).fit(X, y),
+    "IKFD": lambda: IKFD("elm", random_state=0, calibrate=True).fit(X, y),
     "IKFD of distances": lambda: IKFD("manhattan", random_state=0, multiclass="ovr").fit(X, y),
     "IKFD of series": lambda: IKFD("msm", random_state=0).fit(SERIES, np.arange(40) % 3),
     "IKFD of a matrix": lambda: IKFD("precomputed", landmarks=[0, 70, 120]).fit(X @ X.T, y),
-    "IKQD": lambda: IKQD(random_state=0).fit(X, y),
-    "PCVM": lambda: PCVM(random_state=0).fit(X, y),
-    "PCVM of two": lambda: PCVM(random_state=0, calibrate=True).fit(X, y == 1),
-    "PCVM of pairs": lambda: PCVM(solver="paper", random_state=0).fit(X, y),
-    "KreinClassifier": lambda: KreinClassifier(n_landmarks=12).fit(X, y),
-    "NystromMap": lambda: NystromMap(random_state=0).fit(X, y),
-    "embedding": lambda: PseudoEuclideanEmbedding(2, random_state=0).fit(X),
-    "PCA": lambda: IndefiniteKernelPCA(2, random_state=0).fit(X),
+    "IKQD": lambda: IKQD("elm", random_state=0).fit(X, y),
+    "PCVM": lambda: PCVM("elm", random_state=0).fit(X, y),
+    "PCVM of two": lambda: PCVM("elm", random_state=0, calibrate=True).fit(X, y == 1),
+    "PCVM of pairs": lambda: PCVM("elm", solver="paper", random_state=0).fit(X, y),
+    "KreinClassifier": lambda: KreinClassifier("elm", n_landmarks=12).fit(X, y),
+    "NystromMap": lambda: NystromMap("elm", random_state=0).fit(X, y),
+    "embedding": lambda: PseudoEuclideanEmbedding(2, measure="elm", random_state=0).fit(X),
+    "PCA": lambda: IndefiniteKernelPCA(2, measure="elm", random_state=0).fit(X),
 }
 
 
@@ -240,7 +240,7 @@ def test_every_class_that_can_be_saved_declares_what_is_fitted(trees):
 
 
 def test_attributes_that_no_class_declares_are_not_saved(trees, tmp_path):
-    clf = IKFD(random_state=0, calibrate=True).fit(X, y)
+    clf = IKFD("elm", random_state=0, calibrate=True).fit(X, y)
     clf.newer_ = 1.0
     clf.predict(X)  # counts its comparisons
     clf.save(tmp_path / "m.krein")

@@ -120,7 +120,7 @@ def test_tiny_weights_have_almost_no_effect(make, many, monkeypatch):
     found = []
     for weight in (0.0, 1e-6, 1.0):
         weights = np.where(np.arange(400) < 200, 1.0, weight)
-        model = make(landmarks=np.arange(0, 200, 10), calibrate=True)
+        model = make("elm", landmarks=np.arange(0, 200, 10), calibrate=True)
         clf = model.fit(X, wrong, sample_weight=weights)
         found.append(clf.temperature_ * np.abs(clf.decision_function(X[:200])).mean())
     nothing, trace, everything = found

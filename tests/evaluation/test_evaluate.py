@@ -46,12 +46,14 @@ def alone(model):
 
 def test_probabilities_and_counts_match_each_model_alone():
     models = {
-        "balls": IKFD(random_state=0),
-        "all": IKQD(landmarks="all"),
-        "calibrated": IKFD(landmarks="random", n_landmarks=12, calibrate=True, random_state=3),
-        "grown": IKFD(landmarks="auto", random_state=1),
-        "weights": PCVM(landmarks="kmeans", n_landmarks=9, random_state=0),
-        "drawn": IKFD(landmarks="stratified", n_landmarks=15, random_state=0),
+        "balls": IKFD("elm", random_state=0),
+        "all": IKQD("elm", landmarks="all"),
+        "calibrated": IKFD(
+            "elm", landmarks="random", n_landmarks=12, calibrate=True, random_state=3
+        ),
+        "grown": IKFD("elm", landmarks="auto", random_state=1),
+        "weights": PCVM("elm", landmarks="kmeans", n_landmarks=9, random_state=0),
+        "drawn": IKFD("elm", landmarks="stratified", n_landmarks=15, random_state=0),
     }
     found = evaluate(WORDS, LABELS, models, measure="levenshtein", folds=4)
     for name, model in models.items():
@@ -237,7 +239,7 @@ def test_balanced_weights_are_those_of_the_model():
     options = {"measure": "rbf", "folds": 4, "calibrate": False, "landmarks": "all"}
     plain = evaluate(X, y, ["ikfd"], **options).models["ikfd"]
     found = evaluate(X, y, ["ikfd"], class_weight="balanced", **options).models["ikfd"]
-    own = {"own": IKFD(class_weight="balanced", landmarks="all", random_state=0)}
+    own = {"own": IKFD("elm", class_weight="balanced", landmarks="all", random_state=0)}
     same = evaluate(X, y, own, **options).models["own"]
     np.testing.assert_allclose(found.probabilities, same.probabilities, atol=1e-8)
     assert (found.predicted == "few").sum() > (plain.predicted == "few").sum()

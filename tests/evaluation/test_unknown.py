@@ -26,7 +26,7 @@ def distances(X):
 
 def test_scores_match_the_definition():
     X, codes = blobs(spread=1.6)
-    model = KreinClassifier(neighbours=10_000, n_landmarks=12)  # every object is a candidate
+    model = KreinClassifier("elm", neighbours=10_000, n_landmarks=12)  # every object is a candidate
     D = distances(X)
     evaluation = evaluate(D, codes, {"krein": model}, measure="precomputed-distance", folds=4)
     folds = evaluation.folds

@@ -389,7 +389,7 @@ class IKFD(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -493,7 +493,7 @@ class IKFD(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
@@ -597,7 +597,7 @@ class IKQD(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -673,7 +673,7 @@ class IKQD(Classifier):
     >>> rng = np.random.default_rng(0)
     >>> X = np.vstack([rng.normal(size=(80, 2)), 4 * rng.normal(size=(80, 2))])
     >>> y = np.repeat(["narrow", "wide"], 80)
-    >>> IKQD(random_state=0).fit(X, y).predict([[0.1, 0.2], [6.0, -5.0]])
+    >>> IKQD("elm", random_state=0).fit(X, y).predict([[0.1, 0.2], [6.0, -5.0]])
     array(['narrow', 'wide'], dtype='<U6')
     """
 
@@ -682,7 +682,7 @@ class IKQD(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",

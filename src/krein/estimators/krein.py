@@ -110,7 +110,7 @@ class KreinClassifier(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -216,7 +216,7 @@ class KreinClassifier(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "stratified",

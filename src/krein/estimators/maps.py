@@ -106,7 +106,7 @@ class NystromMap(LandmarkTransformer):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -169,7 +169,7 @@ class NystromMap(LandmarkTransformer):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
@@ -208,7 +208,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
     ----------
     n_components : int or None, default=None
         Number of axes; None keeps all with a non-zero eigenvalue.
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -271,7 +271,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         self,
         n_components: int | None = None,
         *,
-        measure: Any = "elm",
+        measure: Any,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
@@ -324,7 +324,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     ----------
     n_components : int or None, default=None
         Number of axes; None keeps all with a non-zero eigenvalue.
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None

@@ -65,7 +65,7 @@ class PCVM(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -168,7 +168,7 @@ class PCVM(Classifier):
     >>> from krein import PCVM
     >>> X = np.random.default_rng(0).uniform(0, 2, size=(300, 2))
     >>> y = np.where(X.astype(int).sum(axis=1) % 2, "black", "white")  # a 2×2 checkerboard
-    >>> clf = PCVM(landmarks="random", n_landmarks=30, random_state=0).fit(X, y)
+    >>> clf = PCVM("elm", landmarks="random", n_landmarks=30, random_state=0).fit(X, y)
     >>> clf.predict([[0.5, 0.5], [1.5, 0.5]])
     array(['white', 'black'], dtype='<U5')
     >>> len(clf.relevance_) < 30
@@ -185,7 +185,7 @@ class PCVM(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",

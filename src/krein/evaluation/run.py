@@ -41,7 +41,7 @@ def evaluate(
     y: Any,
     models: str | Iterable[str] | Mapping[str, Any] | None = None,
     *,
-    measure: Any = "elm",
+    measure: Any,
     measure_params: dict[str, Any] | None = None,
     landmarks: Any = None,
     n_landmarks: int | None = None,
@@ -77,7 +77,7 @@ def evaluate(
         vectors and images, random convolutions with logistic regression for series. Or a dict of
         your own classifiers by name; their measure is replaced by `measure`. Default: "krein",
         "knn" and, if the objects have features, "features".
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared, for all models: a name from `krein.measures.available()`, a
         `Measure`, a function of two objects, or "precomputed" / "precomputed-distance".
     measure_params : dict or None, default=None
