@@ -48,7 +48,7 @@ def a_million() -> list[dict]:
         return G
 
     def fit(n: int = N) -> IKFD:
-        return IKFD(landmarks=landmarks).fit(X[:n], y[:n])
+        return IKFD("elm", landmarks=landmarks).fit(X[:n], y[:n])
 
     ours, reference = best_times(fit, bare)
     quarter, whole = (peak_memory(lambda n=n: fit(n)) for n in (250_000, N))

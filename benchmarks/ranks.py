@@ -52,7 +52,7 @@ def run(most: int | None = None) -> list[dict]:
         P[test], folds[test] = clf.predict_proba(X[test]), k
         comparisons += clf.comparisons_ / 2
     found = ModelResult(
-        "auto", "KreinClassifier", classes, labels, folds, P, 0, comparisons, {}, [], None
+        "krein", "KreinClassifier", classes, labels, folds, P, 0, comparisons, {}, [], None
     )
     rows = []
     for figures in found.by_rank(";", 0.9):

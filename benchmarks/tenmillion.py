@@ -65,4 +65,4 @@ def run() -> list[dict]:
 
 
 def _nothing() -> None:
-    IKFD()
+    IKFD("elm")

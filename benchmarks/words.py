@@ -30,7 +30,11 @@ from .timing import Alone, alone, row
 
 M = 500
 NORMALISED = {"normalize": True}
-MODELS = {"IKFD": IKFD(calibrate=True), "IKQD": IKQD(calibrate=True), "PCVM": PCVM()}
+MODELS = {
+    "IKFD": IKFD("elm", calibrate=True),
+    "IKQD": IKQD("elm", calibrate=True),
+    "PCVM": PCVM("elm"),
+}
 REACH = {
     "IKFD": "at least k-NN's",
     "IKQD": "at least logistic regression's and k-NN's",

@@ -37,8 +37,8 @@ def main() -> None:
         images,
         labels,
         {
-            "KreinClassifier": KreinClassifier(random_state=0),
-            "PCVM": PCVM(random_state=0),
+            "KreinClassifier": KreinClassifier("elm", random_state=0),
+            "PCVM": PCVM("elm", random_state=0),
             "nearest neighbours": "knn",
         },
         measure="tangent",

@@ -83,7 +83,9 @@ def test_risk_is_met(seed, risk):
         assert (accuracy_reject_curve(y, P, [0, 1, 2]).accuracy < 1 - risk).all()
 
 
-@pytest.mark.parametrize("estimator", [IKFD(random_state=0), LogisticRegression(max_iter=1000)])
+@pytest.mark.parametrize(
+    "estimator", [IKFD("elm", random_state=0), LogisticRegression(max_iter=1000)]
+)
 def test_any_classifier_with_probabilities(estimator):
     X, y = load_iris(return_X_y=True)
     clf = RejectingClassifier(estimator, coverage=0.8).fit(X, y)
@@ -98,7 +100,7 @@ def test_any_classifier_with_probabilities(estimator):
 
 def test_a_fitted_classifier_is_used_unchanged():
     X, y = load_iris(return_X_y=True)
-    fitted = IKFD(random_state=0).fit(X, y)
+    fitted = IKFD("elm", random_state=0).fit(X, y)
     clf = RejectingClassifier(fitted, coverage=0.5, prefit=True, reject_label=99).fit(X, y)
     assert clf.estimator_ is fitted
     assert 99 in clf.predict(X)
@@ -107,9 +109,9 @@ def test_a_fitted_classifier_is_used_unchanged():
 def test_bad_requests():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="exactly one"):
-        RejectingClassifier(IKFD()).fit(X, y)
+        RejectingClassifier(IKFD("elm")).fit(X, y)
     with pytest.raises(ValueError, match="exactly one"):
-        RejectingClassifier(IKFD(), risk=0.1, coverage=0.5).fit(X, y)
+        RejectingClassifier(IKFD("elm"), risk=0.1, coverage=0.5).fit(X, y)
     with pytest.raises(ValueError, match="coverage must be"):
         threshold_for_coverage(np.eye(2), 0.0)
     with pytest.raises(ValueError, match="risk must be"):
@@ -180,6 +182,6 @@ def test_novel_objects_are_rejected_as_such():
     plain = RejectingClassifier(KreinClassifier("manhattan"), threshold=0.9).fit(X, y)
     assert plain.status([[40.0]]).tolist() == ["known"]
     with pytest.raises(ValueError, match="does not recognise novel objects"):
-        RejectingClassifier(IKFD(), threshold=0.9, novel_below=0.01).fit(X, y)
+        RejectingClassifier(IKFD("elm"), threshold=0.9, novel_below=0.01).fit(X, y)
     with pytest.raises(ValueError, match="confidence needs risk"):
-        RejectingClassifier(IKFD(), threshold=0.9, confidence=0.9).fit(X, y)
+        RejectingClassifier(IKFD("elm"), threshold=0.9, confidence=0.9).fit(X, y)

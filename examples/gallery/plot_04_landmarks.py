@@ -31,7 +31,7 @@ names = {
 # The same model on four sets of landmarks, drawn as circles. The colours show its predictions.
 figure, axes = plt.subplots(1, 4, figsize=(12, 3.5), constrained_layout=True)
 for ax, (rule, name) in zip(axes, names.items(), strict=True):
-    clf = PCVM(landmarks=rule, sparse=False, random_state=0).fit(X, y)
+    clf = PCVM("elm", landmarks=rule, sparse=False, random_state=0).fit(X, y)
     regions = clf.predict(grid.reshape(-1, 2)).reshape(90, 90)
     ax.pcolormesh(grid[..., 0], grid[..., 1], regions, cmap=colours, alpha=0.75, rasterized=True)
     chosen = X[clf.selection_.indices]

@@ -19,7 +19,7 @@ BLUE, GREY = "#0072B2", "#777777"
 # Chunks of 500 points on a checkerboard, in random order. Landmarks are chosen from the first
 # chunk, which should therefore be a representative sample.
 X_new, y_new = make_checkerboard(4000, random_state=99)
-clf = IKFD(landmarks="random", n_landmarks=80, random_state=0)
+clf = IKFD("elm", landmarks="random", n_landmarks=80, random_state=0)
 seen, accuracy = [], []
 for chunk in range(30):
     X, y = make_checkerboard(500, random_state=chunk)
@@ -31,7 +31,7 @@ for chunk in range(30):
 # Fitting to all objects at once gives the same model.
 everything = [make_checkerboard(500, random_state=chunk) for chunk in range(30)]
 X, y = (np.concatenate(parts) for parts in zip(*everything, strict=True))
-whole = IKFD(landmarks=clf.landmarks_).fit(X, y)
+whole = IKFD("elm", landmarks=clf.landmarks_).fit(X, y)
 difference = np.abs(whole.predict_proba(X_new) - clf.predict_proba(X_new)).max()
 print(f"largest difference in probability: {difference:.0e}")
 

@@ -16,7 +16,6 @@ _HOME = {
     "NystromMap": "estimators",
     "PseudoEuclideanEmbedding": "estimators",
     "load": "model.file",
-    "load_model": "model.file",
 }
 
 _PARTS = {
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
         NystromMap,
         PseudoEuclideanEmbedding,
     )
-    from .model.file import load, load_model
+    from .model.file import load
 
 __all__ = [
     "IKFD",
@@ -53,7 +52,6 @@ __all__ = [
     "NystromMap",
     "PseudoEuclideanEmbedding",
     "load",
-    "load_model",
 ]
 
 

@@ -226,7 +226,7 @@ class RejectingClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(-1, 1, (100, 1)), rng.normal(1, 1, (100, 1))])
     >>> y = np.repeat(["left", "right"], 100)
-    >>> clf = RejectingClassifier(IKFD(random_state=0), threshold=0.9).fit(X, y)
+    >>> clf = RejectingClassifier(IKFD("elm", random_state=0), threshold=0.9).fit(X, y)
     >>> clf.predict([[-3.0], [0.05], [3.0]])
     array(['left', 'rejected', 'right'], dtype='<U8')
     """

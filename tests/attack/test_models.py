@@ -6,6 +6,7 @@ import os
 import tracemalloc
 import warnings
 import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -32,18 +33,18 @@ X, y = load_iris(return_X_y=True)
 SERIES = [np.cumsum(np.sin(np.arange(5 + k % 7) * (1 + k % 3))) for k in range(40)]
 
 MODELS = {
-    "IKFD": lambda: IKFD(random_state=0, calibrate=True).fit(X, y),
+    "IKFD": lambda: IKFD("elm", random_state=0, calibrate=True).fit(X, y),
     "IKFD of distances": lambda: IKFD("manhattan", random_state=0, multiclass="ovr").fit(X, y),
     "IKFD of series": lambda: IKFD("msm", random_state=0).fit(SERIES, np.arange(40) % 3),
     "IKFD of a matrix": lambda: IKFD("precomputed", landmarks=[0, 70, 120]).fit(X @ X.T, y),
-    "IKQD": lambda: IKQD(random_state=0).fit(X, y),
-    "PCVM": lambda: PCVM(random_state=0).fit(X, y),
-    "PCVM of two": lambda: PCVM(random_state=0, calibrate=True).fit(X, y == 1),
-    "PCVM of pairs": lambda: PCVM(solver="paper", random_state=0).fit(X, y),
-    "KreinClassifier": lambda: KreinClassifier(n_landmarks=12).fit(X, y),
-    "NystromMap": lambda: NystromMap(random_state=0).fit(X, y),
-    "embedding": lambda: PseudoEuclideanEmbedding(2, random_state=0).fit(X),
-    "PCA": lambda: IndefiniteKernelPCA(2, random_state=0).fit(X),
+    "IKQD": lambda: IKQD("elm", random_state=0).fit(X, y),
+    "PCVM": lambda: PCVM("elm", random_state=0).fit(X, y),
+    "PCVM of two": lambda: PCVM("elm", random_state=0, calibrate=True).fit(X, y == 1),
+    "PCVM of pairs": lambda: PCVM("elm", solver="paper", random_state=0).fit(X, y),
+    "KreinClassifier": lambda: KreinClassifier("elm", n_landmarks=12).fit(X, y),
+    "NystromMap": lambda: NystromMap("elm", random_state=0).fit(X, y),
+    "embedding": lambda: PseudoEuclideanEmbedding(2, measure="elm", random_state=0).fit(X),
+    "PCA": lambda: IndefiniteKernelPCA(2, measure="elm", random_state=0).fit(X),
 }
 
 
@@ -239,7 +240,7 @@ def test_every_class_that_can_be_saved_declares_what_is_fitted(trees):
 
 
 def test_attributes_that_no_class_declares_are_not_saved(trees, tmp_path):
-    clf = IKFD(random_state=0, calibrate=True).fit(X, y)
+    clf = IKFD("elm", random_state=0, calibrate=True).fit(X, y)
     clf.newer_ = 1.0
     clf.predict(X)  # counts its comparisons
     clf.save(tmp_path / "m.krein")
@@ -274,7 +275,7 @@ def test_known_objects_and_codes_are_checked_against_each_other(trees, tmp_path)
     }
     for message, (path, value) in wrong.items():
         write_model(tmp_path / "m.krein", replaced(tree, path, value), "0")
-        for load in (krein.load, krein.load_model):
+        for load in (krein.load, partial(krein.load, only_model=True)):
             with pytest.raises(ModelFileError, match=message):
                 load(tmp_path / "m.krein")
 
@@ -300,7 +301,7 @@ def test_sizes_agree_between_the_model_and_the_estimator(trees, tmp_path):
     }  # fmt: skip
     for path, value in fewer.items():
         write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *MODEL, *path), value), "0")
-        for load in (krein.load, krein.load_model):
+        for load in (krein.load, partial(krein.load, only_model=True)):
             with pytest.raises(ModelFileError):
                 load(tmp_path / "m.krein")
     moments = ("fitted", "stream_", "fields", "moments", "fields")
@@ -321,7 +322,7 @@ def test_the_model_alone_is_checked_as_well(name, trees, tmp_path):
             wrong = np.full_like(value, np.nan)
             write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *MODEL, *path), wrong), "0")
             with pytest.raises(ModelFileError):
-                krein.load_model(tmp_path / "m.krein")
+                krein.load(tmp_path / "m.krein", only_model=True)
 
 
 def test_an_archive_that_points_before_its_beginning_is_refused(trees, tmp_path):
@@ -369,7 +370,7 @@ def test_no_member_of_a_model_is_unpickled(trees, tmp_path):
         with zipfile.ZipFile(tmp_path / "m.krein", "w") as archive:
             for member, content in members.items():
                 archive.writestr(member, buffer.getvalue() if member == name else content)
-        for load in (krein.load, krein.load_model):
+        for load in (krein.load, partial(krein.load, only_model=True)):
             with pytest.raises(ModelFileError, match="pickled objects, which may run code"):
                 load(tmp_path / "m.krein")
         assert not (tmp_path / "trace").exists()

@@ -5,6 +5,7 @@ import json
 import pytest
 from sklearn.datasets import load_digits
 
+from krein import load
 from krein.cli import evaluate as evaluate_module
 from krein.evaluation import AVAILABLE
 
@@ -143,6 +144,23 @@ class TestGroups:
             == (told[1]["models"]["ikfd"]["fold_accuracy"])
         )
         assert told[2]["settings"]["groups"] == "identity:0.8"
+
+    @pytest.mark.parametrize("model", ["krein", "ikfd"])
+    def test_a_fit_holds_out_the_same_groups(self, table, files, run, model):
+        fit = ["fit", *table[:7], "--model", model, "-o", "m.krein", "--force"]
+        for groups in ("stem", "groups.csv", "identity:0.8"):
+            code, out, err = run(*fit, "--groups", groups)
+            assert (code, err) == (0, "")
+            assert "10 groups, the largest of 4 objects, held out together" in out
+            assert load(files / "m.krein", only_model=True).reference.smallest == pytest.approx(
+                1 / 11
+            )
+        code, _, err = run(*fit, "--groups", "stem", "--cluster", "local")
+        assert code == 2
+        assert "--groups needs all objects in memory" in err
+        code, _, err = run(*fit, "--groups", "stem", "--model", "pcvm")
+        assert code == 2
+        assert "add --calibrate" in err
 
     @pytest.mark.filterwarnings("default:.*have a near-duplicate")
     def test_near_duplicates_are_warned_about_without_groups(self, table, files, run):

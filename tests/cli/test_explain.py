@@ -20,7 +20,7 @@ def world(tmp_path_factory):
     write_fasta(folder / "known.fasta", rows[:35] + rows[40:75])
     write_fasta(folder / "new.fasta", rows[35:40] + rows[75:])
     args = ["fit", str(folder / "known.fasta"), "--label-pattern", r"family=(\S+)"]
-    for model, more in (("auto", []), ("ikfd", ["--no-calibrate"])):
+    for model, more in (("krein", []), ("ikfd", ["--no-calibrate"])):
         result = CliRunner().invoke(
             krein, [*args, "--model", model, *more, "-o", str(folder / f"{model}.krein")]
         )
@@ -31,7 +31,7 @@ def world(tmp_path_factory):
 def test_a_page_with_alignments(world, run, tmp_path):
     target = tmp_path / "why.html"
     code, out, err = run(
-        "explain", world / "auto.krein", world / "new.fasta", "-o", target, "--nearest", "2"
+        "explain", world / "krein.krein", world / "new.fasta", "-o", target, "--nearest", "2"
     )
     assert (code, err) == (0, "")
     assert "10 objects" in out
@@ -48,7 +48,7 @@ def test_a_page_with_alignments(world, run, tmp_path):
 def test_the_limit_says_how_many_are_left_out(world, run, tmp_path):
     target = tmp_path / "why.html"
     code, out, _ = run(
-        "explain", world / "auto.krein", world / "new.fasta", "-o", target, "--max", "3"
+        "explain", world / "krein.krein", world / "new.fasta", "-o", target, "--max", "3"
     )
     assert code == 0
     assert "3 objects, the first of 10" in out
@@ -58,13 +58,13 @@ def test_the_limit_says_how_many_are_left_out(world, run, tmp_path):
 def test_unreadable_objects_have_their_reason(world, run, tmp_path):
     target, new = tmp_path / "why.html", tmp_path / "new.fasta"
     new.write_text((world / "new.fasta").read_text() + ">digits\nMK1\n")
-    code, _, _ = run("explain", world / "auto.krein", new, "-o", target)
+    code, _, _ = run("explain", world / "krein.krein", new, "-o", target)
     assert code == 0
     text = target.read_text("utf-8")
     assert "contains &#39;1&#39; at position 3" in text
     new.write_text(">digits\nMK1\n")
     before = target.read_bytes()
-    code, _, err = run("explain", world / "auto.krein", new, "-o", target)
+    code, _, err = run("explain", world / "krein.krein", new, "-o", target)
     assert code == 1
     assert "contains '1' at position 3" in err
     assert target.read_bytes() == before
@@ -80,7 +80,7 @@ def test_a_model_without_evidence_is_refused(world, run, tmp_path):
 
 
 def test_the_model_is_not_written_over(world, run):
-    model = world / "auto.krein"
+    model = world / "krein.krein"
     code, _, err = run("explain", model, world / "new.fasta", "-o", model)
     assert code == 2
     assert "is an input and would be overwritten" in err

@@ -220,7 +220,7 @@ def test_usage_errors_exit_with_2(files, run, args, message):
 def test_auto_is_always_calibrated(files, run):
     code, out, err = run("fit", "families.fasta", *PATTERN, "--calibrate", "-o", "m")
     assert code == 0, err
-    assert "auto, calibrated" in out
+    assert "krein, calibrated" in out
 
 
 def test_debug_shows_where(files, run):

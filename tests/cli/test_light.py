@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from krein import IKFD, IKQD, PCVM, KreinClassifier, load_model
+from krein import IKFD, IKQD, PCVM, KreinClassifier, load
 from krein.datasets import make_protein_families
 from krein.measures.features import Convolutions, NGrams
 
@@ -57,7 +57,7 @@ def test_predict_does_not_import_scikit_learn(saved):
 
 def test_a_model_without_scikit_learn_predicts_the_same(saved):
     folder, model = saved
-    light = load_model(folder / "m.krein")
+    light = load(folder / "m.krein", only_model=True)
     assert not hasattr(light, "fit")
     assert (light.look_zero is not None) == isinstance(model, KreinClassifier)
     methods = ["decision_function", "predict_log_proba", "predict_proba", "predict", "rank_labels"]
@@ -70,8 +70,8 @@ def test_a_model_without_scikit_learn_predicts_the_same(saved):
 LOADED = """
 import json, sys
 import numpy as np
-from krein import load_model
-model = load_model(sys.argv[1])
+from krein import load
+model = load(sys.argv[1], only_model=True)
 P = model.predict_proba(list(np.load(sys.argv[2])))
 model.explain(list(np.load(sys.argv[2])))
 heavy = {"sklearn", "pandas", "joblib", "dask", "scipy.optimize", "scipy.stats"}
@@ -109,7 +109,7 @@ def test_parameters_that_predictions_depend_on_are_kept(tmp_path):
         "smith-waterman", measure_params={"normalize": True}, novel_below=0.2, ambiguous_below=0.99
     )
     model.fit(X[:100], Y[:100]).save(tmp_path / "m.krein")
-    light = load_model(tmp_path / "m.krein")
+    light = load(tmp_path / "m.krein", only_model=True)
     assert light.measure == model.measure_
     found, expected = light.assess(X[100:]), model.assess(X[100:])
     assert found["status"].tolist() == expected["status"].tolist()

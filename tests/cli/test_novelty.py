@@ -277,7 +277,7 @@ def transposases(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("family", ["auto", "pcvm"])
+@pytest.mark.parametrize("family", ["krein", "pcvm"])
 def test_ambiguous_and_novel_objects_are_unclassified_everywhere(
     transposases, run, tmp_path, family
 ):
@@ -296,7 +296,7 @@ def test_ambiguous_and_novel_objects_are_unclassified_everywhere(
     found = table(rows.read_text())
     assert "rejected" not in found[0]
     by_status = Counter(row["status"] for row in found)
-    assert set(by_status) == {"auto": {"known", "ambiguous", "novel"}}.get(
+    assert set(by_status) == {"krein": {"known", "ambiguous", "novel"}}.get(
         family, {"ok", "ambiguous", "novel"}
     )
     known = {row["name"] for row in found if row["status"] in ("known", "ok")}

@@ -317,7 +317,7 @@ def test_published_splits(files, run):
     with open(files / "new.fasta", "a") as file:
         file.write(">odd family=unheard\nMKVLAGHWKLMKVLAGHWKL\n")
     evaluate = ("evaluate", "families.fasta", "--test", "new.fasta", *PATTERN)
-    code, out, err = run(*evaluate, "--compare", "auto,knn", "--json", "--report", "report.html")
+    code, out, err = run(*evaluate, "--compare", "krein,knn", "--json", "--report", "report.html")
     assert code == 0, err
     assert "1 test objects of unknown classes: unheard" in err
     found = json.loads(out)
@@ -325,7 +325,7 @@ def test_published_splits(files, run):
     assert run("fit", "families.fasta", *PATTERN, "-o", "m.krein")[0] == 0
     rows = table(run("predict", "m.krein", "new.fasta")[1])[:20]
     right = np.mean([row["label"] == row["name"].rstrip("0123456789") for row in rows])
-    assert found["models"]["auto"]["accuracy"]["mean"] == pytest.approx(right)
+    assert found["models"]["krein"]["accuracy"]["mean"] == pytest.approx(right)
     text = (files / "report.html").read_text()
     assert "The models were fitted to 70 others" in text
     code, _, err = run(*evaluate, "--groups", "identity:0.4")

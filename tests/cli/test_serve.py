@@ -610,3 +610,31 @@ def test_the_page_in_a_browser(files, model, two_looks):
             page.get_by_text("smith-waterman, 17 comparisons per prediction").wait_for()
         browser.close()
     assert wrong == []
+
+
+def test_the_command_serves_a_model_with_the_users_own_measure(files, run, environment):
+    (files / "own.py").write_text(
+        "def letters(a, b):\n    return float(len(set(a.lower()) ^ set(b.lower())))\n"
+    )
+    own = ["--measure", "own.py:letters"]
+    fit = ["fit", "words.csv", "--labels", "language", "-o", "own.krein"]
+    assert run(*fit, *own, "--measure-param", "kind=dissimilarity")[0] == 0
+    (files / "new.txt").write_text("house\n")
+    code, out, err = run("predict", "own.krein", "new.txt", *own, "--format", "jsonl")
+    assert code == 0, err
+    expected = json.loads(out)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "krein", "serve", "own.krein", "--port", "0", *own],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=files,
+    )  # fmt: skip
+    try:
+        port = int(process.stdout.readline().rpartition(":")[2])
+        code, found = ask(port, {"object": "house"})
+        assert code == 200
+        assert found["label"] == expected["label"]
+    finally:
+        process.kill()
+        process.communicate()
+    code, _, err = run("serve", "own.krein", "--port", "0")
+    assert code != 0
+    assert "pass it with --measure FILE.py:FUNCTION" in err

@@ -306,3 +306,34 @@ def test_pairs_count_from_many_threads():
 def test_no_bar_without_a_terminal(capfd):
     collect(open_pairs("elm", VECTORS, verbose=1), LANDMARKS)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_plain_function_compares_each_pair_once(n_jobs, tmp_path):
+    """All pairs take N(N + 1)/2 calls, and a cache serves the corners as whole blocks."""
+    X = list(np.random.default_rng(0).normal(size=100))
+    pairs = open_pairs(_gap, X, measure_params={"kind": "dissimilarity"}, n_jobs=n_jobs)
+    checked, everyone = pairs.evaluations, np.arange(100)
+    values = pairs.block(everyone, everyone)
+    np.testing.assert_array_equal(values, np.abs(np.subtract.outer(X, X)))
+    assert pairs.evaluations - checked == 100 * 101 // 2
+    options = {"measure_params": {"kind": "dissimilarity"}, "cache": tmp_path}
+    stored = open_pairs(_gap, X, **options)
+    stored.block(everyone, everyone)
+    last = everyone[-4:]  # the corner of the last step
+    again = open_pairs(_gap, X, **options)
+    np.testing.assert_array_equal(again.block(last, last), values[-4:, -4:])
+    assert (again.evaluations, again.counter.reused) == (0, 16)
+
+
+def test_both_directions_of_a_function_are_compared_if_they_are_averaged():
+    X = list(np.random.default_rng(0).normal(size=50))
+    pairs = open_pairs(lambda a, b: a - 2 * b, X, symmetrize=True)
+    checked, everyone = pairs.evaluations, np.arange(50)
+    values = pairs.block(everyone, everyone)
+    np.testing.assert_allclose(values, -np.add.outer(X, X) / 2, rtol=1e-12, atol=1e-12)
+    assert pairs.evaluations - checked >= 2 * 50 * 49 // 2
+
+
+def _gap(a, b):
+    return abs(a - b)

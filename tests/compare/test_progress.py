@@ -72,6 +72,48 @@ def test_a_bar_appears_by_default_if_the_work_takes_long(patience, shows):
     assert (b"comparing" in shown) == shows
 
 
+STILL = """
+import time
+import numpy as np
+import krein.compare.pairs as pairs
+import krein.estimators.krein as estimator
+from krein import KreinClassifier
+
+pairs.PATIENCE = 0.2
+known = estimator.fit_heads, estimator.fit_features
+
+def slowly(step):
+    def run(*arguments):
+        time.sleep(0.6)
+        return step(*arguments)
+    return run
+
+estimator.fit_heads, estimator.fit_features = map(slowly, known)
+X = np.random.default_rng(0).normal(size=(60, 2))
+KreinClassifier("manhattan", verbose={verbose}).fit(X, X[:, 0] > 0)
+"""
+
+
+@needs_terminal
+@pytest.mark.parametrize("verbose", [0, None])
+def test_a_bar_appears_where_no_pair_is_compared(verbose):
+    shown = on_a_terminal(STILL.format(verbose=verbose))
+    for what in (b"learning from features", b"fitting models", b"0:00:00"):
+        assert (what in shown) == (verbose is None)
+
+
+@pytest.mark.parametrize(("verbose", "long"), [(1, 1.0), (1, 60.0), (None, 1.0), (0, 1.0)])
+def test_long_work_is_announced_where_there_is_no_terminal(verbose, long):
+    """Twelve blocks of a quarter of a second: after one second, two more are expected."""
+    code = f"import krein.compare.pairs as w; w.LONG = {long}"
+    code += CODE.format(verbose=verbose).replace("0.05", "0.25")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    if verbose == 1 and long == 1.0:
+        assert done.stderr in [f"comparing 240 pairs: about {n} seconds\n" for n in (1, 2, 3)]
+    else:
+        assert done.stderr == ""
+
+
 @needs_terminal
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_passes_over_a_file_are_counted(verbose, tmp_path):

@@ -60,12 +60,39 @@ def test_a_point_is_not_its_own_neighbour():
     points = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     points[7] = points[3]  # a copy is a neighbour, the point itself is not
     everyone = np.arange(50)
-    found, _ = nearest_points(points, points, 49, without=everyone)
+    found, _ = nearest_points(points, points, 49, without=(everyone, everyone))
     assert not (found == everyone[:, None]).any()
     assert found[3, 0] == 7
     some = everyone.copy()
     some[10] = -1
-    assert nearest_points(points, points, 1, without=some)[0][10, 0] == 10
+    assert nearest_points(points, points, 1, without=(some, everyone))[0][10, 0] == 10
+
+
+def test_points_of_the_same_group_are_no_neighbours():
+    rng = np.random.default_rng(0)
+    points, groups = rng.normal(size=(60, 4)).astype(np.float32), np.arange(60) // 6
+    groups[:3] = 20  # groups of three, of nine and of six points
+    groups[3:6] = 1
+    D = np.linalg.norm(points[:, None].astype(float) - points[None].astype(float), axis=2)
+    D[groups[:, None] == groups] = np.inf
+    for k in (5, 60):
+        found, apart = nearest_points(points, points, k, without=(groups, groups))
+        n = min(k, 60 - 9)  # the same number for all
+        np.testing.assert_array_equal(found, np.argsort(D, axis=1, kind="stable")[:, :n])
+        np.testing.assert_allclose(apart, np.sort(D, axis=1)[:, :n], rtol=1e-6)
+
+
+def test_neighbours_at_infinity_have_no_vote():
+    rng = np.random.default_rng(0)
+    apart, codes = rng.exponential(size=(7, 6)), rng.integers(0, 3, size=(7, 6))
+    nowhere = np.column_stack([np.full(7, np.inf), apart, np.full((7, 20), np.inf)])
+    more = np.column_stack([np.zeros(7, int), codes, np.zeros((7, 20), int)])
+    for bandwidth in (0.01, 1.0):
+        expected = class_evidence(apart, codes, 3, bandwidth)
+        found = class_evidence(nowhere, more, 3, bandwidth)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    alone = class_evidence(np.full((1, 4), np.inf), np.zeros((1, 4), int), 3, 1.0)
+    np.testing.assert_allclose(np.exp(alone), 1 / 3)
 
 
 def test_candidates_do_not_depend_on_the_batch(monkeypatch):
@@ -325,7 +352,7 @@ def test_a_near_copy_is_trusted_more_than_a_remote_relative():
 
 def test_landmarks_are_not_their_own_neighbours():
     values = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 1.0], [1.0, 2.0, 3.0]])
-    own = np.array([0, 1, -1])  # the last object is not a landmark
+    own = np.eye(3, dtype=bool) & [True, True, False]  # the last object is not a landmark
     found = nearest_landmarks(apart_from(values, "dissimilarity", own), np.array([0, 1, 2]))
     np.testing.assert_array_equal(found.apart, [[1.0, 4.0], [1.0, 9.0], [1.0, 4.0]])
     np.testing.assert_array_equal(found.codes, [[2, 1], [2, 0], [0, 1]])

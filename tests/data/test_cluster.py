@@ -118,8 +118,8 @@ def test_labels_are_matched_by_their_index(client):
 @pytest.mark.parametrize("make", [IKFD, PCVM])
 def test_an_array_of_vectors_gives_the_same_model_as_memory(make, client):
     X, y = make_points(5000)
-    in_memory = make(random_state=0).fit(X, y)
-    there = make(random_state=0).fit(da.from_array(X, chunks=(1234, 1)), y)
+    in_memory = make("elm", random_state=0).fit(X, y)
+    there = make("elm", random_state=0).fit(da.from_array(X, chunks=(1234, 1)), y)
     equal_models(in_memory, there, X)
 
 
@@ -208,7 +208,7 @@ def test_a_file_is_spread_over_all_workers(client, tmp_path):
 
 def test_predictions_are_lazy_and_the_same(client):
     X, y = make_points(1000)
-    clf = IKFD(random_state=0).fit(X, y)
+    clf = IKFD("elm", random_state=0).fit(X, y)
     lazy = da.from_array(X, chunks=(300, 2))
     for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
         found, expected = getattr(clf, method)(lazy), getattr(clf, method)(X)
@@ -349,5 +349,5 @@ def test_without_a_cluster_dask_uses_threads():
     with warnings.catch_warnings():
         # the loop of a cluster that is closing may still hold a socket
         warnings.simplefilter("ignore", ResourceWarning)
-        there = IKFD(random_state=0).fit(lazy, y)
-    equal_models(IKFD(random_state=0).fit(X, y), there, X)
+        there = IKFD("elm", random_state=0).fit(lazy, y)
+    equal_models(IKFD("elm", random_state=0).fit(X, y), there, X)

@@ -128,15 +128,15 @@ def test_a_memory_map_gives_the_same_model_as_an_array(make, tmp_path, small_sam
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     chosen = np.arange(0, 4000, 100)
-    in_memory, from_file = (make(landmarks=chosen).fit(Z, y) for Z in (X, mapped))
+    in_memory, from_file = (make("elm", landmarks=chosen).fit(Z, y) for Z in (X, mapped))
     equal_models(in_memory, from_file, X)
     np.testing.assert_array_equal(in_memory.predict(X), from_file.predict(mapped))
 
 
 WEIGHTED = [
-    IKFD(landmarks=np.arange(1, 700, 20), calibrate=True),
-    IKQD(landmarks=np.arange(1, 700, 20), class_weight="balanced"),
-    PCVM(landmarks=np.arange(1, 700, 20), calibrate=True, class_weight={0: 2.0}),
+    IKFD("elm", landmarks=np.arange(1, 700, 20), calibrate=True),
+    IKQD("elm", landmarks=np.arange(1, 700, 20), class_weight="balanced"),
+    PCVM("elm", landmarks=np.arange(1, 700, 20), calibrate=True, class_weight={0: 2.0}),
 ]
 
 
@@ -163,7 +163,10 @@ def test_basis_objects_beyond_the_landmarks_may_be_in_a_file(tmp_path, small_sam
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     for options in ({"n_basis": 50}, {"solver": "paper"}):
         landmarks = np.arange(0, 700, 30)
-        a, b = (PCVM(landmarks=landmarks, random_state=0, **options).fit(Z, y) for Z in (X, mapped))
+        a, b = (
+            PCVM("elm", landmarks=landmarks, random_state=0, **options).fit(Z, y)
+            for Z in (X, mapped)
+        )
         equal_models(a, b, X)
 
 
@@ -205,11 +208,13 @@ def test_labels_may_be_given_beside_a_source(tmp_path, small_sample):
     np.save(tmp_path / "x.npy", X)
     source = open_source(tmp_path / "x.npy")
     chosen = np.arange(0, 1200, 50)
-    equal_models(IKFD(landmarks=chosen).fit(X, y), IKFD(landmarks=chosen).fit(source, y), X)
+    equal_models(
+        IKFD("elm", landmarks=chosen).fit(X, y), IKFD("elm", landmarks=chosen).fit(source, y), X
+    )
     with pytest.raises(ValueError, match=r"x\.npy, row 1100: there are no more labels"):
-        IKFD(landmarks=chosen).fit(source, y[:1100])
+        IKFD("elm", landmarks=chosen).fit(source, y[:1100])
     with pytest.raises(ValueError, match="1200 objects but 1300 labels"):
-        IKFD(landmarks=chosen).fit(source, np.resize(y, 1300))
+        IKFD("elm", landmarks=chosen).fit(source, np.resize(y, 1300))
 
 
 def test_landmarks_are_chosen_from_a_sample_of_every_class(table, small_sample):
@@ -259,7 +264,7 @@ def test_memory_does_not_grow_with_the_number_of_objects(tmp_path):
         rule = Random(50)
         tracemalloc.start()
         # one worker: with several, the peak depends on how many blocks happen to wait at once
-        IKFD(landmarks=rule, random_state=0, n_jobs=1).fit(mapped, y)
+        IKFD("elm", landmarks=rule, random_state=0, n_jobs=1).fit(mapped, y)
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used
@@ -395,7 +400,7 @@ def test_an_invalid_object_is_named(small_sample):
 
 def test_an_invalid_row_of_a_memory_map_is_named(tmp_path, small_sample):
     X, y = make_points(700)
-    clf = IKFD(landmarks=np.arange(20)).fit(X, y)
+    clf = IKFD("elm", landmarks=np.arange(20)).fit(X, y)
     X[600, 1] = np.nan
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
@@ -453,7 +458,7 @@ def test_too_little_disk_space_is_reported_in_advance(monkeypatch, tmp_path, sma
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr("krein.data.files.shutil.disk_usage", lambda place: usage)
     with pytest.raises(OSError, match="1,000 × 20 features need"):
-        PCVM(landmarks=np.arange(20)).fit(mapped, y)
+        PCVM("elm", landmarks=np.arange(20)).fit(mapped, y)
 
 
 def test_a_model_from_a_file_is_saved_and_read(table, tmp_path, small_sample):

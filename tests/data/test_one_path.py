@@ -159,7 +159,7 @@ def test_systems_without_posix_calls_give_the_same_results(monkeypatch, tmp_path
     np.save(tmp_path / "points.npy", points)
     mapped = np.load(tmp_path / "points.npy", mmap_mode="r")
     labels = (points[:, 0] > 0).astype(int)
-    a, b = (IKFD(landmarks=range(8)).fit(X, labels) for X in (points, mapped))
+    a, b = (IKFD("elm", landmarks=range(8)).fit(X, labels) for X in (points, mapped))
     equal_models(a, b, points[:50])
 
 

@@ -26,7 +26,7 @@ def test_the_choice_is_no_worse_than_its_candidates(cls, landmarks, seed):
     losses = {
         shrinkage: log_loss(
             truth,
-            cls(landmarks=landmarks, shrinkage=shrinkage, random_state=0)
+            cls("elm", landmarks=landmarks, shrinkage=shrinkage, random_state=0)
             .fit(X, y)
             .predict_proba(new),
         )

@@ -33,7 +33,8 @@ def noisy(n=300, seed=0):
 def test_rank_and_calibration_use_the_same_model(cls):
     Z, labels = noisy()
     Z_new, labels_new = noisy(2000, seed=1)
-    options = {"landmarks": "random", "n_landmarks": 100, "rank": 4, "random_state": 0}
+    options = {"measure": "elm", "landmarks": "random", "n_landmarks": 100, "rank": 4}
+    options["random_state"] = 0
     raw = cls(**options).fit(Z, labels)
     calibrated = cls(calibrate=True, **options).fit(Z, labels)
     losses = [log_loss(labels_new, clf.predict_proba(Z_new)) for clf in (raw, calibrated)]
@@ -45,7 +46,7 @@ def test_temperature_is_near_the_best_for_new_objects(landmarks):
     Z, labels = noisy(400)
     Z_new, labels_new = noisy(4000, seed=1)
     number = 60 if landmarks == "random" else None
-    clf = IKFD(landmarks=landmarks, n_landmarks=number, calibrate=True, random_state=0)
+    clf = IKFD("elm", landmarks=landmarks, n_landmarks=number, calibrate=True, random_state=0)
     scores = clf.fit(Z, labels).decision_function(Z_new)
     signed = np.where(labels_new == 1, scores, -scores)
     grid = np.exp(np.linspace(-5, 3, 81))
@@ -74,7 +75,7 @@ def test_indices_count_objects_of_weight_zero():
 
 def test_weights_far_below_one_are_refused():
     with pytest.raises(ValueError, match="weights count objects"):
-        IKFD().fit(X, y, sample_weight=np.full(150, 1e-6))
+        IKFD("elm").fit(X, y, sample_weight=np.full(150, 1e-6))
 
 
 def state(estimator):
@@ -83,27 +84,27 @@ def state(estimator):
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 def test_a_failed_call_changes_nothing(method):
-    clf = IKFD(landmarks=[0, 10, 60, 70, 110]).partial_fit(X, y, classes=[0, 1, 2])
+    clf = IKFD("elm", landmarks=[0, 10, 60, 70, 110]).partial_fit(X, y, classes=[0, 1, 2])
     clf.set_params(priors=[1, 2])
     before = state(clf)
     with pytest.raises(ValueError, match="priors"):
         getattr(clf, method)(X, y)
     assert state(clf) == before
-    new = IKFD(multiclass="one")
+    new = IKFD("elm", multiclass="one")
     with pytest.raises(ValueError, match="multiclass"):
         new.partial_fit(X, y, classes=[0, 1, 2])
     assert not hasattr(new, "classes_")
 
 
 def test_signature_counts_all_chunks():
-    whole = IKFD(landmarks=[0, 10, 20]).fit(X, y)
-    parts = IKFD(landmarks=[0, 10, 20]).partial_fit(X[:50], y[:50], classes=[0, 1, 2])
+    whole = IKFD("elm", landmarks=[0, 10, 20]).fit(X, y)
+    parts = IKFD("elm", landmarks=[0, 10, 20]).partial_fit(X[:50], y[:50], classes=[0, 1, 2])
     parts.partial_fit(X[50:], y[50:])
     assert parts.signature_ == whole.signature_
 
 
 def test_partial_fit_resets_the_temperature():
-    clf = IKFD(calibrate=True, random_state=0).fit(X, y)
+    clf = IKFD("elm", calibrate=True, random_state=0).fit(X, y)
     assert clf.temperature_ != 1.0
     clf.set_params(calibrate=False).partial_fit(X[:10], y[:10])
     assert clf.temperature_ == 1.0
@@ -111,7 +112,7 @@ def test_partial_fit_resets_the_temperature():
 
 def test_grown_landmarks_in_chunks():
     Z, labels = noisy()
-    clf = IKFD(landmarks="auto", random_state=0).partial_fit(Z, labels, classes=[0, 1])
+    clf = IKFD("elm", landmarks="auto", random_state=0).partial_fit(Z, labels, classes=[0, 1])
     assert clf.score(Z, labels) > 0.6
 
 
@@ -119,7 +120,7 @@ def test_grown_landmarks_in_chunks():
 @pytest.mark.parametrize("cls", [IKFD, IKQD, PCVM])
 def test_calibration_with_a_class_of_one(cls):
     labels = np.append(y[:100], 2)
-    P = cls(calibrate=True, random_state=0).fit(X[:101], labels).predict_proba(X)
+    P = cls("elm", calibrate=True, random_state=0).fit(X[:101], labels).predict_proba(X)
     assert_allclose(P.sum(axis=1), 1)
 
 
@@ -164,17 +165,17 @@ def test_pcvm_with_a_rare_class_among_many():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(30_000, 2))
     labels = (Z[:, 0] > 0).astype(int)
-    clf = PCVM(landmarks=np.arange(20), sparse=False).fit(Z, labels)
+    clf = PCVM("elm", landmarks=np.arange(20), sparse=False).fit(Z, labels)
     rare = labels.copy()
     rare[:2] = 2
-    again = PCVM(landmarks=np.arange(20)).fit(Z, rare)
+    again = PCVM("elm", landmarks=np.arange(20)).fit(Z, rare)
     assert clf.score(Z, labels) > 0.98
     assert again.score(Z, rare) > 0.98
 
 
 def test_refitting_gives_the_same_model():
     Z, labels = noisy(200)
-    clf = PCVM(landmarks="auto", random_state=0)
+    clf = PCVM("elm", landmarks="auto", random_state=0)
     first = clf.fit(Z, labels).predict_proba(Z)
     assert_array_equal(clf.fit(Z, labels).predict_proba(Z), first)
 
@@ -187,7 +188,7 @@ def test_identical_objects_have_the_class_frequencies():
 def test_a_numeric_target_is_not_treated_as_classes():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pipe = make_pipeline(NystromMap(random_state=0), Ridge()).fit(X, X[:, 0])
+        pipe = make_pipeline(NystromMap("elm", random_state=0), Ridge()).fit(X, X[:, 0])
     assert len(pipe[0].landmarks_) < 40
 
 
@@ -202,7 +203,7 @@ class Shouting(Levenshtein):
 
 
 def test_a_custom_rule_is_saved_as_its_result(tmp_path):
-    clf = IKFD(landmarks=First()).fit(X[::2], y[::2])
+    clf = IKFD("elm", landmarks=First()).fit(X[::2], y[::2])
     clf.save(tmp_path / "m.krein")
     assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
 
@@ -235,7 +236,7 @@ def test_a_subclass_is_not_saved_as_its_base(tmp_path):
     ],
 )
 def test_parameters_of_many_kinds_are_saved(tmp_path, options):
-    clf = IKFD(**options).fit(X, y)
+    clf = IKFD("elm", **options).fit(X, y)
     clf.save(tmp_path / "m.krein")
     assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
 
@@ -259,15 +260,15 @@ def test_objects_of_many_kinds_are_saved(tmp_path):
 class TestReject:
     def test_a_class_may_not_be_the_reject_label(self):
         with pytest.raises(ValueError, match="choose another one with reject_label="):
-            RejectingClassifier(IKFD(), threshold=0.9).fit(X, y - 1)
+            RejectingClassifier(IKFD("elm"), threshold=0.9).fit(X, y - 1)
         with pytest.raises(ValueError, match="threshold must be a probability"):
-            RejectingClassifier(IKFD(), threshold=90).fit(X, y)
+            RejectingClassifier(IKFD("elm"), threshold=90).fit(X, y)
 
     @pytest.mark.parametrize(
         ("labels", "label"), [(y == 1, None), (y, "?"), (y, None), (y.astype(str), None)]
     )
     def test_accepted_labels_are_unchanged(self, labels, label):
-        clf = RejectingClassifier(IKFD(random_state=0), threshold=0.99, reject_label=label)
+        clf = RejectingClassifier(IKFD("elm", random_state=0), threshold=0.99, reject_label=label)
         predicted = clf.fit(X, labels).predict(X)
         rejected = clf.rejects(X)
         assert 0 < rejected.sum() < 150
@@ -288,7 +289,7 @@ class TestReject:
 )
 def test_parameters_out_of_range(options, message):
     with pytest.raises(ValueError, match=message):
-        IKFD(**options).fit(X, y)
+        IKFD("elm", **options).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -301,19 +302,19 @@ def test_parameters_out_of_range(options, message):
 )
 def test_parameters_that_pcvm_would_ignore(options, message):
     with pytest.raises(ValueError, match=message):
-        PCVM(**options).fit(X, y)
+        PCVM("elm", **options).fit(X, y)
     with pytest.raises(ValueError, match="does not support sample_weight"):
-        PCVM(solver="paper").fit(X, y, sample_weight=np.ones(150))
+        PCVM("elm", solver="paper").fit(X, y, sample_weight=np.ones(150))
 
 
 @pytest.mark.parametrize("shrinkage", [np.int64(0), np.float32(0.5), 1])
 def test_shrinkage_may_be_any_number(shrinkage):
-    assert IKFD(shrinkage=shrinkage, random_state=0).fit(X, y).score(X, y) > 0.8
+    assert IKFD("elm", shrinkage=shrinkage, random_state=0).fit(X, y).score(X, y) > 0.8
 
 
 def test_messages_suggest_a_remedy():
     with pytest.raises(ValueError, match="measure='levenshtein'"):
-        IKFD().fit(WORDS, LANGUAGES)
+        IKFD("elm").fit(WORDS, LANGUAGES)
     with pytest.raises(ValueError, match="no objects"):
         IKFD("levenshtein").fit([], [])
 
@@ -366,7 +367,7 @@ def test_few_objects_are_compared_once(landmarks):
 
 def test_a_measure_in_place_of_a_number_is_reported():
     with pytest.raises(ValueError, match="pass the measure by keyword"):
-        krein.IndefiniteKernelPCA("levenshtein").fit(WORDS)
+        krein.IndefiniteKernelPCA("levenshtein", measure="elm").fit(WORDS)
 
 
 def test_a_single_series_is_refused():

@@ -9,8 +9,8 @@ from scipy.special import log_softmax
 from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import fit_temperature
 from krein.core.space import LandmarkSpace
-from krein.estimators.fitting import N_FOLDS, LandmarkChoice, cross_fit
-from krein.estimators.krein import HeldOut, preferred, refitted_scores
+from krein.estimators.fitting import N_FOLDS, LandmarkChoice, cross_fit, refitted_scores
+from krein.estimators.krein import preferred
 from krein.landmarks import Selection
 from krein.model.model import Landmarks
 
@@ -57,11 +57,14 @@ def distances(places):
     return np.abs(places[:, None] - places[None]).astype(float)
 
 
-def observed(weights=None, landmarks=MANY):
+def observed(weights=None, landmarks=MANY, groups=None):
     scores = np.random.default_rng(0).normal(size=(N, 3))
     scores[np.arange(N), CODES] += np.where(np.arange(N) < N // 2, 3.0, -1.0)
     family = Observer(scores, named(landmarks))
-    return family, cross_fit(family, choice_of(landmarks), family.values, CODES, weights)
+    everyone = np.arange(N)
+    groups = everyone if groups is None else groups
+    choice = choice_of(landmarks)
+    return family, cross_fit(family, choice, family.values, CODES, weights, everyone, groups)
 
 
 def choice_of(places):
@@ -80,6 +83,16 @@ def test_no_object_is_scored_by_a_model_that_saw_it_or_had_it_as_a_landmark(land
         assert not seen & asked
         assert places == set(landmarks) - asked
     assert sum(map(len, family.scored)) == N
+
+
+def test_groups_are_held_out_with_their_landmarks():
+    groups = 3 * (np.arange(N) // 9) + CODES  # each of three objects of a class, except the last
+    family, _ = observed(groups=groups)
+    assert sum(map(len, family.scored)) == N
+    for (seen, places, _), asked in zip(family.learned, family.scored, strict=True):
+        assert seen | asked == set(range(N))
+        assert not set(groups[list(seen)]) & set(groups[list(asked)])
+        assert places == {i for i in MANY if groups[i] not in groups[list(asked)]}
 
 
 def test_calibration_uses_the_weights_of_objects():
@@ -107,7 +120,7 @@ def test_tiny_weights_have_almost_no_effect(make, many, monkeypatch):
     found = []
     for weight in (0.0, 1e-6, 1.0):
         weights = np.where(np.arange(400) < 200, 1.0, weight)
-        model = make(landmarks=np.arange(0, 200, 10), calibrate=True)
+        model = make("elm", landmarks=np.arange(0, 200, 10), calibrate=True)
         clf = model.fit(X, wrong, sample_weight=weights)
         found.append(clf.temperature_ * np.abs(clf.decision_function(X[:200])).mean())
     nothing, trace, everything = found
@@ -117,23 +130,28 @@ def test_tiny_weights_have_almost_no_effect(make, many, monkeypatch):
 
 @pytest.mark.parametrize("unpaired", [0, 2])
 def test_held_out_scores_come_from_models_without_the_object(unpaired):
-    """Objects in fold −1 are never held out: a model of all objects scores them."""
+    """Objects in fold −1 are never held out: they are in every model."""
     scores = np.random.default_rng(0).normal(size=(N, 3))
     family = Observer(scores, named(MANY))
-    own = np.full(N, -1)
-    own[MANY] = np.arange(len(MANY))
-    sample = HeldOut(np.arange(N), family.values, CODES, None, own)
+    own = np.arange(N)[:, None] == MANY
     folds = np.arange(N) % 5
     folds[:unpaired] = -1
-    found = refitted_scores(family, choice_of(MANY), sample, folds)
-    np.testing.assert_array_equal(found, scores)
-    assert len(family.scored) == 5 + (unpaired > 0)
+    found = refitted_scores(family, choice_of(MANY), family.values, CODES, None, folds, own)
+    np.testing.assert_array_equal(found[unpaired:], scores[unpaired:])
+    assert len(family.scored) == 5
     for (objects, places, _), scored in zip(family.learned, family.scored, strict=True):
-        if scored == set(range(unpaired)):
-            assert objects == set(range(N))
-        else:
-            assert not objects & scored
-            assert not places & scored
+        assert set(range(unpaired)) <= objects
+        assert not objects & scored
+        assert not places & scored
+
+
+def test_if_no_object_can_be_held_out_one_model_scores_all():
+    family = Observer(np.random.default_rng(0).normal(size=(N, 3)), named(MANY))
+    own, folds = np.arange(N)[:, None] == MANY, np.full(N, -1)
+    found = refitted_scores(family, choice_of(MANY), family.values, CODES, None, folds, own)
+    np.testing.assert_array_equal(found, family.scores)
+    ((objects, places, _),) = family.learned
+    assert (objects, places) == (set(range(N)), set(MANY.tolist()))
 
 
 def test_which_objects_arepreferred():

@@ -70,15 +70,15 @@ def test_partial_fit_matches_fit(cls, options):
     landmarks = [0, 10, 20, 60, 70, 80]
     order = np.r_[0:30, 50:90, 30:50, 90:150]  # the third class comes late
     given = [int(np.flatnonzero(order == i)[0]) for i in landmarks]
-    whole = cls(landmarks=given, **options).fit(X[order], y[order])
-    parts = cls(landmarks=given, **options)
+    whole = cls("elm", landmarks=given, **options).fit(X[order], y[order])
+    parts = cls("elm", landmarks=given, **options)
     for chunk in np.split(order, [70, 90, 110]):
         parts.partial_fit(X[chunk], y[chunk], classes=[0, 1, 2])
     assert_allclose(parts.decision_function(X), whole.decision_function(X), rtol=1e-7, atol=1e-7)
     assert parts.comparisons_to_fit_ == whole.comparisons_to_fit_ == 150 * 6
     if cls is IKFD:
-        other = cls(landmarks=given, multiclass="ovr", **options).fit(X[order], y[order])
-        again = cls(landmarks=given, multiclass="ovr", **options)
+        other = cls("elm", landmarks=given, multiclass="ovr", **options).fit(X[order], y[order])
+        again = cls("elm", landmarks=given, multiclass="ovr", **options)
         for chunk in np.split(order, [70, 90]):
             again.partial_fit(X[chunk], y[chunk], classes=[0, 1, 2])
         assert_allclose(again.predict_proba(X), other.predict_proba(X), atol=1e-9)
@@ -142,17 +142,18 @@ def test_objects_far_away_have_probabilities_too():
 
 
 def test_priors_and_class_weights_move_the_boundary():
-    base = IKFD(random_state=0).fit(X, y).predict_proba(X)
+    base = IKFD("elm", random_state=0).fit(X, y).predict_proba(X)
     for option in ({"priors": [0.01, 0.98, 0.01]}, {"class_weight": {1: 98.0}}):
-        moved = IKFD(random_state=0, **option).fit(X, y).predict_proba(X)
+        moved = IKFD("elm", random_state=0, **option).fit(X, y).predict_proba(X)
         assert moved[:, 1].sum() > base[:, 1].sum() + 1
-    named = IKFD(priors={0: 0.98, 1: 0.01, 2: 0.01}, random_state=0).fit(X, y)
+    named = IKFD("elm", priors={0: 0.98, 1: 0.01, 2: 0.01}, random_state=0).fit(X, y)
     assert_allclose(
-        named.predict_proba(X), IKFD(priors=[98, 1, 1], random_state=0).fit(X, y).predict_proba(X)
+        named.predict_proba(X),
+        IKFD("elm", priors=[98, 1, 1], random_state=0).fit(X, y).predict_proba(X),
     )
     unbalanced = np.r_[0:50, 50:60]
-    a = IKFD(class_weight="balanced", random_state=0).fit(X[unbalanced], y[unbalanced])
-    b = IKFD(priors="uniform", random_state=0).fit(X[unbalanced], y[unbalanced])
+    a = IKFD("elm", class_weight="balanced", random_state=0).fit(X[unbalanced], y[unbalanced])
+    b = IKFD("elm", priors="uniform", random_state=0).fit(X[unbalanced], y[unbalanced])
     assert_allclose(a.predict_proba(X), b.predict_proba(X))
 
 
@@ -160,16 +161,16 @@ def test_whole_sample_weights_count_like_repeats():
     weights = np.random.default_rng(0).integers(1, 4, 150)
     again = np.repeat(np.arange(150), weights)
     landmarks = np.arange(0, 150, 15)
-    a = IKFD(landmarks=landmarks).fit(X, y, sample_weight=weights)
+    a = IKFD("elm", landmarks=landmarks).fit(X, y, sample_weight=weights)
     first = np.searchsorted(again, landmarks)
-    b = IKFD(landmarks=first).fit(X[again], y[again])
+    b = IKFD("elm", landmarks=first).fit(X[again], y[again])
     assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-8)
 
 
 def test_the_model_does_not_depend_on_the_number_of_workers():
     Z = np.random.default_rng(0).normal(size=(5000, 3))
     labels = (Z[:, 0] ** 2 > Z[:, 1]).astype(int)
-    models = [IKFD(n_jobs=jobs, random_state=3).fit(Z, labels) for jobs in (1, 2, 3)]
+    models = [IKFD("elm", n_jobs=jobs, random_state=3).fit(Z, labels) for jobs in (1, 2, 3)]
     for other in models[1:]:
         assert_array_equal(models[0].landmarks_, other.landmarks_)
         assert_array_equal(models[0].dual_coef_, other.dual_coef_)
@@ -185,13 +186,13 @@ def test_blas_threads_do_not_change_results(cls, landmarks):
         found = []
         for threads in (1, 2):
             with threadpool_limits(threads, user_api="blas"):
-                clf = cls(landmarks=landmarks, random_state=seed, calibrate=seed == 0)
+                clf = cls("elm", landmarks=landmarks, random_state=seed, calibrate=seed == 0)
                 found.append(clf.fit(Z, labels).predict_proba(Z))
         assert_array_equal(*found)
 
 
 def test_dual_coefficients_define_the_model():
-    clf = IKFD(random_state=0).fit(X, y)
+    clf = IKFD("elm", random_state=0).fit(X, y)
     C = clf.space_.similarities(
         open_new_pairs("elm", X, clf.landmark_objects_).block(
             np.arange(150), np.arange(len(clf.landmarks_))
@@ -206,11 +207,11 @@ class TestBadInput:
         with pytest.raises(
             ValueError, match="needs at least two classes; y contains one class: 'a'"
         ):
-            IKFD().fit(X, np.full(150, "a"))
+            IKFD("elm").fit(X, np.full(150, "a"))
 
     def test_lengths(self):
         with pytest.raises(ValueError, match="149 labels for 150 objects"):
-            IKFD().fit(X, y[:149])
+            IKFD("elm").fit(X, y[:149])
 
     def test_shape_at_predict_names_both_shapes(self):
         K = X @ X.T
@@ -243,7 +244,7 @@ class TestBadInput:
     )
     def test_parameters(self, options, message):
         with pytest.raises(ValueError, match=message):
-            IKFD(**options).fit(X, y)
+            IKFD(**{"measure": "elm", **options}).fit(X, y)
 
     def test_matrix(self):
         K = X @ X.T
@@ -264,15 +265,15 @@ class TestBadInput:
 
     def test_partial_fit(self):
         with pytest.raises(ValueError, match="needs classes="):
-            IKFD().partial_fit(X, y)
+            IKFD("elm").partial_fit(X, y)
         with pytest.raises(AttributeError, match="no attribute 'partial_fit'"):
-            IKFD(calibrate=True).partial_fit(X, y, classes=[0, 1, 2])
-        clf = IKFD(landmarks=[0, 60, 110]).partial_fit(X, y, classes=[0, 1, 2])
+            IKFD("elm", calibrate=True).partial_fit(X, y, classes=[0, 1, 2])
+        clf = IKFD("elm", landmarks=[0, 60, 110]).partial_fit(X, y, classes=[0, 1, 2])
         with pytest.raises(ValueError, match="differ from those of the first call"):
             clf.partial_fit(X, y, classes=[0, 1])
 
     def test_a_failed_chunk_leaves_the_model_as_it_was(self):
-        clf = IKFD(landmarks=[0, 10, 20, 60, 70, 110])
+        clf = IKFD("elm", landmarks=[0, 10, 20, 60, 70, 110])
         clf.partial_fit(X, y, classes=[0, 1, 2, 3])
         before = clf.predict_proba(X)
         for bad_X, bad_y in (
@@ -290,7 +291,7 @@ class TestBadInput:
 def test_a_class_of_one_object_is_its_own_landmark_with_a_warning():
     labels = np.append(y[:100], 2)
     with pytest.warns(UserWarning, match="has one object"):
-        clf = IKFD(random_state=0).fit(X[:101], labels)
+        clf = IKFD("elm", random_state=0).fit(X[:101], labels)
     assert 100 in clf.landmarks_
 
 

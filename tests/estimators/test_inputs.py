@@ -181,9 +181,9 @@ def test_inconsistent_nested_frames_are_refused():
 def test_vectors_in_frames():
     columns = {f"x{c}": NUMBERS[:, c] for c in range(3)}
     y = np.arange(24) % 2
-    expected = IKFD(landmarks=[0, 1, 2]).fit(NUMBERS, y).predict_proba(NUMBERS)
+    expected = IKFD("elm", landmarks=[0, 1, 2]).fit(NUMBERS, y).predict_proba(NUMBERS)
     for frame in frames({name: column.tolist() for name, column in columns.items()}):
-        clf = IKFD(landmarks=[0, 1, 2]).fit(frame, y)
+        clf = IKFD("elm", landmarks=[0, 1, 2]).fit(frame, y)
         assert_array_equal(clf.predict_proba(frame), expected)
 
 
@@ -208,7 +208,7 @@ def test_predictions_of_no_objects_are_empty(make):
         assert clf.predict_proba(nothing).shape == (0, 2)
         assert clf.decision_function(nothing).shape == (0,)
         assert clf.rank_labels(nothing).shape == (0, 2)
-    vectors = make(landmarks=[0, 1, 4, 5]).fit(NUMBERS, LANGUAGES)
+    vectors = make("elm", landmarks=[0, 1, 4, 5]).fit(NUMBERS, LANGUAGES)
     assert vectors.predict_proba([]).shape == (0, 2)
     assert vectors.predict(np.empty((0, 3))).shape == (0,)
 
@@ -487,7 +487,7 @@ def test_objects_without_an_order_are_refused(X, reason, measure):
         IKFD(measure).fit(X, LANGUAGES)
     with pytest.raises(TypeError, match=reason):
         open_pairs(measure, X)
-    for clf in (IKFD(landmarks="all").fit(NUMBERS, LANGUAGES),
+    for clf in (IKFD("elm", landmarks="all").fit(NUMBERS, LANGUAGES),
                 KreinClassifier("levenshtein").fit(WORDS, LANGUAGES)):  # fmt: skip
         with pytest.raises(TypeError, match=reason):
             clf.predict(X)

@@ -13,7 +13,13 @@ from krein.core.looks import VOTERS
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
 from krein.estimators.fitting import LandmarkChoice, stratified_folds
-from krein.estimators.krein import HeldOut, downdated_scores, draw_held_out, with_class_sizes
+from krein.estimators.krein import (
+    HeldOut,
+    Values,
+    downdated_scores,
+    draw_held_out,
+    with_class_sizes,
+)
 from krein.io import open_source
 from krein.landmarks import Selection, Stratified
 from krein.landmarks.random import default_number
@@ -80,7 +86,7 @@ def test_held_out_scores_match_a_model_without_the_fold(split, family):
     places = np.arange(0, 400, 10)
     space = LandmarkSpace.of(D[np.ix_(places, places)], "dissimilarity")
     rest = np.setdiff1d(np.arange(400), places)
-    sample = HeldOut(rest, D[np.ix_(rest, places)], y[rest], None, np.full(len(rest), -1))
+    sample = HeldOut(rest, D[np.ix_(rest, places)], y[rest], None, rest[:, None] == places)
     values = D[:, places]
     whole = QuadraticFamily(2).moments(space, space.origin(), values, y)
     model = family(2, shrinkage=0.3)
@@ -103,6 +109,15 @@ def test_a_first_look_costs_one_comparison_per_landmark(split):
     assert clf.last_comparisons_ == len(X_new) * len(clf.landmarks_)
     assert clf.comparisons_ == len(clf.landmarks_)
     assert clf.model_.second_look is None
+
+
+@pytest.mark.parametrize("make", [KreinClassifier, IKFD])
+def test_few_objects_take_no_more_comparisons_than_all_pairs(split, make):
+    X, y, _, _ = split
+    measure = CountedDistance()
+    clf = make(measure, measure_params=DISTANCE, n_jobs=1).fit(list(X[:100]), y[:100])
+    checks = 16  # of symmetry
+    assert clf.comparisons_to_fit_ == measure.calls <= 100 * 101 // 2 + checks
 
 
 def test_every_comparison_is_counted(split):
@@ -276,26 +291,53 @@ def test_a_file_and_a_cluster_give_the_same_model_as_memory(split, tmp_path):
     np.testing.assert_array_equal(there.predict_proba(X_new), here.predict_proba(X_new))
 
 
+def test_a_class_of_one_object_among_few():
+    """It is a landmark, and in every model that scores other objects."""
+    X, y = islands(60, 10)
+    y = np.where(np.arange(60) == 7, 5, y)
+    clf = KreinClassifier("manhattan").fit(X, y)
+    assert clf.classes_.tolist() == [0, 1, 5]
+    assert 2 not in clf.model_.reference.codes
+
+
 def test_which_objects_are_held_out(monkeypatch):
     """All objects except landmarks and those of weight 0; a sample if there are many."""
     values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 3
     weights = (np.arange(2000) % 10 > 0).astype(float)
     landmarks = np.arange(1, 2000, 100)
-    kept = FeaturesInMemory(values, codes, weights)
-    few = draw_held_out(landmarks, kept, 3)
+    features = FeaturesInMemory(values, codes, weights)
+    kept = Values(features, SimpleNamespace(weights=np.ones(3)), None, np.arange(2000))
+    few = draw_held_out(landmarks, kept)
     expected = np.setdiff1d(np.flatnonzero(weights), landmarks)
     np.testing.assert_array_equal(few.indices, expected)
     np.testing.assert_array_equal(few.values, values[expected])
     np.testing.assert_array_equal(few.codes, codes[expected])
-    assert not few.are_landmarks
+    assert not few.refits
     monkeypatch.setattr("krein.estimators.krein.HELD_OUT_OBJECTS", 400)
-    many = draw_held_out(landmarks, kept, 3)
+    many = draw_held_out(landmarks, kept)
     assert abs(len(many.indices) - 400) < 5 * np.sqrt(400)
     assert set(many.indices) < set(expected)
-    most = draw_held_out(np.arange(1200), kept, 3)
+    most = draw_held_out(np.arange(1200), kept)
     np.testing.assert_array_equal(most.indices, np.flatnonzero(weights))
-    assert most.are_landmarks
-    np.testing.assert_array_equal(most.own_place[most.indices >= 1200], -1)
+    assert most.refits
+    np.testing.assert_array_equal(most.own, most.indices[:, None] == np.arange(1200))
+
+
+def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeypatch):
+    values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 2
+    codes[1990:] = 2
+    weights, groups = (np.arange(2000) % 10 > 0).astype(float), np.arange(2000) // 4 * 4
+    kept = FeaturesInMemory(values, codes, weights)
+    kept = Values(kept, SimpleNamespace(weights=np.ones(3)), None, groups)
+    everyone = draw_held_out(np.arange(1, 2000, 100), kept)
+    np.testing.assert_array_equal(everyone.indices, np.flatnonzero(weights))
+    assert everyone.refits
+    per_group = np.bincount(groups[everyone.indices], weights=everyone.score_weights)
+    np.testing.assert_allclose(per_group[per_group > 0], 1.0)
+    monkeypatch.setattr("krein.estimators.krein.SAMPLE_SIZE", 400)
+    some = draw_held_out(np.arange(1, 2000, 100), kept)
+    assert abs(len(some.indices) - 400) < 5 * np.sqrt(400)
+    assert (some.codes == 2).sum() == 9  # all that count
 
 
 def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():

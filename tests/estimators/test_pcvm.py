@@ -27,7 +27,9 @@ def checkerboard(n, seed=0):
 @pytest.mark.parametrize("landmarks", ["meb", "random", "all"])
 def test_probabilities(landmarks, multiclass):
     objects, labels = X[::2], y[::2]
-    clf = PCVM(landmarks=landmarks, multiclass=multiclass, random_state=0).fit(objects, labels)
+    clf = PCVM("elm", landmarks=landmarks, multiclass=multiclass, random_state=0).fit(
+        objects, labels
+    )
     P = clf.predict_proba(X)
     assert_allclose(P.sum(axis=1), 1)
     assert_array_equal(clf.predict(X), clf.classes_[P.argmax(axis=1)])
@@ -76,7 +78,7 @@ def test_the_unit_does_not_matter(unit, kind):
 
 def test_signs_follow_the_labels():
     Z, labels = checkerboard(300)
-    clf = PCVM(landmarks="random", n_landmarks=40, random_state=0).fit(Z, labels)
+    clf = PCVM("elm", landmarks="random", n_landmarks=40, random_state=0).fit(Z, labels)
     weights = clf.dual_coef_[:, 0]
     assert (weights[labels[clf.landmarks_] == 1] >= 0).all()
     assert (weights[labels[clf.landmarks_] == 0] <= 0).all()
@@ -86,7 +88,7 @@ def test_signs_follow_the_labels():
 def test_a_checkerboard_is_learned_with_few_landmarks():
     Z, labels = checkerboard(3000)
     Z_new, labels_new = checkerboard(2000, seed=1)
-    clf = PCVM(landmarks="random", n_landmarks=100, random_state=0).fit(Z, labels)
+    clf = PCVM("elm", landmarks="random", n_landmarks=100, random_state=0).fit(Z, labels)
     assert clf.score(Z_new, labels_new) > 0.95
     assert len(clf.landmarks_) <= 60
     assert 3000 * 90 < clf.comparisons_to_fit_ <= 3000 * 100, "N·m, minus symmetric pairs"
@@ -95,20 +97,21 @@ def test_a_checkerboard_is_learned_with_few_landmarks():
 def test_more_basis_objects_than_landmarks():
     Z, labels = checkerboard(400)
     given = np.arange(0, 400, 10)
-    clf = PCVM(landmarks=given, n_basis=120, random_state=0).fit(Z, labels)
+    clf = PCVM("elm", landmarks=given, n_basis=120, random_state=0).fit(Z, labels)
     assert len(clf.landmarks_) <= 40, "whichever is less: basis objects or landmarks"
     assert clf.score(Z, labels) > 0.9
     assert_array_equal(
-        PCVM(landmarks=given, n_basis=120, random_state=0).fit(Z, labels).relevance_, clf.relevance_
+        PCVM("elm", landmarks=given, n_basis=120, random_state=0).fit(Z, labels).relevance_,
+        clf.relevance_,
     )
 
 
 def test_every_value_is_either_compared_or_reused(tmp_path):
     Z, labels = checkerboard(400)
     options = {"landmarks": np.arange(0, 400, 4), "n_basis": 120, "random_state": 0}
-    first = PCVM(cache=tmp_path, **options).fit(Z, labels)
+    first = PCVM("elm", cache=tmp_path, **options).fit(Z, labels)
     assert not set(first.landmarks_) <= set(options["landmarks"]), "refitted to basis objects"
-    again = PCVM(cache=tmp_path, **options).fit(Z, labels)
+    again = PCVM("elm", cache=tmp_path, **options).fit(Z, labels)
     assert again.comparisons_to_fit_ == 0
     assert again.comparisons_reused_ == first.comparisons_to_fit_ + first.comparisons_reused_
 
@@ -132,8 +135,13 @@ def test_the_published_algorithm(landmarks):
 
 def test_class_weights_move_the_boundary():
     Z, labels = checkerboard(300)
-    base = PCVM(random_state=0).fit(Z, labels).predict_proba(Z)[:, 1].mean()
-    more = PCVM(class_weight={1: 20.0}, random_state=0).fit(Z, labels).predict_proba(Z)[:, 1].mean()
+    base = PCVM("elm", random_state=0).fit(Z, labels).predict_proba(Z)[:, 1].mean()
+    more = (
+        PCVM("elm", class_weight={1: 20.0}, random_state=0)
+        .fit(Z, labels)
+        .predict_proba(Z)[:, 1]
+        .mean()
+    )
     assert more > base + 0.05
 
 
@@ -143,7 +151,7 @@ def test_basis_objects_are_dropped_where_objects_are_many():
     for m, few in ((20, True), (100, False)):
         options = {"landmarks": np.arange(m), "n_jobs": 1}
         kept = {
-            sparse: PCVM(sparse=sparse, **options).fit(Z, labels).relevance_.tolist()
+            sparse: PCVM("elm", sparse=sparse, **options).fit(Z, labels).relevance_.tolist()
             for sparse in (True, False, None)
         }
         assert set(kept[True]) < set(kept[False])
@@ -156,11 +164,12 @@ def test_class_weights_are_relative(calibrate):
     Z, labels = checkerboard(300)
     options = {"landmarks": np.arange(0, 300, 10), "calibrate": calibrate}
     few, many = (
-        PCVM(class_weight={0: unit, 1: 3 * unit}, **options).fit(Z, labels) for unit in (1.0, 100.0)
+        PCVM("elm", class_weight={0: unit, 1: 3 * unit}, **options).fit(Z, labels)
+        for unit in (1.0, 100.0)
     )
     assert_allclose(few.predict_proba(Z), many.predict_proba(Z), rtol=1e-6)
-    same = PCVM(class_weight={0: 7.0, 1: 7.0}, **options).fit(Z, labels)
-    none = PCVM(**options).fit(Z, labels)
+    same = PCVM("elm", class_weight={0: 7.0, 1: 7.0}, **options).fit(Z, labels)
+    none = PCVM("elm", **options).fit(Z, labels)
     assert_allclose(same.predict_proba(Z), none.predict_proba(Z), rtol=1e-6)
 
 
@@ -178,7 +187,7 @@ def test_strings_and_calibration_and_files(tmp_path):
 
 def test_grown_landmarks():
     Z, labels = checkerboard(500)
-    clf = PCVM(landmarks="auto", random_state=0).fit(Z, labels)
+    clf = PCVM("elm", landmarks="auto", random_state=0).fit(Z, labels)
     assert clf.score(*checkerboard(1000, seed=2)) > 0.9
     assert len(clf.selection_.details["curve"]["landmarks"]) > 1
 
@@ -194,7 +203,7 @@ def test_grown_landmarks():
 )
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
-        PCVM(**options).fit(X, y)
+        PCVM("elm", **options).fit(X, y)
 
 
 @pytest.mark.filterwarnings("ignore:the published PCVM did not converge")
@@ -264,7 +273,7 @@ def test_threads_that_share_a_pass_do_not_change_results(multiclass, monkeypatch
     found = []
     for shared, n_jobs in ((2**60, 1), (0, 1), (0, 3)):
         monkeypatch.setattr(krein.data.opening, "SHARED_BYTES", shared)
-        clf = PCVM(landmarks=np.arange(0, 1500, 40), multiclass=multiclass, n_jobs=n_jobs)
+        clf = PCVM("elm", landmarks=np.arange(0, 1500, 40), multiclass=multiclass, n_jobs=n_jobs)
         found.append(clf.fit(Z, labels).predict_proba(Z))
     assert_array_equal(found[0], found[1])
     assert_array_equal(found[0], found[2])

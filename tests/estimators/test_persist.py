@@ -29,10 +29,10 @@ def overlap(a, b):
 @pytest.mark.parametrize(
     ("estimator", "objects", "labels"),
     [
-        (IKFD(random_state=0), X, NAMES),
-        (IKFD(random_state=0, calibrate=True), X, NAMES),
+        (IKFD("elm", random_state=0), X, NAMES),
+        (IKFD("elm", random_state=0, calibrate=True), X, NAMES),
         (IKFD(ELM(sigma=3.0), landmarks=MEB(epsilon=0.1), priors={0: 1, 1: 2, 2: 3}), X, y),
-        (IKFD(landmarks=Random(n_landmarks=9), multiclass="ovr", random_state=1), X, y == 1),
+        (IKFD("elm", landmarks=Random(n_landmarks=9), multiclass="ovr", random_state=1), X, y == 1),
         (IKFD("levenshtein", landmarks="all"), WORDS, LANGUAGES),
         (
             IKFD("levenshtein", landmarks="all"),
@@ -41,9 +41,9 @@ def overlap(a, b):
         ),
         (IKFD("precomputed", landmarks=[0, 70, 120]), X @ X.T, y),
         (IKFD("precomputed-distance"), np.linalg.norm(X[:, None] - X[None], axis=2), y),
-        (IKQD(random_state=np.random.RandomState(0)), X, y),
-        (NystromMap(random_state=0), X, y),
-        (PseudoEuclideanEmbedding(3, random_state=0), X, None),
+        (IKQD("elm", random_state=np.random.RandomState(0)), X, y),
+        (NystromMap("elm", random_state=0), X, y),
+        (PseudoEuclideanEmbedding(3, measure="elm", random_state=0), X, None),
         (IndefiniteKernelPCA(2, measure="levenshtein", landmarks="all"), WORDS, None),
     ],
     ids=lambda value: type(value).__name__,
@@ -64,7 +64,7 @@ def test_the_same_model_comes_back(tmp_path, estimator, objects, labels):
 
 
 def test_a_loaded_model_can_continue_learning(tmp_path):
-    clf = IKFD(landmarks=[0, 20, 60]).partial_fit(X[:100], y[:100], classes=[0, 1, 2])
+    clf = IKFD("elm", landmarks=[0, 20, 60]).partial_fit(X[:100], y[:100], classes=[0, 1, 2])
     clf.save(tmp_path / "m.krein")
     again = krein.load(tmp_path / "m.krein").partial_fit(X[100:], y[100:])
     clf.partial_fit(X[100:], y[100:])
@@ -81,19 +81,19 @@ def test_loading_asks_for_the_users_function_by_name(tmp_path):
 
 
 def test_an_unneeded_measure_is_refused(tmp_path):
-    IKFD(random_state=0).fit(X, y).save(tmp_path / "m.krein")
+    IKFD("elm", random_state=0).fit(X, y).save(tmp_path / "m.krein")
     with pytest.raises(ValueError, match="omit measure="):
         krein.load(tmp_path / "m.krein", measure=overlap)
 
 
 def test_unfitted_models_are_not_saved(tmp_path):
     with pytest.raises(NotFittedError):
-        IKFD().save(tmp_path / "m.krein")
+        IKFD("elm").save(tmp_path / "m.krein")
     assert not list(tmp_path.iterdir())
 
 
 def test_the_file_contains_no_local_paths(tmp_path):
-    clf = IKFD(random_state=0, cache=str(tmp_path / "cache"), n_jobs=1).fit(X, y)
+    clf = IKFD("elm", random_state=0, cache=str(tmp_path / "cache"), n_jobs=1).fit(X, y)
     clf.save(tmp_path / "m.krein")
     header = np.load(tmp_path / "m.krein")["header"].tobytes().decode()
     assert str(tmp_path) not in header
@@ -103,7 +103,7 @@ def test_the_file_contains_no_local_paths(tmp_path):
 @pytest.fixture
 def model(tmp_path):
     path = tmp_path / "m.krein"
-    IKFD(random_state=0).fit(X, y).save(path)
+    IKFD("elm", random_state=0).fit(X, y).save(path)
     return path
 
 
@@ -191,7 +191,7 @@ def test_unknown_estimators_and_parts(model):
 
 def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
     path = tmp_path / "m.krein"
-    clf = IKFD(random_state=0).fit(X, y)
+    clf = IKFD("elm", random_state=0).fit(X, y)
     clf.save(path)
     before = path.read_bytes()
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
@@ -236,7 +236,7 @@ def test_values_survive_a_round_trip(tmp_path):
 
 def test_a_model_of_one_dimension_can_be_loaded(tmp_path):
     X, y = load_iris(return_X_y=True)
-    clf = IKFD(landmarks=np.arange(0, 150, 10), rank=1).fit(X, y)
+    clf = IKFD("elm", landmarks=np.arange(0, 150, 10), rank=1).fit(X, y)
     clf.save(tmp_path / "m.krein")
     assert_array_equal(krein.load(tmp_path / "m.krein").predict_proba(X), clf.predict_proba(X))
 
@@ -272,7 +272,9 @@ def test_a_sealed_file_without_an_estimator_is_refused(tmp_path, tree):
         krein.load(tmp_path / "odd.krein")
 
 
-@pytest.mark.parametrize("estimator", [IKFD(), IKQD(), IKFD(calibrate=True)], ids=str)
+@pytest.mark.parametrize(
+    "estimator", [IKFD("elm"), IKQD("elm"), IKFD("elm", calibrate=True)], ids=str
+)
 def test_a_file_stores_each_array_once(tmp_path, estimator):
     estimator.set_params(random_state=0).fit(X, y).save(tmp_path / "m.krein")
     with np.load(tmp_path / "m.krein") as file:
@@ -283,7 +285,7 @@ def test_a_file_stores_each_array_once(tmp_path, estimator):
 
 
 def test_a_calibrated_model_keeps_no_values_of_training_objects(tmp_path):
-    clf = IKFD(calibrate=True, random_state=0).fit(X, y)
+    clf = IKFD("elm", calibrate=True, random_state=0).fit(X, y)
     clf.save(tmp_path / "m.krein")
     again = krein.load(tmp_path / "m.krein")
     assert_array_equal(again.predict_proba(X), clf.predict_proba(X))

@@ -23,17 +23,17 @@ from krein.compare import open_pairs
 from krein.landmarks import MEB, Random
 
 ESTIMATORS = [
-    KreinClassifier(),
-    KreinClassifier(n_landmarks=5, neighbours=5),
-    IKFD(random_state=0),
-    IKFD(landmarks="random", n_landmarks=5, multiclass="ovr", random_state=0),
-    IKFD(landmarks="all", calibrate=True),
-    IKQD(random_state=0),
-    PCVM(random_state=0),
-    PCVM(landmarks="random", n_landmarks=8, multiclass="ovr", random_state=0),
-    NystromMap(random_state=0),
-    PseudoEuclideanEmbedding(random_state=0),
-    IndefiniteKernelPCA(random_state=0),
+    KreinClassifier("elm"),
+    KreinClassifier("elm", n_landmarks=5, neighbours=5),
+    IKFD("elm", random_state=0),
+    IKFD("elm", landmarks="random", n_landmarks=5, multiclass="ovr", random_state=0),
+    IKFD("elm", landmarks="all", calibrate=True),
+    IKQD("elm", random_state=0),
+    PCVM("elm", random_state=0),
+    PCVM("elm", landmarks="random", n_landmarks=8, multiclass="ovr", random_state=0),
+    NystromMap("elm", random_state=0),
+    PseudoEuclideanEmbedding(measure="elm", random_state=0),
+    IndefiniteKernelPCA(measure="elm", random_state=0),
 ]
 
 
@@ -112,7 +112,7 @@ def test_a_matrix_gives_the_same_scores_as_the_objects():
 
 
 def test_parameters_of_a_rule_are_reached_by_name():
-    clf = IKFD(landmarks=MEB(epsilon=0.5)).set_params(landmarks__epsilon=0.25)
+    clf = IKFD("elm", landmarks=MEB(epsilon=0.5)).set_params(landmarks__epsilon=0.25)
     assert clone(clf).landmarks.epsilon == 0.25
 
 
@@ -128,7 +128,7 @@ def test_labels_of_any_kind(labels):
 
 def test_cross_validated_probabilities_sum_to_one():
     X, y = load_iris(return_X_y=True)
-    P = cross_val_predict(IKFD(random_state=0), X, y, method="predict_proba")
+    P = cross_val_predict(IKFD("elm", random_state=0), X, y, method="predict_proba")
     assert_allclose(P.sum(axis=1), 1)
 
 
@@ -136,8 +136,8 @@ def test_feature_names():
     import pandas as pd
 
     data = load_iris(as_frame=True)
-    clf = IKFD(random_state=0).fit(data.data, data.target)
+    clf = IKFD("elm", random_state=0).fit(data.data, data.target)
     assert_array_equal(clf.feature_names_in_, data.feature_names)
     assert isinstance(clf.predict(pd.DataFrame(data.data)), np.ndarray)
-    names = NystromMap(random_state=0).fit(data.data).get_feature_names_out()
+    names = NystromMap("elm", random_state=0).fit(data.data).get_feature_names_out()
     assert names[0] == "nystrommap0"

@@ -46,13 +46,15 @@ def alone(model):
 
 def test_probabilities_and_counts_match_each_model_alone():
     models = {
-        "balls": IKFD(random_state=0),
-        "all": IKQD(landmarks="all"),
-        "calibrated": IKFD(landmarks="random", n_landmarks=12, calibrate=True, random_state=3),
-        "grown": IKFD(landmarks="auto", random_state=1),
-        "weights": PCVM(landmarks="kmeans", n_landmarks=9, random_state=0),
-        "drawn": IKFD(landmarks="stratified", n_landmarks=15, random_state=0),
-        "looks": KreinClassifier(n_landmarks=15, price=1e-3),
+        "balls": IKFD("elm", random_state=0),
+        "all": IKQD("elm", landmarks="all"),
+        "calibrated": IKFD(
+            "elm", landmarks="random", n_landmarks=12, calibrate=True, random_state=3
+        ),
+        "grown": IKFD("elm", landmarks="auto", random_state=1),
+        "weights": PCVM("elm", landmarks="kmeans", n_landmarks=9, random_state=0),
+        "drawn": IKFD("elm", landmarks="stratified", n_landmarks=15, random_state=0),
+        "looks": KreinClassifier("elm", n_landmarks=15, price=1e-3),
     }
     found = evaluate(WORDS, LABELS, models, measure="levenshtein", folds=4)
     for name, model in models.items():
@@ -153,7 +155,7 @@ def test_duplicates_are_found_and_contradictions_counted():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"models": ["svm"]}, "unknown model 'svm'; choose from auto, ikfd"),
+        ({"models": ["svm"]}, "unknown model 'svm'; choose from krein, ikfd"),
         ({"models": []}, "no model to evaluate"),
         ({"models": ["ikfd", "ikfd"]}, "listed twice"),
         ({"names": ["one"]}, "1 names for 180 objects"),
@@ -238,7 +240,7 @@ def test_balanced_weights_are_those_of_the_model():
     options = {"measure": "rbf", "folds": 4, "calibrate": False, "landmarks": "all"}
     plain = evaluate(X, y, ["ikfd"], **options).models["ikfd"]
     found = evaluate(X, y, ["ikfd"], class_weight="balanced", **options).models["ikfd"]
-    own = {"own": IKFD(class_weight="balanced", landmarks="all", random_state=0)}
+    own = {"own": IKFD("elm", class_weight="balanced", landmarks="all", random_state=0)}
     same = evaluate(X, y, own, **options).models["own"]
     np.testing.assert_allclose(found.probabilities, same.probabilities, atol=1e-8)
     assert (found.predicted == "few").sum() > (plain.predicted == "few").sum()

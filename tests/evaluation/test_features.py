@@ -49,7 +49,7 @@ def test_features_depend_on_the_kind_of_object():
 
 def test_strings_are_classified_without_comparisons():
     found = evaluate(WORDS, LABELS, measure="levenshtein", folds=3)
-    assert list(found.models) == ["auto", "knn", "features"]
+    assert list(found.models) == ["krein", "knn", "features"]
     told = found.summary()["models"]["features"]
     assert (told["comparisons"], told["evaluations"], told["n_landmarks"]) == (0, 0, 0)
     assert told["accuracy"]["mean"] > 0.95
@@ -70,8 +70,8 @@ def test_vectors_and_series_are_classified_without_comparisons():
 def test_look_zero_sees_the_objects_behind_the_pairs():
     """As for a model alone: n-grams, convolutions, and none for values."""
     models = {
-        "with": KreinClassifier(n_landmarks=20, price=1e-3),
-        "without": KreinClassifier(n_landmarks=20, features=None),
+        "with": KreinClassifier("levenshtein", n_landmarks=20, price=1e-3),
+        "without": KreinClassifier("levenshtein", n_landmarks=20, features=None),
     }
     for X, measure in ((WORDS, "levenshtein"), (waves(120), "dtw")):
         found = evaluate(X, LABELS, models, measure=measure, folds=3).models
@@ -124,7 +124,7 @@ def test_without_features_it_is_left_out_or_refused():
     S = RNG.normal(size=(40, 40))
     y = np.arange(40) % 2
     found = evaluate(S + S.T, y, measure="precomputed", folds=2)
-    assert list(found.models) == ["auto", "knn"]
+    assert list(found.models) == ["krein", "knn"]
     with pytest.raises(ValueError, match="'features' needs strings, vectors or series"):
         evaluate(S + S.T, y, ["features"], measure="precomputed", folds=2)
 

@@ -26,11 +26,11 @@ def distances(X):
 
 def test_scores_match_the_definition():
     X, codes = blobs(spread=1.6)
-    model = KreinClassifier(neighbours=10_000, n_landmarks=12)  # every object is a candidate
+    model = KreinClassifier("elm", neighbours=10_000, n_landmarks=12)  # every object is a candidate
     D = distances(X)
-    evaluation = evaluate(D, codes, {"auto": model}, measure="precomputed-distance", folds=4)
+    evaluation = evaluate(D, codes, {"krein": model}, measure="precomputed-distance", folds=4)
     folds = evaluation.folds
-    unknown = evaluation.models["auto"].unknown
+    unknown = evaluation.models["krein"].unknown
     assert unknown.n == len(codes)
     for k, c in enumerate(unknown.codes):
         scores = np.empty(len(codes))
@@ -47,7 +47,7 @@ def test_scores_match_the_definition():
 def test_the_last_point_of_the_curve_is_the_model():
     X, codes = blobs(n=240, n_classes=3, spread=3.0)
     model = KreinClassifier("manhattan", n_landmarks=10)
-    found = evaluate(X, codes, {"auto": model}, measure="manhattan", folds=4).models["auto"]
+    found = evaluate(X, codes, {"krein": model}, measure="manhattan", folds=4).models["krein"]
     curve = found.looks
     assert curve.n == 240
     assert curve.accuracy[-1] == pytest.approx(found.right.mean())
@@ -73,13 +73,13 @@ def test_the_curve_starts_at_a_model_without_a_second_look():
 def test_planted_mistakes_are_found_and_nothing_else():
     X, codes = blobs(n=120, spread=0.4)
     D = distances(X)
-    clean = evaluate(D, codes, ["auto"], measure="precomputed-distance", folds=4)
-    assert clean.models["auto"].suspect_labels == []
+    clean = evaluate(D, codes, ["krein"], measure="precomputed-distance", folds=4)
+    assert clean.models["krein"].suspect_labels == []
     planted = codes.copy()
     wrong = [17, 60, 101]
     planted[wrong] = (codes[wrong] + 1) % 4
-    found = evaluate(D, planted, ["auto"], measure="precomputed-distance", folds=4)
-    suspect = found.models["auto"].suspect_labels
+    found = evaluate(D, planted, ["krein"], measure="precomputed-distance", folds=4)
+    suspect = found.models["krein"].suspect_labels
     assert sorted(one.index for one in suspect) == wrong
     for one in suspect:
         assert one.other == codes[one.index]
@@ -96,7 +96,7 @@ def test_nothing_is_compared_again_if_all_pairs_are_stored():
     X, codes = blobs(n=120)
     alone, beside = (
         evaluate(X, codes, models, measure="manhattan", folds=3).pairs.compared
-        for models in (["knn"], ["knn", "auto"])
+        for models in (["knn"], ["knn", "krein"])
     )
     assert beside == alone
 

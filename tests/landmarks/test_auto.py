@@ -38,7 +38,7 @@ def test_it_stops_early_if_nothing_is_left_to_learn():
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     X = rng.normal(size=(400, 2)) + 20 * y[:, None]
-    clf = IKFD(landmarks="auto", random_state=0).fit(X, y)
+    clf = IKFD("elm", landmarks="auto", random_state=0).fit(X, y)
     assert len(clf.selection_.details["curve"]["landmarks"]) == 4
     assert len(clf.landmarks_) < 25
     assert clf.score(X, y) == 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections import namedtuple
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -327,7 +328,8 @@ def test_models_are_saved_and_loaded(people, estimator, tmp_path):
     again = krein.load(tmp_path / "m.krein")
     assert again.measure == people
     np.testing.assert_array_equal(again.predict_proba(X), expected)
-    np.testing.assert_array_equal(krein.load_model(tmp_path / "m.krein").predict_proba(X), expected)
+    model = krein.load(tmp_path / "m.krein", only_model=True)
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(clf)).predict_proba(X), expected)
     again.fit(X[:45], y[:45])
     np.testing.assert_array_equal(again.predict_proba(X), expected)
@@ -415,7 +417,7 @@ def test_a_forged_model_is_refused(people, change, tmp_path):
     tree = read_model(tmp_path / "m.krein")
     change(tree)
     write_model(tmp_path / "forged.krein", tree, "0")
-    for load in (krein.load, krein.load_model):
+    for load in (krein.load, partial(krein.load, only_model=True)):
         with pytest.raises(ValueError, match="is not a krein model"):
             load(tmp_path / "forged.krein")
 

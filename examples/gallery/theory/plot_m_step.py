@@ -47,7 +47,7 @@ X_new, y_new = make_checkerboard(2000, random_state=1)
 accuracy = {"paper": [], "em": []}
 for seed in range(10):
     for solver, found in accuracy.items():
-        clf = PCVM(landmarks="random", n_landmarks=60, solver=solver, random_state=seed)
+        clf = PCVM("elm", landmarks="random", n_landmarks=60, solver=solver, random_state=seed)
         found.append(100 * clf.fit(X, y).score(X_new, y_new))
 path = clf.objective_path_
 

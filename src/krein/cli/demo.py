@@ -16,7 +16,7 @@ from .output import say
 @krein_command("demo")
 @click.option(
     "--compare",
-    default="auto,logistic,svm-clip,knn",
+    default="krein,logistic,svm-clip,knn",
     callback=split_models,
     metavar="MODELS",
     help="Models to compare, separated by commas; see krein evaluate.",
@@ -31,9 +31,9 @@ def command(compare: list[str], folds: int, report: str, random_state: int, as_j
     """Classify scikit-learn's 1,797 digits by tangent distance, and write a report.
 
     Tangent distance allows an image to shift, rotate and grow a little before it is compared. It is
-    not a kernel, and krein does not need one. auto compares a new digit with a few landmarks and,
-    if it is still uncertain, with its nearest candidates. logistic compares it with landmarks only;
-    svm-clip and knn compare it with all training digits.
+    not a kernel, and krein does not need one. The model krein compares a new digit with a few
+    landmarks and, if it is still uncertain, with its nearest candidates. logistic compares it with
+    landmarks only; svm-clip and knn compare it with all training digits.
 
     \b
       krein demo

@@ -14,13 +14,13 @@ from typing import Any
 import click
 
 from ..estimators import MODELS as FAMILIES
-from ..io import Chunk, DataError, Source
-from ..io.streams import read_once
+from ..io import Chunk, DataError
 from . import options
 from .group import command_line, krein_command
 from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .reading import (
+    check_groups,
     check_rule,
     choose_measure,
     describe_classes,
@@ -28,6 +28,7 @@ from .reading import (
     leave_out_small_classes,
     locating,
     open_data,
+    read_groups,
     require_labels,
     warn_of_matrix,
 )
@@ -50,10 +51,6 @@ def split_models(
     return names
 
 
-BY_IDENTITY = ("identity:", "cdr3:")
-"""Beginnings of groups that are computed, not read."""
-
-
 @krein_command("evaluate")
 @options.labelled_data
 @click.option(
@@ -63,18 +60,12 @@ BY_IDENTITY = ("identity:", "cdr3:")
     help=f"Models to compare, separated by commas: {', '.join(FAMILIES)}; and as baselines "
     f"svm-clip (an SVM on the clipped matrix), knn, logistic (on the same landmarks), and "
     f"features (n-grams, gradient boosting or convolutions, without comparisons). svm-clip and "
-    f"knn compare all pairs. Default: auto, knn and, if the objects have features, features.",
+    f"knn compare all pairs. Default: krein, knn and, if the objects have features, features.",
 )
 @click.option(
     "--folds", type=click.IntRange(2), default=10, help="Number of cross-validation folds."
 )
-@click.option(
-    "--groups",
-    metavar="COLUMN|FILE|identity:T|cdr3:T",
-    help="Hold out the objects of a group together. Groups come from a column, from a file as "
-    "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
-    "0.4, and cdr3:0.8 T-cell receptors if at least 80 % of the letters of their CDR3s agree.",
-)
+@options.groups
 @click.option(
     "--test",
     type=click.Path(),
@@ -130,11 +121,7 @@ def command(
     y = require_labels(chunk, source)
     comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)
-    group_labels: str | list[str] | None = groups
-    if groups is not None and not groups.startswith(BY_IDENTITY):
-        grouping = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
-        group_labels = groups_of(open_data(grouping), chunk)
-        source.refuse_changes()
+    group_labels = read_groups(groups, data, source, chunk)
     if not as_json:
         say("data", f"{len(chunk):,} objects: {printable(source.understood, 200)}")
         say("classes", describe_classes(y))
@@ -162,7 +149,7 @@ def command(
             class_weight=class_weight,
             names=names,
             symmetrize=data.symmetrize,
-            verbose=int(sys.stderr.isatty()),
+            verbose=1,
             **settings,
         )
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
@@ -185,33 +172,6 @@ def test_objects(path: str, data: options.DataOptions, known: set[str]) -> Chunk
         n = len(chunk) - len(keep)
         say("left out", f"{n:,} test objects of unknown classes: {shown}{more}", err=True)
     return chunk.keeping(keep)
-
-
-def groups_of(source: Source, chunk: Chunk) -> list[str] | None:
-    """Return the groups of the objects that were not left out, by their lines or names."""
-    everything = source.read()
-    if everything.labels is None or len(everything) == len(chunk):
-        return everything.labels
-    groups = dict(zip(everything.lines or everything.names, everything.labels, strict=True))
-    return [groups[key] for key in chunk.lines or chunk.names]
-
-
-def check_groups(groups: str | None, data: str) -> None:
-    """Refuse groups that cannot be read, before the work starts."""
-    if groups is None:
-        return
-    if groups.startswith(BY_IDENTITY):
-        from ..evaluation.groups import parse_identity
-
-        try:
-            parse_identity(groups)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-    elif read_once(data):
-        raise click.UsageError(
-            "--groups needs to read the data twice, which standard input and pipes do not allow: "
-            "save the data to a file"
-        )
 
 
 def check_report(path: str | None, *, reads: Sequence[str | None] = ()) -> None:

@@ -17,6 +17,7 @@ from .output import check_target, printable, say, say_worth
 from .predictor import too_few_for_novelty
 from .reading import (
     Comparison,
+    check_groups,
     check_rule,
     choose_measure,
     column_names,
@@ -25,6 +26,7 @@ from .reading import (
     leave_out_small_classes,
     locating,
     open_data,
+    read_groups,
     require_labels,
     warn_of_matrix,
 )
@@ -35,11 +37,12 @@ from .reading import (
 @click.option(
     "--model",
     type=click.Choice(list(MODELS)),
-    default="auto",
+    default="krein",
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
 @options.min_class_size
 @options.class_weight
+@options.groups
 @options.choosing
 @options.calibrating
 @options.running
@@ -69,6 +72,7 @@ def command(
     model: str,
     min_class_size: int | None,
     class_weight: str | None,
+    groups: str | None,
     calibrate: bool | None,
     cluster: str | None,
     wait: float,
@@ -93,12 +97,15 @@ def command(
 
     check_target(output, force=force, reads=(data.data, data.labels))
     check_rule(settings["landmarks"], settings["n_landmarks"])
-    if model == "auto" and settings["landmarks"] not in (None, "stratified"):
+    if model == "krein" and settings["landmarks"] not in (None, "stratified"):
         raise click.UsageError(
-            "--landmarks is for the other models: auto always draws landmarks from each class; "
+            "--landmarks is for the other models: krein always draws landmarks from each class; "
             "--n-landmarks sets their number"
         )
     settings["calibrate"] = calibrates(model, calibrate)
+    if groups is not None and model != "krein" and not settings["calibrate"]:
+        raise click.UsageError("--groups are held out together to calibrate: add --calibrate")
+    check_groups(groups, data.data)
     source = open_data(data)
     start = time.perf_counter()
     chunk, whole = beginning(source)
@@ -115,11 +122,16 @@ def command(
     say("measure", str(comparison))
     settings["class_weight"] = class_weight
     estimator = make_estimator(model, comparison, symmetrize=data.symmetrize, verbose=1, **settings)
+    if groups is not None and (cluster is not None or not whole):
+        raise click.UsageError("--groups needs all objects in memory, and at most 20,000 of them")
     if cluster is not None:
         fit_on_cluster(estimator, source, cluster, wait)
     elif whole:
         with locating(chunk):
-            estimator.fit(chunk.objects, y)
+            held = read_groups(groups, data, source, chunk)
+            if held is not None:
+                held = objects_groups(held, chunk, y, estimator)
+            estimator.fit(chunk.objects, y, groups=held)
         estimator.name_objects(chunk.names)
     else:
         estimator.fit(source)
@@ -149,6 +161,31 @@ def command(
         say("novelty", warning)
     say("time", f"{time.perf_counter() - start:.1f} s")
     say("written", output)
+
+
+def objects_groups(groups: str | list[str], chunk: Chunk, y: list[str], estimator: Any) -> Any:
+    """Return the group of each object, found by the measure if need be; say how many there are."""
+    import numpy as np
+
+    from ..compare import open_pairs
+    from ..evaluation.groups import find_groups
+
+    pairs = open_pairs(
+        estimator.measure,
+        chunk.objects,
+        measure_params=estimator.measure_params,
+        symmetrize=estimator.symmetrize,
+        n_jobs=estimator.n_jobs,
+        verbose=estimator.verbose,
+    )
+    codes = np.unique(y, return_inverse=True)[1]
+    found = find_groups(groups, pairs, codes, estimator.random_state)
+    assert found is not None
+    sizes = np.bincount(found)
+    spent = f"; {pairs.counter.compared:,} pairs compared" if pairs.counter.compared else ""
+    largest = f"the largest of {sizes.max():,} objects"
+    say("groups", f"{len(sizes):,} groups, {largest}, held out together{spent}")
+    return found
 
 
 def make_estimator(model: str, comparison: Comparison, **params: Any) -> Any:

@@ -86,6 +86,13 @@ seed = click.option(
 jobs = click.option(
     "--jobs", "n_jobs", type=Jobs(), help="Number of workers; default: all processors."
 )
+groups = click.option(
+    "--groups",
+    metavar="COLUMN|FILE|identity:T|cdr3:T",
+    help="Hold out the objects of a group together. Groups come from a column, from a file as "
+    "for --labels, or from the measure: identity:0.4 groups objects with an identity of at least "
+    "0.4, and cdr3:0.8 T-cell receptors if at least 80 % of the letters of their CDR3s agree.",
+)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 
 reading = together(
@@ -221,7 +228,7 @@ choosing = together(
         "--landmarks",
         type=click.Choice(RULES),
         help="How landmarks are chosen. Default: stratified (a random sample of each "
-        "class) for --model auto, meb (minimum enclosing balls) for the others.",
+        "class) for --model krein, meb (minimum enclosing balls) for the others.",
     ),
     click.option(
         "--n-landmarks",
@@ -244,7 +251,7 @@ class_weight = click.option(
 calibrating = click.option(
     "--calibrate/--no-calibrate",
     default=None,
-    help="Calibrate probabilities on held-out objects. On by default for ikfd and ikqd; auto "
+    help="Calibrate probabilities on held-out objects. On by default for ikfd and ikqd; krein "
     "is always calibrated.",
 )
 running = together(

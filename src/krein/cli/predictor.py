@@ -83,14 +83,14 @@ class Predictor:
         max_size: int | None = None,
         measure: str | None = None,
     ) -> None:
-        from .. import load_model
+        from .. import load
 
         if not os.path.exists(path):
             raise DataError(f"{path}: there is no such model; krein fit writes one")
         own = own_measure(measure)
         if measure is not None and own is None:
             raise click.UsageError(f"--measure {measure}: write FILE.py:FUNCTION")
-        self.model: Model = load_model(path, max_size=max_size, measure=own)
+        self.model: Model = load(path, measure=own, max_size=max_size, only_model=True)
         if not hasattr(self.model, "predict_proba"):
             raise DataError(f"{path}: contains a transformer, which does not predict labels")
         self.n_jobs = n_jobs
@@ -141,7 +141,7 @@ class Predictor:
         ):
             if value is not None:
                 raise DataError(
-                    f"{option} needs a model with held-out scores: krein fit --model auto, or "
+                    f"{option} needs a model with held-out scores: krein fit --model krein, or "
                     "--calibrate"
                 )
 
@@ -382,10 +382,10 @@ def too_few_for_novelty(model: Model) -> str | None:
     reference = model.reference
     if reference is None or reference.smallest <= model.novel_below:
         return None
-    n, needed = len(reference.scores), int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
+    n, needed = 1 / reference.smallest - 1, int(np.ceil(1 / max(model.novel_below, 1e-9))) - 1
     return (
         f"too few training objects to call new objects novel at {model.novel_below:g}: it takes "
-        f"{needed} held-out objects, and there are {n}; fit to more objects, or use krein "
+        f"{needed} held-out objects, and there are {n:.0f}; fit to more objects, or use krein "
         f"predict --novel-below {np.ceil(1000 * reference.smallest) / 1000:g}"
     )
 

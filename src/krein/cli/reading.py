@@ -15,6 +15,7 @@ import click
 from ..core.ranks import short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
+from ..io.streams import read_once
 from ..io.tables import Layout
 from ..measures import Combined, Measure
 from .options import DataOptions, message_of, shortened
@@ -181,6 +182,46 @@ def leave_out_small_classes(
             f"--min-class-size 2 leaves such classes out"
         )
     return chunk
+
+
+BY_IDENTITY = ("identity:", "cdr3:")
+"""Beginnings of groups that are computed, not read."""
+
+
+def check_groups(groups: str | None, data: str) -> None:
+    """Refuse groups that cannot be read, before the work starts."""
+    if groups is None:
+        return
+    if groups.startswith(BY_IDENTITY):
+        from ..evaluation.groups import parse_identity
+
+        try:
+            parse_identity(groups)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    elif read_once(data):
+        raise click.UsageError(
+            "--groups needs to read the data twice, which standard input and pipes do not allow: "
+            "save the data to a file"
+        )
+
+
+def read_groups(
+    groups: str | None, data: DataOptions, source: Source, chunk: Chunk
+) -> str | list[str] | None:
+    """Return the groups of the objects that were not left out, by their lines or names.
+
+    Groups that are computed stay as they were given.
+    """
+    if groups is None or groups.startswith(BY_IDENTITY):
+        return groups
+    how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
+    everything = open_data(how).read()
+    source.refuse_changes()
+    if everything.labels is None or len(everything) == len(chunk):
+        return everything.labels
+    named = dict(zip(everything.lines or everything.names, everything.labels, strict=True))
+    return [named[key] for key in chunk.lines or chunk.names]
 
 
 UNBALANCED = 20

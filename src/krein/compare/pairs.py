@@ -148,27 +148,79 @@ def in_process(function: Callable[..., Result], *arguments: Any, workers: int) -
 PATIENCE = 2.0
 """Seconds after which a bar appears, unless the user has asked for one."""
 
+LONG = 10.0
+"""Seconds from which on remaining work is announced where no bar can be shown."""
+
 
 class Progress:
-    """Counts pairs or passes, and moves the bar if one is shown.
+    """Counts pairs, fits or passes, and moves the bar if one is shown.
 
-    The bar is made when the work has taken long enough.
+    The bar appears when the work has taken long enough, even if nothing was counted yet.
     """
 
     def __init__(self, make: Callable[[], Any] | None = None, wait: float = 0.0) -> None:
-        self.make, self.since = make, time.monotonic() + wait
+        self.make, self.done = make, 0
         self.bar: Any = None
-        self.done = 0
+        self._lock = threading.Lock()
+        self._later = threading.Timer(wait, self.show) if make is not None else None
+        if self._later is not None and wait:
+            self._later.daemon = True
+            self._later.start()
+        elif make is not None:
+            self.show()
+
+    def show(self) -> None:
+        """Show the bar."""
+        with self._lock:
+            if self.make is not None:
+                self.bar = self.make()
+                self.bar.start()
+                self.bar.advance(self.bar.task_ids[0], self.done)
 
     def advance(self, more: int) -> None:
         """Record that this many more are done."""
-        self.done += more
-        if self.bar is None and self.make is not None and time.monotonic() >= self.since:
-            self.bar = self.make()
-            self.bar.start()
-            more = self.done
-        if self.bar is not None:
-            self.bar.advance(self.bar.task_ids[0], more)
+        with self._lock:
+            self.done += more
+            if self.bar is not None:
+                self.bar.advance(self.bar.task_ids[0], more)
+
+    def stop(self) -> None:
+        """Remove the bar, or the intention to show one."""
+        with self._lock:
+            self.make = None
+            if self._later is not None:
+                self._later.cancel()
+            if self.bar is not None:
+                self.bar.stop()
+
+
+class Announcement(Progress):
+    """Says once how much work there is and how long it will take, as soon as this can be told."""
+
+    def __init__(self, total: int, what: str, unit: str) -> None:
+        super().__init__()
+        self.total, self.work, self.told = total, f"{what} {total:,} {unit}", False
+        self.since = time.monotonic()
+
+    def advance(self, more: int) -> None:
+        """Record that this many more are done."""
+        super().advance(more)
+        spent = time.monotonic() - self.since
+        left = spent * (self.total - self.done) / self.done if self.done else 0.0
+        if spent >= 1.0 and left >= LONG and not self.told:
+            self.told = True
+            print(f"{self.work}: about {_duration(left)}", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> _duration(42), _duration(150), _duration(9000)
+    ('42 seconds', '2 minutes', '2.5 hours')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 @contextmanager
@@ -179,19 +231,24 @@ def progress(
 
     If the total is None, the bar shows the number done and the elapsed time. It appears only if
     standard error is a terminal, and never inside another bar: at once if `verbose` is above 0,
-    after two seconds if it is None, never if it is 0.
+    after two seconds if it is None, never if it is 0. If standard error is not a terminal and
+    `verbose` is above 0, one line announces work that takes longer than about ten seconds.
     """
-    hidden = verbose is not None and verbose < 1
-    if hidden or not sys.stderr.isatty() or not _one_at_a_time.acquire(blocking=False):
+    asked = verbose is not None and verbose > 0
+    terminal = sys.stderr.isatty()
+    useful = (asked or verbose is None) if terminal else (asked and total is not None)
+    if not useful or not _one_at_a_time.acquire(blocking=False):
         yield Progress()
         return
-    shown = Progress(lambda: _bar(total, what, unit), 0.0 if verbose is not None else PATIENCE)
+    shown = Progress()
     try:
-        shown.advance(0)  # at once, if asked for
+        if terminal:
+            shown = Progress(lambda: _bar(total, what, unit), 0.0 if asked else PATIENCE)
+        elif total is not None:
+            shown = Announcement(total, what, unit)
         yield shown
     finally:
-        if shown.bar is not None:
-            shown.bar.stop()
+        shown.stop()
         _one_at_a_time.release()
 
 
@@ -203,9 +260,10 @@ def _bar(total: int | None, what: str, unit: str) -> Any:
     class Rate(rich.ProgressColumn):
         def render(self, task: Any) -> Text:
             digits = 0 if (task.speed or 0) > 10 else 1
-            return Text(f"{task.speed:,.{digits}f} {unit}/s" if task.speed else "", style="dim")
+            shown = f"{task.speed:,.{digits}f} {unit}/s" if task.speed and unit else ""
+            return Text(shown, style="dim")
 
-    known, count = total is not None, f"{{task.completed:,.0f}} {unit}"
+    known, count = total is not None, f"{{task.completed:,.0f}} {unit}" if unit else ""
     bar = rich.Progress(
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
@@ -403,7 +461,7 @@ class Pairs:
             if not mirrored:
                 values[start:stop] = self.values(rows[start:stop], cols)
                 return
-            step = self.values(rows[start:stop], rows[start:])
+            step = self._with_corner(rows[start:stop], rows[start:])
             corner = step[:, : stop - start]
             low = np.tril_indices(stop - start, -1)
             corner[low] = corner.T[low]
@@ -445,6 +503,20 @@ class Pairs:
 
         return self._counted(lambda swapped: self._in_parts(compare, cols, swapped), rows, cols)
 
+    def _with_corner(self, rows: Indices, cols: Indices) -> Array:
+        """Return one block whose columns begin with its rows, at fewer comparisons if possible."""
+        if self.symmetrize or self.evaluate is not None or self.until is not None:
+            return self.values(rows, cols)
+        compared = 0
+
+        def compare(swapped: bool) -> Array:
+            nonlocal compared
+            A, B = take(self.objects, rows), take(self.others, cols)
+            values, compared = self._call(self.measure.corner_block, A, B)
+            return values
+
+        return self._counted(compare, rows, cols, lambda: compared)
+
     def values_each(self, rows: Indices, cols: Indices) -> Array:
         """Return the values (n, k) of `rows[i]` with the objects `cols[i]`, counted, in the calling
         thread."""
@@ -484,12 +556,17 @@ class Pairs:
         return np.concatenate(found, axis=1)
 
     def _counted(
-        self, compare: Callable[[bool], Array], rows: Indices, cols: Indices | None
+        self,
+        compare: Callable[[bool], Array],
+        rows: Indices,
+        cols: Indices | None,
+        number: Callable[[], int] | None = None,
     ) -> Array:
         """Return values from the cache, or compare, check, count and store them.
 
         `cols` are the columns (m,) of a block or (n, k) of each row, or None for the diagonal.
-        `compare(swapped)` returns the values in one direction, or in the other.
+        `compare(swapped)` returns the values in one direction, or in the other. `number` tells how
+        many pairs it has compared, by default all.
         """
         if self.cache is not None:
             key, shape = self._key(self.cache, rows, cols)
@@ -507,7 +584,8 @@ class Pairs:
             else:
                 col = cols[error.row, error.col] if cols.ndim == 2 else cols[error.col]
             raise PairError(int(rows[error.row]), int(col), error.reason) from error
-        self.counter.add(compared=values.size * (2 if both else 1))
+        n = values.size if number is None else number()
+        self.counter.add(compared=n * (2 if both else 1))
         if self.cache is not None:
             self.cache.store(key, values)
         return values
@@ -523,7 +601,7 @@ class Pairs:
             return cache.key("each", digests, self.col_digests[cols.ravel()]), cols.shape
         return cache.key("block", digests, self.col_digests[cols]), (len(rows), len(cols))
 
-    def _call(self, function: Callable[..., Array], *arguments: Any) -> Array:
+    def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Return `function(*arguments)`, from another process if threads would not help."""
         if self.workers > 1 and not self.measure.releases_gil:
             return in_process(function, *arguments, workers=self.workers)
@@ -666,7 +744,8 @@ def open_pairs(
         that changes. Not used with a matrix.
     verbose : int or None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     symmetrize : bool
         Average both directions of a measure or matrix that is not symmetric. For new objects, a
         matrix contains only one direction: `open_new_pairs` uses its n × N values unchanged.

@@ -603,6 +603,7 @@ class Reference:
         rows, predicted = np.arange(len(codes)), log_proba.argmax(axis=1)
         # a certain label has infinite odds, which a file cannot contain
         odds = np.nan_to_num(log_odds(log_proba))
+        scores = np.nan_to_num(scores)  # so is the distance of an object whose group is everything
         if log_sizes is not None and np.ptp(log_sizes) == 0:
             log_sizes = None
         certainty, true = odds[rows, predicted], odds[rows, codes]
@@ -614,7 +615,7 @@ class Reference:
         `x` (q,) are their log sizes, if the reference has some.
         """
         n_classes = 1 + int(max(self.predicted.max(initial=0), predicted.max(initial=0)))
-        groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP)
+        groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP, self.weights)
         own, asked = groups[self.predicted], groups[predicted]
         found = np.ones(len(scores))
         for group in np.unique(asked):
@@ -677,7 +678,7 @@ class Reference:
         n_classes = odds.shape[1]
         groups = np.full(n_classes, ALL)
         if by_class:
-            groups = groups_of(self.codes, n_classes, LABEL_GROUP)
+            groups = groups_of(self.codes, n_classes, LABEL_GROUP, self.weights)
         own = groups[self.codes]
         found = np.empty(odds.shape)
         for group in np.unique(groups):
@@ -710,12 +711,16 @@ SMALL, ALL = -1, -2
 """Groups besides those of single classes: all small classes together, and all objects."""
 
 
-def groups_of(codes: Codes, n_classes: int, least: int) -> Indices:
+def groups_of(codes: Codes, n_classes: int, least: int, weights: Array | None = None) -> Indices:
     """Return the group (C,) of each class: its own if it has at least `least` held-out objects.
 
-    The other classes share a group if they have `least` objects together.
+    The other classes share a group if they have `least` objects together. Weights below 1 count as
+    less than one object, weights above 1 do not count as more.
     """
     counts = np.bincount(codes, minlength=n_classes)
+    if weights is not None:
+        total = np.bincount(codes, weights=weights, minlength=n_classes)
+        counts = np.minimum(counts, total + 1e-6)  # with slack for rounding
     small = counts < least
     shared = SMALL if counts[small].sum() >= least else ALL
     return np.where(small, shared, np.arange(n_classes))

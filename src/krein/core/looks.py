@@ -22,7 +22,19 @@ import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from .checks import CODE, NON_NEGATIVE, POSITIVE, ROW, SHARE, Array, Codes, Indices, Kind, Within
+from .checks import (
+    CODE,
+    NON_NEGATIVE,
+    POSITIVE,
+    ROW,
+    SHARE,
+    Array,
+    Codes,
+    Indices,
+    Kind,
+    Mask,
+    Within,
+)
 
 # -- the first look: a log-linear pool -------------------------------------------------------------
 
@@ -152,7 +164,7 @@ def squared(values: Array, kind: Kind) -> Array:
 def class_evidence(apart: Array, codes: Codes, n_classes: int, bandwidth: float) -> Array:
     """Return the evidence (n, C) of neighbours with squared dissimilarities and classes (n, k).
 
-    O(n·k log k + n·C).
+    A neighbour at an infinite distance has no vote. O(n·k log k + n·C).
 
     Examples
     --------
@@ -165,10 +177,13 @@ def class_evidence(apart: Array, codes: Codes, n_classes: int, bandwidth: float)
     n, k = apart.shape
     found = np.full((n, n_classes), PRIOR_MASS / n_classes)
     if k:
-        gap = apart - apart.min(axis=1, keepdims=True)
+        nearest = apart.min(axis=1, keepdims=True)
+        gap = apart - np.where(np.isfinite(nearest), nearest, 0.0)
+        widest = np.where(np.isfinite(gap), gap, 0.0).max(axis=1)
         local = np.partition(gap, min(LOCAL, k - 1), axis=1)[:, min(LOCAL, k - 1)]
+        local = np.where(np.isfinite(local), local, widest)
         # neighbours at the same distance, e.g. copies, have equal votes
-        h2 = bandwidth * np.where(local > 0, local, np.maximum(gap.max(axis=1), 1.0))
+        h2 = bandwidth * np.where(local > 0, local, np.maximum(widest, 1.0))
         weights = np.exp(-0.5 * gap / h2[:, None])
         np.add.at(found, (np.repeat(np.arange(n), k), codes.ravel()), weights.ravel())
     return np.log(found / found.sum(axis=1, keepdims=True))
@@ -344,25 +359,28 @@ def nearest_points(
     queries: NDArray[np.float32],
     k: int,
     *,
-    without: Indices | None = None,
+    without: tuple[Indices, Indices] | None = None,
     norms: NDArray[np.float32] | None = None,
 ) -> tuple[Indices, Array]:
     """Return the `k` points nearest to each query (n, k), nearest first, and their distances.
 
-    `without` gives one point per query to exclude, usually the query itself; −1 for none. Ties go
-    to the point that comes first. O(N·r) per query in single precision, through one matrix product
-    per batch. Pass `norms=squared_norms(points)` if they are known.
+    `without` gives the group of each query (n,) and of each point (N,): points of a query's own
+    group, such as the query itself, are excluded. All queries get the same number of points, so
+    the largest of these groups limits it. Ties go to the point that comes first. O(N·r) per query
+    in single precision, through one matrix product per batch. Pass `norms=squared_norms(points)`
+    if they are known.
 
     Examples
     --------
     >>> import numpy as np
     >>> from krein.core.looks import nearest_points
     >>> points = np.array([[0.0], [1.0], [5.0]], dtype=np.float32)
-    >>> nearest_points(points, points[:1], 2, without=np.array([0]))
+    >>> nearest_points(points, points[:1], 2, without=(np.array([0]), np.arange(3)))
     (array([[1, 2]]), array([[1., 5.]]))
     """
     N = len(points)
-    k = max(0, min(k, N - (without is not None)))
+    excluded = 0 if without is None else max(1, most_in_one_group(*without))
+    k = max(0, min(k, N - excluded))
     found, distances = np.empty((len(queries), k), dtype=np.intp), np.empty((len(queries), k))
     if k == 0:
         return found, distances
@@ -373,10 +391,9 @@ def nearest_points(
         part = slice(start, start + size)
         Q = queries[part]
         apart = norms - 2 * (Q @ points.T)  # ‖p‖² − 2 p·q: the same order as ‖p − q‖²
-        itself = np.full(len(Q), -1) if without is None else without[part]
-        known = np.flatnonzero(itself >= 0)
-        apart[known, itself[known]] = np.inf
-        listed = min(SHORTLIST * k, N - 1)  # never the excluded point, at infinity
+        if without is not None:
+            apart[without[0][part, None] == without[1]] = np.inf
+        listed = min(SHORTLIST * k, N - max(excluded, 1))  # never an excluded point, at infinity
         short = np.argpartition(apart, listed, axis=1)[:, : max(listed, k)]
         short.sort(axis=1)
         exact = np.empty(short.shape)
@@ -386,6 +403,12 @@ def nearest_points(
         found[part] = np.take_along_axis(short, order, axis=1)
         distances[part] = np.take_along_axis(exact, order, axis=1)
     return found, distances
+
+
+def most_in_one_group(queries: Indices, points: Indices) -> int:
+    """Return the number of points in the largest group that a query belongs to."""
+    names, sizes = np.unique(points, return_counts=True)
+    return int(sizes[np.isin(names, queries)].max(initial=0))
 
 
 def squared_norms(points: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -405,8 +428,13 @@ class KnownObjects:
     n_candidates: Annotated[int, Within(0)]  # compared in a second look
     k: Annotated[int, Within(1)]  # neighbours that provide evidence, including landmarks
 
-    def candidates(self, values: Array, without: Indices | None = None) -> tuple[Indices, Array]:
-        """Return the candidates (n, k) of objects with these values, and their distances."""
+    def candidates(
+        self, values: Array, without: tuple[Indices, Indices] | None = None
+    ) -> tuple[Indices, Array]:
+        """Return the candidates (n, k) of objects with these values, and their distances.
+
+        `without` gives the groups of the objects and of all known ones, as in `nearest_points`.
+        """
         points = self.space.points(values)
         return nearest_points(
             self.points, points, self.n_candidates, without=without, norms=self._norms
@@ -451,16 +479,12 @@ def nearest_landmarks(apart: Array, landmark_codes: Codes) -> Neighbours:
     return Neighbours.nearest([(apart, np.broadcast_to(landmark_codes, apart.shape))], k)
 
 
-def apart_from(values: Array, kind: Kind, own_place: Indices | None = None) -> Array:
-    """Return squared dissimilarities (n, m) to the landmarks; ∞ between a landmark and itself.
+def apart_from(values: Array, kind: Kind, own: Mask) -> Array:
+    """Return squared dissimilarities (n, m) to the landmarks; ∞ to those of an object's own group.
 
-    `own_place` (n,) is an object's own position among the landmarks, −1 if it is not one.
+    `own` (n, m) tells which these are: the object itself, if it is a landmark, and its relatives.
     """
-    apart = squared(values, kind)
-    if own_place is not None and (own_place >= 0).any():
-        rows = np.flatnonzero(own_place >= 0)
-        apart[rows, own_place[rows]] = np.inf
-    return apart
+    return np.where(own, np.inf, squared(values, kind))
 
 
 # -- learning both looks from held-out objects -----------------------------------------------------
@@ -543,10 +567,16 @@ REST = 1e-12
 """Floor on the probability of all other classes together, which rounding could make negative."""
 
 
-def learn_first_look(opinions: Sequence[Array], codes: Codes, weights: Array | None) -> Pool:
-    """Return the pool of the heads, from their log-probabilities (n, C) of held-out objects."""
+def learn_first_look(
+    opinions: Sequence[Array], codes: Codes, weights: Array | None, n_groups: int | None = None
+) -> Pool:
+    """Return the pool of the heads, from their log-probabilities (n, C) of held-out objects.
+
+    Held-out objects in `n_groups` groups show no more than that many single ones.
+    """
     H, probable = len(opinions), ProbableClasses.of(opinions, codes)
     n = float(len(codes) if weights is None else np.count_nonzero(weights))
+    n = n if n_groups is None else float(n_groups)
     some = [probable.of_log_proba(one) for one in opinions]
     return Pool(fit_pool(some, probable.codes, np.full(H, trust(n) / H), weights), n)
 

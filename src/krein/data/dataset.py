@@ -916,6 +916,34 @@ def refuse_missing(labels: Any) -> None:
         )
 
 
+def check_groups(groups: Any, n: int) -> Indices:
+    """Return the group of each of `n` objects as the row of its first member.
+
+    None puts every object in a group of its own.
+
+    Examples
+    --------
+    >>> from krein.data.dataset import check_groups
+    >>> check_groups(["a", "b", "a"], 3), check_groups(None, 3)
+    (array([0, 1, 0]), array([0, 1, 2]))
+    """
+    if groups is None:
+        return np.arange(n)
+    listed = np.asarray(groups, dtype=object)
+    if listed.shape != (n,):
+        raise ValueError(
+            f"groups has the shape {listed.shape}; it must contain one group per object, {n} in all"
+        )
+    for row, name in enumerate(listed.tolist()):
+        if name is None or name != name or str(name).strip() in ("", "<NA>"):
+            raise ValueError(
+                f"object {row} has no group: give an object without relatives a group of its own"
+            )
+    names = np.array([str(name) for name in listed])
+    _, first, code = np.unique(names, return_index=True, return_inverse=True)
+    return first[code].astype(np.intp)
+
+
 def check_labels(y: Any, n: int) -> NDArray[Any]:
     """Return the labels as a vector, or raise an error unless there are `n` of them."""
     refuse_missing(y)

@@ -44,7 +44,7 @@ class ModelFamily:
 
 
 MODELS: dict[str, ModelFamily] = {
-    "auto": ModelFamily("KreinClassifier", "three models and a second look; start with this one"),
+    "krein": ModelFamily("KreinClassifier", "three models and a second look; start with this one"),
     "ikfd": ModelFamily("IKFD", "one pass, linear boundaries", calibrate=True),
     "ikqd": ModelFamily("IKQD", "one pass, curved boundaries", calibrate=True),
     "pcvm": ModelFamily("PCVM", "often the most accurate, in several passes"),

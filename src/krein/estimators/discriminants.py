@@ -41,8 +41,12 @@ from .fitting import (
     LandmarkChoice,
     all_or_nothing,
     check_multiclass,
+    cross_fit,
     mean_values,
+    own_landmarks,
     reference_of,
+    scaled,
+    shares_of_groups,
 )
 
 CHOICE_LANDMARKS = 1_000
@@ -69,6 +73,10 @@ class PassResult:
         return PassResult(
             self.moments, self.indices[some], self.values[some], self.codes[some], weights
         )
+
+    def weights_at(self, rows: Indices) -> Array | None:
+        """Return the weights of some objects of the sample; None if there are none."""
+        return None if self.weights is None else self.weights[rows]
 
     def __add__(self, other: PassResult) -> PassResult:
         weights = None
@@ -120,7 +128,9 @@ def moments_of(
     return found.holding(PassResult(moments, indices[some], values[some], codes[some], weights))
 
 
-def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+def _fit(
+    self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+) -> Any:
     """Fit to objects X with labels y, in one pass over blocks of similarities.
 
     Parameters
@@ -134,6 +144,10 @@ def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) ->
     sample_weight : array of N numbers, optional
         Number of objects that each one counts for. Landmarks are chosen among objects of
         positive weight, regardless of its size.
+    groups : array of N groups, optional
+        For `calibrate=True`: objects of one group, such as near-duplicates, are held out together,
+        in ten folds, and count as one held-out object. The shrinkage is still chosen by leaving
+        out single objects.
 
     Returns
     -------
@@ -141,11 +155,12 @@ def _fit(self: IKFD | IKQD, X: Any, y: Any = None, sample_weight: Any = None) ->
     """
     with all_or_nothing(self), self._open(X, y, sample_weight) as data:
         known = self._survey(data)
+        grouped = self._groups(groups, known.n_objects)
         family = self._family(known.classes)
         run = self._comparisons(data.measure)
         rule = get_rule(self.landmarks, self.n_landmarks)
         choice = self._choose(data, run, known.classes, family, rule)
-        return _add(self, data, run, family, known.classes, choice, None)
+        return _add(self, data, run, family, known.classes, choice, None, grouped)
 
 
 def _streams(estimator: Any) -> bool:
@@ -224,6 +239,7 @@ def _add(
     classes: NDArray[Any],
     choice: LandmarkChoice,
     before: Stream | None,
+    groups: Indices | None = None,
 ) -> Any:
     """Add the objects of a data set to the moments so far, if there are any; fit the model."""
     landmarks, m = choice.landmarks, len(choice.landmarks.indices)
@@ -245,7 +261,7 @@ def _add(
     if earlier is not None:
         passed = earlier.within(sample) + passed
     some = LabelledValues.of(choice.space, passed.values, passed.codes, passed.weights)
-    best = 0
+    best, unchosen = 0, family
     if _chooses(self):
         choices = [
             family.chosen(space, moments, some)
@@ -258,18 +274,24 @@ def _add(
     self.stream_ = Stream(moments, powers, passed)
     head, temperature, reference = self._head(family, space, moments), 1.0, None
     if self.calibrate:
-        scores, objects = family.left_out_scores(space, moments, some)
-        if len(objects):
-            temperature = fit_temperature(scores, objects.codes, family.log_proba, objects.weights)
+        if groups is None:
+            scores, objects = family.left_out_scores(space, moments, some)
             rows = objects.rows
-            reference = reference_of(
-                family.log_proba(temperature * scores),
-                some.values[rows],
-                objects.codes,
-                None if some.weights is None else objects.weights,
-                choice,
-                some.landmarks[rows],
+            own = some.landmarks[rows][:, None] == np.arange(m)
+            shares = None
+        else:
+            here = replace(choice, space=space)
+            held_out = cross_fit(
+                unchosen, here, some.values, some.codes, some.weights, passed.indices, groups
             )
+            scores, rows = held_out.scores, np.searchsorted(passed.indices, held_out.rows)
+            own = own_landmarks(groups, held_out.rows, landmarks.indices)
+            shares = shares_of_groups(groups[held_out.rows], passed.weights_at(rows))
+        if len(rows):
+            codes, weights = some.codes[rows], scaled(passed.weights_at(rows), shares)
+            temperature = fit_temperature(scores, codes, family.log_proba, weights)
+            log_proba = family.log_proba(temperature * scores)
+            reference = reference_of(log_proba, some.values[rows], codes, weights, choice, own)
     self.target_ = _target_of(family)
     self.model_ = Model(
         run.measure,
@@ -367,7 +389,7 @@ class IKFD(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -415,7 +437,8 @@ class IKFD(Classifier):
         reused if the same objects meet the same landmarks again.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -470,7 +493,7 @@ class IKFD(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
@@ -574,7 +597,7 @@ class IKQD(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -609,7 +632,8 @@ class IKQD(Classifier):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -649,7 +673,7 @@ class IKQD(Classifier):
     >>> rng = np.random.default_rng(0)
     >>> X = np.vstack([rng.normal(size=(80, 2)), 4 * rng.normal(size=(80, 2))])
     >>> y = np.repeat(["narrow", "wide"], 80)
-    >>> IKQD(random_state=0).fit(X, y).predict([[0.1, 0.2], [6.0, -5.0]])
+    >>> IKQD("elm", random_state=0).fit(X, y).predict([[0.1, 0.2], [6.0, -5.0]])
     array(['narrow', 'wide'], dtype='<U6')
     """
 
@@ -658,7 +682,7 @@ class IKQD(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",

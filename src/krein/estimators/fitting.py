@@ -28,8 +28,8 @@ from sklearn.utils.validation import (
 )
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
-from ..core.calibration import ClassWeights, Family, Reference, Scorer, novelty_scores
-from ..core.checks import Array, Codes, Indices, Within
+from ..core.calibration import ClassWeights, Family, Reference, novelty_scores
+from ..core.checks import Array, Codes, Indices, Mask, Within
 from ..core.looks import apart_from, nearest_landmarks
 from ..core.moments import ClassMoments
 from ..core.space import LandmarkSpace, Signature, unit_of
@@ -40,6 +40,7 @@ from ..data.dataset import (
     FeatureBlock,
     LandmarkColumns,
     Survey,
+    check_groups,
     encode,
     is_dask,
     refuse_missing,
@@ -574,6 +575,14 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
                 )
         return known
 
+    def _groups(self, groups: Any, n_objects: int) -> Indices | None:
+        """Return the groups that are held out together to calibrate; None without groups."""
+        if groups is None:
+            return None
+        if not getattr(self, "calibrate", True):
+            raise ValueError("groups are held out together to calibrate: set calibrate=True")
+        return check_groups(groups, n_objects)
+
     def _choose(
         self, data: Dataset, run: Comparisons, classes: NDArray[Any], family: Family, rule: Rule
     ) -> LandmarkChoice:
@@ -871,48 +880,84 @@ class HeldOutScores:
 
 
 def cross_fit(
-    family: Family, choice: LandmarkChoice, values: Array, codes: Codes, weights: Array | None
+    family: Family,
+    choice: LandmarkChoice,
+    values: Array,
+    codes: Codes,
+    weights: Array | None,
+    rows: Indices,
+    groups: Indices,
 ) -> HeldOutScores:
     """Return the scores of all objects that can be held out, from ten folds.
 
-    Uses the values (N, m) of all objects, so no pair is compared again. A landmark in the held-out
-    fold is also left out as a landmark, because a new object is never its own landmark.
+    Uses the values (n, m) of the objects at these rows, so no pair is compared again. `groups` (N,)
+    are those of all objects; a group is in one fold.
     """
-    space, places = choice.space, choice.landmarks.indices
+    folds = stratified_folds(values, codes, weights, groups=groups[rows])
+    some = np.flatnonzero(folds >= 0)
+    if len(some) == 0:
+        return HeldOutScores(rows[some], np.empty((0, 2)))
+    own = own_landmarks(groups, rows, choice.landmarks.indices)
+    scores = refitted_scores(family, choice, values, codes, weights, folds, own)
+    return HeldOutScores(rows[some], scores[some])
 
-    def learn(held: NDArray[np.bool_]) -> Scorer:
-        kept = np.flatnonzero(~held[places])
-        if len(kept) == 0:
-            kept = np.arange(len(places))
-        w = None if weights is None else weights[~held]
-        part, classes = space.restricted(kept), codes[places[kept]]
-        scorer = family.learn(part, classes, values[np.ix_(~held, kept)], codes[~held], w)
-        return lambda V: scorer(V[:, kept])
 
-    folds = stratified_folds(values, codes, weights)
+def refitted_scores(
+    family: Family,
+    choice: LandmarkChoice,
+    values: Array,
+    codes: Codes,
+    weights: Array | None,
+    folds: Codes,
+    own: Mask,
+) -> Array:
+    """Return the scores of each fold from a model without its objects and its landmarks.
+
+    `own` (n, m) tells which landmarks belong to each object's group: a new object is never its own
+    landmark, nor a relative of one. Objects of fold −1 are in every model, and have no
+    scores unless all objects are in this fold.
+    """
+    space, classes = choice.space, choice.landmarks.codes
     scores: Array | None = None
-    for fold in range(folds.max(initial=-1) + 1):
+    for fold in range(folds.max() + 1) if folds.max() >= 0 else [-1]:
         held = folds == fold
-        found = learn(held)(values[held])
+        rest, used = np.ones_like(held), np.arange(len(classes))
+        if fold >= 0:
+            rest, others = ~held, np.flatnonzero(~own[held].any(axis=0))
+            used = others if len(others) else used
+        scorer = family.learn(
+            space.restricted(used),
+            classes[used],
+            values[np.ix_(rest, used)],
+            codes[rest],
+            None if weights is None else weights[rest],
+        )
+        found = scorer(values[np.ix_(held, used)])
         if scores is None:
-            scores = np.full((len(codes), found.shape[1]), np.nan)
+            scores = np.zeros((len(folds), found.shape[1]))
         scores[held] = found
-    rows = np.flatnonzero(folds >= 0)
-    return HeldOutScores(rows, np.empty((0, 2)) if scores is None else scores[rows])
+    assert scores is not None
+    return scores
 
 
 def stratified_folds(
-    values: Array, codes: Codes, weights: Array | None, totals: Array | None = None
+    values: Array,
+    codes: Codes,
+    weights: Array | None,
+    totals: Array | None = None,
+    groups: Indices | None = None,
 ) -> Codes:
-    """Assign the objects of each class to the folds in turn, in the order of their values.
+    """Assign the groups of each class to the folds in turn, in the order of their values.
 
-    They are ordered by sums over their sorted values (n, m), so the result depends neither on the
-    order of the objects nor on that of the landmarks. Fold −1 is never held out. It contains the
-    only object of a class, which would otherwise be missing from the training data, unless `totals`
-    (C,), the weight of each class, show that the class has further objects.
+    Objects are ordered by sums over their sorted values (n, m), so the result depends neither on
+    their order nor on that of the landmarks. By default, each is a group of its own. Fold −1 is
+    never held out. It contains the only group of a class, which would otherwise be missing from the
+    training data, unless `totals` (C,), the weight of each class, show that the class has further
+    objects.
     """
     counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
-    counts = np.bincount(codes[counted], minlength=int(codes.max(initial=0)) + 1)
+    groups = np.arange(len(codes)) if groups is None else groups
+    counts = each_in(codes[counted], groups[counted], int(codes.max(initial=0)) + 1)
     with_others = counts[codes] > 1
     if totals is not None:  # others of the class may be outside the sample
         each = 1.0 if weights is None else weights
@@ -923,8 +968,51 @@ def stratified_folds(
     heavy = np.ones(len(dealt)) if weights is None else weights[dealt]
     order = dealt[np.lexsort([heavy, middle, ascending.sum(axis=1), codes[dealt]])]
     folds = np.full(len(codes), -1, dtype=np.intp)
-    folds[order] = np.arange(len(order)) % min(N_FOLDS, max(len(order), 1))
+    folds[order] = dealt_in_turn(groups[order], N_FOLDS)
+    if totals is None:  # several groups of a class may meet in one fold, with those of others
+        folds[each_in(codes[order], folds[order], len(counts))[codes] == 1] = -1
     return folds
+
+
+def each_in(codes: Codes, parts: Indices, n_classes: int) -> Indices:
+    """Return the number of parts (groups or folds) that contain objects of each class (C,)."""
+    pairs = np.unique(np.column_stack([codes, parts]).astype(np.intp), axis=0)
+    return np.bincount(pairs[:, 0], minlength=n_classes)
+
+
+def dealt_in_turn(groups: Indices, n_folds: int) -> Indices:
+    """Return the fold of each object: one group after another, in the order of first objects."""
+    _, first, place = np.unique(groups, return_index=True, return_inverse=True)
+    turn = np.argsort(np.argsort(first))[place]
+    return turn % min(n_folds, max(len(first), 1))
+
+
+def own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:
+    """Return which landmarks are in the group of each of these rows (n, m)."""
+    found: Mask = groups[rows][:, None] == groups[landmarks]
+    return found
+
+
+def shares_of_groups(groups: Indices, weights: Array | None) -> Array | None:
+    """Return the share (n,) of each object in its group; None if every object has its own group.
+
+    A new object comes from a new group. So a group of relatives tells as much as one object, and
+    p-values in which each group counts once are valid for new groups (Lee, Barber & Willett 2023).
+    A weight above 1 counts copies, which are relatives too.
+    """
+    _, place, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(sizes) == len(groups):
+        return None
+    each = np.ones(len(groups)) if weights is None else np.maximum(weights, 1.0)
+    found: Array = 1.0 / np.bincount(place, weights=each)[place]
+    return found
+
+
+def scaled(weights: Array | None, shares: Array | None) -> Array | None:
+    """Return the product of two optional weights (n,)."""
+    if weights is None or shares is None:
+        return shares if weights is None else weights
+    return weights * shares
 
 
 def reference_of(
@@ -933,11 +1021,14 @@ def reference_of(
     codes: Codes,
     weights: Array | None,
     choice: LandmarkChoice,
-    own_place: Indices,
+    own: Mask,
 ) -> Reference:
-    """Return the reference of held-out objects that were compared with the landmarks alone."""
+    """Return the reference of held-out objects that were compared with the landmarks alone.
+
+    `own` (n, m) tells which landmarks belong to each object's group.
+    """
     kind = choice.columns.measure.kind
-    near = nearest_landmarks(apart_from(values, kind, own_place), choice.landmarks.codes)
+    near = nearest_landmarks(apart_from(values, kind, own), choice.landmarks.codes)
     return Reference.of(novelty_scores(near.apart, kind), log_proba, codes, weights)
 
 
@@ -946,10 +1037,3 @@ def mean_values(values: Array, kind: str, weights: Array | None = None) -> Array
     power = 2 if kind == "dissimilarity" else 1
     mean: Array = np.average(values**power, axis=0, weights=weights) ** (1 / power)
     return mean
-
-
-def own_places(n_objects: int, landmarks: Indices) -> Indices:
-    """Return each object's position among the landmarks; −1 if it is not one."""
-    place = np.full(n_objects, -1, dtype=np.intp)
-    place[landmarks] = np.arange(len(landmarks))
-    return place

@@ -7,6 +7,7 @@ them, how far to trust the nearest known objects, and when to look at them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compare.pairs import Pairs, block_rows, compare_each
+from ..compare.pairs import Pairs, block_rows, compare_each, progress
 from ..core.calibration import (
     FOUND_BY_CHANCE,
     Chance,
@@ -25,7 +26,7 @@ from ..core.calibration import (
     fit_temperature,
     novelty_scores,
 )
-from ..core.checks import NON_NEGATIVE, Array, Codes, Indices
+from ..core.checks import NON_NEGATIVE, Array, Codes, Indices, Mask
 from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
 from ..core.looks import (
     VOTERS,
@@ -54,7 +55,14 @@ from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.space import POWERS, signed_eigen
-from ..data.dataset import IN_MEMORY_OBJECTS, Chunk, Dataset, log_sizes, uniform_keys
+from ..data.dataset import (
+    IN_MEMORY_OBJECTS,
+    Chunk,
+    Dataset,
+    check_groups,
+    log_sizes,
+    uniform_keys,
+)
 from ..landmarks import Rule, Stratified, get_rule
 from ..landmarks.random import default_number
 from ..measures import take
@@ -62,11 +70,16 @@ from ..model.heads import Head, LinearHead, Link
 from ..model.model import Comparisons, Model, SecondLook
 from .discriminants import fisher_head, quadratic_head
 from .fitting import (
+    N_FOLDS,
+    SAMPLE_SIZE,
     Classifier,
     LandmarkChoice,
     all_or_nothing,
     mean_values,
-    own_places,
+    own_landmarks,
+    refitted_scores,
+    scaled,
+    shares_of_groups,
     stratified_folds,
     values_of,
 )
@@ -128,7 +141,7 @@ class KreinClassifier(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -174,7 +187,8 @@ class KreinClassifier(Classifier):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=0
         Seed for the choice of landmarks. The same number gives the same model, in any order of the
         rows.
@@ -240,7 +254,7 @@ class KreinClassifier(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "stratified",
@@ -277,7 +291,7 @@ class KreinClassifier(Classifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit to objects X with labels y.
 
         Parameters
@@ -289,6 +303,12 @@ class KreinClassifier(Classifier):
         y : array of N labels, or None if X contains them
         sample_weight : array of N numbers, optional
             How many objects each one counts for; objects of weight 0 are ignored.
+        groups : array of N groups, optional
+            Objects of one group, such as near-duplicates or samples of one patient, are held out
+            together, and count as one held-out object: probabilities, label sets and novelty then
+            hold for objects of new groups. Models are refitted without each of ten folds, from a
+            sample if there are more than 5,000 objects. A class in a single group is never held
+            out.
 
         Returns
         -------
@@ -297,6 +317,7 @@ class KreinClassifier(Classifier):
         self._check()
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
             self._survey(data)
+            grouped = check_groups(groups, data.survey().n_objects)
             self.n_copies_ = data.merge_copies()
             found = data.survey()
             weights = self._class_weights(found.classes)
@@ -318,7 +339,8 @@ class KreinClassifier(Classifier):
             )
             kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
             try:
-                self._learn(data, run, choice, Values(kept, moments, each), priors, left_out)
+                values = Values(kept, moments, each, grouped)
+                self._learn(data, run, choice, values, priors, left_out)
             finally:
                 kept.close()
         return self
@@ -409,28 +431,45 @@ class KreinClassifier(Classifier):
     ) -> Learned:
         """Fit the heads, and learn all looks."""
         landmarks, kind = choice.landmarks, run.measure.kind
-        sample = draw_held_out(landmarks.indices, kept.features, kept.n_classes)
-        folds = stratified_folds(sample.values, sample.codes, sample.weights, kept.moments.weights)
-        if (folds >= 0).any():  # the only object of a class cannot be held out
-            sample, folds = sample.at(folds >= 0), folds[folds >= 0]
-        heads, opinions = fit_heads(choice, kept, sample, folds, priors, left_out)
+        sample = draw_held_out(landmarks.indices, kept)
+        totals = None if sample.grouped else kept.moments.weights
+        folds = stratified_folds(
+            sample.values, sample.codes, sample.weights, totals, kept.groups[sample.indices]
+        )
+        if sample.grouped and not (folds >= 0).any():
+            warnings.warn(
+                "every class is in a single group, so no group can be held out, and probabilities "
+                "may be too certain: use smaller groups",
+                UserWarning,
+                stacklevel=2,
+            )
+        scored = folds >= 0  # the only object of a class cannot be held out
+        if not scored.any():
+            scored[:] = True
+        if not sample.refits:
+            sample, folds, scored = sample.at(scored), folds[scored], scored[scored]
+        with progress(None, "fitting models", self.verbose, unit=""):
+            heads, opinions = fit_heads(choice, kept, sample, folds, scored, priors, left_out)
+        sample = sample.at(scored)
         value_heads = heads
         if features is not None:
             scores = features.scores_of(sample.indices)
             head = calibrated(features.head, scores, sample)
             heads, opinions = [head, *heads], [head.to_log_proba(scores), *opinions]
-        pool = learn_first_look(opinions, sample.codes, sample.weights)
+        weights = sample.score_weights
+        n_groups = len(np.unique(kept.groups[sample.indices])) if sample.grouped else None
+        pool = learn_first_look(opinions, sample.codes, weights, n_groups)
         known = None
         if neighbours:
             known = choose_known_objects(
                 kept, landmarks.indices, neighbours, self.max_kept, value_heads
             )
         second, near, looked, sizes = self._second_look(
-            data, run, landmarks, sample, opinions, pool, known
+            data, run, landmarks, sample, opinions, pool, known, kept.groups
         )
         unbounded = pool(opinions)
         costs = np.full(len(sample.codes), float(len(landmarks.indices)))
-        held_out, everyone = (sample.codes, sample.weights), np.ones(len(costs), dtype=bool)
+        held_out, everyone = (sample.codes, weights), np.ones(len(costs), dtype=bool)
         looks = [look_worth("first look", everyone, costs, pool.bounded(unbounded), *held_out)]
         if second is not None:
             some = [opinion[looked] for opinion in opinions]
@@ -444,13 +483,12 @@ class KreinClassifier(Classifier):
             compared = pool.bounded(unbounded)
             gain = losses_of(alone, sample.codes) - losses_of(compared, sample.codes)
             confidence = np.exp(alone.max(axis=1))
-            certain = choose_certainty(confidence, gain, costs, self.price, sample.weights)
+            certain = choose_certainty(confidence, gain, costs, self.price, weights)
             sure = confidence >= certain
             unbounded[sure], costs[sure] = opinions[0][sure], 0.0
             after = pool.bounded(unbounded)
             looks.append(look_worth("look zero", sure, costs, after, *held_out))
-        comparisons = mean_of(costs, sample.weights)
-        weights = sample.weights
+        comparisons = mean_of(costs, weights)
         if weights is not None and kept.class_weights is not None:  # costs of errors, not numbers
             weights = weights / kept.class_weights[sample.codes]
         model = Model(
@@ -484,12 +522,14 @@ class KreinClassifier(Classifier):
         held_out = np.unique(
             np.concatenate(
                 [
-                    draw_held_out(choice.landmarks.indices, values.features, kept.n_classes).indices
+                    draw_held_out(choice.landmarks.indices, values).indices
                     for choice, values in tried
                 ]
             )
         )
-        return fit_features(data, run.measure, raw.y, raw.weight, kept.n_classes, held_out, 0)
+        C, groups = kept.n_classes, kept.groups
+        with progress(None, "learning from features", self.verbose, unit=""):
+            return fit_features(data, run.measure, raw.y, raw.weight, C, held_out, groups, 0)
 
     def _second_look(
         self,
@@ -500,6 +540,7 @@ class KreinClassifier(Classifier):
         opinions: Sequence[Array],
         pool: Pool,
         known: KnownObjects | None,
+        groups: Indices,
     ) -> tuple[SecondLook | None, Neighbours, NDArray[np.bool_], Array | None]:
         """Look again at held-out objects; learn when to look and how to weigh what is found.
 
@@ -507,7 +548,7 @@ class KreinClassifier(Classifier):
         the logarithms of their sizes.
         """
         measure, m = run.measure, len(landmarks.indices)
-        apart = apart_from(sample.values, measure.kind, sample.own_place)
+        apart = apart_from(sample.values, measure.kind, sample.own)
         nearest, never = nearest_landmarks(apart, landmarks.codes), np.zeros(len(apart), dtype=bool)
         if known is None and measure.accepts != "objects":
             return None, nearest, never, None
@@ -520,13 +561,13 @@ class KreinClassifier(Classifier):
             return None, nearest, never, sizes
         own = np.searchsorted(wanted, known.indices)
         near, distances = look_at_held_out(
-            known, sample, run.pairs(objects), rows, own, landmarks.codes
+            known, sample, run.pairs(objects), rows, own, landmarks.codes, groups
         )
         share = 1.0
         if self.max_comparisons is not None and known.n_candidates:
             share = min(1.0, max(0.0, (self.max_comparisons - m) / known.n_candidates))
         evidence, threshold = learn_second_look(
-            pool, opinions, sample.codes, sample.weights, near, share
+            pool, opinions, sample.codes, sample.score_weights, near, share
         )
         far = np.inf
         if known.n_candidates == 0:  # a second look at landmarks costs nothing
@@ -584,11 +625,12 @@ def compared_with_random(model: Model, run: Comparisons) -> Model:
 
 @dataclass(frozen=True)
 class Values:
-    """Values of all objects to the landmarks, their moments per class, and class weights."""
+    """Values of all objects to the landmarks, their moments per class, class weights and groups."""
 
     features: Features
     moments: ClassMoments
     class_weights: Array | None  # (C,): costs of errors, as weights of objects
+    groups: Indices  # (N,): the first object of each object's group
 
     @property
     def n_classes(self) -> int:
@@ -606,7 +648,8 @@ class Values:
         by_class = self.moments.products.ndim == 3
         family = QuadraticFamily(C) if by_class else FisherFamily(C)
         moments = family.moments(choice.space, choice.space.origin(), values, raw.y, weights)
-        return Values(FeaturesInMemory(values, raw.y, raw.weight), moments, self.class_weights)
+        features = FeaturesInMemory(values, raw.y, raw.weight)
+        return replace(self, features=features, moments=moments)
 
 
 @dataclass(frozen=True)
@@ -624,11 +667,11 @@ class Learned:
     def loss_of(self, indices: Indices) -> float:
         """Return the mean loss of some of the held-out objects."""
         some = np.isin(self.sample.indices, indices)
-        return mean_of(self.losses[some], self.sample.at(some).weights)
+        return mean_of(self.losses[some], self.sample.at(some).score_weights)
 
     def worth(self, left_out: Collection[str]) -> Worth | None:
         """Return what each head and each look is worth; None if nothing was held out."""
-        codes, weights = self.sample.codes, self.sample.weights
+        codes, weights = self.sample.codes, self.sample.score_weights
         if len(codes) == 0:
             return None
         names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
@@ -645,44 +688,74 @@ class HeldOut:
     values: Array  # (n, m)
     codes: Codes  # (n,)
     weights: Array | None
-    own_place: Indices  # (n,): the object's position among the landmarks, −1 if it is not one
+    own: Mask  # (n, m): which landmarks are in the object's group, or the object itself
+    shares: Array | None = None  # (n,): of each object in its group; None without groups
 
     @property
-    def are_landmarks(self) -> bool:
-        """Whether they include landmarks; models must then be refitted without these."""
-        return bool((self.own_place >= 0).any())
+    def grouped(self) -> bool:
+        """Whether several objects may be in one group; models are then refitted without each."""
+        return self.shares is not None
 
-    def at(self, rows: NDArray[np.bool_]) -> HeldOut:
+    @property
+    def refits(self) -> bool:
+        """Whether models must be refitted: without groups, or without landmarks among these."""
+        return self.grouped or bool(self.own.any())
+
+    @property
+    def score_weights(self) -> Array | None:
+        """The weights of held-out scores, of which each group has as many as one object."""
+        return scaled(self.weights, self.shares)
+
+    def refitted(self, family: Family, choice: LandmarkChoice, folds: Codes) -> Array:
+        """Return the scores of each fold from a model without its objects and its landmarks."""
+        return refitted_scores(
+            family, choice, self.values, self.codes, self.weights, folds, self.own
+        )
+
+    def at(self, rows: Mask) -> HeldOut:
         """Return some of the objects."""
         return HeldOut(
             self.indices[rows],
             self.values[rows],
             self.codes[rows],
             None if self.weights is None else self.weights[rows],
-            self.own_place[rows],
+            self.own[rows],
+            None if self.shares is None else self.shares[rows],
         )
 
 
-def draw_held_out(landmarks: Indices, kept: Features, n_classes: int) -> HeldOut:
+def draw_held_out(landmarks: Indices, kept: Values) -> HeldOut:
     """Return the held-out objects: no landmarks, unless most objects are landmarks.
 
     A landmark is compared with itself, which no new object is. Objects of weight 0 are excluded.
+    With groups, models are refitted to these objects without each fold: all objects up to a number,
+    then a sample with ten objects of each class.
     """
-    raw = kept.rows(np.arange(n_classes), n_classes)
-    N, weight = raw.shape[0], raw.weight
+    raw = kept.features.rows(np.arange(kept.n_classes), kept.n_classes)
+    N, weight, groups = raw.shape[0], raw.weight, kept.groups
     fair = np.ones(N, dtype=bool) if weight is None else weight > 0
-    if 2 * len(landmarks) <= fair.sum():
+    grouped = bool((groups != np.arange(N)).any())
+    if grouped and fair.sum() > SAMPLE_SIZE:
+        sizes = np.bincount(raw.y[fair], minlength=kept.n_classes)
+        share = np.maximum(SAMPLE_SIZE / fair.sum(), N_FOLDS / np.maximum(sizes, 1))
+        fair &= uniform_keys(_HELD_OUT_SEED, np.arange(N)) < share[raw.y]
+    elif not grouped and 2 * len(landmarks) <= fair.sum():
         fair[landmarks] = False
         n = int(fair.sum())
         if n > HELD_OUT_OBJECTS:
             fair &= uniform_keys(_HELD_OUT_SEED, np.arange(N)) < HELD_OUT_OBJECTS / n
     indices = np.flatnonzero(fair)
+    codes, weights = raw.y[indices], None if weight is None else weight[indices]
+    numbers = weights  # without the costs of errors
+    if weights is not None and kept.class_weights is not None:
+        numbers = weights / kept.class_weights[codes]
     return HeldOut(
         indices,
         raw.features(indices),
-        raw.y[indices],
-        None if weight is None else weight[indices],
-        own_places(N, landmarks)[indices],
+        codes,
+        weights,
+        own_landmarks(groups, indices, landmarks),
+        shares_of_groups(groups[indices], numbers) if grouped else None,
     )
 
 
@@ -710,14 +783,17 @@ def fit_heads(
     kept: Values,
     sample: HeldOut,
     folds: Codes,
+    scored: Mask,
     priors: Priors,
     left_out: Collection[str],
 ) -> tuple[list[Head], list[Array]]:
     """Fit IKFD, IKQD and PCVM to the same values; also return their held-out log-probabilities.
 
-    No pair is compared. Held-out scores of the Gaussian heads come from the moments without each
-    fold, those of PCVM are approximate leave-one-out scores. If landmarks are held out, models are
-    refitted without each fold instead. This happens only if most objects are landmarks.
+    These are of the `scored` objects (n,) of the sample; the others only take part in fits. No pair
+    is compared. Held-out scores of the Gaussian heads come from the moments without each fold,
+    those of PCVM are approximate leave-one-out scores. If landmarks or groups are held out, models
+    are refitted without each fold instead. Without groups, this happens only if most objects are
+    landmarks.
     """
     C, space, landmarks = kept.n_classes, choice.space, choice.landmarks
     heads: list[Head] = []
@@ -730,12 +806,12 @@ def fit_heads(
         heads.append(quadratic_head(space, quadratic.discriminant(kept.moments)))
         families.append(quadratic)
     for family in families:
-        if sample.are_landmarks:
-            scores.append(refitted_scores(family, choice, sample, folds))
+        if sample.refits:
+            scores.append(sample.refitted(family, choice, folds))
         else:
             scores.append(downdated_scores(family, choice, kept.moments, sample, folds))
     if "pcvm" not in left_out:
-        function = BASIS_FUNCTIONS[best_power(choice, sample, C)]
+        function = BASIS_FUNCTIONS[best_power(choice, sample, folds, scored, C)]
         if space.kind == "similarity":
             function = "similarity"
         pcvm = PCVMFamily(C, function=function, tol=POOLED_TOLERANCE)
@@ -746,13 +822,14 @@ def fit_heads(
         heads.append(
             LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
         )
-        if sample.are_landmarks:
+        if sample.refits:
             settled = replace(pcvm, function=model.function, scales=model.scales)
-            scores.append(refitted_scores(settled, choice, sample, folds))
+            scores.append(sample.refitted(settled, choice, folds))
         else:
             problems = pcvm.problems(landmarks.codes)
             Z = left_out_scores(features, problems, model.fits, sample.indices, coupled=False)
             scores.append(both_scores(Z))
+    sample, scores = sample.at(scored), [each[scored] for each in scores]
     heads = [calibrated(head, each, sample) for head, each in zip(heads, scores, strict=True)]
     assert isinstance(heads[0], LinearHead)
     heads[0], scores[0] = with_class_sizes(heads[0], scores[0], sample, kept)
@@ -763,7 +840,7 @@ def calibrated(head: Head, scores: Array, sample: HeldOut) -> Head:
     """Return the head with the temperature that fits held-out scores (n, C) best."""
     n, C = scores.shape
     some = slice(None, None, max(1, n * C // CALIBRATION_SCORES))
-    weights = None if sample.weights is None else sample.weights[some]
+    weights = None if sample.score_weights is None else sample.score_weights[some]
     if n == 0:
         return head
     temperature = fit_temperature(scores[some], sample.codes[some], head.to_log_proba, weights)
@@ -792,7 +869,7 @@ def with_class_sizes(
     log_proba = head.to_log_proba(scores)
     probable = ProbableClasses.of([log_proba], sample.codes)
     terms = [probable.of_log_proba(one) for one in (log_proba, log_sizes)]
-    a, g = fit_pool(terms, probable.codes, np.array([1.0, 0.0]), sample.weights)
+    a, g = fit_pool(terms, probable.codes, np.array([1.0, 0.0]), sample.score_weights)
     if a == 0:  # such a head gets no weight in the pool either
         return head, scores
     temperature = float(a) * head.temperature
@@ -801,22 +878,34 @@ def with_class_sizes(
     return replace(head, temperature=temperature, bias=bias), scores + strength * log_sizes
 
 
-def best_power(choice: LandmarkChoice, sample: HeldOut, n_classes: int) -> float:
-    """Return the power of a dissimilarity with the least left-out loss of IKFD, in closed form."""
+def best_power(
+    choice: LandmarkChoice, sample: HeldOut, folds: Codes, scored: Mask, n_classes: int
+) -> float:
+    """Return the power of a dissimilarity with the least left-out loss of IKFD.
+
+    It has a closed form, unless groups are left out together.
+    """
     space = choice.space
     if space.kind == "similarity" or len(sample.codes) == 0:
         return 1.0
     family, losses = FisherFamily(n_classes, shrinkage="oas"), []
-    labelled = LabelledValues(sample.values, sample.codes, sample.weights, sample.own_place)
+    place = np.where(sample.own.any(axis=1), sample.own.argmax(axis=1), -1)
+    labelled = LabelledValues(sample.values, sample.codes, sample.weights, place)
+    judged = sample.at(scored)
+    codes, weights = judged.codes, judged.score_weights
     for power in POWERS:
         part = space.with_power(power)
-        moments = family.moments(part, part.origin(), labelled.values, labelled.codes)
-        scores, objects = family.left_out_scores(part, moments, labelled)
-        if len(objects) == 0:
+        if sample.grouped:
+            scores = sample.refitted(family, replace(choice, space=part), folds)[scored]
+        else:
+            moments = family.moments(part, part.origin(), labelled.values, labelled.codes)
+            scores, objects = family.left_out_scores(part, moments, labelled)
+            codes, weights = objects.codes, objects.weights
+        if len(codes) == 0:
             return 1.0
-        beta = fit_temperature(scores, objects.codes, family.log_proba, objects.weights)
-        log_p = family.log_proba(beta * scores)[np.arange(len(objects)), objects.codes]
-        losses.append(-np.average(log_p, weights=objects.weights))
+        beta = fit_temperature(scores, codes, family.log_proba, weights)
+        log_p = family.log_proba(beta * scores)[np.arange(len(codes)), codes]
+        losses.append(-np.average(log_p, weights=weights))
     return POWERS[int(np.argmin(losses))]
 
 
@@ -839,32 +928,6 @@ def downdated_scores(
             left = moments - family.moments(space, moments.origin, values, codes, weights)
         if held.any():
             scores[held] = family.scorer(space, left)(sample.values[held])
-    return scores
-
-
-def refitted_scores(family: Family, choice: LandmarkChoice, sample: HeldOut, folds: Codes) -> Array:
-    """Return the scores of each fold from a model without its objects and its landmarks."""
-    space, classes = choice.space, choice.landmarks.codes
-    scores: Array | None = None
-    for fold in range(-1, folds.max() + 1):
-        held = folds == fold
-        if not held.any():
-            continue
-        used = np.setdiff1d(np.arange(len(classes)), sample.own_place[held] if fold >= 0 else [])
-        rest = ~held if fold >= 0 else np.ones_like(held)
-        weights = None if sample.weights is None else sample.weights[rest]
-        scorer = family.learn(
-            space.restricted(used),
-            classes[used],
-            sample.values[np.ix_(rest, used)],
-            sample.codes[rest],
-            weights,
-        )
-        found = scorer(sample.values[np.ix_(held, used)])
-        if scores is None:
-            scores = np.zeros((len(folds), found.shape[1]))
-        scores[held] = found
-    assert scores is not None
     return scores
 
 
@@ -925,21 +988,18 @@ def look_at_held_out(
     rows: Indices,
     own: Indices,
     landmark_codes: Codes,
+    groups: Indices,
 ) -> tuple[Neighbours, Array]:
     """Return the neighbours of held-out objects, and the distances (n, k) of their candidates.
 
-    No object is its own neighbour. Among the objects of `pairs`, `rows` (n,) are the held-out ones
-    and `own` (N_known,) the known ones.
+    No object is a neighbour of its own group, which `groups` (N,) gives for all objects. Among the
+    objects of `pairs`, `rows` (n,) are the held-out ones and `own` (N_known,) the known ones.
     """
-    itself = np.full(len(sample.indices), -1, dtype=np.intp)
-    if len(known.indices):
-        where = np.searchsorted(known.indices, sample.indices).clip(max=len(known.indices) - 1)
-        same = known.indices[where] == sample.indices
-        itself[same] = where[same]
-    candidates, distances = known.candidates(sample.values, without=itself)
+    without = groups[sample.indices], groups[known.indices]
+    candidates, distances = known.candidates(sample.values, without)
     found = np.empty(candidates.shape)
     if candidates.size:
         found = compare_each(pairs, rows, own[candidates])
-    apart = apart_from(sample.values, pairs.kind, sample.own_place)
+    apart = apart_from(sample.values, pairs.kind, sample.own)
     near = known.neighbours(apart, landmark_codes, squared(found, pairs.kind), candidates)
     return near, distances

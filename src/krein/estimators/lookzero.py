@@ -23,6 +23,7 @@ from ..data.dataset import Dataset, uniform_keys
 from ..measures import Measure
 from ..measures.features import FeatureMap, NGrams, feature_map
 from ..model.heads import FeatureHead, NeighbourHead
+from .fitting import dealt_in_turn
 
 FEATURE_OBJECTS = 100_000
 """The head learns from at most about this many objects."""
@@ -62,12 +63,13 @@ def fit_features(
     weights: Array | None,
     n_classes: int,
     held_out: Indices,
+    groups: Indices,
     seed: int,
 ) -> FeatureFit | None:
     """Fit the head of the features to the objects of a data set; None if they have no features.
 
-    `codes` and `weights` are those of all objects, and `held_out` the rows that need held-out
-    scores. No pair is compared.
+    `codes`, `weights` and `groups` are those of all objects, and `held_out` the rows that need
+    held-out scores. Objects of one group are held out together. No pair is compared.
     """
     if measure.accepts == "values":
         return None
@@ -82,17 +84,16 @@ def fit_features(
     features = feature_map(measure, objects, np.random.default_rng(seed))
     if features is None:
         return None
-    F, y, w = features(objects), codes[rows], w[rows]
+    F, y, w, groups = features(objects), codes[rows], w[rows], groups[rows]
     place = np.searchsorted(rows, held_out)
     if n_classes > MOST_CLASSES:
-        return _neighbours(features, F, y, w, n_classes, held_out, place)
-    folds = _folds(y, place)
+        return _neighbours(features, F, y, w, n_classes, held_out, place, groups)
+    folds = _folds(y, place, groups)
     scores = np.zeros((len(held_out), n_classes))
     strength, best = STRENGTHS[1], None
     for fold in range(int(folds.max(initial=-1)) + 1):
         held = place[folds == fold]
-        rest = np.ones(len(rows), dtype=bool)
-        rest[held] = False
+        rest = ~np.isin(groups, groups[held])
         tried = STRENGTHS if best is None else (strength,)
         for C in tried:
             W, b = _logistic(F[rest], y[rest], w[rest], n_classes, C, features)
@@ -114,6 +115,7 @@ def _neighbours(
     n_classes: int,
     held_out: Indices,
     place: Indices,
+    groups: Indices,
 ) -> FeatureFit | None:
     """Return the head for many classes, with the bandwidth that has the least held-out loss."""
     if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
@@ -121,18 +123,18 @@ def _neighbours(
     best: tuple[float, FeatureFit] | None = None
     for bandwidth in BANDWIDTHS:
         head = NeighbourHead.of(features, F, codes.astype(np.intp), n_classes, bandwidth)
-        scores = head.evidence(F[place], without=place)
+        scores = head.evidence(F[place], without=(groups[place], groups))
         loss = float(np.average(_losses(scores, codes[place]), weights=weights[place]))
         if best is None or loss < best[0]:
             best = loss, FeatureFit(head, held_out, scores)
     return None if best is None else best[1]
 
 
-def _folds(codes: Codes, place: Indices) -> NDArray[np.intp]:
-    """Return the fold of each held-out object: the objects of each class in turn."""
+def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
+    """Return the fold of each held-out object: the groups of each class in turn."""
     order = np.lexsort([place, codes[place]])
     folds = np.empty(len(place), dtype=np.intp)
-    folds[order] = np.arange(len(place)) % min(N_FOLDS, max(len(place), 1))
+    folds[order] = dealt_in_turn(groups[place[order]], N_FOLDS)
     return folds
 
 

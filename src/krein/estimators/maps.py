@@ -106,7 +106,7 @@ class NystromMap(LandmarkTransformer):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -131,7 +131,8 @@ class NystromMap(LandmarkTransformer):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -168,7 +169,7 @@ class NystromMap(LandmarkTransformer):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
@@ -207,7 +208,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
     ----------
     n_components : int or None, default=None
         Number of axes; None keeps all with a non-zero eigenvalue.
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -232,7 +233,8 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 
@@ -269,7 +271,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         self,
         n_components: int | None = None,
         *,
-        measure: Any = "elm",
+        measure: Any,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
@@ -322,7 +324,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     ----------
     n_components : int or None, default=None
         Number of axes; None keeps all with a non-zero eigenvalue.
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -347,7 +349,8 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks.
 

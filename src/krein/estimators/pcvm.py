@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from ..compare.pairs import block_rows
+from ..compare.pairs import block_rows, progress
 from ..core.calibration import fit_temperature
 from ..core.checks import POSITIVE, ROW, Array, Indices, Within
 from ..core.looks import Pool
@@ -44,8 +44,10 @@ from .fitting import (
     choose_landmarks,
     cross_fit,
     mean_values,
-    own_places,
+    own_landmarks,
     reference_of,
+    scaled,
+    shares_of_groups,
     values_of,
 )
 
@@ -63,7 +65,7 @@ class PCVM(Classifier):
 
     Parameters
     ----------
-    measure : str, Measure or callable, default="elm"
+    measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
     measure_params : dict or None, default=None
@@ -111,7 +113,8 @@ class PCVM(Classifier):
         Folder for finished blocks of comparisons, so that an interrupted run can resume.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
     random_state : int, RandomState or None, default=None
         Seed for the choice of landmarks and basis objects.
 
@@ -165,7 +168,7 @@ class PCVM(Classifier):
     >>> from krein import PCVM
     >>> X = np.random.default_rng(0).uniform(0, 2, size=(300, 2))
     >>> y = np.where(X.astype(int).sum(axis=1) % 2, "black", "white")  # a 2×2 checkerboard
-    >>> clf = PCVM(landmarks="random", n_landmarks=30, random_state=0).fit(X, y)
+    >>> clf = PCVM("elm", landmarks="random", n_landmarks=30, random_state=0).fit(X, y)
     >>> clf.predict([[0.5, 0.5], [1.5, 0.5]])
     array(['white', 'black'], dtype='<U5')
     >>> len(clf.relevance_) < 30
@@ -182,7 +185,7 @@ class PCVM(Classifier):
 
     def __init__(
         self,
-        measure: Any = "elm",
+        measure: Any,
         *,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
@@ -217,7 +220,7 @@ class PCVM(Classifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit to objects X with labels y.
 
         Parameters
@@ -231,6 +234,9 @@ class PCVM(Classifier):
         sample_weight : array of N numbers, optional
             How many objects each one counts for in the likelihood; objects of weight 0 are never
             landmarks.
+        groups : array of N groups, optional
+            For `calibrate=True`: objects of one group, such as near-duplicates, are held out
+            together, in ten folds, and count as one held-out object.
 
         Returns
         -------
@@ -239,6 +245,7 @@ class PCVM(Classifier):
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
             found = self._survey(data)
+            grouped = self._groups(groups, found.n_objects)
             if (found.weights <= 0).any():
                 label = found.classes.tolist()[int(np.argmin(found.weights > 0))]
                 raise ValueError(
@@ -250,7 +257,8 @@ class PCVM(Classifier):
             chosen = self._choose(data, run, found.classes, family, rule)
             kept, eigenvalues = self._keep_values(data, run, chosen, found.classes)
             try:
-                self._learn(data, run, chosen, kept, eigenvalues, found.classes)
+                with progress(None, "fitting PCVM", self.verbose, unit=""):
+                    self._learn(data, run, chosen, kept, eigenvalues, found.classes, grouped)
             finally:
                 kept.close()
         return self
@@ -299,6 +307,7 @@ class PCVM(Classifier):
         kept: Features,
         eigenvalues: Array,
         classes: NDArray[Any],
+        groups: Indices | None,
     ) -> None:
         """Fit to the values of all objects to the landmarks, and calibrate if requested."""
         N, landmarks = self.n_samples_seen_, chosen.landmarks.indices
@@ -311,7 +320,7 @@ class PCVM(Classifier):
             )
             self._set_model(model, chosen.space.conversion, chosen, run, eigenvalues, classes)
         elif self.n_basis is not None:
-            self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes)
+            self._learn_basis(data, run, chosen, family, kept, eigenvalues, classes, groups)
         else:
             wanted = rows_to_ask(len(landmarks))
             sample = CalibrationSample.of(N, landmarks, IN_MEMORY_OBJECTS, wanted)
@@ -332,11 +341,12 @@ class PCVM(Classifier):
             self._set_model(model, model.function, used, run, eigenvalues, classes)
             settled = replace(family, function=model.function, scales=model.scales)
             if self.calibrate and sample.covers_all:
-                self._calibrate(data, settled, chosen, kept)
+                self._calibrate(data, settled, chosen, kept, groups)
+            elif self.calibrate and groups is not None:
+                self._calibrate(data, settled, chosen, kept, groups, some=(some, values))
             elif self.calibrate:
                 held_out = _left_out(settled, chosen, model, features, some)
-                values = values[np.searchsorted(some, held_out.rows)]
-                self._calibrate(data, settled, chosen, kept, held_out, values)
+                self._calibrate(data, settled, chosen, kept, groups, held_out, (some, values))
 
     def _learn_basis(
         self,
@@ -347,6 +357,7 @@ class PCVM(Classifier):
         kept: Features,
         eigenvalues: Array,
         classes: NDArray[Any],
+        groups: Indices | None,
     ) -> None:
         """Fit with basis objects beyond the landmarks."""
         m = len(chosen.landmarks.indices)
@@ -375,7 +386,7 @@ class PCVM(Classifier):
         if self.calibrate:
             power = POWERS[0] if model.function == "similarity" else model.function
             settled = replace(family, function=power, scales=model.scales)
-            self._calibrate(data, settled, chosen, kept)
+            self._calibrate(data, settled, chosen, kept, groups)
 
     def _set_model(
         self,
@@ -450,12 +461,14 @@ class PCVM(Classifier):
         family: PCVMFamily,
         chosen: LandmarkChoice,
         kept: Features,
+        groups: Indices | None,
         held_out: HeldOutScores | None = None,
-        values: Any = None,
+        some: tuple[Indices, Array] | None = None,
     ) -> None:
         """Fit the temperature to held-out scores, by default those of ten folds.
 
-        `values` (n, m) are those of the held-out objects to all landmarks that were chosen.
+        `some` are the rows of the calibration sample and their values (n, m) to all landmarks that
+        were chosen; by default, all objects.
         """
         C = family.n_classes
         raw, final = kept.rows(np.arange(C), C), self.model_.landmarks.indices
@@ -464,26 +477,32 @@ class PCVM(Classifier):
         if not same:  # predictions use objects other than the landmarks: use all landmarks here
             used = np.arange(len(chosen.landmarks.indices))
         chosen = chosen.restricted(used)
+        everyone = np.arange(raw.shape[0])
+        asked, values = (everyone, raw.features(everyone)) if some is None else some
+        values = values[:, used]
+        each = everyone if groups is None else groups
         if held_out is None:
-            values = raw.features(np.arange(raw.shape[0]))
-            held_out = cross_fit(family, chosen, values[:, used], raw.y, raw.weight)
-            values = values[held_out.rows]
+            w = None if raw.weight is None else raw.weight[asked]
+            held_out = cross_fit(family, chosen, values, raw.y[asked], w, asked, each)
         rows, weights = held_out.rows, None if raw.weight is None else raw.weight[held_out.rows]
         if len(rows) == 0:
             return
+        costs = self._class_weights(self.classes_).of_objects(data.survey().weights)
+        if groups is not None:
+            numbers = weights if costs is None or weights is None else weights / costs[raw.y[rows]]
+            weights = scaled(weights, shares_of_groups(groups[rows], numbers))
         temperature = fit_temperature(held_out.scores, raw.y[rows], family.log_proba, weights)
         reference = None
         if same:
-            costs = self._class_weights(self.classes_).of_objects(data.survey().weights)
             if weights is not None and costs is not None:  # costs of errors, not numbers of objects
                 weights = weights / costs[raw.y[rows]]
             reference = reference_of(
                 family.log_proba(temperature * held_out.scores),
-                values[:, used],
+                values[np.searchsorted(asked, rows)],
                 raw.y[rows],
                 weights,
                 chosen,
-                own_places(raw.shape[0], chosen.landmarks.indices)[rows],
+                own_landmarks(each, rows, chosen.landmarks.indices),
             )
         (head,) = self.model_.heads
         self.model_ = replace(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ..compare import Pairs
 from ..compare.pairs import compare_each
 from ..core.checks import Array, Indices
+from ..data.dataset import check_groups
 from ..wording import option, parameter
 from .store import columns
 
@@ -200,7 +201,6 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
     "identity:0.4"."""
     if groups is None:
         return None
-    n = len(pairs)
     if isinstance(groups, str):
         what, threshold = parse_identity(groups)
         if what == "identity":
@@ -212,17 +212,7 @@ def find_groups(groups: Any, pairs: Pairs, codes: Indices, seed: int) -> Indices
         from ..measures.tcr import cdr3_groups
 
         return _numbered(cdr3_groups(pairs.objects, threshold))
-    listed = np.asarray(groups, dtype=object)
-    if listed.shape != (n,):
-        raise ValueError(
-            f"groups has the shape {listed.shape}; it must contain one group per object, {n} in all"
-        )
-    for row, name in enumerate(listed.tolist()):
-        if name is None or name != name or str(name).strip() in ("", "<NA>"):
-            raise ValueError(
-                f"object {row} has no group: give an object without relatives a group of its own"
-            )
-    return _numbered(np.array([str(name) for name in listed]))
+    return _numbered(check_groups(groups, len(pairs)))
 
 
 def _numbered(groups: NDArray[Any]) -> Indices:

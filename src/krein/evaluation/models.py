@@ -24,7 +24,7 @@ from .baselines import (
 AVAILABLE = (*MODELS, "svm-clip", "knn", "logistic", "features")
 """Names that `evaluate` accepts."""
 
-DEFAULT = ("auto", "knn", "features")
+DEFAULT = ("krein", "knn", "features")
 """The models evaluated by default; "features" only if the objects have any."""
 
 Model = Any  # a classifier that compares objects by a measure, or a Baseline
@@ -78,7 +78,7 @@ def _by_name(name: str, pairs: Pairs, measure: Any, settings: dict[str, Any]) ->
         known = set(signature(family.estimator).parameters)
         known -= {"landmarks"} if landmarks is None else set()
         given = settings | {"calibrate": settings["calibrate"] and family.calibrate}
-        return family.estimator(**{key: given[key] for key in known & set(given)})
+        return family.estimator(measure, **{key: given[key] for key in known & set(given)})
     if name == "svm-clip":
         return ClippedSVM(measure)
     if name == "knn":

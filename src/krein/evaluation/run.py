@@ -22,6 +22,7 @@ from ..data.dataset import check_labels
 from ..estimators.krein import KreinClassifier
 from ..measures import take
 from ..version import __version__
+from .baselines import Baseline
 from .groups import find_groups, groups_per_class, near_copies, split_folds
 from .heldout import TwoLookResults, mean_worth
 from .models import Model, fresh, get_models, needs_all, title
@@ -40,7 +41,7 @@ def evaluate(
     y: Any,
     models: str | Iterable[str] | Mapping[str, Any] | None = None,
     *,
-    measure: Any = "elm",
+    measure: Any,
     measure_params: dict[str, Any] | None = None,
     landmarks: Any = None,
     n_landmarks: int | None = None,
@@ -69,14 +70,14 @@ def evaluate(
     X : sequence of N objects, or an N×N matrix of values
     y : array of N labels
     models : names, or a dict of names and estimators
-        Models of the library: "auto" (`KreinClassifier`), "ikfd", "ikqd", "pcvm". Baselines:
+        Models of the library: "krein" (`KreinClassifier`), "ikfd", "ikqd", "pcvm". Baselines:
         "svm-clip" (SVM on the clipped matrix, C by inner folds), "knn" (k by leave-one-out),
         "logistic" (on the values to the same kind of landmarks), and "features", which makes no
         comparisons: character n-grams with logistic regression for strings, gradient boosting for
         vectors and images, random convolutions with logistic regression for series. Or a dict of
-        your own classifiers by name; their measure is replaced by `measure`. Default: "auto", "knn"
-        and, if the objects have features, "features".
-    measure : str, Measure or callable, default="elm"
+        your own classifiers by name; their measure is replaced by `measure`. Default: "krein",
+        "knn" and, if the objects have features, "features".
+    measure : str, Measure or callable
         How two objects are compared, for all models: a name from `krein.measures.available()`, a
         `Measure`, a function of two objects, or "precomputed" / "precomputed-distance".
     measure_params : dict or None, default=None
@@ -122,7 +123,8 @@ def evaluate(
         Average both directions of a measure or matrix that is not symmetric.
     verbose : int or None, default=None
         If standard error is a terminal, None shows a progress bar for work that takes longer than
-        two seconds, 1 always shows one, and 0 never does.
+        two seconds, 1 always shows one, and 0 never does. If it is not, 1 announces how many pairs
+        will be compared, and about how long it will take, if that is longer than ten seconds.
 
     Returns
     -------
@@ -208,8 +210,10 @@ def evaluate(
         weighted = class_weight if hasattr(model, "class_weight") else None
         if class_weight is not None and weighted is None:
             warnings.warn(f"{name} takes no class weights, and is fitted without", stacklevel=2)
-        results[name] = _cross_validate(name, model, store, labels, split, random_state, weighted)
-        if verbose:
+        results[name] = _cross_validate(
+            name, model, store, labels, split, random_state, weighted, grouped
+        )
+        if verbose and sys.stderr.isatty():
             right = results[name].right.mean()
             print(f"{name}: {100 * right:.1f} % correct", file=sys.stderr)
     rate = store.wall_seconds / max(store.compared, 1)
@@ -312,6 +316,7 @@ def _cross_validate(
     split: Indices,
     seed: int,
     class_weight: str | None = None,
+    groups: Indices | None = None,
 ) -> ModelResult:
     """Return the results of one model; in `seconds`, "compare" is still the number of pairs.
 
@@ -328,7 +333,10 @@ def _cross_validate(
         start, before = time.perf_counter(), store.wall_seconds
         if class_weight is not None:
             one.set_params(class_weight=class_weight)
-        one.fit(train, labels[train])
+        held = {}  # as in a fit with these groups
+        if groups is not None and not isinstance(one, Baseline):
+            held = {"groups": groups[train]} if getattr(one, "calibrate", True) else {}
+        one.fit(train, labels[train], **held)
         middle, between = time.perf_counter(), store.wall_seconds
         P[test] = one.predict_proba(test)
         seconds["fit"] += max(middle - start - (between - before), 0.0)

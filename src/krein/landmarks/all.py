@@ -18,7 +18,7 @@ class All(Rule):
     >>> from krein import IKFD
     >>> from krein.datasets import make_checkerboard
     >>> X, y = make_checkerboard(100, random_state=0)
-    >>> len(IKFD(landmarks="all").fit(X, y).landmarks_)
+    >>> len(IKFD("elm", landmarks="all").fit(X, y).landmarks_)
     100
     """
 
@@ -46,7 +46,7 @@ class Given(Rule):
     >>> from krein import IKFD
     >>> from krein.datasets import make_checkerboard
     >>> X, y = make_checkerboard(100, random_state=0)
-    >>> IKFD(landmarks=[3, 14, 15, 92]).fit(X, y).landmarks_
+    >>> IKFD("elm", landmarks=[3, 14, 15, 92]).fit(X, y).landmarks_
     array([ 3, 14, 15, 92])
     """
 

@@ -75,7 +75,7 @@ class Auto(Rule):
     >>> from krein.datasets import make_checkerboard
     >>> from krein.landmarks import Auto
     >>> X, y = make_checkerboard(300, random_state=0)
-    >>> clf = IKFD(landmarks=Auto(max_landmarks=40), random_state=0).fit(X, y)
+    >>> clf = IKFD("elm", landmarks=Auto(max_landmarks=40), random_state=0).fit(X, y)
     >>> clf.selection_.details["curve"]["landmarks"]
     array([16., 23., 32., 40.])
     """

@@ -46,7 +46,7 @@ class Rule(BaseEstimator, ABC):
     ...         return Selection(np.sort(np.unique(codes, return_index=True)[1]))
     ...
     >>> X, y = make_checkerboard(100, random_state=0)
-    >>> len(IKFD(landmarks=FirstOfEach()).fit(X, y).landmarks_)
+    >>> len(IKFD("elm", landmarks=FirstOfEach()).fit(X, y).landmarks_)
     2
     """
 

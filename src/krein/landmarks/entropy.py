@@ -49,7 +49,7 @@ class Entropy(Rule):
     >>> from krein.datasets import make_checkerboard
     >>> from krein.landmarks import Entropy
     >>> X, y = make_checkerboard(300, random_state=0)
-    >>> len(IKFD(landmarks=Entropy(20), random_state=0).fit(X, y).landmarks_)
+    >>> len(IKFD("elm", landmarks=Entropy(20), random_state=0).fit(X, y).landmarks_)
     20
     """
 

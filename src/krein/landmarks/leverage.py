@@ -33,7 +33,7 @@ class Leverage(Rule):
     >>> from krein.datasets import make_checkerboard
     >>> from krein.landmarks import Leverage
     >>> X, y = make_checkerboard(300, random_state=0)
-    >>> len(IKFD(landmarks=Leverage(20), random_state=0).fit(X, y).landmarks_)
+    >>> len(IKFD("elm", landmarks=Leverage(20), random_state=0).fit(X, y).landmarks_)
     20
     """
 

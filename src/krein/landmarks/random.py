@@ -29,7 +29,7 @@ class Random(Rule):
     >>> from krein.datasets import make_checkerboard
     >>> from krein.landmarks import Random
     >>> X, y = make_checkerboard(300, random_state=0)
-    >>> clf = IKFD(landmarks=Random(20, stratified=True), random_state=0).fit(X, y)
+    >>> clf = IKFD("elm", landmarks=Random(20, stratified=True), random_state=0).fit(X, y)
     >>> np.bincount(y[clf.landmarks_])
     array([11,  9])
     """
@@ -89,7 +89,7 @@ class Stratified(Rule):
     >>> from krein import IKFD
     >>> from krein.datasets import make_checkerboard
     >>> X, y = make_checkerboard(400, random_state=0)
-    >>> clf = IKFD(landmarks="stratified", random_state=0).fit(X, y)
+    >>> clf = IKFD("elm", landmarks="stratified", random_state=0).fit(X, y)
     >>> np.bincount(y[clf.landmarks_])
     array([22, 18])
     """

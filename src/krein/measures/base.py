@@ -553,6 +553,16 @@ class Measure(ABC):
         """Whether these training objects can be compared with each other."""
         return True
 
+    def corner_block(self, A: Objects, B: Objects) -> tuple[Array, int]:
+        """Return the values of A with B, which begins with the objects of A, and how many pairs
+        were compared.
+
+        The measure is symmetric, so values below the diagonal can be mirrored. By default, all
+        pairs are compared; a measure that compares one pair at a time saves half of the corner.
+        """
+        values = self.block(A, B)
+        return values, values.size
+
     def each(self, A: Objects, B: Objects, columns: Indices) -> Array:
         """Return the values (n, k) of object i of A with the objects `columns[i]` of B.
 

@@ -94,6 +94,15 @@ class FunctionMeasure(Measure):
                 values[i, j] = self._value(a, b, i, j)
         return values
 
+    def corner_block(self, A: Objects, B: Objects) -> tuple[Array, int]:
+        """Return the values; those below the diagonal are mirrored, not compared."""
+        values = np.empty((len(A), len(B)))
+        for i, a in enumerate(A):
+            for j in range(i, len(B)):
+                values[i, j] = self._value(a, B[j], i, j)
+            values[i:, i] = values[i, i : len(A)]
+        return values, values.size - len(A) * (len(A) - 1) // 2
+
     def diagonal(self, A: Objects) -> Array:
         """Return function(a, a) for every object."""
         return np.array([self._value(a, a, i, i) for i, a in enumerate(A)], dtype=np.float64)

@@ -2,8 +2,8 @@
 
 A file contains the parameters of the estimator and its fitted attributes; `model_` is the `Model`.
 Classes come from a fixed list, and their annotations are the schema (`schema`). `load` returns the
-estimator, which can be fitted again. `load_model` returns the model alone, without importing
-scikit-learn, which takes longer than a prediction.
+estimator, which can be fitted again, or the model alone, without importing scikit-learn, which
+takes longer than a prediction.
 """
 
 from __future__ import annotations
@@ -101,8 +101,14 @@ def known_rules() -> dict[str, Any]:
 # -- loading ---------------------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None) -> Any:
-    """Return the estimator of a model file.
+def load(
+    path: str | os.PathLike[str],
+    *,
+    measure: Any = None,
+    max_size: int | None = None,
+    only_model: bool = False,
+) -> Any:
+    """Return the estimator of a model file, or the model that it holds.
 
     Nothing in the file is executed, and it sets only what `save` writes. Every array is checked
     against the others, and the measure checks the landmarks, before this function returns.
@@ -117,10 +123,11 @@ def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | N
     max_size : int or None, default=None
         Maximum size of the arrays in bytes. None stands for 256 MiB, or 20 times the size of the
         file if that is more.
-
-    See Also
-    --------
-    load_model : Return a model that only predicts, without importing scikit-learn.
+    only_model : bool, default=False
+        Return the `Model` alone, with results bit-identical to those of the estimator. It has all
+        methods of the classifier that take new objects (`transform` for a transformer), but no
+        `fit`. scikit-learn is not imported, so a program that labels a few objects starts in a
+        third of the time.
 
     Examples
     --------
@@ -135,58 +142,10 @@ def load(path: str | os.PathLike[str], *, measure: Any = None, max_size: int | N
     """
     tree = _read(path, measure, max_size)
     try:
-        return _estimator(tree)
+        return _model(tree) if only_model else _estimator(tree)
     except (ImportError, MemoryError):
         raise
     # a sealed file may contain any tree, and each part of krein raises its own kind of error
-    except Exception as error:
-        raise _refused(path, error) from error
-
-
-def load_model(
-    path: str | os.PathLike[str], *, measure: Any = None, max_size: int | None = None
-) -> Any:
-    """Return the `Model` of a model file, with results bit-identical to those of the estimator.
-
-    This function does not import scikit-learn, so a program that labels a few objects starts in a
-    third of the time. The model has all methods of the classifier that take new objects, but no
-    `fit`. For the file of a transformer, it has `transform`.
-
-    Parameters
-    ----------
-    path : str or path
-        File that `save` wrote.
-    measure : callable, Measure or None, default=None
-        Your own measure, if the model was fitted with a function or with a `Measure` that krein
-        does not know by name. The file contains its name but not its code.
-    max_size : int or None, default=None
-        Maximum size of the arrays in bytes. None stands for 256 MiB, or 20 times the size of the
-        file if that is more.
-
-    See Also
-    --------
-    load : Return the estimator, which can be fitted again.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import krein
-    >>> words, languages = ["house", "mouse", "haus", "maus"], ["en", "en", "de", "de"]
-    >>> clf = krein.IKFD(measure="levenshtein", landmarks="all").fit(words, languages)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     clf.save(os.path.join(folder, "m.krein"))
-    ...     krein.load_model(os.path.join(folder, "m.krein")).predict(["louse"])
-    array(['en'], dtype='<U2')
-    """
-    tree = _read(path, measure, max_size)
-    try:
-        context = Context()
-        model = decode(tree["fitted"]["model_"], Model | LandmarkMap, "model_", context)
-        context.settle()
-        model.check()
-        return model
-    except (ImportError, MemoryError):
-        raise
     except Exception as error:
         raise _refused(path, error) from error
 
@@ -221,6 +180,17 @@ def _read(path: str | os.PathLike[str], measure: Any, max_size: int | None) -> d
 def _refused(path: str | os.PathLike[str], error: Exception) -> ModelFileError:
     reason = " ".join(str(error).split())[:160]
     return ModelFileError(f"{path} is not a krein model, or not of this version: {reason}")
+
+
+def _model(tree: dict[str, Any]) -> Model | LandmarkMap:
+    """Return the model alone."""
+    context = Context()
+    model: Model | LandmarkMap = decode(
+        tree["fitted"]["model_"], Model | LandmarkMap, "model_", context
+    )
+    context.settle()
+    model.check()
+    return model
 
 
 def _estimator(tree: dict[str, Any]) -> Any:

@@ -315,10 +315,11 @@ class NeighbourHead:
         """Return scores (n, C)."""
         return self.evidence(self.features(objects))
 
-    def evidence(self, F: csr_array, without: Indices | None = None) -> Array:
+    def evidence(self, F: csr_array, without: tuple[Indices, Indices] | None = None) -> Array:
         """Return the evidence (n, C) of the nearest known objects.
 
-        `without` gives one known object per row to exclude, usually the object itself.
+        `without` gives the groups of the rows and of all known objects: those of a row's own group,
+        such as the object itself, are excluded.
         """
         C = self.n_classes
         found = np.empty((F.shape[0], C))
@@ -326,7 +327,7 @@ class NeighbourHead:
             part = slice(start, start + NEIGHBOUR_ROWS)
             S = (csr_array(F[part], dtype=np.float32) @ self.known).toarray()
             if without is not None:
-                S[np.arange(len(S)), without[part]] = -np.inf
+                S[without[0][part, None] == without[1]] = -np.inf
             k = min(VOTERS, S.shape[1] - (without is not None))
             near = np.argpartition(-S, k - 1, axis=1)[:, :k]
             similar = np.take_along_axis(S, near, axis=1).astype(np.float64)

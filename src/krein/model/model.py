@@ -31,7 +31,6 @@ from ..core.looks import (
     KnownObjects,
     Neighbours,
     Pool,
-    apart_from,
     nearest_landmarks,
     squared,
 )
@@ -424,7 +423,7 @@ class Model:
         assert self.second_look is not None
         kind = self.measure.kind
         return self.second_look.known.neighbours(
-            apart_from(values, kind), self.landmarks.codes, squared(exact, kind), candidates
+            squared(values, kind), self.landmarks.codes, squared(exact, kind), candidates
         )
 
     def _map(
@@ -482,7 +481,7 @@ class Model:
         """Return the nearest of all objects that each one was compared with."""
         if answer.near is not None:
             return answer.near
-        return nearest_landmarks(apart_from(answer.values, self.measure.kind), self.landmarks.codes)
+        return nearest_landmarks(squared(answer.values, self.measure.kind), self.landmarks.codes)
 
     def novelty_scores(self, answer: Answer) -> Array:
         """Return the novelty score (n,) of each object."""

@@ -71,7 +71,7 @@ def write_explanations(
     Parameters
     ----------
     model : KreinClassifier or Model
-        A fitted classifier, or the model that `krein.load_model` returned. Known objects have the
+        A fitted classifier, or the model that `krein.load` returned. Known objects have the
         names given with `name_objects`.
     X : sequence of objects
         In memory.
