@@ -119,10 +119,13 @@ class KreinClassifier(Classifier):
     neighbours : int or None, default=None
         Number of candidates that an object is compared with in the second look; 0 turns the second
         look off. None uses a third of the number of landmarks, at least 30 and at most 100.
-    features : "auto" or None, default="auto"
+    features : "auto", classifier or None, default="auto"
         What the objects themselves say, before any comparison. "auto" uses character n-grams of
-        strings and sequences and random convolutions of series, if there are at most 100 classes;
-        other objects have no features. None uses the measure alone.
+        strings and sequences and random convolutions of series; other objects have no features, nor
+        have sequences that are compared on both strands. With more than 100 classes, the most
+        similar n-grams decide. A scikit-learn classifier that takes the objects and has
+        `predict_proba` is cloned, fitted and pooled in the same way, but cannot be saved in a model
+        file. None uses the measure alone.
     price : float, default=1e-4
         How much each additional comparison per prediction must lower the held-out log-loss. Where
         the features alone are certain enough, an object is not compared at all; landmarks that are
@@ -303,8 +306,16 @@ class KreinClassifier(Classifier):
             raise ValueError(f"neighbours must be a whole number (0 for none) or None; got {k!r}")
         if self.max_kept != int(self.max_kept) or self.max_kept < 1:
             raise ValueError(f"max_kept must be a whole number, at least 1; got {self.max_kept!r}")
-        if self.features not in ("auto", None):
-            raise ValueError(f"features must be 'auto' or None; got {self.features!r}")
+        named = self.features is None or isinstance(self.features, str)
+        if named and self.features not in ("auto", None):
+            raise ValueError(
+                f"features must be 'auto', None or a classifier; got {self.features!r}"
+            )
+        if not named and not hasattr(self.features, "predict_proba"):
+            raise ValueError(
+                f"features must be 'auto', None or a classifier with predict_proba; got "
+                f"{self.features!r}"
+            )
         if not self.price >= 0:
             raise ValueError(f"price must be a number, at least 0; got {self.price!r}")
         for name in ("novel_below", "ambiguous_below"):
@@ -450,7 +461,9 @@ class KreinClassifier(Classifier):
                 ]
             )
         )
-        return fit_features(data, run.measure, raw.y, raw.weight, kept.n_classes, held_out, 0)
+        return fit_features(
+            data, run.measure, raw.y, raw.weight, kept.n_classes, held_out, self.features
+        )
 
     def _second_look(
         self,

@@ -36,14 +36,19 @@ SERIES = ("dtw", "erp", "msm")
 """Measures whose objects are series."""
 
 
-def feature_map(measure: Any, objects: Any, rng: np.random.Generator) -> Any:
-    """Return the features of objects of this kind, fitted to them; None if they have none."""
+def feature_map(
+    measure: Any, objects: Any, rng: np.random.Generator, *, nearest: bool = False
+) -> Any:
+    """Return the features of objects of this kind, fitted to them; None if they have none.
+
+    `nearest` is for features that find similar objects.
+    """
     if measure.accepts == "values" or len(objects) == 0:
         return None
     if getattr(measure, "both_strands", False):  # a strand and its complement share no n-gram
         return None
     if all(isinstance(item, str | bytes) for item in objects):
-        return NGrams.fit(objects)
+        return NGrams.fit(objects, nearest=nearest)
     if measure.name in SERIES:
         return Convolutions.fit(objects, rng)
     return None
@@ -54,12 +59,15 @@ def feature_map(measure: Any, objects: Any, rng: np.random.Generator) -> Any:
 BITS = 20
 """n-grams are hashed to 2²⁰ columns: among 100,000 of them, about one in ten shares its column."""
 
-SHORT = 50
-"""Up to this mean length, strings are divided into n-grams of up to four characters; beyond it,
-three. Objects of few letters, such as DNA, have longer ones."""
+KINDS = 4**6
+"""n-grams are so long that there are about this many: 3 letters of proteins, 6 of DNA."""
 
-NUCLEOTIDES, COMMON = 4, 0.98
-"""Strings whose four most common letters make up this share are taken for DNA or RNA."""
+SHORT = 50
+"""Up to this mean length, strings have few n-grams of each length, and are divided into n-grams of
+one letter more."""
+
+LONGEST, FEW = 7, 6
+"""The longest n-grams; and the length from which letters are so few that every n-gram is common."""
 
 VOCABULARY = 100_000
 """Maximum number of n-grams that are kept, the most frequent ones."""
@@ -73,7 +81,7 @@ class NGrams:
     """Character n-grams: 1 + log(count) times the weight of the n-gram, in rows of length 1.
 
     Markers at both ends make the first and last n-grams recognisable. The weight of an n-gram that
-    occurs in df of N training objects is 1 + log((1 + N)/(1 + df)).
+    occurs in df of N training objects is 1 + log((1 + N)/(1 + df)), or 1 if letters are few.
 
     Examples
     --------
@@ -90,9 +98,16 @@ class NGrams:
     rarity: Annotated[Float32, "features"]
 
     @classmethod
-    def fit(cls, texts: Sequence[str]) -> Self:
-        """Return the n-grams of these strings. O(letters · longest)."""
-        shortest, longest = suitable_lengths(texts)
+    def fit(cls, texts: Sequence[str], *, nearest: bool = False) -> Self:
+        """Return the n-grams of these strings. O(letters · longest).
+
+        `nearest` is for features that find similar strings: in DNA, only n-grams of seven letters
+        tell relatives from others.
+        """
+        shortest, longest = 1, suitable_length(texts)
+        few = longest >= FEW
+        if nearest and few:
+            shortest = longest = LONGEST
         n_texts, seen = 0, np.zeros(2**BITS, dtype=np.int64)
         for part in _parts(texts):
             _, columns, _ = _counted(part, shortest, longest)
@@ -102,7 +117,7 @@ class NGrams:
         if len(found) > VOCABULARY:
             found = np.sort(np.argsort(-seen, kind="stable")[:VOCABULARY])
         rarity = 1 + np.log((1 + n_texts) / (1 + seen[found]))
-        if shortest > 1:  # in DNA, a rare n-gram is more often an error than a sign
+        if few:  # in DNA, a rare n-gram is more often an error than a sign
             rarity = np.ones(len(found))
         return cls(shortest, longest, found, rarity.astype(np.float32))
 
@@ -159,19 +174,19 @@ class NGrams:
         return place[known], first[known] - 1, length[known]
 
 
-def suitable_lengths(texts: Sequence[str]) -> tuple[int, int]:
-    """Return the shortest and longest n-grams that suit the alphabet and the length of strings.
+def suitable_length(texts: Sequence[str]) -> int:
+    """Return the longest n-grams that suit the alphabet and the length of strings.
 
-    About 4⁷ = 20³ different n-grams carry the same information: proteins have n-grams of up to
-    three letters, DNA of seven. Short strings have n-grams of up to four.
+    With letter frequencies of entropy H, there are about exp(n·H) common n-grams of n letters.
     """
     some = texts[:: max(1, len(texts) // 1000)]
-    common = sum(count for _, count in Counter(chain.from_iterable(some)).most_common(NUCLEOTIDES))
-    few = common >= COMMON * sum(map(len, some))
-    mean = float(np.mean([len(text) for text in some])) if len(some) else 0.0
-    if few and mean > SHORT:
-        return 7, 7
-    return 1, 4 if mean <= SHORT else 3
+    counts = np.array(list(Counter(chain.from_iterable(some)).values()), dtype=np.float64)
+    if len(counts) < 2:
+        return LONGEST
+    share = counts / counts.sum()
+    entropy = -float(share @ np.log(share))
+    short = counts.sum() <= SHORT * len(some)
+    return int(np.clip(round(np.log(KINDS) / entropy) + short, 2, LONGEST))
 
 
 def _parts(texts: Sequence[str]) -> list[list[str]]:
@@ -229,7 +244,13 @@ def _counted(
 # -- series, images and vectors --------------------------------------------------------------------
 
 KERNELS, WIDTH = 500, 9
-"""Number of random convolutions, and the number of values in each."""
+"""Number of random convolutions, and the number of values of each channel in each."""
+
+MOST_CHANNELS = 9
+"""A convolution combines at most this many channels."""
+
+SCALED = 250
+"""Features are standardised on about this many series."""
 
 STACK = 2**22
 """Numbers that are convolved together, small enough for the processor's cache."""
@@ -239,10 +260,10 @@ STACK = 2**22
 class Convolutions:
     """Random convolutions of series (ROCKET; Dempster, Petitjean & Webb 2020).
 
-    Kernels have nine centred normal weights, a random dilation and a random channel; the threshold
-    is a random value of the convolution of one training series, as in MiniRocket. The common
-    length, the mean and the spread are those of the training series too. Features are the share
-    above the threshold and the maximum of each convolution, standardised.
+    Kernels have a random dilation and some random channels, with nine centred normal weights each;
+    the threshold is a random value of the convolution of one training series, as in MiniRocket. The
+    common length, the mean and the spread are those of the training series too. Features are the
+    share above the threshold and the maximum of each convolution, standardised.
 
     Examples
     --------
@@ -257,8 +278,9 @@ class Convolutions:
     mean: Annotated[Array, "channels"]
     spread: Annotated[Array, "channels", POSITIVE]
     dilations: Annotated[NDArray[np.int64], "kernels", Within(1)]
-    weights: Annotated[Float32, f"kernels {WIDTH}"]
-    channels: Annotated[NDArray[np.int64], "kernels", Within(0, below="channels")]
+    weights: Annotated[Float32, f"pairs {WIDTH}"]  # of a kernel and one of its channels
+    kernel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="kernels")]  # ascending
+    channel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="channels")]
     thresholds: Annotated[Float32, "kernels"]
     centre: Annotated[Array, "features"]
     scale: Annotated[Array, "features", POSITIVE]
@@ -275,32 +297,36 @@ class Convolutions:
         spread = np.where(spread > 0, spread, 1.0)
         n, T, n_channels = stack.shape
         most = np.log2(max((T - 1) / (WIDTH - 1), 1.0))
-        dilations, weights, channels, places = [], [], [], []
-        for _ in range(KERNELS):
+        several = np.log2(min(n_channels, MOST_CHANNELS) + 1)
+        dilations, weights, kernel_of, channel_of, places = [], [], [], [], []
+        for k in range(KERNELS):
             dilations.append(int(2 ** rng.uniform(0, most)))
-            drawn = rng.normal(size=WIDTH)
-            weights.append((drawn - drawn.mean()).astype(np.float32))
-            channels.append(int(rng.integers(n_channels)))
+            combined = rng.permutation(n_channels)[: int(2 ** rng.uniform(0, several))]
+            for channel in combined:
+                drawn = rng.normal(size=WIDTH)
+                weights.append((drawn - drawn.mean()).astype(np.float32))
+                kernel_of.append(k)
+                channel_of.append(int(channel))
             places.append((int(rng.integers(n)), int(rng.integers(T))))
-        none = np.zeros(KERNELS, dtype=np.float32)
-        plain = cls(
-            length,
-            mean,
-            spread,
-            np.array(dilations),
-            np.stack(weights),
-            np.array(channels),
-            none,
-            np.zeros(2 * KERNELS),
-            np.ones(2 * KERNELS),
-        )
-        scaled = ((stack - mean) / spread).astype(np.float32)
+        fields = {
+            "length": length,
+            "mean": mean,
+            "spread": spread,
+            "dilations": np.array(dilations),
+            "weights": np.stack(weights),
+            "kernel_of": np.array(kernel_of),
+            "channel_of": np.array(channel_of),
+            "thresholds": np.zeros(KERNELS, dtype=np.float32),
+            "centre": np.zeros(2 * KERNELS),
+            "scale": np.ones(2 * KERNELS),
+        }
+        plain, scaled = cls(**fields), ((stack - mean) / spread).astype(np.float32)
         thresholds = [
             plain._convolved(scaled[some : some + 1], k)[0, time]
             for k, (some, time) in enumerate(places)
         ]
-        fields = {**vars(plain), "thresholds": np.array(thresholds, dtype=np.float32)}
-        F = cls(**fields)(series)
+        fields["thresholds"] = np.array(thresholds, dtype=np.float32)
+        F = cls(**fields)(series[:: -(-n // SCALED)])
         deviation = F.std(axis=0)
         scale = np.where(deviation > 1e-12, deviation, 1.0)
         return cls(**{**fields, "centre": F.mean(axis=0), "scale": scale})
@@ -313,12 +339,12 @@ class Convolutions:
                     f"series of {channels} channels cannot be compared with series of "
                     f"{len(self.mean)}"
                 )
-        found = np.empty((len(objects), 2 * len(self.weights)))
+        found = np.empty((len(objects), 2 * len(self.dilations)))
         size = max(1, STACK // max(1, self.length * len(self.mean)))
         for start in range(0, len(objects), size):
             part = _stacked(objects[start : start + size], self.length)
             stack = ((part - self.mean) / self.spread).astype(np.float32)
-            for k in range(len(self.weights)):
+            for k in range(len(self.dilations)):
                 value = self._convolved(stack, k) - self.thresholds[k]
                 found[start : start + size, 2 * k] = (value > 0).mean(axis=1)
                 found[start : start + size, 2 * k + 1] = value.max(axis=1)
@@ -350,10 +376,11 @@ class Convolutions:
         n, T, _ = stack.shape
         dilation = int(self.dilations[k])
         half = dilation * (WIDTH // 2)
-        signal = np.pad(stack[:, :, self.channels[k]], ((0, 0), (half, half)))
         value = np.zeros((n, T), dtype=np.float32)
-        for j, w in enumerate(self.weights[k]):
-            value += w * signal[:, j * dilation : j * dilation + T]
+        for pair in range(*np.searchsorted(self.kernel_of, [k, k + 1])):
+            signal = np.pad(stack[:, :, self.channel_of[pair]], ((0, 0), (half, half)))
+            for j, w in enumerate(self.weights[pair]):
+                value += w * signal[:, j * dilation : j * dilation + T]
         return value
 
 

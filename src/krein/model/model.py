@@ -395,7 +395,7 @@ class Model:
     def look_zero(self) -> FeatureHead | NeighbourHead | None:
         """The head that looks at the objects themselves, if there is one."""
         first = self.heads[0]
-        return first if isinstance(first, FeatureHead | NeighbourHead) else None
+        return None if isinstance(first, LinearHead | QuadraticHead) else first
 
     def _foreign(self, objects: Any) -> Indices:
         """Return the positions of objects of another kind."""
@@ -554,7 +554,7 @@ class Model:
         start, parts = 0.0, np.zeros(len(values))
         # the last weights may belong to the evidence
         for head, a in zip(self.heads, weights, strict=False):
-            if a and not isinstance(head, FeatureHead | NeighbourHead):
+            if a and isinstance(head, LinearHead | QuadraticHead):
                 at_baseline = head.to_log_proba(head.scores(self.baseline[None], None))[0]
                 start += float(a * (at_baseline[label] - at_baseline[other]))
                 parts += a * head.contributions(values, self.baseline, label, other)
