@@ -105,6 +105,17 @@ def test_more_price_means_fewer_comparisons():
     assert found[-1] == confidence.min()
 
 
+def test_no_more_is_given_up_than_half_of_what_features_gain():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.5, 1, 2000)
+    gain, saved = 0.1 * rng.exponential(1 - confidence), np.full(2000, 50.0)
+    found = [choose_certainty(confidence, gain, saved, 1.0, room=r) for r in (1, 0.01, 1e-4, 0)]
+    assert found == sorted(found)
+    assert found[0] == confidence.min()
+    assert np.where(confidence >= found[1], gain, 0).mean() <= 0.005
+    assert found[-1] == np.inf
+
+
 def test_a_wrong_choice_of_features_is_refused(families):
     X, y, _, _ = families
     with pytest.raises(ValueError, match="features must be 'auto', None or a cl"):
@@ -252,6 +263,26 @@ def test_many_classes_are_judged_by_the_most_similar_objects(species, tmp_path):
     for why in clf.explain(new[:5]):
         total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
         assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+
+
+def test_images_are_judged_by_their_edges(tmp_path):
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X, y, new, true = X[:300], y[:300], X[300:400], y[300:400]
+    clf = KreinClassifier("tangent").fit(X, y)
+    plain = KreinClassifier("tangent", features=None).fit(X, y)
+    losses = [log_loss(true, one.predict_proba(new)) for one in (clf, plain)]
+    assert losses[0] < losses[1]
+    for why in clf.explain(new[:5]):
+        total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
+        assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+        assert all(share.name.startswith("edges in rows") for share in why.features)
+    clf.save(tmp_path / "m.krein")
+    again = krein.load_model(tmp_path / "m.krein")
+    np.testing.assert_array_equal(again.predict_proba(new), clf.predict_proba(new))
+    with pytest.raises(ValueError, match="9 × 9 pixels cannot be compared with images of 8 × 8"):
+        clf.predict(np.zeros((1, 81)))
 
 
 def test_a_held_out_object_is_not_its_own_neighbour(species):

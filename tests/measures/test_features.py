@@ -6,7 +6,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from krein.datasets import make_protein_families
 from krein.measures import get_measure
-from krein.measures.features import WIDTH, Convolutions, NGrams, feature_map, suitable_length
+from krein.measures.features import (
+    BINS,
+    WIDTH,
+    Convolutions,
+    Gradients,
+    NGrams,
+    feature_map,
+    suitable_length,
+)
 
 WORDS = ["house", "mouse", "horse", "haus", "maus", "ross", "ßü", "a", "house"]
 
@@ -123,11 +131,35 @@ def test_series_of_different_lengths_are_stretched():
     np.testing.assert_array_equal(C(X[3:4]), F[3:4])
 
 
+def test_gradients_by_their_definition():
+    """Add the gradient of each pixel to each cell, one at a time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 9, 12))
+    G = Gradients.fit(X)
+    assert (G.size, G.step) == (2, 1)
+    padded, sums = np.pad(X[1], 1), np.zeros((8, 11, BINS))
+    for i in range(9):
+        for j in range(12):
+            dx = padded[i + 1, j + 2] - padded[i + 1, j]
+            dy = padded[i + 2, j + 1] - padded[i, j + 1]
+            for b in range(BINS):
+                away = (np.degrees(np.arctan2(dy, dx)) / 45 - b) % BINS
+                share = max(0.0, 1 - min(away, BINS - away))
+                sums[max(i - 1, 0) : i + 1, max(j - 1, 0) : j + 1, b] += share * np.hypot(dx, dy)
+    expected = np.sqrt(sums.ravel() / sums.sum())
+    np.testing.assert_allclose(G(X)[1] * G.scale + G.centre, expected, atol=1e-9)
+    np.testing.assert_allclose(np.square(G(X)).sum(axis=1).mean(), 1)
+    np.testing.assert_array_equal(G(X[1:2]), G(X)[1:2])
+    np.testing.assert_allclose(G(7 * X), G(X), atol=1e-9)  # the unit of the pixels
+    assert np.isfinite(G(np.zeros((1, 9, 12)))).all()
+
+
 @pytest.mark.parametrize(
     ("name", "objects", "kind"),
     [
         ("levenshtein", ["ab", "ba"], NGrams),
         ("dtw", [np.zeros((9, 1)), np.ones((9, 1))], Convolutions),
+        ("tangent", np.eye(8)[None].repeat(2, axis=0), Gradients),
         ("manhattan", np.eye(3), type(None)),
         ("hausdorff", [np.zeros((2, 2))], type(None)),
         ("precomputed", np.eye(3), type(None)),

@@ -418,7 +418,13 @@ class KreinClassifier(Classifier):
             compared = pool.bounded(unbounded)
             gain = compared[rows, sample.codes] - alone[rows, sample.codes]
             confidence = np.exp(alone.max(axis=1))
-            certain = choose_certainty(confidence, gain, costs, self.price, sample.weights)
+            others = opinions[1:]
+            if second is not None:
+                others = [*others, *second.pool.terms(near, kept.n_classes)]
+            measure = learn_first_look(others, sample.codes, sample.weights)  # without features
+            gained = compared - measure.bounded(measure(others))
+            room = float(np.average(gained[rows, sample.codes], weights=sample.weights))
+            certain = choose_certainty(confidence, gain, costs, self.price, sample.weights, room)
             sure = confidence >= certain
             unbounded[sure], costs[sure] = opinions[0][sure], 0.0
         comparisons = float(np.average(costs, weights=sample.weights)) if len(costs) else 0.0

@@ -30,7 +30,7 @@ from ..core.looks import BANDWIDTHS
 from ..core.moments import weights_of
 from ..data.dataset import Dataset, uniform_keys
 from ..measures import Measure, take
-from ..measures.features import NGrams, feature_map
+from ..measures.features import Convolutions, NGrams, feature_map
 from ..model.heads import FeatureHead, FeatureShare, NeighbourHead
 
 FEATURE_OBJECTS = 100_000
@@ -52,13 +52,14 @@ the best of six values from 3 to 1,000."""
 CHOOSING = 500
 """The strength is chosen on the first folds, as soon as they have this many objects."""
 
-FEWEST_FOLDS, MOST_FOLDS, FITTED = 3, 10, 10_000
-"""With few objects, cross-fitting has more folds, so that models of all but one fold are as good as
-the model of all objects. The folds have about this many training objects in total."""
+LARGEST_FOLD, SMALLEST_FOLD, FITTED = 3, 10, 5_000
+"""A fold holds out a third of all objects or less: down to a tenth if there are few, because models
+of the others must be as good as the model of all. The folds of few objects have about this many
+training objects in total."""
 
 MOST_ROTATED, ROTATED = 2_000, 20
 """Features are rotated into one coordinate per object if there are at most this many objects, and
-at most this many for each number in a row of features: products of dense matrices are that much
+at most this many for each number in a sparse row: products of dense matrices are that much
 faster."""
 
 _SEED = 2
@@ -156,7 +157,8 @@ def fit_features(
     F = features(objects)
     if many:
         return _neighbours(features, F, y, w, n_classes, held_out, place)
-    unit = 1.0 if isinstance(features, NGrams) else 1 / np.sqrt(F.shape[1])  # rows of length 1
+    # rows of length 1, so that the strengths mean the same
+    unit = 1 / np.sqrt(F.shape[1]) if isinstance(features, Convolutions) else 1.0
     G, back = _coordinates(F * unit)
     folds = _folds(y, place, len(rows))
     # one array of scores for each strength, until one of them is chosen
@@ -184,8 +186,8 @@ def _coordinates(F: Any) -> tuple[Any, Callable[[Array], Array]]:
     With F Fᵀ = L Lᵀ, the scores F W are L V for W = Fᵀ L⁻ᵀ V, of the same length as V. L has N
     columns instead of D, which are dense. Also returns the function from V (N, C) to W (D, C).
     """
-    N, used = F.shape[0], F.nnz if issparse(F) else F.size
-    if N > MOST_ROTATED or ROTATED * used < N * N:
+    N, work = F.shape[0], ROTATED * F.nnz if issparse(F) else F.size
+    if N > MOST_ROTATED or work < N * N:
         return F.astype(np.float32), lambda V: V
     K = F @ F.T
     K = np.asarray(K.toarray() if issparse(K) else K, dtype=np.float64)
@@ -274,7 +276,8 @@ def _neighbours(
 
 def _folds(codes: Codes, place: Indices, n_fitted: int) -> NDArray[np.intp]:
     """Return the fold of each held-out object: the objects of each class in turn."""
-    n_folds = int(np.clip(FITTED // max(n_fitted, 1), FEWEST_FOLDS, MOST_FOLDS))
+    parts = np.clip(FITTED // max(n_fitted, 1), LARGEST_FOLD, SMALLEST_FOLD)
+    n_folds = int(np.ceil(len(place) * parts / max(n_fitted, 1)))
     order = np.lexsort([place, codes[place]])
     folds = np.empty(len(place), dtype=np.intp)
     folds[order] = np.arange(len(place)) % min(n_folds, max(len(place), 1))

@@ -1,18 +1,18 @@
-"""Features of the objects themselves, which need no comparison: n-grams, convolutions, patches.
+"""Features of the objects themselves, which need no comparison: n-grams, convolutions, edges.
 
 A map is fitted to training objects without their labels, and turns any objects of the same kind
 into rows of numbers. Its fields are arrays, so it can be stored in a model file.
 
     strings, sequences   hashed character n-grams, weighted by how rare they are
     series               random convolutions (ROCKET; Dempster, Petitjean & Webb 2020)
-    images, vectors      random convolutions of the picture; the numbers themselves
+    images               histograms of gradients (HOG; Dalal & Triggs 2005)
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any, Protocol, Self
 
@@ -35,6 +35,9 @@ class FeatureMap(Protocol):
 SERIES = ("dtw", "erp", "msm")
 """Measures whose objects are series."""
 
+IMAGES = ("tangent",)
+"""Measures whose objects are images."""
+
 
 def feature_map(
     measure: Any, objects: Any, rng: np.random.Generator, *, nearest: bool = False
@@ -51,7 +54,7 @@ def feature_map(
         return NGrams.fit(objects, nearest=nearest)
     if measure.name in SERIES:
         return Convolutions.fit(objects, rng)
-    return None
+    return Gradients.fit(objects) if measure.name in IMAGES else None
 
 
 # -- strings and sequences -------------------------------------------------------------------------
@@ -241,7 +244,7 @@ def _counted(
     return (key >> BITS).astype(np.intp), key & (2**BITS - 1), count
 
 
-# -- series, images and vectors --------------------------------------------------------------------
+# -- series ----------------------------------------------------------------------------------------
 
 KERNELS, WIDTH = 500, 9
 """Number of random convolutions, and the number of values of each channel in each."""
@@ -395,3 +398,116 @@ def _stretched(one: Array, length: int) -> Array:
         return one
     at = np.linspace(0, len(one) - 1, length)
     return np.column_stack([np.interp(at, np.arange(len(one)), c) for c in one.T])
+
+
+# -- images ----------------------------------------------------------------------------------------
+
+BINS, CELLS = 8, 4
+"""Number of directions of a gradient; number of cells that fit side by side into an image."""
+
+IMAGE_NUMBERS = 2**21
+"""Numbers in the gradients that are handled together: 16 MB."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Histograms of gradients in overlapping cells (HOG; Dalal & Triggs 2005).
+
+    The gradient of every pixel adds its length to the two nearest of eight directions, in all cells
+    that contain the pixel. Features are the square roots of these sums in rows of length 1, less
+    the mean row, scaled to a mean square of 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.features import Gradients
+    >>> images = np.zeros((2, 8, 8))
+    >>> images[0, :, 4:] = images[1, 4:] = 1.0
+    >>> Gradients.fit(images)(images).shape
+    (2, 392)
+    """
+
+    size: Annotated[int, Within(1)]  # of a square cell, in pixels
+    step: Annotated[int, Within(1)]  # from one cell to the next
+    height: Annotated[int, Within(1)]  # of the images
+    width: Annotated[int, Within(1)]
+    centre: Annotated[Array, "features"]
+    scale: Annotated[float, POSITIVE]
+
+    @classmethod
+    def fit(cls, images: Array) -> Self:
+        """Return the features of images (N, height, width). O(N·pixels)."""
+        images = np.asarray(images)
+        _, height, width = images.shape
+        size = min(max(2, round(min(height, width) / CELLS)), height, width)
+        plain = cls(size, max(1, size // 2), height, width, np.zeros(1), 1.0)
+        F = plain(images)
+        centre = F.mean(axis=0)
+        spread = float(np.sqrt(np.square(F - centre).sum(axis=1).mean()))
+        return replace(plain, centre=centre, scale=spread if spread > 0 else 1.0)
+
+    @property
+    def corners(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first rows and the first columns of the cells."""
+        ends = self.height - self.size + 1, self.width - self.size + 1
+        rows, columns = (np.arange(0, end, self.step) for end in ends)
+        return rows, columns
+
+    def __call__(self, objects: Any) -> Array:
+        """Return the features (n, D). O(n·pixels)."""
+        images = np.asarray(objects, dtype=np.float64)
+        if images.shape[1:] != (self.height, self.width):
+            found, known = (" × ".join(map(str, s)) for s in (images.shape[1:], self._shape))
+            raise ValueError(f"images of {found} pixels cannot be compared with images of {known}")
+        size = max(1, IMAGE_NUMBERS // (BINS * self.height * self.width))
+        parts = [self._sums(images[i : i + size]) for i in range(0, len(images), size)]
+        F = np.sqrt(np.concatenate([np.zeros((0, self.n_features)), *parts]))
+        length = np.sqrt(np.square(F).sum(axis=1, keepdims=True))
+        return (F / np.where(length > 0, length, 1.0) - self.centre) / self.scale
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: one per cell and direction."""
+        rows, columns = self.corners
+        return len(rows) * len(columns) * BINS
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.height, self.width
+
+    def _sums(self, images: Array) -> Array:
+        """Return the lengths of gradients (n, D), added up per cell and direction."""
+        n, height, width = images.shape
+        padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
+        dx = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
+        dy = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
+        turn = (np.arctan2(dy, dx) / (2 * np.pi) % 1.0) * BINS
+        first, length = np.floor(turn).astype(np.intp) % BINS, np.hypot(dx, dy)
+        share = turn - np.floor(turn)
+        each = np.empty((n, height, width, BINS))
+        for b in range(BINS):
+            near = (first == b) * (1 - share) + ((first + 1) % BINS == b) * share
+            each[..., b] = length * near
+        rows, columns = self.corners
+        nothing: Array = np.zeros(())
+        bands = sum((each[:, rows + i] for i in range(self.size)), nothing)
+        cells = sum((bands[:, :, columns + i] for i in range(self.size)), nothing)
+        return cells.reshape(n, -1)
+
+    def shares(
+        self, image: Any, slope: Array
+    ) -> tuple[Array, Callable[[int], tuple[str, tuple[tuple[int, int], ...]]]]:
+        """Return what each cell and direction adds to a score, and a function that describes one.
+
+        `slope` (D,) is the weight of each feature.
+        """
+        parts = self(np.asarray(image)[None])[0] * slope
+
+        def describe(k: int) -> tuple[str, tuple[tuple[int, int], ...]]:
+            rows, columns = self.corners
+            i, j = divmod(k // BINS, len(columns))
+            a, b = int(rows[i]), int(columns[j])
+            last = self.size - 1
+            return f"edges in rows {a} to {a + last}, columns {b} to {b + last}", ()
+
+        return parts, describe

@@ -356,15 +356,17 @@ class Model:
             found = landmarks.values(part)
             counter.add(found.compared, found.reused)
             values[rows] = found.value
+            unsure = ~sure[rows]  # the others are compared, but do not change their minds
             heads = self.heads if zero is None else self.heads[1:]
-            opinions = [head.to_log_proba(head.scores(found.value, part.objects)) for head in heads]
-            opinions = opinions if zero is None else [opinion[rows], *opinions]
-            unbounded[rows] = self.pool(opinions)
+            few = found.value if unsure.all() else found.value[unsure]
+            opinions = [head.to_log_proba(head.scores(few, None)) for head in heads]
+            opinions = opinions if zero is None else [opinion[rows[unsure]], *opinions]
+            unbounded[rows[unsure]] = self.pool(opinions)
         if len(rows) and self.second_look is not None and known is not None:
             candidates = np.zeros((n, self.second_look.known.n_found), dtype=np.intp)
             candidates[rows], apart = self.second_look.known.candidates(found.value)
             confidence = np.exp(self.pool.bounded(unbounded[rows]).max(axis=1))
-            again = self.second_look.looks_again(confidence, apart)
+            again = unsure & self.second_look.looks_again(confidence, apart)
             looked[rows] = again
             some = np.arange(len(rows)) if compare_all else np.flatnonzero(again)
             exact = np.empty((len(some), 0))
@@ -374,9 +376,9 @@ class Model:
                 exact = second.value
             if len(some):
                 near = self._neighbours(found.value[some], exact, candidates[rows[some]])
-                few = [one[again] for one in opinions]
-                unbounded[rows[again]] = self.second_look.pool(few, near.at(again[some]))
-        unbounded[sure], looked[sure] = opinion[sure], False
+                pooled = [one[again[unsure]] for one in opinions]
+                unbounded[rows[again]] = self.second_look.pool(pooled, near.at(again[some]))
+        unbounded[sure] = opinion[sure]
         if near is not None and compare_all:
             near = near.spread(rows, n)
         return Answer(
