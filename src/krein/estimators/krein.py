@@ -93,7 +93,8 @@ _HELD_OUT_SEED, _KNOWN_SEED = 0, 1
 class KreinClassifier(Classifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
-    Look zero judges strings, sequences and series by their own features, without a comparison. The
+    Look zero judges strings, sequences, series and images by their own features, without a
+    comparison. The
     first look compares an object with a few landmarks, and pools the probabilities of three models
     of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough, the
     second look compares the object with training objects that have similar values to the landmarks,
@@ -121,8 +122,8 @@ class KreinClassifier(Classifier):
         look off. None uses a third of the number of landmarks, at least 30 and at most 100.
     features : "auto", classifier or None, default="auto"
         What the objects themselves say, before any comparison. "auto" uses character n-grams of
-        strings and sequences and random convolutions of series; other objects have no features, nor
-        have sequences that are compared on both strands. With more than 100 classes, the most
+        strings and sequences, random convolutions of series, and edges in images; other objects
+        have no features, nor have sequences that are compared on both strands. With more than 100 classes, the most
         similar n-grams decide. A scikit-learn classifier that takes the objects and has
         `predict_proba` is cloned, fitted and pooled in the same way, but cannot be saved in a model
         file. None uses the measure alone.
