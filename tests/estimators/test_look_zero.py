@@ -215,6 +215,24 @@ def test_results_do_not_depend_on_the_order_of_the_rows(name, families):
     np.testing.assert_allclose(first.predict_proba(new), second.predict_proba(new), atol=1e-7)
 
 
+@pytest.mark.parametrize("where", ["a file", "Dask"])
+def test_features_are_the_same_from_files_and_clusters(where, families, tmp_path):
+    X, y, new, _ = families
+    chosen = np.arange(0, 200, 20)
+    here = KreinClassifier("smith-waterman", landmarks=chosen).fit(list(X), y)
+    if where == "Dask":
+        bag = pytest.importorskip("dask.bag")
+        objects = bag.from_sequence([str(x) for x in X], npartitions=3)
+    else:
+        objects = tmp_path / "families.fasta"
+        objects.write_text("".join(f">{i}\n{x}\n" for i, x in enumerate(X)))
+    there = KreinClassifier("smith-waterman", landmarks=chosen).fit(objects, y)
+    a, b = here.model_.look_zero, there.model_.look_zero
+    np.testing.assert_array_equal(a.weights, b.weights)
+    np.testing.assert_array_equal(a.features.columns, b.features.columns)
+    np.testing.assert_array_equal(here.predict_proba(list(new)), there.predict_proba(list(new)))
+
+
 def test_rotated_features_give_the_same_scores(families, monkeypatch):
     """One coordinate per object instead of one per n-gram: the same logistic regression."""
     X, y, new, _ = families

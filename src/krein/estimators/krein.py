@@ -94,12 +94,11 @@ class KreinClassifier(Classifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
     Look zero judges strings, sequences, series and images by their own features, without a
-    comparison. The
-    first look compares an object with a few landmarks, and pools the probabilities of three models
-    of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough, the
-    second look compares the object with training objects that have similar values to the landmarks,
-    and adds the labels of the nearest ones as evidence. How far to trust each model and the
-    evidence, and when to take a second look, is learned from held-out training objects. A
+    comparison. The first look compares an object with a few landmarks, and pools the probabilities
+    of three models of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough,
+    the second look compares the object with training objects that have similar values to the
+    landmarks, and adds the labels of the nearest ones as evidence. How far to trust each model and
+    the evidence, and when to take a second look, is learned from held-out training objects. A
     prediction takes about a twentieth of the comparisons of nearest neighbours, at the same
     accuracy or better.
 
@@ -123,10 +122,10 @@ class KreinClassifier(Classifier):
     features : "auto", classifier or None, default="auto"
         What the objects themselves say, before any comparison. "auto" uses character n-grams of
         strings and sequences, random convolutions of series, and edges in images; other objects
-        have no features, nor have sequences that are compared on both strands. With more than 100 classes, the most
-        similar n-grams decide. A scikit-learn classifier that takes the objects and has
-        `predict_proba` is cloned, fitted and pooled in the same way, but cannot be saved in a model
-        file. None uses the measure alone.
+        have no features, nor have sequences that are compared on both strands. With more than 100
+        classes, the most similar n-grams decide. A scikit-learn classifier that takes the objects
+        and has `predict_proba` is cloned, fitted and pooled in the same way, but cannot be saved in
+        a model file. None uses the measure alone.
     price : float, default=1e-4
         How much each additional comparison per prediction must lower the held-out log-loss. Where
         the features alone are certain enough, an object is not compared at all; landmarks that are
