@@ -1,15 +1,24 @@
 """Look zero: the features of the objects, pooled with the measure, and predictions without it."""
 
+import pickle
 from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import krein
 from krein import KreinClassifier
 from krein.core.looks import choose_certainty
 from krein.datasets import make_protein_families
+from krein.estimators import lookzero
 from krein.model.heads import FeatureHead, NeighbourHead
 
 
@@ -135,10 +144,145 @@ def test_more_price_means_fewer_comparisons():
     assert found[-1] == confidence.min()
 
 
+def test_no_more_is_given_up_than_half_of_what_features_gain():
+    rng = np.random.default_rng(0)
+    confidence = rng.uniform(0.5, 1, 2000)
+    gain, saved = 0.1 * rng.exponential(1 - confidence), np.full(2000, 50.0)
+    found = [choose_certainty(confidence, gain, saved, 1.0, room=r) for r in (1, 0.01, 1e-4, 0)]
+    assert found == sorted(found)
+    assert found[0] == confidence.min()
+    assert np.where(confidence >= found[1], gain, 0).mean() <= 0.005
+    assert found[-1] == np.inf
+
+
 def test_a_wrong_choice_of_features_is_refused(families):
     X, y, _, _ = families
-    with pytest.raises(ValueError, match="features must be 'auto' or None"):
+    with pytest.raises(ValueError, match="features must be 'auto', None or a cl"):
         KreinClassifier("smith-waterman", features="n-grams").fit(X, y)
+    with pytest.raises(ValueError, match="with predict_proba"):
+        KreinClassifier("smith-waterman", features=LinearSVC()).fit(X, y)
+
+
+# -- the user's own classifier ---------------------------------------------------------------------
+
+
+def of_letters():
+    return make_pipeline(
+        TfidfVectorizer(analyzer="char", lowercase=False), LogisticRegression(tol=1e-6)
+    )
+
+
+@pytest.fixture(scope="module")
+def own(families):
+    X, y, _, _ = families
+    return KreinClassifier("smith-waterman", n_landmarks=30, features=of_letters()).fit(X, y)
+
+
+def test_a_classifier_of_the_user_is_a_head_of_the_pool(own, families):
+    X, y, new, true = families
+    assert not hasattr(own.features, "classes_")  # it was cloned
+    zero = own.model_.look_zero
+    alone = of_letters().fit(X, y)
+    order = np.argsort(X, kind="stable")  # the order of the rows does not matter
+    np.testing.assert_allclose(
+        zero.scores(None, new), np.maximum(alone.predict_log_proba(new), np.log(1e-6)), atol=0.01
+    )
+    P = own.predict_proba(new)
+    plain = KreinClassifier("smith-waterman", n_landmarks=30, features=None).fit(X, y)
+    assert log_loss(true, P) < log_loss(true, plain.predict_proba(new)) + 0.05
+    again = clone(own).fit(X[order], y[order])
+    np.testing.assert_allclose(again.predict_proba(new), P, atol=1e-9)
+    for why in own.explain(new[:5]):
+        total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
+        assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+
+
+def test_a_classifier_of_the_user_is_pickled_but_not_saved(own, families, tmp_path):
+    again = pickle.loads(pickle.dumps(own))
+    np.testing.assert_array_equal(again.predict_proba(families[2]), own.predict_proba(families[2]))
+    (tmp_path / "m.krein").write_text("precious")
+    with pytest.raises(TypeError, match=r"your own Pipeline.*pickle or joblib, or fit it with"):
+        own.save(tmp_path / "m.krein")
+    assert (tmp_path / "m.krein").read_text() == "precious"
+    assert own.get_params()["features__logisticregression__tol"] == 1e-6
+
+
+def test_a_classifier_learns_from_weights_and_any_objects():
+    """Vectors have no built-in features, but a classifier may take them."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    flipped = rng.random(300) < 0.3
+    X[:, 0] += 6 * (y ^ flipped)
+    w = np.where(flipped, 1e-3, 1.0)  # wrong labels hardly count
+    heads = [
+        KreinClassifier("manhattan", features=one, n_landmarks=20)
+        .fit(X, y, sample_weight=w)
+        .model_.look_zero
+        for one in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()))
+    ]
+    for head in heads:
+        assert np.exp(head.to_log_proba(head.scores(None, np.array([[6.0, 0, 0]]))))[0, 1] > 0.95
+
+
+def test_held_out_scores_are_from_models_without_the_object():
+    """A classifier that remembers its training objects must not be trusted for that."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)  # no pattern
+    clf = KreinClassifier(
+        "manhattan", features=KNeighborsClassifier(1), n_landmarks=20, neighbours=0
+    ).fit(X, y)
+    P = clf.predict_proba(rng.normal(size=(200, 3)))
+    assert np.abs(P - 0.5).max() < 0.25
+
+
+@pytest.mark.parametrize("name", ["strings", "series"])
+def test_results_do_not_depend_on_the_order_of_the_rows(name, families):
+    X, y, new, _ = families
+    if name == "series":
+        rng = np.random.default_rng(0)
+        y, X = np.arange(80) % 2, []
+        for c in y:
+            X.append(np.sin(np.arange(30) * (0.3 + 0.1 * c)) + rng.normal(size=30))
+        new = X[:5]
+    measure = "dtw" if name == "series" else "smith-waterman"
+    order = np.random.default_rng(1).permutation(len(y))
+    first = KreinClassifier(measure, n_landmarks=10).fit(list(X), y)
+    second = KreinClassifier(measure, n_landmarks=10).fit([X[i] for i in order], y[order])
+    a, b = first.model_.look_zero, second.model_.look_zero
+    np.testing.assert_array_equal(a.weights, b.weights)
+    np.testing.assert_array_equal(a.bias, b.bias)
+    np.testing.assert_allclose(first.predict_proba(new), second.predict_proba(new), atol=1e-7)
+
+
+@pytest.mark.parametrize("where", ["a file", "Dask"])
+def test_features_are_the_same_from_files_and_clusters(where, families, tmp_path):
+    X, y, new, _ = families
+    chosen = np.arange(0, 200, 20)
+    here = KreinClassifier("smith-waterman", landmarks=chosen).fit(list(X), y)
+    if where == "Dask":
+        bag = pytest.importorskip("dask.bag")
+        objects = bag.from_sequence([str(x) for x in X], npartitions=3)
+    else:
+        objects = tmp_path / "families.fasta"
+        objects.write_text("".join(f">{i}\n{x}\n" for i, x in enumerate(X)))
+    there = KreinClassifier("smith-waterman", landmarks=chosen).fit(objects, y)
+    a, b = here.model_.look_zero, there.model_.look_zero
+    np.testing.assert_array_equal(a.weights, b.weights)
+    np.testing.assert_array_equal(a.features.columns, b.features.columns)
+    np.testing.assert_array_equal(here.predict_proba(list(new)), there.predict_proba(list(new)))
+
+
+def test_rotated_features_give_the_same_scores(families, monkeypatch):
+    """One coordinate per object instead of one per n-gram: the same logistic regression."""
+    X, y, new, _ = families
+    monkeypatch.setattr(lookzero, "STRENGTHS", (30.0,))
+    found = []
+    for most in (lookzero.MOST_ROTATED, 0):
+        monkeypatch.setattr(lookzero, "MOST_ROTATED", most)
+        clf = KreinClassifier("smith-waterman", n_landmarks=10).fit(X, y)
+        zero = clf.model_.look_zero
+        found.append(zero.to_log_proba(zero.scores(None, new)))
+    np.testing.assert_allclose(np.exp(found[0]), np.exp(found[1]), atol=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +322,26 @@ def test_many_classes_are_judged_by_the_most_similar_objects(species, tmp_path):
     for why in clf.explain(new[:5]):
         total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
         assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+
+
+def test_images_are_judged_by_their_edges(tmp_path):
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    X, y, new, true = X[:300], y[:300], X[300:400], y[300:400]
+    clf = KreinClassifier("tangent").fit(X, y)
+    plain = KreinClassifier("tangent", features=None).fit(X, y)
+    losses = [log_loss(true, one.predict_proba(new)) for one in (clf, plain)]
+    assert losses[0] < losses[1]
+    for why in clf.explain(new[:5]):
+        total = why.baseline + why.contributions.sum() + why.from_features + why.evidence
+        assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
+        assert all(share.name.startswith("edges in rows") for share in why.features)
+    clf.save(tmp_path / "m.krein")
+    again = krein.load_model(tmp_path / "m.krein")
+    np.testing.assert_array_equal(again.predict_proba(new), clf.predict_proba(new))
+    with pytest.raises(ValueError, match="9 × 9 pixels cannot be compared with images of 8 × 8"):
+        clf.predict(np.zeros((1, 81)))
 
 
 def test_a_held_out_object_is_not_its_own_neighbour(species):

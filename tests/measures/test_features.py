@@ -6,7 +6,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from krein.datasets import make_protein_families
 from krein.measures import get_measure
-from krein.measures.features import WIDTH, Convolutions, NGrams, feature_map, suitable_lengths
+from krein.measures.features import (
+    BINS,
+    WIDTH,
+    Convolutions,
+    Gradients,
+    NGrams,
+    feature_map,
+    suitable_length,
+)
 
 WORDS = ["house", "mouse", "horse", "haus", "maus", "ross", "ßü", "a", "house"]
 
@@ -22,7 +30,8 @@ def tfidf(texts, shortest, longest):
 
 
 def test_n_grams_are_those_of_scikit_learn():
-    grams, expected = NGrams.fit(WORDS), tfidf(WORDS, 1, 4)
+    grams = NGrams.fit(WORDS)
+    expected = tfidf(WORDS, grams.shortest, grams.longest)
     F = grams(WORDS)
     assert F.shape[1] == expected.shape[1]  # no two n-grams share a column here
     np.testing.assert_allclose((F @ F.T).toarray(), (expected @ expected.T).toarray(), atol=1e-6)
@@ -58,10 +67,16 @@ def test_bytes_are_read_as_text():
 def test_the_length_of_n_grams_suits_alphabet_and_length():
     rng = np.random.default_rng(0)
     dna = ["".join(rng.choice(list("ACGT"), 250)) for _ in range(5)]
-    assert suitable_lengths(dna) == (7, 7)
-    assert suitable_lengths([*dna[1:], dna[0][:-2] + "NR"]) == (7, 7)
-    assert suitable_lengths(WORDS) == (1, 4)
-    assert suitable_lengths(make_protein_families(10, random_state=0)[0]) == (1, 3)
+    assert suitable_length(dna) == 6
+    assert suitable_length([*dna[1:], dna[0][:-2] + "NR"]) == 6
+    assert suitable_length(make_protein_families(10, random_state=0)[0]) == 3
+    random = ["".join(rng.choice(list("ABCDEFGHIJKLMNOPQRST"), n)) for n in (10, 30, 45)]
+    assert suitable_length(random) == 4  # one more, because they are short
+    assert suitable_length(["aaa", "aa", ""]) == 7
+    # relatives are found by n-grams of one length
+    near = NGrams.fit(dna, nearest=True)
+    assert (near.shortest, near.longest) == (7, 7)
+    assert (NGrams.fit(dna).shortest, NGrams.fit(dna).longest) == (1, 6)
 
 
 def test_shares_of_n_grams_add_up_and_name_where_they_are():
@@ -113,10 +128,24 @@ def test_convolutions_by_their_definition():
     one = ((X[0] - C.mean) / C.spread).astype(np.float32)
     for k in (0, 17, 499):
         d, half = int(C.dilations[k]), int(C.dilations[k]) * (WIDTH // 2)
-        signal = np.pad(one[:, C.channels[k]], half)
-        value = np.array([signal[t : t + d * WIDTH : d] @ C.weights[k] for t in range(len(one))])
+        value = np.zeros(len(one))
+        for pair in np.flatnonzero(C.kernel_of == k):
+            signal = np.pad(one[:, C.channel_of[pair]], half)
+            w = C.weights[pair]
+            value += [signal[t : t + d * WIDTH : d] @ w for t in range(len(one))]
         np.testing.assert_allclose(F[0, 2 * k + 1], value.max() - C.thresholds[k], atol=1e-4)
         np.testing.assert_allclose(F[0, 2 * k], (value > C.thresholds[k]).mean(), atol=0.03)
+
+
+def test_convolutions_combine_channels():
+    X = [np.random.default_rng(i).normal(size=(20, 12)) for i in range(5)]
+    C = Convolutions.fit(X, np.random.default_rng(1))
+    sizes = np.bincount(C.kernel_of)
+    assert sizes.min() == 1
+    assert 2 < sizes.max() <= 9
+    assert set(C.channel_of) == set(range(12))
+    pairs = set(zip(C.kernel_of.tolist(), C.channel_of.tolist(), strict=True))
+    assert len(pairs) == len(C.kernel_of)  # no channel twice
 
 
 def test_series_of_different_lengths_are_stretched():
@@ -138,10 +167,12 @@ def test_shares_of_a_series_add_up_along_it(length):
     np.testing.assert_allclose(told.parts, C([one])[0] * slope, atol=1e-9)
     assert told.along.shape == (length, 2)
     np.testing.assert_allclose(told.along.sum(), told.parts.sum(), atol=1e-9)
-    # each channel has the shares of its own convolutions
+    # each channel has its part of the convolutions that see it
     for c in range(2):
-        own = np.repeat(C.channels == c, 2)
-        np.testing.assert_allclose(told.along[:, c].sum(), told.parts[own].sum(), atol=1e-9)
+        n = np.bincount(C.kernel_of, minlength=500)  # channels of each convolution
+        share = np.bincount(C.kernel_of, weights=C.channel_of == c, minlength=500) / n
+        own = told.parts @ np.repeat(share, 2)
+        np.testing.assert_allclose(told.along[:, c].sum(), own, atol=1e-9)
 
 
 def test_the_largest_value_of_a_convolution_belongs_to_the_values_around_it():
@@ -159,11 +190,35 @@ def test_the_largest_value_of_a_convolution_belongs_to_the_values_around_it():
     assert not np.delete(told.along, np.s_[a:b]).round(12).any()
 
 
+def test_gradients_by_their_definition():
+    """Add the gradient of each pixel to each cell, one at a time."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 9, 12))
+    G = Gradients.fit(X)
+    assert (G.size, G.step) == (2, 1)
+    padded, sums = np.pad(X[1], 1), np.zeros((8, 11, BINS))
+    for i in range(9):
+        for j in range(12):
+            dx = padded[i + 1, j + 2] - padded[i + 1, j]
+            dy = padded[i + 2, j + 1] - padded[i, j + 1]
+            for b in range(BINS):
+                away = (np.degrees(np.arctan2(dy, dx)) / 45 - b) % BINS
+                share = max(0.0, 1 - min(away, BINS - away))
+                sums[max(i - 1, 0) : i + 1, max(j - 1, 0) : j + 1, b] += share * np.hypot(dx, dy)
+    expected = np.sqrt(sums.ravel() / sums.sum())
+    np.testing.assert_allclose(G(X)[1] * G.scale + G.centre, expected, atol=1e-9)
+    np.testing.assert_allclose(np.square(G(X)).sum(axis=1).mean(), 1)
+    np.testing.assert_array_equal(G(X[1:2]), G(X)[1:2])
+    np.testing.assert_allclose(G(7 * X), G(X), atol=1e-9)  # the unit of the pixels
+    assert np.isfinite(G(np.zeros((1, 9, 12)))).all()
+
+
 @pytest.mark.parametrize(
     ("name", "objects", "kind"),
     [
         ("levenshtein", ["ab", "ba"], NGrams),
         ("dtw", [np.zeros((9, 1)), np.ones((9, 1))], Convolutions),
+        ("tangent", np.eye(8)[None].repeat(2, axis=0), Gradients),
         ("manhattan", np.eye(3), type(None)),
         ("hausdorff", [np.zeros((2, 2))], type(None)),
         ("precomputed", np.eye(3), type(None)),

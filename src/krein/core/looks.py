@@ -281,14 +281,14 @@ class EvidencePool:
 
     def __call__(self, opinions: Sequence[Array], near: Neighbours) -> Array:
         """Return the pooled log-probabilities (n, C) of heads and evidence, before bounding."""
-        return pooled(self.weights, [*opinions, *self._terms(near, opinions[0].shape[1])])
+        return pooled(self.weights, [*opinions, *self.terms(near, opinions[0].shape[1])])
 
     def evidence(self, near: Neighbours, n_classes: int) -> Array:
         """Return the contribution of the neighbours to the pool (n, C): evidence times weight."""
-        plain, close = self._terms(near, n_classes)
+        plain, close = self.terms(near, n_classes)
         return self.weights[-2] * plain + self.weights[-1] * close
 
-    def _terms(self, near: Neighbours, n_classes: int) -> tuple[Array, Array]:
+    def terms(self, near: Neighbours, n_classes: int) -> tuple[Array, Array]:
         """Return the evidence (n, C), and the evidence times the closeness."""
         evidence = class_evidence(near.apart, near.codes, n_classes, self.bandwidth)
         return evidence, evidence * self.closeness(near.least)[:, None]
@@ -502,14 +502,21 @@ STEPS = 100
 
 
 def choose_certainty(
-    confidence: Array, gain: Array, comparisons: Array, price: float, weights: Array | None = None
+    confidence: Array,
+    gain: Array,
+    comparisons: Array,
+    price: float,
+    weights: Array | None = None,
+    room: float = np.inf,
 ) -> float:
     """Return the confidence from which the features alone decide, without a comparison.
 
     `confidence` (n,) is the largest probability of the features for held-out objects, `gain` how
     much the comparisons lower their loss, and `comparisons` how many there are. The threshold is
     the lowest for which the loss that is given up, plus its standard error, is at most the price
-    of the comparisons that are saved.
+    of the comparisons that are saved, and at most half of `room`: how much the features lower the
+    mean loss of the comparisons. Look zero saves comparisons from what it gains, so that
+    probabilities do not become worse than those of the measure alone.
 
     Examples
     --------
@@ -528,7 +535,7 @@ def choose_certainty(
         lost = np.where(sure, gain, 0.0)
         mean = float(w @ lost)
         error = float(np.sqrt(np.square(w) @ np.square(lost - mean)))
-        if mean + error <= price * float(w @ (comparisons * sure)):
+        if mean + error <= min(price * float(w @ (comparisons * sure)), room / 2):
             chosen = float(threshold)
     return chosen
 

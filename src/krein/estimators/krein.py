@@ -130,12 +130,12 @@ _HELD_OUT_SEED, _KNOWN_SEED, _RANDOM_SEED = 0, 1, 3
 class KreinClassifier(Classifier):
     """Classify objects by a similarity or dissimilarity, with nothing to tune.
 
-    Look zero judges strings, sequences and series by their own features, without a comparison. The
-    first look compares an object with a few landmarks, and pools the probabilities of three models
-    of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough, the
-    second look compares the object with training objects that have similar values to the landmarks,
-    and adds the labels of the nearest ones as evidence. How far to trust each model and the
-    evidence, and when to take a second look, is learned from held-out training objects. A
+    Look zero judges strings, sequences, series and images by their own features, without a
+    comparison. The first look compares an object with a few landmarks, and pools the probabilities
+    of three models of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough,
+    the second look compares the object with training objects that have similar values to the
+    landmarks, and adds the labels of the nearest ones as evidence. How far to trust each model and
+    the evidence, and when to take a second look, is learned from held-out training objects. A
     prediction takes about a twentieth of the comparisons of nearest neighbours, at the same
     accuracy or better.
 
@@ -156,10 +156,13 @@ class KreinClassifier(Classifier):
     neighbours : int or None, default=None
         Number of candidates that an object is compared with in the second look; 0 turns the second
         look off. None uses a third of the number of landmarks, at least 30 and at most 100.
-    features : "auto" or None, default="auto"
+    features : "auto", classifier or None, default="auto"
         What the objects themselves say, before any comparison. "auto" uses character n-grams of
-        strings and sequences and random convolutions of series, if there are at most 100 classes;
-        other objects have no features. None uses the measure alone.
+        strings and sequences, random convolutions of series, and edges in images; other objects
+        have no features, nor have sequences that are compared on both strands. With more than 100
+        classes, the most similar n-grams decide. A scikit-learn classifier that takes the objects
+        and has `predict_proba` is cloned, fitted and pooled in the same way, but cannot be saved in
+        a model file. None uses the measure alone.
     price : float, default=1e-4
         How much each additional comparison per prediction must lower the held-out log-loss. Where
         the features alone are certain enough, an object is not compared at all; landmarks that are
@@ -356,8 +359,16 @@ class KreinClassifier(Classifier):
             raise ValueError(f"neighbours must be a whole number (0 for none) or None; got {k!r}")
         if self.max_kept != int(self.max_kept) or self.max_kept < 1:
             raise ValueError(f"max_kept must be a whole number, at least 1; got {self.max_kept!r}")
-        if self.features not in ("auto", None):
-            raise ValueError(f"features must be 'auto' or None; got {self.features!r}")
+        named = self.features is None or isinstance(self.features, str)
+        if named and self.features not in ("auto", None):
+            raise ValueError(
+                f"features must be 'auto', None or a classifier; got {self.features!r}"
+            )
+        if not named and not hasattr(self.features, "predict_proba"):
+            raise ValueError(
+                f"features must be 'auto', None or a classifier with predict_proba; got "
+                f"{self.features!r}"
+            )
         if not self.price >= 0:
             raise ValueError(f"price must be a number, at least 0; got {self.price!r}")
         for name in ("novel_below", "ambiguous_below"):
@@ -483,7 +494,13 @@ class KreinClassifier(Classifier):
             compared = pool.bounded(unbounded)
             gain = losses_of(alone, sample.codes) - losses_of(compared, sample.codes)
             confidence = np.exp(alone.max(axis=1))
-            certain = choose_certainty(confidence, gain, costs, self.price, weights)
+            others = opinions[1:]
+            if second is not None:
+                others = [*others, *second.pool.terms(near, kept.n_classes)]
+            measure = learn_first_look(others, sample.codes, weights, n_groups)  # no features
+            without = losses_of(measure.bounded(measure(others)), sample.codes)
+            room = mean_of(without - losses_of(compared, sample.codes), weights)
+            certain = choose_certainty(confidence, gain, costs, self.price, weights, room)
             sure = confidence >= certain
             unbounded[sure], costs[sure] = opinions[0][sure], 0.0
             after = pool.bounded(unbounded)
@@ -529,7 +546,9 @@ class KreinClassifier(Classifier):
         )
         C, groups = kept.n_classes, kept.groups
         with progress(None, "learning from features", self.verbose, unit=""):
-            return fit_features(data, run.measure, raw.y, raw.weight, C, held_out, groups, 0)
+            return fit_features(
+                data, run.measure, raw.y, raw.weight, C, held_out, groups, self.features
+            )
 
     def _second_look(
         self,

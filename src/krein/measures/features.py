@@ -1,18 +1,18 @@
-"""Features of the objects themselves, which need no comparison: n-grams, convolutions, patches.
+"""Features of the objects themselves, which need no comparison: n-grams, convolutions, edges.
 
 A map is fitted to training objects without their labels, and turns any objects of the same kind
 into rows of numbers. Its fields are arrays, so it can be stored in a model file.
 
     strings, sequences   hashed character n-grams, weighted by how rare they are
     series               random convolutions (ROCKET; Dempster, Petitjean & Webb 2020)
-    images, vectors      random convolutions of the picture; the numbers themselves
+    images               histograms of gradients (HOG; Dalal & Triggs 2005)
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any, Protocol, Self
 
@@ -41,23 +41,31 @@ class Shares:
     """What the features of one object add to a score."""
 
     parts: Array  # one number per feature
-    along: Array  # (length,) or (length, channels): the same sum, by letters or values of a series
+    along: Array | None  # (length,) or (length, channels): the same sum, by letters or values
     describe: Callable[[int], Described]
 
 
 SERIES = ("dtw", "erp", "msm")
 """Measures whose objects are series."""
 
+IMAGES = ("tangent",)
+"""Measures whose objects are images."""
 
-def feature_map(measure: Any, objects: Any, rng: np.random.Generator) -> Any:
-    """Return the features of objects of this kind, fitted to them; None if they have none."""
+
+def feature_map(
+    measure: Any, objects: Any, rng: np.random.Generator, *, nearest: bool = False
+) -> Any:
+    """Return the features of objects of this kind, fitted to them; None if they have none.
+
+    `nearest` is for features that find similar objects.
+    """
     if len(objects) == 0:
         return None
     if all(isinstance(item, str | bytes) for item in objects):
-        return NGrams.fit(objects)
+        return NGrams.fit(objects, nearest=nearest)
     if measure.name in SERIES:
         return Convolutions.fit(objects, rng)
-    return None
+    return Gradients.fit(objects) if measure.name in IMAGES else None
 
 
 # -- strings and sequences -------------------------------------------------------------------------
@@ -65,12 +73,15 @@ def feature_map(measure: Any, objects: Any, rng: np.random.Generator) -> Any:
 BITS = 20
 """n-grams are hashed to 2²⁰ columns: among 100,000 of them, about one in ten shares its column."""
 
-SHORT = 50
-"""Up to this mean length, strings are divided into n-grams of up to four characters; beyond it,
-three. Objects of few letters, such as DNA, have longer ones."""
+KINDS = 4**6
+"""n-grams are so long that there are about this many: 3 letters of proteins, 6 of DNA."""
 
-NUCLEOTIDES, COMMON = 4, 0.98
-"""Strings whose four most common letters make up this share are taken for DNA or RNA."""
+SHORT = 50
+"""Up to this mean length, strings have few n-grams of each length, and are divided into n-grams of
+one letter more."""
+
+LONGEST, FEW = 7, 6
+"""The longest n-grams; and the length from which letters are so few that every n-gram is common."""
 
 VOCABULARY = 100_000
 """Maximum number of n-grams that are kept, the most frequent ones."""
@@ -84,7 +95,7 @@ class NGrams:
     """Character n-grams: 1 + log(count) times the weight of the n-gram, in rows of length 1.
 
     Markers at both ends make the first and last n-grams recognisable. The weight of an n-gram that
-    occurs in df of N training objects is 1 + log((1 + N)/(1 + df)).
+    occurs in df of N training objects is 1 + log((1 + N)/(1 + df)), or 1 if letters are few.
 
     Examples
     --------
@@ -101,9 +112,16 @@ class NGrams:
     rarity: Annotated[Float32, "features"]
 
     @classmethod
-    def fit(cls, texts: Sequence[str]) -> Self:
-        """Return the n-grams of these strings. O(letters · longest)."""
-        shortest, longest = suitable_lengths(texts)
+    def fit(cls, texts: Sequence[str], *, nearest: bool = False) -> Self:
+        """Return the n-grams of these strings. O(letters · longest).
+
+        `nearest` is for features that find similar strings: in DNA, only n-grams of seven letters
+        tell relatives from others.
+        """
+        shortest, longest = 1, suitable_length(texts)
+        few = longest >= FEW
+        if nearest and few:
+            shortest = longest = LONGEST
         n_texts, seen = 0, np.zeros(2**BITS, dtype=np.int64)
         for part in _parts(texts):
             _, columns, _ = _counted(part, shortest, longest)
@@ -113,7 +131,7 @@ class NGrams:
         if len(found) > VOCABULARY:
             found = np.sort(np.argsort(-seen, kind="stable")[:VOCABULARY])
         rarity = 1 + np.log((1 + n_texts) / (1 + seen[found]))
-        if shortest > 1:  # in DNA, a rare n-gram is more often an error than a sign
+        if few:  # in DNA, a rare n-gram is more often an error than a sign
             rarity = np.ones(len(found))
         return cls(shortest, longest, found, rarity.astype(np.float32))
 
@@ -178,19 +196,19 @@ class NGrams:
         return place[known], first[known] - 1, length[known]
 
 
-def suitable_lengths(texts: Sequence[str]) -> tuple[int, int]:
-    """Return the shortest and longest n-grams that suit the alphabet and the length of strings.
+def suitable_length(texts: Sequence[str]) -> int:
+    """Return the longest n-grams that suit the alphabet and the length of strings.
 
-    About 4⁷ = 20³ different n-grams carry the same information: proteins have n-grams of up to
-    three letters, DNA of seven. Short strings have n-grams of up to four.
+    With letter frequencies of entropy H, there are about exp(n·H) common n-grams of n letters.
     """
     some = texts[:: max(1, len(texts) // 1000)]
-    common = sum(count for _, count in Counter(chain.from_iterable(some)).most_common(NUCLEOTIDES))
-    few = common >= COMMON * sum(map(len, some))
-    mean = float(np.mean([len(text) for text in some])) if len(some) else 0.0
-    if few and mean > SHORT:
-        return 7, 7
-    return 1, 4 if mean <= SHORT else 3
+    counts = np.array(list(Counter(chain.from_iterable(some)).values()), dtype=np.float64)
+    if len(counts) < 2:
+        return LONGEST
+    share = counts / counts.sum()
+    entropy = -float(share @ np.log(share))
+    short = counts.sum() <= SHORT * len(some)
+    return int(np.clip(round(np.log(KINDS) / entropy) + short, 2, LONGEST))
 
 
 def _parts(texts: Sequence[str]) -> list[list[str]]:
@@ -245,10 +263,16 @@ def _counted(
     return (key >> BITS).astype(np.intp), key & (2**BITS - 1), count
 
 
-# -- series, images and vectors --------------------------------------------------------------------
+# -- series ----------------------------------------------------------------------------------------
 
 KERNELS, WIDTH = 500, 9
-"""Number of random convolutions, and the number of values in each."""
+"""Number of random convolutions, and the number of values of each channel in each."""
+
+MOST_CHANNELS = 9
+"""A convolution combines at most this many channels."""
+
+SCALED = 250
+"""Features are standardised on about this many series."""
 
 STACK = 2**22
 """Numbers that are convolved together, small enough for the processor's cache."""
@@ -258,10 +282,10 @@ STACK = 2**22
 class Convolutions:
     """Random convolutions of series (ROCKET; Dempster, Petitjean & Webb 2020).
 
-    Kernels have nine centred normal weights, a random dilation and a random channel; the threshold
-    is a random value of the convolution of one training series, as in MiniRocket. The common
-    length, the mean and the spread are those of the training series too. Features are the share
-    above the threshold and the maximum of each convolution, standardised.
+    Kernels have a random dilation and some random channels, with nine centred normal weights each;
+    the threshold is a random value of the convolution of one training series, as in MiniRocket. The
+    common length, the mean and the spread are those of the training series too. Features are the
+    share above the threshold and the maximum of each convolution, standardised.
 
     Examples
     --------
@@ -276,8 +300,9 @@ class Convolutions:
     mean: Annotated[Array, "channels"]
     spread: Annotated[Array, "channels", POSITIVE]
     dilations: Annotated[NDArray[np.int64], "kernels", Within(1)]
-    weights: Annotated[Float32, f"kernels {WIDTH}"]
-    channels: Annotated[NDArray[np.int64], "kernels", Within(0, below="channels")]
+    weights: Annotated[Float32, f"pairs {WIDTH}"]  # of a kernel and one of its channels
+    kernel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="kernels")]  # ascending
+    channel_of: Annotated[NDArray[np.int64], "pairs", Within(0, below="channels")]
     thresholds: Annotated[Float32, "kernels"]
     centre: Annotated[Array, "features"]
     scale: Annotated[Array, "features", POSITIVE]
@@ -294,32 +319,36 @@ class Convolutions:
         spread = np.where(spread > 0, spread, 1.0)
         n, T, n_channels = stack.shape
         most = np.log2(max((T - 1) / (WIDTH - 1), 1.0))
-        dilations, weights, channels, places = [], [], [], []
-        for _ in range(KERNELS):
+        several = np.log2(min(n_channels, MOST_CHANNELS) + 1)
+        dilations, weights, kernel_of, channel_of, places = [], [], [], [], []
+        for k in range(KERNELS):
             dilations.append(int(2 ** rng.uniform(0, most)))
-            drawn = rng.normal(size=WIDTH)
-            weights.append((drawn - drawn.mean()).astype(np.float32))
-            channels.append(int(rng.integers(n_channels)))
+            combined = rng.permutation(n_channels)[: int(2 ** rng.uniform(0, several))]
+            for channel in combined:
+                drawn = rng.normal(size=WIDTH)
+                weights.append((drawn - drawn.mean()).astype(np.float32))
+                kernel_of.append(k)
+                channel_of.append(int(channel))
             places.append((int(rng.integers(n)), int(rng.integers(T))))
-        none = np.zeros(KERNELS, dtype=np.float32)
-        plain = cls(
-            length,
-            mean,
-            spread,
-            np.array(dilations),
-            np.stack(weights),
-            np.array(channels),
-            none,
-            np.zeros(2 * KERNELS),
-            np.ones(2 * KERNELS),
-        )
-        scaled = ((stack - mean) / spread).astype(np.float32)
+        fields = {
+            "length": length,
+            "mean": mean,
+            "spread": spread,
+            "dilations": np.array(dilations),
+            "weights": np.stack(weights),
+            "kernel_of": np.array(kernel_of),
+            "channel_of": np.array(channel_of),
+            "thresholds": np.zeros(KERNELS, dtype=np.float32),
+            "centre": np.zeros(2 * KERNELS),
+            "scale": np.ones(2 * KERNELS),
+        }
+        plain, scaled = cls(**fields), ((stack - mean) / spread).astype(np.float32)
         thresholds = [
             plain._convolved(scaled[some : some + 1], k)[0, time]
             for k, (some, time) in enumerate(places)
         ]
-        fields = {**vars(plain), "thresholds": np.array(thresholds, dtype=np.float32)}
-        F = cls(**fields)(series)
+        fields["thresholds"] = np.array(thresholds, dtype=np.float32)
+        F = cls(**fields)(series[:: -(-n // SCALED)])
         deviation = F.std(axis=0)
         scale = np.where(deviation > 1e-12, deviation, 1.0)
         return cls(**{**fields, "centre": F.mean(axis=0), "scale": scale})
@@ -332,12 +361,12 @@ class Convolutions:
                     f"series of {channels} channels cannot be compared with series of "
                     f"{len(self.mean)}"
                 )
-        found = np.empty((len(objects), 2 * len(self.weights)))
+        found = np.empty((len(objects), 2 * len(self.dilations)))
         size = max(1, STACK // max(1, self.length * len(self.mean)))
         for start in range(0, len(objects), size):
             part = _stacked(objects[start : start + size], self.length)
             stack = ((part - self.mean) / self.spread).astype(np.float32)
-            for k in range(len(self.weights)):
+            for k in range(len(self.dilations)):
                 value = self._convolved(stack, k) - self.thresholds[k]
                 found[start : start + size, 2 * k] = (value > 0).mean(axis=1)
                 found[start : start + size, 2 * k + 1] = value.max(axis=1)
@@ -353,18 +382,21 @@ class Convolutions:
         """
         one = np.asarray(series, dtype=np.float64)
         stack = ((_stacked([one], self.length) - self.mean) / self.spread).astype(np.float32)
-        T, K = self.length, len(self.weights)
+        T, K = self.length, len(self.dilations)
         parts, peaks = np.empty(2 * K), np.empty(K, dtype=np.intp)
         slope = slope / self.scale
         by_time: dict[tuple[int, int], Array] = {}  # of all convolutions of the same values
-        for k, own in enumerate(zip(self.dilations.tolist(), self.channels.tolist(), strict=True)):
+        for k in range(K):
             value = self._convolved(stack, k)[0] - self.thresholds[k]
             peaks[k] = np.argmax(value)
             times = slope[2 * k] / T * ((value > 0) - self.centre[2 * k])
             peak = slope[2 * k + 1] * (float(value[peaks[k]]) - self.centre[2 * k + 1])
             parts[2 * k : 2 * k + 2] = times.sum(), peak
             times[peaks[k]] += peak
-            by_time[own] = by_time.get(own, 0.0) + times
+            pairs = self._pairs(k)
+            for channel in self.channel_of[pairs.start : pairs.stop].tolist():
+                own = int(self.dilations[k]), channel
+                by_time[own] = by_time.get(own, 0.0) + times / len(pairs)
         along = np.zeros((T, len(self.mean)))
         for (dilation, channel), times in by_time.items():
             inside = _dilated(np.ones((1, T)), dilation, np.ones(WIDTH))[0]
@@ -375,14 +407,25 @@ class Convolutions:
             half, scale = int(self.dilations[kernel]) * (WIDTH // 2), len(one) / T
             a, b = max(peaks[kernel] - half, 0), min(peaks[kernel] + half + 1, T)
             a, b = round(a * scale), max(round(b * scale), round(a * scale) + 1)
-            channel = f", channel {self.channels[kernel]}" if len(self.mean) > 1 else ""
-            return f"times {a} to {b - 1}{channel}", ((a, b),)
+            pairs = self._pairs(kernel)
+            named = ", ".join(map(str, sorted(self.channel_of[pairs.start : pairs.stop].tolist())))
+            plural = "s" if len(pairs) > 1 else ""
+            channels = f", channel{plural} {named}" if len(self.mean) > 1 else ""
+            return f"times {a} to {b - 1}{channels}", ((a, b),)
 
         return Shares(parts, _shrunk(along, len(one)), describe)
 
     def _convolved(self, stack: Float32, k: int) -> Float32:
         """Return the k-th convolution (n, T) of series (n, T, channels), before the threshold."""
-        return _dilated(stack[:, :, self.channels[k]], int(self.dilations[k]), self.weights[k])
+        value = np.zeros(stack.shape[:2], dtype=np.float32)
+        for i in self._pairs(k):
+            signals = stack[:, :, self.channel_of[i]]
+            value += _dilated(signals, int(self.dilations[k]), self.weights[i])
+        return value
+
+    def _pairs(self, k: int) -> range:
+        """Return which pairs of a kernel and a channel are those of the k-th kernel."""
+        return range(*np.searchsorted(self.kernel_of, [k, k + 1]))
 
 
 def _dilated(signals: NDArray[Any], dilation: int, weights: NDArray[Any]) -> NDArray[Any]:
@@ -416,3 +459,114 @@ def _stretched(one: Array, length: int) -> Array:
         return one
     at = np.linspace(0, len(one) - 1, length)
     return np.column_stack([np.interp(at, np.arange(len(one)), c) for c in one.T])
+
+
+# -- images ----------------------------------------------------------------------------------------
+
+BINS, CELLS = 8, 4
+"""Number of directions of a gradient; number of cells that fit side by side into an image."""
+
+IMAGE_NUMBERS = 2**21
+"""Numbers in the gradients that are handled together: 16 MB."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Histograms of gradients in overlapping cells (HOG; Dalal & Triggs 2005).
+
+    The gradient of every pixel adds its length to the two nearest of eight directions, in all cells
+    that contain the pixel. Features are the square roots of these sums in rows of length 1, less
+    the mean row, scaled to a mean square of 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.measures.features import Gradients
+    >>> images = np.zeros((2, 8, 8))
+    >>> images[0, :, 4:] = images[1, 4:] = 1.0
+    >>> Gradients.fit(images)(images).shape
+    (2, 392)
+    """
+
+    size: Annotated[int, Within(1)]  # of a square cell, in pixels
+    step: Annotated[int, Within(1)]  # from one cell to the next
+    height: Annotated[int, Within(1)]  # of the images
+    width: Annotated[int, Within(1)]
+    centre: Annotated[Array, "features"]
+    scale: Annotated[float, POSITIVE]
+
+    @classmethod
+    def fit(cls, images: Array) -> Self:
+        """Return the features of images (N, height, width). O(N·pixels)."""
+        images = np.asarray(images)
+        _, height, width = images.shape
+        size = min(max(2, round(min(height, width) / CELLS)), height, width)
+        plain = cls(size, max(1, size // 2), height, width, np.zeros(1), 1.0)
+        F = plain(images)
+        centre = F.mean(axis=0)
+        spread = float(np.sqrt(np.square(F - centre).sum(axis=1).mean()))
+        return replace(plain, centre=centre, scale=spread if spread > 0 else 1.0)
+
+    @property
+    def corners(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first rows and the first columns of the cells."""
+        ends = self.height - self.size + 1, self.width - self.size + 1
+        rows, columns = (np.arange(0, end, self.step) for end in ends)
+        return rows, columns
+
+    def __call__(self, objects: Any) -> Array:
+        """Return the features (n, D). O(n·pixels)."""
+        images = np.asarray(objects, dtype=np.float64)
+        if images.shape[1:] != (self.height, self.width):
+            found, known = (" × ".join(map(str, s)) for s in (images.shape[1:], self._shape))
+            raise ValueError(f"images of {found} pixels cannot be compared with images of {known}")
+        size = max(1, IMAGE_NUMBERS // (BINS * self.height * self.width))
+        parts = [self._sums(images[i : i + size]) for i in range(0, len(images), size)]
+        F = np.sqrt(np.concatenate([np.zeros((0, self.n_features)), *parts]))
+        length = np.sqrt(np.square(F).sum(axis=1, keepdims=True))
+        return (F / np.where(length > 0, length, 1.0) - self.centre) / self.scale
+
+    @property
+    def n_features(self) -> int:
+        """Number of features: one per cell and direction."""
+        rows, columns = self.corners
+        return len(rows) * len(columns) * BINS
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.height, self.width
+
+    def _sums(self, images: Array) -> Array:
+        """Return the lengths of gradients (n, D), added up per cell and direction."""
+        n, height, width = images.shape
+        padded = np.pad(images, ((0, 0), (1, 1), (1, 1)))
+        dx = padded[:, 1:-1, 2:] - padded[:, 1:-1, :-2]
+        dy = padded[:, 2:, 1:-1] - padded[:, :-2, 1:-1]
+        turn = (np.arctan2(dy, dx) / (2 * np.pi) % 1.0) * BINS
+        first, length = np.floor(turn).astype(np.intp) % BINS, np.hypot(dx, dy)
+        share = turn - np.floor(turn)
+        each = np.empty((n, height, width, BINS))
+        for b in range(BINS):
+            near = (first == b) * (1 - share) + ((first + 1) % BINS == b) * share
+            each[..., b] = length * near
+        rows, columns = self.corners
+        nothing: Array = np.zeros(())
+        bands = sum((each[:, rows + i] for i in range(self.size)), nothing)
+        cells = sum((bands[:, :, columns + i] for i in range(self.size)), nothing)
+        return cells.reshape(n, -1)
+
+    def shares(self, image: Any, slope: Array) -> Shares:
+        """Return what each cell and direction adds to a score.
+
+        `slope` (D,) is the weight of each feature.
+        """
+        parts = self(np.asarray(image)[None])[0] * slope
+
+        def describe(k: int) -> Described:
+            rows, columns = self.corners
+            i, j = divmod(k // BINS, len(columns))
+            a, b = int(rows[i]), int(columns[j])
+            last = self.size - 1
+            return f"edges in rows {a} to {a + last}, columns {b} to {b + last}", ()
+
+        return Shares(parts, None, describe)

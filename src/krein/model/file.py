@@ -35,6 +35,13 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     name = type(estimator).__name__
     if name not in ESTIMATORS or type(estimator) is not find_estimator(name):
         raise TypeError(f"a {name} is not part of krein and cannot be saved")
+    features = getattr(estimator, "features", None)
+    if features is not None and not isinstance(features, str):
+        raise TypeError(
+            f"the features of this model are your own {type(features).__name__}, and a model file "
+            f"contains no code: keep the model with pickle or joblib, or fit it with "
+            f"{parameter('features', 'auto')} or {parameter('features', None)}"
+        )
     fitted = {}
     for attribute in hints_of(find_estimator(name)):
         if attribute in vars(estimator):

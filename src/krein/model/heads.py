@@ -33,7 +33,7 @@ from ..core.gaussian import QuadraticDiscriminant
 from ..core.looks import VOTERS, class_evidence
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.space import Conversion
-from ..measures.features import Convolutions, NGrams
+from ..measures.features import Convolutions, Gradients, NGrams
 
 
 class Head(Protocol):
@@ -246,7 +246,7 @@ class FeatureExplanation:
 class FeatureHead:
     """Look zero: scores z = F(x) W + b from features of the object itself, without comparisons."""
 
-    features: NGrams | Convolutions
+    features: NGrams | Convolutions | Gradients
     weights: Annotated[NDArray[np.float32], "features C"]
     bias: Annotated[Array, "C"]
     temperature: Annotated[float, TEMPERATURE] = 1.0

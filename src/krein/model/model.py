@@ -368,15 +368,17 @@ class Model:
             found = landmarks.values(part)
             counter.add(found.compared, found.reused)
             values[rows] = found.value
+            unsure = ~sure[rows]  # the others are compared, but do not change their minds
             heads = self.heads if zero is None else self.heads[1:]
-            opinions = [head.to_log_proba(head.scores(found.value, None)) for head in heads]
-            opinions = opinions if zero is None else [opinion[rows], *opinions]
-            unbounded[rows] = self.pool(opinions)
+            few = found.value if unsure.all() else found.value[unsure]
+            opinions = [head.to_log_proba(head.scores(few, None)) for head in heads]
+            opinions = opinions if zero is None else [opinion[rows[unsure]], *opinions]
+            unbounded[rows[unsure]] = self.pool(opinions)
         if len(rows) and self.second_look is not None and known is not None:
             candidates = np.zeros((n, self.second_look.known.n_found), dtype=np.intp)
             candidates[rows], apart = self.second_look.known.candidates(found.value)
             confidence = np.exp(self.pool.bounded(unbounded[rows]).max(axis=1))
-            again = self.second_look.looks_again(confidence, apart)
+            again = unsure & self.second_look.looks_again(confidence, apart)
             looked[rows] = again
             some = np.arange(len(rows)) if compare_all else np.flatnonzero(again)
             exact = np.empty((len(some), 0))
@@ -386,9 +388,9 @@ class Model:
                 exact = second.value
             if len(some):
                 near = self._neighbours(found.value[some], exact, candidates[rows[some]])
-                few = [one[again] for one in opinions]
-                unbounded[rows[again]] = self.second_look.pool(few, near.at(again[some]))
-        unbounded[sure], looked[sure] = opinion[sure], False
+                pooled = [one[again[unsure]] for one in opinions]
+                unbounded[rows[again]] = self.second_look.pool(pooled, near.at(again[some]))
+        unbounded[sure] = opinion[sure]
         if near is not None and compare_all:
             near = near.spread(rows, n)
         return Answer(
@@ -407,7 +409,7 @@ class Model:
     def look_zero(self) -> FeatureHead | NeighbourHead | None:
         """The head that looks at the objects themselves, if there is one."""
         first = self.heads[0]
-        return first if isinstance(first, FeatureHead | NeighbourHead) else None
+        return None if isinstance(first, LinearHead | QuadraticHead) else first
 
     def _foreign(self, objects: Any) -> Indices:
         """Return the positions of objects of another kind."""
@@ -585,7 +587,7 @@ class Model:
         start, parts = 0.0, np.zeros(len(values))
         # the last weights may belong to the evidence
         for head, a in zip(self.heads, weights, strict=False):
-            if a and not isinstance(head, FeatureHead | NeighbourHead):
+            if a and isinstance(head, LinearHead | QuadraticHead):
                 at_baseline = head.to_log_proba(head.scores(self.baseline[None], None))[0]
                 start += float(a * (at_baseline[label] - at_baseline[other]))
                 parts += a * head.contributions(values, self.baseline, label, other)
