@@ -222,7 +222,7 @@ def test_a_subclass_is_not_saved_as_its_base(tmp_path):
         pass
 
     with pytest.raises(TypeError, match="Mine is not part of krein"):
-        Mine(random_state=0).fit(X, y).save(tmp_path / "m.krein")
+        Mine("elm", random_state=0).fit(X, y).save(tmp_path / "m.krein")
 
 
 @pytest.mark.parametrize(
