@@ -338,7 +338,7 @@ def test_images_are_judged_by_their_edges(tmp_path):
         assert abs(total - why.score) < 1e-9 * (1 + np.abs(why.contributions).sum())
         assert all(share.name.startswith("edges in rows") for share in why.features)
     clf.save(tmp_path / "m.krein")
-    again = krein.load_model(tmp_path / "m.krein")
+    again = krein.load(tmp_path / "m.krein", only_model=True)
     np.testing.assert_array_equal(again.predict_proba(new), clf.predict_proba(new))
     with pytest.raises(ValueError, match="9 × 9 pixels cannot be compared with images of 8 × 8"):
         clf.predict(np.zeros((1, 81)))
