@@ -49,16 +49,16 @@ def test_a_missing_extra_is_named_before_the_work(files, run, monkeypatch, comma
 
 @pytest.mark.filterwarnings("ignore:.*near-duplicate")
 def test_the_worth_of_heads_and_looks_is_printed(files, run):
-    options = ("words.csv", "--labels", "language", "--compare", "auto,knn", "--folds", "3")
+    options = ("words.csv", "--labels", "language", "--compare", "krein,knn", "--folds", "3")
     code, out, _ = run("evaluate", *options)
     assert code == 0
     told = {line[:12].strip(): line[12:] for line in out.splitlines()}
     code, out, _ = run("evaluate", *options, "--json")
     models = json.loads(out)["models"]
     assert models["knn"]["worth"] is None
-    heads, looks = models["auto"]["worth"]["heads"], models["auto"]["worth"]["looks"]
+    heads, looks = models["krein"]["worth"]["heads"], models["krein"]["worth"]["looks"]
     parts = told["pool"].split("; ")
-    assert parts[0].startswith(f"auto: features weight {heads[0]['weight']:.2f}, log-loss")
+    assert parts[0].startswith(f"krein: features weight {heads[0]['weight']:.2f}, log-loss")
     for part, head in zip(parts, heads, strict=False):
         for figure in (f"{head['weight']:.2f}", f"{head['alone']:.3f}", f"{head['without']:.3f}"):
             assert figure in part

@@ -147,7 +147,7 @@ def test_a_full_disk_names_the_file(files, model, environment):
     for command in (
         ("predict", "m.krein", "many.txt", "-o", "rows.csv"),
         ("predict", "m.krein", "many.txt", "-o", "rows.csv.gz", "--evidence", "9"),
-        ("predict", "m.krein", "many.txt", "-o", os.devnull, "--classified-out", "rows.csv"),
+        ("predict", "m.krein", "many.txt", "-o", os.devnull, "--unclassified-out", "rows.csv"),
         (*WORDS, "-o", "rows.krein"),
     ):
         named = next(word for word in command if word.startswith("rows"))

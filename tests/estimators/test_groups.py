@@ -153,7 +153,7 @@ def test_look_zero_learns_nothing_from_copies_with_random_labels():
         data = open_data(words, y, measure=measure)
         accuracy = []
         for held_together in (groups, everyone):
-            fit = fit_features(data, measure, y, None, n_classes, everyone, held_together, 0)
+            fit = fit_features(data, measure, y, None, n_classes, everyone, held_together)
             accuracy.append((fit.scores[:, :2].argmax(axis=1) == y).mean())
         assert accuracy[1] > 0.95
         assert accuracy[0] < 0.7

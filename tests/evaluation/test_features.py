@@ -77,7 +77,7 @@ def test_look_zero_sees_the_objects_behind_the_pairs():
         found = evaluate(X, LABELS, models, measure=measure, folds=3).models
         assert found["with"].comparisons < 0.8 * found["without"].comparisons
         assert found["with"].worth.looks[-1].comparisons == found["with"].comparisons
-        assert found["with"].worth.looks[-1].share > 0.5
+        assert found["with"].worth.looks[-1].share > 0.2
         names = ["ikfd", "ikqd", "pcvm"]
         assert [head.name for head in found["with"].worth.heads] == ["features", *names]
         assert [head.name for head in found["without"].worth.heads] == names
@@ -145,7 +145,10 @@ class Bare(IKFD):
 
 
 def test_comparisons_are_reported_for_every_model():
-    mine = {"mine": TwoLooks(landmarks="random", n_landmarks=6, random_state=0), "knn": "knn"}
+    mine = {
+        "mine": TwoLooks("levenshtein", landmarks="random", n_landmarks=6, random_state=0),
+        "knn": "knn",
+    }
     found = evaluate(WORDS, LABELS, mine, measure="levenshtein", folds=4)
     told = {name: model["comparisons"] for name, model in found.summary()["models"].items()}
     assert told == {"mine": 8.5, "knn": 90}

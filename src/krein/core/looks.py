@@ -660,6 +660,18 @@ def head_worth(
     """Return what each head is worth to a pool, from its log-probabilities of held-out objects.
 
     The pool is learned again without each of the heads: H times the cost of the first look.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from krein.core.looks import head_worth, learn_first_look
+    >>> codes = np.arange(100) % 2
+    >>> right = np.log(np.where(codes[:, None] == [0, 1], 0.8, 0.2))
+    >>> opinions = [right, np.log(np.full((100, 2), 0.5))]
+    >>> pool = learn_first_look(opinions, codes, None)
+    >>> good, blind = head_worth(["good", "blind"], pool, opinions, codes, None)
+    >>> good.alone < good.without, blind.alone > blind.without
+    (True, True)
     """
     found = []
     for h, name in enumerate(names):
