@@ -150,7 +150,7 @@ def test_classes_of_one_and_two_objects_in_every_answer(cls, size):
     ranks = Ranks.of(clf.classes_.tolist(), ";")
     families = ranks.probabilities(np.exp(log_p), 0)
     np.testing.assert_allclose(families.sum(axis=1), 1)
-    assert (families.argmax(axis=1) == 3 * new // C).mean() > 0.8
+    assert (families.argmax(axis=1) == 3 * new // C).mean() > 2 / 3  # twice what guessing gives
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6])
