@@ -24,6 +24,7 @@ from krein.core.looks import (
     learn_second_look,
     nearest_landmarks,
     nearest_points,
+    no_points,
     pooled,
     squared,
 )
@@ -109,20 +110,37 @@ def test_candidates_do_not_depend_on_the_batch(monkeypatch):
 def test_points_keep_the_distances_of_scaled_rows():
     rng = np.random.default_rng(2)
     values = rng.exponential(size=(200, 9)) * 10.0 ** np.arange(9)
-    points = CandidateSpace.of(values).points(values)
+    points = CandidateSpace.of(values).points(values, no_points(200))
     F = np.sqrt(values)
-    Z = (F - F.mean(axis=0)) / F.std(axis=0)
+    Z = (F - F.mean(axis=0)) / F.std(axis=0) / 3  # nine columns: a total variance of 1
     np.testing.assert_allclose(
         np.linalg.norm(points[0] - points, axis=1), np.linalg.norm(Z[0] - Z, axis=1), rtol=1e-4
     )
 
 
+def test_candidates_are_near_in_values_and_features_together():
+    """Squared distances of both parts add up, whatever the unit of the values."""
+    rng = np.random.default_rng(3)
+    values, others = rng.normal(size=(80, 3)), rng.normal(size=(80, 2)).astype(np.float32)
+    space = CandidateSpace.of(1e6 * values)
+    known = KnownObjects(
+        np.arange(80), np.zeros(80, dtype=int), space, space.points(1e6 * values, others), 10, 3
+    )
+    found, apart = known.candidates(1e6 * values[:5], others[:5])
+    F = np.copysign(np.sqrt(np.abs(values)), values)
+    Z = (F - F.mean(axis=0)) / F.std(axis=0) / np.sqrt(3)
+    D = np.square(Z[:5, None] - Z).sum(axis=2) + np.square(others[:5, None] - others).sum(axis=2)
+    np.testing.assert_array_equal(found, np.argsort(D, axis=1)[:, :10])
+    np.testing.assert_allclose(apart, np.sqrt(np.sort(D, axis=1)[:, :10]), rtol=1e-4, atol=1e-4)
+
+
 def test_a_constant_column_has_no_effect():
     values = np.column_stack([np.arange(10.0), np.full(10, 3.0)])
     space = CandidateSpace.of(values)
-    assert np.isfinite(space.points(values)).all()
+    points = space.points(values, no_points(10))
+    assert np.isfinite(points).all()
     other = values + np.array([0.0, 5.0])
-    np.testing.assert_allclose(space.points(values), space.points(other), atol=1e-6)
+    np.testing.assert_allclose(points, space.points(other, no_points(10)), atol=1e-6)
 
 
 def test_a_column_that_is_constant_up_to_rounding_has_no_effect():
@@ -131,7 +149,8 @@ def test_a_column_that_is_constant_up_to_rounding_has_no_effect():
     values = np.column_stack([np.arange(1000.0), np.tile(constants, (1000, 1))])
     space = CandidateSpace.of(values)
     other = values + np.append(0.0, np.full(17, 5.0))
-    np.testing.assert_allclose(space.points(values), space.points(other), atol=1e-6)
+    found, same = (space.points(each, no_points(1000)) for each in (values, other))
+    np.testing.assert_allclose(found, same, atol=1e-6)
 
 
 # -- evidence ----------------------------------------------------------------------------------
@@ -361,11 +380,12 @@ def test_landmarks_are_not_their_own_neighbours():
 def test_candidates_of_known_objects_leave_out_a_class():
     values = np.random.default_rng(0).normal(size=(60, 4))
     codes, space = np.arange(60) % 3, CandidateSpace.of(values)
-    known = KnownObjects(np.arange(0, 120, 2), codes, space, space.points(values), 5, 3)
+    points = space.points(values, no_points(60))
+    known = KnownObjects(np.arange(0, 120, 2), codes, space, points, 5, 3)
     part, kept = known.without_class(1), np.flatnonzero(codes != 1)
     np.testing.assert_array_equal(part.codes, codes[kept])
     np.testing.assert_array_equal(part.indices, 2 * kept)
-    found, apart = part.candidates(values[:10])
+    found, apart = part.candidates(values[:10], no_points(10))
     assert found.shape == (10, 5)
     own = codes[:10] != 1
     np.testing.assert_array_equal(kept[found[own, 0]], np.flatnonzero(own))

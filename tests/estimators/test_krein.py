@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 
 from krein import IKFD, KreinClassifier, load
 from krein.core.gaussian import FisherFamily, QuadraticFamily
-from krein.core.looks import VOTERS
+from krein.core.looks import VOTERS, no_points
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
 from krein.estimators.fitting import LandmarkChoice, stratified_folds
@@ -347,7 +347,7 @@ def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
     model = KreinClassifier("precomputed-distance", landmarks=np.arange(0, 800, 20))
     clf = model.fit(D[np.ix_(known, known)], y[known])
     second = clf.model_.second_look
-    apart = second.known.candidates(D[np.ix_(new, clf.landmarks_)])[1][:, 0]
+    apart = second.known.candidates(D[np.ix_(new, clf.landmarks_)], no_points(400))[1][:, 0]
     assert 0.05 < (apart > second.far).mean() < 0.15
     between = distances(second.known.points, second.known.points)  # each without itself
     np.fill_diagonal(between, np.inf)

@@ -19,6 +19,7 @@ from krein import KreinClassifier
 from krein.core.looks import choose_certainty
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
+from krein.measures import get_measure
 from krein.model.heads import FeatureHead, NeighbourHead
 
 
@@ -351,6 +352,54 @@ def test_a_held_out_object_is_not_its_own_neighbour(species):
     F, y = zero.known.T.tocsr(), zero.codes
     for i in (0, 7, len(y) - 1):
         others = np.flatnonzero(np.arange(len(y)) != i)
-        part = NeighbourHead.of(zero.features, F[others], y[others], 150, zero.bandwidth)
+        part = NeighbourHead.of(
+            zero.features, F[others], y[others], 150, zero.bandwidth, zero.search
+        )
         found = zero.evidence(F[[i]], without=(np.array([i]), np.arange(len(y))))
         np.testing.assert_allclose(found, part.evidence(F[[i]]), atol=1e-4)
+
+
+def test_features_find_candidates(species):
+    """Values to four landmarks cannot tell 150 classes apart, but n-grams can."""
+    X, y, new = species
+    clf = KreinClassifier("levenshtein", n_landmarks=4, neighbours=5).fit(X, y)
+    plain = KreinClassifier("levenshtein", n_landmarks=4, neighbours=5, features=None).fit(X, y)
+    shares = []
+    for model in (clf.model_, plain.model_):
+        known = model.second_look.known
+        landmarks = [X[i] for i in model.landmarks.indices]
+        values = get_measure("levenshtein").block(new, landmarks)
+        found, _ = known.candidates(values, model.points(new))
+        shares.append((known.codes[found] == np.arange(150)[:, None]).any(axis=1).mean())
+    assert shares[0] > 0.95
+    assert shares[1] < 0.8
+
+
+@pytest.mark.parametrize("measure", ["smith-waterman", "dtw"])
+def test_points_are_principal_components_of_the_features(measure, families):
+    """Orthogonal directions with nearly the largest variance, 1 in total."""
+    rng = np.random.default_rng(0)
+    X, y, _, _ = families
+    if measure == "dtw":
+        X = [np.cumsum(rng.normal(size=30)) for _ in range(200)]
+    zero = KreinClassifier(measure).fit(X, y).model_.look_zero
+    F, W = zero.features(X), zero.search.directions.astype(float)
+    F = zero.features.folded(F).toarray() if measure != "dtw" else F
+    np.testing.assert_allclose(zero.look(X)[1].var(axis=0).sum(), 1.0, rtol=1e-3)
+    squared = np.square(W).sum(axis=0)
+    np.testing.assert_allclose(W.T @ W, squared[0] * np.eye(64), atol=1e-4 * squared[0])
+    found = (F @ W).var(axis=0).sum() / squared[0]
+    assert 0.95 < found / np.linalg.eigvalsh(np.cov(F.T, ddof=0))[-64:].sum() < 1 + 1e-6
+
+
+def test_objects_that_the_head_did_not_learn_from_have_the_same_points(species, monkeypatch):
+    X, y, _ = species
+    whole = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y % 4).model_.second_look.known
+    monkeypatch.setattr("krein.estimators.lookzero.FEATURE_OBJECTS", 300)
+    monkeypatch.setattr("krein.estimators.lookzero.AT_ONCE", 7)
+    monkeypatch.setattr("krein.estimators.krein.HELD_OUT_OBJECTS", 100)
+    clf = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y % 4)
+    known = clf.model_.second_look.known
+    assert len(known.points) == len(whole.points)
+    own = known.points[:, -clf.model_.look_zero.search.directions.shape[1] :]
+    np.testing.assert_array_equal(own, clf.model_.points([X[i] for i in known.indices]))

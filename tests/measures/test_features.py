@@ -8,6 +8,7 @@ from krein.datasets import make_protein_families
 from krein.measures import get_measure
 from krein.measures.features import (
     BINS,
+    FOLDED,
     WIDTH,
     Convolutions,
     Gradients,
@@ -35,6 +36,19 @@ def test_n_grams_are_those_of_scikit_learn():
     F = grams(WORDS)
     assert F.shape[1] == expected.shape[1]  # no two n-grams share a column here
     np.testing.assert_allclose((F @ F.T).toarray(), (expected @ expected.T).toarray(), atol=1e-6)
+
+
+def test_folded_n_grams_have_about_the_same_products():
+    texts, _ = make_protein_families(60, random_state=0)
+    grams = NGrams.fit(texts)
+    F = grams(texts)
+    assert F.shape[1] > 2 * FOLDED
+    folded = grams.folded(F).toarray()  # columns that meet are added
+    exact = (F @ F.T).toarray()
+    errors = (folded @ folded.T - exact)[np.triu_indices(60, 1)]
+    # without signs, every collision would add to the products: their mean error would be 0.2
+    assert abs(errors.mean()) * np.sqrt(FOLDED) < 1.0
+    assert 0.3 < errors.std() * np.sqrt(FOLDED) < 1.5
 
 
 def test_rows_have_length_one_and_text_without_known_n_grams_is_empty():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from krein.core.checks import (
+from krein.core.shapes import (
     CODE,
     LOG,
     NON_NEGATIVE,

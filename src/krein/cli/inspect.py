@@ -14,8 +14,8 @@ import numpy as np
 
 from ..compare import Pairs, open_pairs
 from ..compare.cache import object_digests
-from ..core.checks import Array
 from ..core.ranks import short_labels
+from ..core.shapes import Array
 from ..io import Chunk, DataError
 from ..io.modelfile import ModelFileError, is_model, read_model, read_versions
 from ..measures import Combined, get_measure

@@ -17,18 +17,8 @@ import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp
 
-from .checks import (
-    CODE,
-    LOG_SIZE,
-    NON_NEGATIVE,
-    POSITIVE,
-    Array,
-    Codes,
-    Indices,
-    Kind,
-    Within,
-)
 from .moments import weights_of
+from .shapes import CODE, LOG_SIZE, NON_NEGATIVE, POSITIVE, Array, Codes, Indices, Kind, Within
 from .space import LandmarkSpace
 
 Scorer = Callable[[Array], Array]

@@ -41,8 +41,8 @@ from typing import Literal
 import numpy as np
 
 from .calibration import Codes, ScaleAndOffsets, fit_scale_and_offsets
-from .checks import Array, Indices
 from .moments import ClassMoments, weights_of
+from .shapes import Array, Indices
 from .space import RANK_TOLERANCE
 
 Target = Literal["similarities", "identity", "landmarks", "diagonal"]

@@ -35,7 +35,6 @@ import numpy as np
 from scipy.linalg import pinvh
 
 from .calibration import Codes, LeftOut, Priors, Scorer, log_proba_joint, log_proba_one_against_rest
-from .checks import LOG, SHARE, Array, Indices
 from .covariance import (
     ChosenCovariance,
     LeftOutObjects,
@@ -50,6 +49,7 @@ from .covariance import (
     within_root,
 )
 from .moments import ClassMoments
+from .shapes import LOG, SHARE, Array, Indices
 from .space import POWERS, RANK_TOLERANCE, LandmarkSpace, gram_root
 
 FamilyShrinkage = Shrinkage | tuple[Shrinkage, ...]

@@ -22,7 +22,7 @@ import scipy  # scipy.optimize loads on first use; predictions never need it
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-from .checks import (
+from .shapes import (
     CODE,
     NON_NEGATIVE,
     POSITIVE,
@@ -294,15 +294,19 @@ class EvidencePool:
         return evidence, evidence * self.closeness(near.least)[:, None]
 
 
-# -- candidates: training objects whose landmark values resemble a new object's --------------------
+# -- candidates: training objects with similar landmark values and features ------------------------
 #
 # Similar objects have similar values to every landmark. The first look has computed these values
 # anyway, so they serve as coordinates in which neighbours can be searched without comparing any
 # further pair. Values are replaced by their signed square roots, which spreads the small ones. Each
 # column is then standardised, and the rows are projected onto their leading principal directions.
+# The features of look zero, if there are any, provide as many coordinates. Both parts have a total
+# variance of 1. On words, proteins, peptides, gestures and 16S genes, candidates from both provide
+# better evidence than those from the values alone.
 
 DIMENSIONS = 128
-"""Dimensions of the search: 512 bytes per object, and 26 MFLOP per query among 10⁵ objects."""
+"""Dimensions of the search: 512 bytes per object, and 26 MFLOP per query among 10⁵ objects. With
+features, half of them come from the features."""
 
 SHORTLIST = 2
 """The single-precision search proposes this many times the wanted number of candidates. They are
@@ -312,17 +316,21 @@ TILE_BYTES = 2**25
 """Maximum size of the squared distances of one batch of queries."""
 
 
+Points = NDArray[np.float32]
+"""Coordinates of objects (n, r) in the search for candidates."""
+
+
 @dataclass(frozen=True)
 class CandidateSpace:
-    """Maps the values of objects to the landmarks (n, m) to points (n, r).
+    """Maps the values of objects to the landmarks (n, m) to points (n, r) of total variance 1.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from krein.core.looks import CandidateSpace, nearest_points
+    >>> from krein.core.looks import CandidateSpace, nearest_points, no_points
     >>> values = np.array([[0.0, 4.0], [1.0, 9.0], [4.0, 0.0], [4.1, 0.1]])
     >>> space = CandidateSpace.of(values)
-    >>> points = space.points(values)
+    >>> points = space.points(values, no_points(4))
     >>> nearest_points(points, points[2:3], 2)[0]
     array([[2, 3]])
     """
@@ -331,7 +339,7 @@ class CandidateSpace:
     directions: Annotated[Array, "m directions"]  # divided by the deviation of each column
 
     @classmethod
-    def of(cls, values: Array) -> CandidateSpace:
+    def of(cls, values: Array, most: int = DIMENSIONS) -> CandidateSpace:
         """Return the space of objects with these values (n, m). O(n·m² + m³)."""
         F = signed_roots(values)
         centre = F.mean(axis=0)
@@ -340,13 +348,24 @@ class CandidateSpace:
         least = 1e-12 * deviation.max(initial=0.0)
         scale = np.where(deviation > least, deviation, np.inf)  # a constant is no information
         Z /= scale
-        r = min(Z.shape[1], DIMENSIONS)
-        _, V = np.linalg.eigh(Z.T @ Z)
+        r = min(Z.shape[1], most)
+        variances, V = np.linalg.eigh(Z.T @ Z / len(Z))
+        total = float(variances[::-1][:r].sum())
+        scale *= np.sqrt(total) if total > 0 else 1.0
         return cls(centre, V[:, ::-1][:, :r] / scale[:, None])
 
-    def points(self, values: Array) -> NDArray[np.float32]:
-        """Return the points (n, r) of objects with these values. O(n·m·r)."""
-        return ((signed_roots(values) - self.centre) @ self.directions).astype(np.float32)
+    def points(self, values: Array, others: Points) -> Points:
+        """Return the points of objects with these values, and with points (n, s) of their features.
+
+        O(n·m·r).
+        """
+        own = ((signed_roots(values) - self.centre) @ self.directions).astype(np.float32)
+        return np.hstack([own, others])
+
+
+def no_points(n: int) -> Points:
+    """Return points (n, 0) of objects without features."""
+    return np.empty((n, 0), dtype=np.float32)
 
 
 def signed_roots(values: Array) -> Array:
@@ -355,8 +374,8 @@ def signed_roots(values: Array) -> Array:
 
 
 def nearest_points(
-    points: NDArray[np.float32],
-    queries: NDArray[np.float32],
+    points: Points,
+    queries: Points,
     k: int,
     *,
     without: tuple[Indices, Indices] | None = None,
@@ -424,18 +443,22 @@ class KnownObjects:
     indices: Annotated[Indices, "n_known", ROW]  # among all training objects, ascending
     codes: Annotated[Codes, "n_known", CODE]
     space: CandidateSpace
-    points: Annotated[NDArray[np.float32], "n_known directions"]
+    points: Annotated[Points, "n_known coordinates"]
     n_candidates: Annotated[int, Within(0)]  # compared in a second look
     k: Annotated[int, Within(1)]  # neighbours that provide evidence, including landmarks
 
     def candidates(
-        self, values: Array, without: tuple[Indices, Indices] | None = None
+        self,
+        values: Array,
+        others: Points,
+        without: tuple[Indices, Indices] | None = None,
     ) -> tuple[Indices, Array]:
         """Return the candidates (n, k) of objects with these values, and their distances.
 
-        `without` gives the groups of the objects and of all known ones, as in `nearest_points`.
+        `others` (n, s) are the points of their features, and `without` gives the groups of the
+        objects and of all known ones, as in `nearest_points`.
         """
-        points = self.space.points(values)
+        points = self.space.points(values, others)
         return nearest_points(
             self.points, points, self.n_candidates, without=without, norms=self._norms
         )
@@ -684,7 +707,7 @@ def head_worth(
         others = [opinion for k, opinion in enumerate(opinions) if k != h]
         without = float(np.log(opinions[h].shape[1]))
         if others:
-            rest = learn_first_look(others, codes, weights)
+            rest = learn_first_look(others, codes, weights, int(pool.n_seen))
             without = mean_of(losses_of(rest.bounded(rest(others)), codes), weights)
         alone = mean_of(losses_of(pool.bounded(opinions[h]), codes), weights)
         found.append(HeadWorth(name, float(pool.weights[h]), alone, without))

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import null_space
 
-from .checks import Array, Indices
+from .shapes import Array, Indices
 
 _ROUNDING = 1e-12  # weights and violations below this share count as zero
 _IDENTICAL = 1e-14  # squared distances below this share of the squared lengths count as zero

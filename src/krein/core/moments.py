@@ -20,7 +20,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import Array
+from .shapes import Array
 
 
 def gram(B: Array) -> Array:

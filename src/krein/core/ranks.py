@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .checks import Array, Indices
+from .shapes import Array, Indices
 
 PREFIX = re.compile(r"([a-z])(?:__|:)")
 """The rank of a name, as in "g__Bacillus" (QIIME, GTDB, UNITE) or "g:Bacillus" (UTAX, SINTAX)."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .checks import Array
+from .shapes import Array
 
 
 def margin(K: Array, codes: NDArray[Any], n_classes: int) -> float:

@@ -24,8 +24,8 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from .checks import POSITIVE, Array, Indices, Within
 from .moments import gram
+from .shapes import POSITIVE, Array, Indices, Within
 
 RANK_TOLERANCE = 1e-10
 """|λ| up to this share of the largest |λ| counts as zero."""

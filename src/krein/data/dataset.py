@@ -33,11 +33,11 @@ from ..compare.pairs import (
     progress,
     with_known,
 )
-from ..core.checks import Array, Indices
 from ..core.moments import ClassMoments, ordered_sum
 from ..core.pcvm.rows import Features
+from ..core.shapes import Array, Indices
 from ..measures import Measure, PairError, RefusedObject
-from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, take
+from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
 
 # -------------------------------------------------------------------------------------------------
 # Foreign objects
@@ -889,20 +889,13 @@ def first_missing(labels: Any) -> int | None:
         return int(np.argmax(found.ravel())) if found.any() else None
     if not hasattr(labels, "__iter__"):  # readable only as a NumPy array
         labels = np.asarray(labels, dtype=object)
-    return next((row for row, label in enumerate(labels) if _is_missing(label)), None)
+    return next(
+        (row for row, label in enumerate(labels) if is_missing(label) or _is_blank(label)), None
+    )
 
 
-def _is_missing(label: Any) -> bool:
-    if label is None:
-        return True
-    if isinstance(label, str | bytes):
-        return not label.strip()
-    try:
-        return bool(label != label)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-    except ValueError:  # an array
-        return False
+def _is_blank(label: Any) -> bool:
+    return isinstance(label, str | bytes) and not label.strip()
 
 
 def refuse_missing(labels: Any) -> None:

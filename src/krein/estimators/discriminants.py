@@ -14,7 +14,6 @@ from sklearn.utils.metaestimators import available_if
 
 from ..compare.pairs import block_rows
 from ..core.calibration import Priors, fit_temperature
-from ..core.checks import CODE, NON_NEGATIVE, ROW, SHARE, Array, Codes, Indices
 from ..core.covariance import ChosenCovariance, Target
 from ..core.gaussian import (
     FisherFamily,
@@ -28,6 +27,7 @@ from ..core.gaussian import (
 )
 from ..core.looks import Pool
 from ..core.moments import ClassMoments
+from ..core.shapes import CODE, NON_NEGATIVE, ROW, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
 from ..data.dataset import Chunk, Counted, Dataset, LandmarkColumns, encode
 from ..landmarks import Selection, get_rule

@@ -29,9 +29,9 @@ from sklearn.utils.validation import (
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
 from ..core.calibration import ClassWeights, Family, Reference, novelty_scores
-from ..core.checks import Array, Codes, Indices, Mask, Within
 from ..core.looks import apart_from, nearest_landmarks
 from ..core.moments import ClassMoments
+from ..core.shapes import Array, Codes, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature, unit_of
 from ..data.dataset import (
     Chunk,

@@ -8,7 +8,7 @@ them, how far to trust the nearest known objects, and when to look at them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Self
@@ -26,14 +26,15 @@ from ..core.calibration import (
     fit_temperature,
     novelty_scores,
 )
-from ..core.checks import NON_NEGATIVE, Array, Codes, Indices, Mask
 from ..core.gaussian import FisherFamily, GaussianFamily, LabelledValues, QuadraticFamily
 from ..core.looks import (
+    DIMENSIONS,
     VOTERS,
     CandidateSpace,
     KnownObjects,
     LookWorth,
     Neighbours,
+    Points,
     Pool,
     ProbableClasses,
     Worth,
@@ -47,6 +48,7 @@ from ..core.looks import (
     losses_of,
     mean_of,
     nearest_landmarks,
+    no_points,
     squared,
 )
 from ..core.moments import ClassMoments, weights_of
@@ -54,6 +56,7 @@ from ..core.pcvm.left_out import left_out_scores
 from ..core.pcvm.rows import Features, FeaturesInMemory
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
+from ..core.shapes import NON_NEGATIVE, Array, Codes, Indices, Mask
 from ..core.space import POWERS, signed_eigen
 from ..data.dataset import (
     IN_MEMORY_OBJECTS,
@@ -133,11 +136,11 @@ class KreinClassifier(Classifier):
     Look zero judges strings, sequences, series and images by their own features, without a
     comparison. The first look compares an object with a few landmarks, and pools the probabilities
     of three models of those values: `IKFD`, `IKQD` and `PCVM`. If the result is not certain enough,
-    the second look compares the object with training objects that have similar values to the
-    landmarks, and adds the labels of the nearest ones as evidence. How far to trust each model and
-    the evidence, and when to take a second look, is learned from held-out training objects. A
-    prediction takes about a twentieth of the comparisons of nearest neighbours, at the same
-    accuracy or better.
+    the second look compares the object with training objects that have similar features and similar
+    values to the landmarks, and adds the labels of the nearest ones as evidence. How far to trust
+    each model and the evidence, and when to take a second look, is learned from held-out training
+    objects. A prediction takes about a twentieth of the comparisons of nearest neighbours, at the
+    same accuracy or better.
 
     Parameters
     ----------
@@ -239,7 +242,7 @@ class KreinClassifier(Classifier):
     A fit compares every object with m landmarks, and up to 2,500 training objects with `neighbours`
     others each. If `n_landmarks` is None, m is the largest number considered, and up to 500 objects
     get a second look with each smaller number. The model keeps the training objects, and
-    4·min(m, 128) bytes for each.
+    at most 512 bytes for each.
 
     Examples
     --------
@@ -470,13 +473,15 @@ class KreinClassifier(Classifier):
         weights = sample.score_weights
         n_groups = len(np.unique(kept.groups[sample.indices])) if sample.grouped else None
         pool = learn_first_look(opinions, sample.codes, weights, n_groups)
-        known = None
+        known, points = None, no_points(len(sample.codes))
         if neighbours:
+            points_of = no_points_of if features is None else features.points_of
             known = choose_known_objects(
-                kept, landmarks.indices, neighbours, self.max_kept, value_heads
+                kept, landmarks.indices, neighbours, self.max_kept, value_heads, points_of
             )
+            points = points_of(sample.indices)
         second, near, looked, sizes = self._second_look(
-            data, run, landmarks, sample, opinions, pool, known, kept.groups
+            data, run, landmarks, sample, opinions, pool, known, points, kept.groups
         )
         unbounded = pool(opinions)
         costs = np.full(len(sample.codes), float(len(landmarks.indices)))
@@ -559,6 +564,7 @@ class KreinClassifier(Classifier):
         opinions: Sequence[Array],
         pool: Pool,
         known: KnownObjects | None,
+        points: Points,
         groups: Indices,
     ) -> tuple[SecondLook | None, Neighbours, NDArray[np.bool_], Array | None]:
         """Look again at held-out objects; learn when to look and how to weigh what is found.
@@ -580,7 +586,7 @@ class KreinClassifier(Classifier):
             return None, nearest, never, sizes
         own = np.searchsorted(wanted, known.indices)
         near, distances = look_at_held_out(
-            known, sample, run.pairs(objects), rows, own, landmarks.codes, groups
+            known, sample, points, run.pairs(objects), rows, own, landmarks.codes, groups
         )
         share = 1.0
         if self.max_comparisons is not None and known.n_candidates:
@@ -597,6 +603,11 @@ class KreinClassifier(Classifier):
         second = SecondLook(known, evidence, threshold, far, None, kept)
         confidence = np.exp(pool.bounded(pool(opinions)).max(axis=1))
         return second, near, second.looks_again(confidence, distances), sizes
+
+
+def no_points_of(indices: Indices) -> Points:
+    """Return the points of objects without features."""
+    return no_points(len(indices))
 
 
 def _comparable(data: Dataset, run: Comparisons) -> bool:
@@ -959,11 +970,12 @@ def choose_known_objects(
     neighbours: int,
     max_kept: int,
     heads: Sequence[Head],
+    points_of: Callable[[Indices], Points],
 ) -> KnownObjects:
     """Return the known objects: all except the landmarks, or the most useful `max_kept` of them.
 
     In the latter case, up to half are objects that the first look gets wrong, and every class is
-    represented.
+    represented. `points_of` returns the points of the features of some objects.
     """
     raw = kept.features.rows(np.arange(kept.n_classes), kept.n_classes)
     codes = raw.y
@@ -980,11 +992,15 @@ def choose_known_objects(
         indices, values = drawn[picked], values[picked]
     else:
         values = raw.features(indices)
-    space = CandidateSpace.of(values if len(values) else np.zeros((1, raw.shape[1])))
+    points = points_of(indices)
+    most = DIMENSIONS // 2 if points.shape[1] else DIMENSIONS
+    space = CandidateSpace.of(values if len(values) else np.zeros((1, raw.shape[1])), most)
     n_candidates = min(neighbours, len(indices))
     k = min(neighbours, VOTERS, len(landmarks) + n_candidates - 1)
     known = np.asarray(codes[indices], dtype=np.intp)
-    return KnownObjects(indices, known, space, space.points(values), n_candidates, max(k, 1))
+    return KnownObjects(
+        indices, known, space, space.points(values, points), n_candidates, max(k, 1)
+    )
 
 
 def preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
@@ -1003,6 +1019,7 @@ def preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
 def look_at_held_out(
     known: KnownObjects,
     sample: HeldOut,
+    points: Points,
     pairs: Pairs,
     rows: Indices,
     own: Indices,
@@ -1012,10 +1029,11 @@ def look_at_held_out(
     """Return the neighbours of held-out objects, and the distances (n, k) of their candidates.
 
     No object is a neighbour of its own group, which `groups` (N,) gives for all objects. Among the
-    objects of `pairs`, `rows` (n,) are the held-out ones and `own` (N_known,) the known ones.
+    objects of `pairs`, `rows` (n,) are the held-out ones and `own` (N_known,) the known ones; the
+    features of the held-out ones have these `points` (n, r).
     """
     without = groups[sample.indices], groups[known.indices]
-    candidates, distances = known.candidates(sample.values, without)
+    candidates, distances = known.candidates(sample.values, points, without)
     found = np.empty(candidates.shape)
     if candidates.size:
         found = compare_each(pairs, rows, own[candidates])

@@ -22,16 +22,17 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
+from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
 from ..core.calibration import fit_temperature
-from ..core.checks import Array, Codes, Indices
-from ..core.looks import BANDWIDTHS
+from ..core.looks import BANDWIDTHS, DIMENSIONS, Points, no_points
 from ..core.moments import weights_of
+from ..core.shapes import Array, Codes, Indices
 from ..data.dataset import Dataset, uniform_keys
 from ..measures import Measure, take
 from ..measures.features import Convolutions, NGrams, feature_map
-from ..model.heads import FeatureExplanation, FeatureHead, NeighbourHead
+from ..model.heads import FeatureHead, LookZero, NeighbourHead, SearchSpace
 from .fitting import dealt_in_turn
 
 FEATURE_OBJECTS = 100_000
@@ -68,55 +69,70 @@ _SEED = 2
 
 @dataclass(frozen=True)
 class FeatureFit:
-    """The head of the features, and its held-out scores of some objects."""
+    """The head of the features, held-out scores of some objects, and where all can be searched."""
 
-    head: Any  # a FeatureHead, NeighbourHead or ClassifierHead
-    rows: Indices  # (n,): the objects that were held out, ascending
+    head: LookZero
+    held_out: Indices  # (n,): the objects that were held out, ascending
     scores: Array  # (n, C)
+    data: Dataset
+    measure: Measure
+    learned: Indices  # (N,): the objects that the head learned from, ascending
+    points: Points  # (N, r)
 
     def scores_of(self, indices: Indices) -> Array:
         """Return the held-out scores of some of these objects."""
-        return self.scores[np.searchsorted(self.rows, indices)]
+        return self.scores[np.searchsorted(self.held_out, indices)]
+
+    def points_of(self, indices: Indices) -> Points:
+        """Return the points (n, r) of some objects, where similar ones can be searched."""
+        found = np.empty((len(indices), self.points.shape[1]), dtype=np.float32)
+        here = np.isin(indices, self.learned)
+        found[here] = self.points[np.searchsorted(self.learned, indices[here])]
+        rest = np.flatnonzero(~here)
+        for start in range(0, len(rest), AT_ONCE):
+            part = rest[start : start + AT_ONCE]
+            objects = self.data.take(indices[part], self.measure).objects
+            found[part] = self.head.look(self.measure.contents(objects))[1]
+        return found
+
+
+AT_ONCE = 10_000
+"""Objects whose features are computed together."""
+
+SEARCHED = 2_000
+"""The directions of the search are those of about this many objects."""
+
+
+def search_space(features: Any, F: Any) -> SearchSpace:
+    """Return the leading principal directions of features F (n, D), scaled to total variance 1."""
+    some = features.folded(F[:SEARCHED]) if isinstance(features, NGrams) else F[:SEARCHED]
+    some = np.asarray(some.toarray() if issparse(some) else some, dtype=np.float64)
+    some = some - some.mean(axis=0)
+    r = min(DIMENSIONS // 2, *some.shape)
+    _, sizes, directions = randomized_svd(some, r, n_iter=2, random_state=0)
+    total = float(np.sqrt(np.square(sizes).sum() / len(some)))
+    return SearchSpace((directions.T / (total or 1.0)).astype(np.float32))
 
 
 @dataclass(frozen=True)
-class ClassifierHead:
+class ClassifierHead(LookZero):
     """Look zero by the user's own classifier: scores are its log-probabilities."""
 
     classifier: Any  # fitted to class codes
     n_classes: int
     temperature: float = 1.0
 
-    def scores(self, values: Any, objects: Any) -> Array:
-        """Return scores (n, C)."""
+    def look(self, objects: Any) -> tuple[Array, Points]:
+        """Return scores (n, C), and no points."""
         found = np.full((len(objects), self.n_classes), UNSEEN)
         P = np.asarray(self.classifier.predict_proba(objects), dtype=np.float64)
         found[:, self.classifier.classes_] = np.log(np.maximum(P, LEAST))
-        return found
-
-    def to_log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities (n, C): softmax, with the temperature applied."""
-        found: Array = log_softmax(self.temperature * scores, axis=1)
-        return found
-
-    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
-        """Return zeros (m,): landmarks contribute nothing."""
-        return np.zeros(len(values))
-
-    def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
-        """Return what the classifier adds; krein does not know its features."""
-        log_p = self.to_log_proba(self.scores(None, one_of(one)))[0]
-        return FeatureExplanation(0.0, weight * float(log_p[label] - log_p[other]))
+        return found, no_points(len(objects))
 
 
 LEAST, UNSEEN = 1e-6, -30.0
 """The least probability that a classifier's answer is taken for, and the score of a class that it
 was not fitted to."""
-
-
-def one_of(one: Any) -> Any:
-    """Return a collection of one object, as classifiers expect it."""
-    return one[None] if isinstance(one, np.ndarray) else [one]
 
 
 def fit_features(
@@ -152,21 +168,43 @@ def fit_features(
     place = place[np.searchsorted(rows, held_out)]
     rows = rows[order]
     objects, y, w, groups = take(objects, order), codes[rows], w[rows], groups[rows]
+    found: tuple[LookZero, Array] | None
+    points = no_points(len(rows))
     if wanted != "auto":
-        return _of_classifier(wanted, objects, y, w, n_classes, held_out, place, groups)
-    many = n_classes > MOST_CLASSES
-    features = feature_map(measure, objects, np.random.default_rng(0), nearest=many)
-    if features is None:
+        found = _of_classifier(wanted, objects, y, w, n_classes, place, groups)
+    else:
+        many = n_classes > MOST_CLASSES
+        features = feature_map(measure, objects, np.random.default_rng(0), nearest=many)
+        if features is None:
+            return None
+        F = features(objects)
+        space = search_space(features, F)
+        points = space.points(features, F)
+        learn = _neighbours if many else _regression
+        found = learn(features, F, y, w, n_classes, place, groups, space)
+    if found is None:
         return None
-    F = features(objects)
-    if many:
-        return _neighbours(features, F, y, w, n_classes, held_out, place, groups)
+    back = np.argsort(rows)
+    return FeatureFit(found[0], held_out, found[1], data, measure, rows[back], points[back])
+
+
+def _regression(
+    features: Any,
+    F: Any,
+    codes: Codes,
+    weights: Array,
+    n_classes: int,
+    place: Indices,
+    groups: Indices,
+    space: SearchSpace,
+) -> tuple[LookZero, Array]:
+    """Return a logistic regression, and held-out scores of the objects at `place`."""
     # rows of length 1, so that the strengths mean the same
     unit = 1 / np.sqrt(F.shape[1]) if isinstance(features, Convolutions) else 1.0
-    G, back = _coordinates(F * unit)
-    folds = _folds(y, place, groups)
+    G, turned = _coordinates(F * unit)
+    y, w, folds = codes, weights, _folds(codes, place, groups)
     # one array of scores for each strength, until one of them is chosen
-    scores = {C: np.zeros((len(held_out), n_classes)) for C in STRENGTHS}
+    scores = {C: np.zeros((len(place), n_classes)) for C in STRENGTHS}
     for fold in range(int(folds.max(initial=-1)) + 1):
         held = folds == fold
         rest = ~np.isin(groups, groups[place[held]])
@@ -180,8 +218,8 @@ def fit_features(
             scores = {chosen: scores[chosen]}
     strength = min(scores)
     V, b = _logistic(G, y, w, n_classes, strength)
-    W = unit * back(V)
-    return FeatureFit(FeatureHead(features, W.astype(np.float32), b), held_out, scores[strength])
+    W = (unit * turned(V)).astype(np.float32)
+    return FeatureHead(features, W, b, space), scores[strength]
 
 
 def _coordinates(F: Any) -> tuple[Any, Callable[[Array], Array]]:
@@ -230,11 +268,13 @@ def _of_classifier(
     y: Codes,
     w: Array,
     n_classes: int,
-    held_out: Indices,
     place: Indices,
     groups: Indices,
-) -> FeatureFit:
-    """Return the head of the user's classifier, which is cloned and fitted to class codes."""
+) -> tuple[LookZero, Array]:
+    """Return the head of the user's classifier, and held-out scores of the objects at `place`.
+
+    The classifier is cloned, and fitted to class codes.
+    """
     name = "sample_weight"
     if isinstance(classifier, Pipeline):
         name = f"{classifier.steps[-1][0]}__sample_weight"
@@ -247,14 +287,14 @@ def _of_classifier(
         model = clone(classifier).fit(take(objects, some), y[some].astype(np.intp), **given)
         return ClassifierHead(model, n_classes)
 
-    everyone, scores = np.arange(len(y)), np.full((len(held_out), n_classes), UNSEEN)
+    everyone, scores = np.arange(len(y)), np.full((len(place), n_classes), UNSEEN)
     folds = _folds(y, place, groups)
     for fold in range(int(folds.max(initial=-1)) + 1):
         held = place[folds == fold]
         rest = np.flatnonzero(~np.isin(groups, groups[held]))
         if len(np.unique(y[rest])) > 1:  # else there is nothing to learn
             scores[folds == fold] = fitted(rest).scores(None, take(objects, held))
-    return FeatureFit(fitted(everyone), held_out, scores)
+    return fitted(everyone), scores
 
 
 def _neighbours(
@@ -263,21 +303,24 @@ def _neighbours(
     codes: Codes,
     weights: Array,
     n_classes: int,
-    held_out: Indices,
     place: Indices,
     groups: Indices,
-) -> FeatureFit | None:
-    """Return the head for many classes, with the bandwidth that has the least held-out loss."""
+    space: SearchSpace,
+) -> tuple[LookZero, Array] | None:
+    """Return the head for many classes, and held-out scores of the objects at `place`.
+
+    The bandwidth is the one with the least loss of these.
+    """
     if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
         return None
-    best: tuple[float, FeatureFit] | None = None
+    best: tuple[float, LookZero, Array] | None = None
     for bandwidth in BANDWIDTHS:
-        head = NeighbourHead.of(features, F, codes.astype(np.intp), n_classes, bandwidth)
+        head = NeighbourHead.of(features, F, codes.astype(np.intp), n_classes, bandwidth, space)
         scores = head.evidence(F[place], without=(groups[place], groups))
         loss = _loss(scores, codes[place], weights[place])
         if best is None or loss < best[0]:
-            best = loss, FeatureFit(head, held_out, scores)
-    return None if best is None else best[1]
+            best = loss, head, scores
+    return None if best is None else best[1:]
 
 
 def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:

@@ -13,8 +13,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from ..compare.pairs import block_rows
-from ..core.checks import Array
 from ..core.moments import ClassMoments
+from ..core.shapes import Array
 from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen
 from ..data.dataset import Chunk, Counted, LandmarkColumns, check_labels
 from ..data.opening import Memory, open_data

@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..compare.pairs import block_rows, progress
 from ..core.calibration import fit_temperature
-from ..core.checks import POSITIVE, ROW, Array, Indices, Within
 from ..core.looks import Pool
 from ..core.pcvm.left_out import left_out_scores, rows_to_ask
 from ..core.pcvm.published import LEVEL, level_of
@@ -28,6 +27,7 @@ from ..core.pcvm.training import (
     fit_basis,
     fit_landmarks,
 )
+from ..core.shapes import POSITIVE, ROW, Array, Indices, Within
 from ..core.space import Conversion, LandmarkSpace, signed_eigen
 from ..data.dataset import IN_MEMORY_OBJECTS, Dataset
 from ..landmarks import get_rule

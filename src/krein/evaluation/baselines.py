@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compare import Pairs
-from ..core.checks import Array, Indices
+from ..core.shapes import Array, Indices
 from ..core.space import LandmarkCentre, correct
 from ..landmarks import get_rule, select_landmarks
 from ..measures import Measure, take

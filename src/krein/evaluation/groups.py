@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..compare.pairs import compare_each
-from ..core.checks import Array, Indices
+from ..core.shapes import Array, Indices
 from ..data.dataset import check_groups
 from ..wording import option, parameter
 from .store import columns

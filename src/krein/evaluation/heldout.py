@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import NEAREST, novelty_scores
-from ..core.checks import Array, Indices
 from ..core.looks import Neighbours, Worth, squared
+from ..core.shapes import Array, Indices
 from ..measures.base import Kind
 from ..model.model import Model
 from .store import PairStore
@@ -118,9 +118,10 @@ def compare_held_out(
     codes[:, :m], objects[:, :m] = model.landmarks.codes, landmarks
     if known is not None and k:
         missing = np.full(len(rows), -1) if unknown is None else unknown
+        points = model.points(rows)
         for c in np.unique(missing).tolist():
             here, others = np.flatnonzero(missing == c), known.without_class(c)
-            found, _ = others.candidates(values[here])
+            found, _ = others.candidates(values[here], points[here])
             for i, candidates in zip(here.tolist(), found, strict=True):
                 some, objs = slice(m, m + len(candidates)), train[others.indices[candidates]]
                 apart[i, some] = squared(store.read_row(int(rows[i]), objs), kind)
@@ -152,7 +153,8 @@ class BothLooks:
         opinions = model.opinions(V, rows)
         first = pool.bounded(pool(opinions))
         second = pool.bounded(again.pool(opinions, compared.nearest(again.known.k)))
-        looked = again.looks_again(np.exp(first.max(axis=1)), again.known.candidates(V)[1])
+        _, apart = again.known.candidates(V, model.points(rows))
+        looked = again.looks_again(np.exp(first.max(axis=1)), apart)
         n, m = V.shape
         costs = np.tile([float(m), float(compared.apart.shape[1] - m)], (n, 1))
         if model.look_zero is not None:

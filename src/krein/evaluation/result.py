@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..compare.cache import object_digests
-from ..core.checks import Array, Indices
 from ..core.looks import Worth
 from ..core.moments import ClassMoments
 from ..core.ranks import Ranks
+from ..core.shapes import Array, Indices
 from ..core.space import LandmarkSpace, SpectrumEstimate, double_centre, embed, estimate_spectrum
 from ..reject import augrc
 from .groups import NearCopies

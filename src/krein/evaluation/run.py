@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from ..compare import Pairs, open_pairs
-from ..core.checks import Array, Indices
 from ..core.ranks import Ranks
+from ..core.shapes import Array, Indices
 from ..data.dataset import check_labels
 from ..estimators.krein import KreinClassifier
 from ..measures import take

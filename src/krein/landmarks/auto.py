@@ -20,8 +20,8 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import Family, fit_temperature
-from ..core.checks import Array, Indices
 from ..core.gaussian import FisherFamily
+from ..core.shapes import Array, Indices
 from ..core.space import LandmarkSpace, unit_of
 from .base import Codes, Rule, Selection
 from .random import draw_order

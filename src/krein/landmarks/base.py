@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from ..compare import Pairs
 from ..core.calibration import Codes, Family
-from ..core.checks import Array, Indices
+from ..core.shapes import Array, Indices
 from ..core.space import LandmarkCentre
 from ..measures.base import Kind
 from ..measures.precomputed import Precomputed, PrecomputedRows

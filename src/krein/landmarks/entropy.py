@@ -18,7 +18,7 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from ..core.checks import Array, Indices
+from ..core.shapes import Array, Indices
 from .base import Codes, Rule, Selection, n_sketched
 from .meb import number_of_landmarks
 

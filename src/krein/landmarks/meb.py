@@ -10,8 +10,8 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from ..core.checks import Array, Indices
 from ..core.meb import Ball, minimum_enclosing_ball
+from ..core.shapes import Array, Indices
 from ..core.space import LandmarkCentre, double_centre
 from ..wording import parameter
 from .base import Codes, Rule, Selection, given_pairs, n_sketched

@@ -7,7 +7,7 @@ from numpy.random import Generator
 
 from ..compare import Pairs
 from ..core.calibration import Family
-from ..core.checks import Indices
+from ..core.shapes import Indices
 from .base import Codes, Rule, Selection
 from .meb import number_of_landmarks
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import Array
+from ..core.shapes import Array
 
 SAME, ALIKE, OTHER, GAP = "|", "+", " ", "-"
 """Marks of an alignment column: the same letter, a similar one, a different one, a gap."""

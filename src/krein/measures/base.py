@@ -638,6 +638,27 @@ def random_arrays(points: Array, sizes: Array, rng: np.random.Generator) -> list
     return [points[rng.integers(N, size=max(1, round(size / d)))] for size in sizes.tolist()]
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a label or a cell is None, NaN or NA.
+
+    Examples
+    --------
+    >>> from krein.measures.base import is_missing
+    >>> is_missing(None), is_missing(float("nan")), is_missing("")
+    (True, True, False)
+    """
+    if value is None:
+        return True
+    if isinstance(value, str | bytes | np.ndarray | list | tuple):
+        return False
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+    except ValueError:  # another collection
+        return False
+
+
 def checked_objects(measure: Measure, X: Any) -> Objects:
     """Return the objects in the measure's form: one per row of X, and at least one."""
     refuse_unordered(X)

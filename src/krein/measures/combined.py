@@ -34,6 +34,7 @@ from .base import (
     columns_of,
     excerpt,
     get_measure,
+    is_missing,
     is_nested,
     take,
 )
@@ -536,25 +537,12 @@ def _refuse_missing(cells: NDArray[Any], column: str) -> None:
     elif cells.dtype.kind in "mM":
         missing = np.isnat(cells)
     elif cells.dtype == object and cells.ndim == 1:
-        missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
+        missing = np.array([is_missing(cell) for cell in cells], dtype=bool)
     else:
         return
     if missing.any():
         reason = f"has no value in the column {column!r}: fill it in, or leave the record out"
         raise RefusedObject("record", int(missing.argmax()), reason)
-
-
-def _is_missing(cell: Any) -> bool:
-    if cell is None:
-        return True
-    if isinstance(cell, str | bytes | np.ndarray | list | tuple):
-        return False
-    try:
-        return bool(cell != cell)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-    except ValueError:  # a collection
-        return False
 
 
 def _numbers(cells: NDArray[Any], column: str) -> NDArray[Any]:

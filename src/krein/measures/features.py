@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ..core.checks import POSITIVE, Array, Within
+from ..core.shapes import POSITIVE, Array, Within
 
 Float32 = NDArray[np.float32]
 
@@ -85,6 +85,9 @@ LONGEST, FEW = 7, 6
 
 VOCABULARY = 100_000
 """Maximum number of n-grams that are kept, the most frequent ones."""
+
+FOLDED = 1024
+"""Number of columns that n-grams are folded to in the search for similar objects."""
 
 PART = 2**20
 """Letters that are hashed together, so that memory does not grow with the number of objects."""
@@ -155,6 +158,16 @@ class NGrams:
             return csr_array(shape)
         ij = (np.concatenate(rows), np.concatenate(columns))
         return csr_array((np.concatenate(values), ij), shape=shape)
+
+    def folded(self, F: csr_array) -> csr_array:
+        """Return features (n, FOLDED) with about the same products as F (n, D).
+
+        Every column is added to one of the new ones, with a sign from its hash ("feature hashing";
+        Weinberger et al. 2009): the error of a product of rows of length 1 is about 1/√FOLDED.
+        """
+        sign = 1.0 - 2.0 * (self.columns // FOLDED % 2)
+        parts = F.data * sign[F.indices], self.columns[F.indices] % FOLDED, F.indptr
+        return csr_array(parts, shape=(F.shape[0], FOLDED))
 
     def shares(self, text: Any, slope: Array) -> Shares:
         """Return what each n-gram of a string adds to a score, and where. O(letters · longest).

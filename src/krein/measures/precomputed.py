@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import ROW, Within
+from ..core.shapes import ROW, Within
 from ..wording import parameter
 from .base import (
     Array,

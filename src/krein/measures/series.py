@@ -14,6 +14,7 @@ value of column j in two rows of the programme, which alternate as the previous 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -490,9 +491,9 @@ class _Elastic(Measure):
     steps: ClassVar[Callable[..., Any]]
     """The costs of the steps of a path between two series, for `least_path`."""
 
+    @abstractmethod
     def costs(self) -> tuple[float, ...]:
         """Return the parameters of the kernel and of the steps."""
-        raise NotImplementedError
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,6 +17,7 @@ multiplied by the slope of the chord. A quadratic head has its gradient at the m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,10 +29,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
-from ..core.checks import CODE, LOG, POSITIVE, TEMPERATURE, Array, Codes, Indices, Within
 from ..core.gaussian import QuadraticDiscriminant
-from ..core.looks import VOTERS, class_evidence
+from ..core.looks import VOTERS, Points, class_evidence
 from ..core.pcvm.rows import BasisFunction, basis_values
+from ..core.shapes import CODE, LOG, POSITIVE, TEMPERATURE, Array, Codes, Indices, Within
 from ..core.space import Conversion
 from ..measures.features import Convolutions, Gradients, NGrams
 
@@ -242,18 +243,18 @@ class FeatureExplanation:
     along: Array | None = None  # (length,) or (length, channels): the total by letters or values
 
 
-@dataclass(frozen=True)
-class FeatureHead:
-    """Look zero: scores z = F(x) W + b from features of the object itself, without comparisons."""
+class LookZero(ABC):
+    """A head that sees the object itself, without comparisons."""
 
-    features: NGrams | Convolutions | Gradients
-    weights: Annotated[NDArray[np.float32], "features C"]
-    bias: Annotated[Array, "C"]
-    temperature: Annotated[float, TEMPERATURE] = 1.0
+    temperature: float
+
+    @abstractmethod
+    def look(self, objects: Any) -> tuple[Array, Points]:
+        """Return scores (n, C), and the points (n, r) where similar objects can be searched."""
 
     def scores(self, values: Any, objects: Any) -> Array:
         """Return scores (n, C)."""
-        return np.asarray(self.features(objects) @ self.weights + self.bias, dtype=np.float64)
+        return self.look(objects)[0]
 
     def to_log_proba(self, scores: Array) -> Array:
         """Return log-probabilities (n, C): softmax, with the temperature applied."""
@@ -263,6 +264,42 @@ class FeatureHead:
     def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
         """Return zeros (m,): landmarks contribute nothing."""
         return np.zeros(len(values))
+
+    def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
+        """Return what the object adds, in a pool where the head has this weight: by default, as a
+        whole."""
+        alone = one[None] if isinstance(one, np.ndarray) else [one]
+        log_p = self.to_log_proba(self.scores(None, alone))[0]
+        return FeatureExplanation(0.0, weight * float(log_p[label] - log_p[other]))
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """Maps features to points of total variance 1, where similar objects can be searched."""
+
+    directions: Annotated[NDArray[np.float32], "folded places"]
+
+    def points(self, features: NGrams | Convolutions | Gradients, F: Any) -> Points:
+        """Return the points (n, r) of objects with features F (n, D)."""
+        folded = features.folded(F) if isinstance(features, NGrams) else F
+        return np.asarray(folded @ self.directions, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class FeatureHead(LookZero):
+    """Look zero: scores z = F(x) W + b from features of the object itself, without comparisons."""
+
+    features: NGrams | Convolutions | Gradients
+    weights: Annotated[NDArray[np.float32], "features C"]
+    bias: Annotated[Array, "C"]
+    search: SearchSpace
+    temperature: Annotated[float, TEMPERATURE] = 1.0
+
+    def look(self, objects: Any) -> tuple[Array, Points]:
+        """Return scores (n, C), and points (n, r)."""
+        F = self.features(objects)
+        scores = np.asarray(F @ self.weights + self.bias, dtype=np.float64)
+        return scores, self.search.points(self.features, F)
 
     def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
         """Return what the features of an object add, in a pool where the head has this weight."""
@@ -280,7 +317,7 @@ class FeatureHead:
 
 
 @dataclass(frozen=True)
-class NeighbourHead:
+class NeighbourHead(LookZero):
     """Look zero for many classes: the labels of the known objects with the most similar features.
 
     The similarity of two rows of length 1 is their product; scores are the evidence of the nearest
@@ -294,16 +331,23 @@ class NeighbourHead:
     codes: Annotated[Codes, "n_rows", CODE]
     n_classes: Annotated[int, "C", Within(2)]
     bandwidth: Annotated[float, POSITIVE]
+    search: SearchSpace
     temperature: Annotated[float, TEMPERATURE] = 1.0
 
     @classmethod
     def of(
-        cls, features: NGrams, F: csr_array, codes: Codes, n_classes: int, bandwidth: float
+        cls,
+        features: NGrams,
+        F: csr_array,
+        codes: Codes,
+        n_classes: int,
+        bandwidth: float,
+        search: SearchSpace,
     ) -> NeighbourHead:
         """Return the head of known objects with features F (n, D)."""
         F = csr_array(F, dtype=np.float32)
         starts, columns = F.indptr.astype(np.int64), F.indices.astype(np.int32)
-        return cls(features, starts, columns, F.data, codes, n_classes, bandwidth)
+        return cls(features, starts, columns, F.data, codes, n_classes, bandwidth, search)
 
     @cached_property
     def known(self) -> csr_array:
@@ -311,9 +355,10 @@ class NeighbourHead:
         shape = (len(self.codes), len(self.features.columns))
         return csr_array((self.values, self.columns, self.starts), shape=shape).T.tocsr()
 
-    def scores(self, values: Any, objects: Any) -> Array:
-        """Return scores (n, C)."""
-        return self.evidence(self.features(objects))
+    def look(self, objects: Any) -> tuple[Array, Points]:
+        """Return scores (n, C), and points (n, r)."""
+        F = self.features(objects)
+        return self.evidence(F), self.search.points(self.features, F)
 
     def evidence(self, F: csr_array, without: tuple[Indices, Indices] | None = None) -> Array:
         """Return the evidence (n, C) of the nearest known objects.
@@ -338,20 +383,6 @@ class NeighbourHead:
             evidence = class_evidence(2 - 2 * np.maximum(similar, 0), codes, C + 1, self.bandwidth)
             found[part] = evidence[:, :C]
         return found
-
-    def to_log_proba(self, scores: Array) -> Array:
-        """Return log-probabilities (n, C): softmax, with the temperature applied."""
-        found: Array = log_softmax(self.temperature * scores, axis=1)
-        return found
-
-    def contributions(self, values: Array, baseline: Array, label: int, other: int) -> Array:
-        """Return zeros (m,): landmarks contribute nothing."""
-        return np.zeros(len(values))
-
-    def explain(self, one: Any, label: int, other: int, weight: float) -> FeatureExplanation:
-        """Return what the features of an object add; single n-grams have no share of their own."""
-        log_p = self.to_log_proba(self.scores(None, [one]))[0]
-        return FeatureExplanation(0.0, weight * float(log_p[label] - log_p[other]))
 
 
 NEIGHBOUR_ROWS = 256

@@ -24,16 +24,18 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, averages, block_rows, limit_blas_threads, open_cache
 from ..core.calibration import Reference, benjamini_hochberg, log_odds, novelty_scores, status_of
-from ..core.checks import CODE, ROW, SHARE, Array, Codes, Indices, Within
 from ..core.looks import (
     FAR,
     EvidencePool,
     KnownObjects,
     Neighbours,
+    Points,
     Pool,
     nearest_landmarks,
+    no_points,
     squared,
 )
+from ..core.shapes import CODE, ROW, SHARE, Array, Codes, Indices, Within
 from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
 from ..data.opening import is_empty, map_objects
@@ -354,10 +356,10 @@ class Model:
         foreign = self._foreign(chunk.objects)
         alike = np.ones(n, dtype=bool)
         alike[foreign] = False
-        sure, opinion = np.zeros(n, dtype=bool), np.empty((n, C))
+        sure, opinion, points = np.zeros(n, dtype=bool), np.empty((n, C)), no_points(n)
         if zero is not None:
-            own = self.measure.contents(chunk.objects)
-            opinion = zero.to_log_proba(zero.scores(None, own))
+            scores, points = zero.look(self.measure.contents(chunk.objects))
+            opinion = zero.to_log_proba(scores)
             sure = alike & (np.exp(self.pool.bounded(opinion).max(axis=1)) >= self.certain)
         rows = np.flatnonzero(alike if compare_all else alike & ~sure)
         part = chunk if len(rows) == n else chunk.picked(rows)
@@ -376,7 +378,8 @@ class Model:
             unbounded[rows[unsure]] = self.pool(opinions)
         if len(rows) and self.second_look is not None and known is not None:
             candidates = np.zeros((n, self.second_look.known.n_found), dtype=np.intp)
-            candidates[rows], apart = self.second_look.known.candidates(found.value)
+            search = self.second_look.known.candidates
+            candidates[rows], apart = search(found.value, points[rows])
             confidence = np.exp(self.pool.bounded(unbounded[rows]).max(axis=1))
             again = unsure & self.second_look.looks_again(confidence, apart)
             looked[rows] = again
@@ -420,6 +423,13 @@ class Model:
         """Return the log-probabilities (n, C) of each head."""
         own = self.measure.contents(objects)
         return [head.to_log_proba(head.scores(values, own)) for head in self.heads]
+
+    def points(self, objects: Any) -> Points:
+        """Return the points (n, r) of the features of objects; (n, 0) if they have none."""
+        zero = self.look_zero
+        if zero is None:
+            return no_points(len(objects))
+        return zero.look(self.measure.contents(objects))[1]
 
     def _neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
         assert self.second_look is not None
@@ -633,12 +643,13 @@ class Model:
 
     def check(self) -> None:
         """Raise an error if the parts do not fit together, e.g. in a forged file."""
-        values = self.baseline[None]
+        values, one = self.baseline[None], self.landmarks.objects[:1]
         with np.errstate(all="ignore"):
-            found = self.opinions(values, self.landmarks.objects[:1])
+            found = self.opinions(values, one)
             found.append(self.pool(found))
             if self.second_look is not None:
-                candidates, apart = self.second_look.known.candidates(values)
+                search = self.second_look.known.candidates
+                candidates, apart = search(values, self.points(one))
                 near = self._neighbours(values, apart, candidates)
                 found.append(self.second_look.pool(found[:-1], near))
         if any(each.shape != (1, len(self.classes)) for each in found):

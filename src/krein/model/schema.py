@@ -2,7 +2,7 @@
 
 `encode` turns a value into a tree of plain values and arrays, and `decode` builds the value again
 from the tree and its annotation. Every shape, type and limit in the annotations is checked on the
-way (`krein.core.checks` has the vocabulary): a symbol is bound to a size by its first use, and
+way (`krein.core.shapes` has the vocabulary): a symbol is bound to a size by its first use, and
 every later use must agree. So a forged file fails when it is loaded, not when it is used. Nothing
 in a tree is executed, and only the classes that an annotation names are built.
 """
@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.checks import Within
+from ..core.shapes import Within
 from ..core.space import Signature
 from ..measures import Combined, Measure, available, get_measure
 from ..measures.base import measure_class

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..core.checks import Array
+from ..core.shapes import Array
 from ..evaluation.heldout import Reliability
 from ..evaluation.result import ModelResult
 from ..reject import AccuracyRejectCurve, accuracy_reject_curve, threshold_for_risk

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import FOUND_BY_CHANCE
-from ..core.checks import Array
 from ..core.ranks import short_labels
+from ..core.shapes import Array
 from ..measures import alignments, take
 from ..measures.alignments import ALIKE, GAP, OTHER, SAME
 from ..version import __version__

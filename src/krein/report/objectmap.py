@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.checks import Array, Indices
+from ..core.shapes import Array, Indices
 from ..evaluation.result import ObjectMap
 
 WIDTH, MARGIN = 1000, 24

@@ -38,8 +38,8 @@ from functools import partial
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cholesky, eigh, qr, solve_triangular
 
-from ..checks import Array, Indices, Mask
 from ..moments import weights_of
+from ..shapes import Array, Indices, Mask
 from .mode import GammaPrior, Link, PCVMFit, fit_pcvm, hessian, softmax, softmax_root
 from .rows import Block, Features, Labels, Rows
 

@@ -25,7 +25,7 @@ import scipy  # scipy.optimize loads on first use; predictions never need it
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from ..checks import Array, Indices, Mask
+from ..shapes import Array, Indices, Mask
 from .rows import Block, Labels, Rows, column_statistics
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh, pinvh, qr
 from scipy.special import log_ndtr
 
-from ..checks import Array, Indices
+from ..shapes import Array, Indices
 from .mode import hazard
 
 MAX_CYCLES = 500

@@ -21,8 +21,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import Array, Indices
 from ..moments import ordered_sum, weights_of
+from ..shapes import Array, Indices
 
 BasisFunction = Literal["similarity", "-d²/2", "-d", "-√d"]
 

@@ -27,9 +27,9 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from ..calibration import Codes, LeftOut, fit_temperature, log_proba_joint, normalised
-from ..checks import Array, Indices
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
+from ..shapes import Array, Indices
 from ..space import POWERS as EXPONENTS
 from ..space import LandmarkSpace
 from .left_out import (

@@ -1,4 +1,4 @@
-"""Arrays and their shapes; checks of labels and landmarks, whose errors name the first invalid one.
+"""Types of arrays, and the vocabulary for their shapes and limits.
 
 Shapes and limits are written once, in the annotation of a field or an attribute:
 
