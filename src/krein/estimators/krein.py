@@ -104,8 +104,9 @@ CLASS_WORK = 4e8
 PCVM_WORK = 5e8
 """PCVM is left out if N·m·C exceeds this, the work of one step of its search."""
 
-POOLED_TOLERANCE = 1e-4
-"""Tolerance per row of PCVM in the pool: a smaller one does not change the pool."""
+POOLED_TOLERANCE = 3e-4
+"""Tolerance per row of PCVM in the pool: a smaller one hardly changes the pool. (On parts of words,
+Swiss-Prot, MNIST and digits, the losses of new objects agree to 0.0002 with those for 1e-4.)"""
 
 CALIBRATION_SCORES = 2_000_000
 """A temperature is fitted to at most about this many scores, n·C."""

