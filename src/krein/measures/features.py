@@ -78,7 +78,7 @@ KINDS = 4**6
 
 SHORT = 50
 """Up to this mean length, strings have few n-grams of each length, and are divided into n-grams of
-one letter more."""
+at least one letter more."""
 
 LONGEST, FEW = 7, 6
 """The longest n-grams; and the length from which letters are so few that every n-gram is common."""
@@ -213,7 +213,8 @@ class NGrams:
 def suitable_length(texts: Sequence[str]) -> int:
     """Return the longest n-grams that suit the alphabet and the length of strings.
 
-    With letter frequencies of entropy H, there are about exp(n·H) common n-grams of n letters.
+    With letter frequencies of entropy H, there are about exp(n·H) common n-grams of n letters. In
+    short strings, they may be as many as there are letters in all of them.
     """
     some = texts[:: max(1, len(texts) // 1000)]
     counts = np.array(list(Counter(chain.from_iterable(some)).values()), dtype=np.float64)
@@ -221,8 +222,11 @@ def suitable_length(texts: Sequence[str]) -> int:
         return LONGEST
     share = counts / counts.sum()
     entropy = -float(share @ np.log(share))
-    short = counts.sum() <= SHORT * len(some)
-    return int(np.clip(round(np.log(KINDS) / entropy) + short, 2, LONGEST))
+    length = round(np.log(KINDS) / entropy)
+    if counts.sum() <= SHORT * len(some):
+        letters = counts.sum() * len(texts) / len(some)
+        length = max(length + 1, round(np.log(letters) / entropy))
+    return int(np.clip(length, 2, LONGEST))
 
 
 def _parts(texts: Sequence[str]) -> list[list[str]]:
