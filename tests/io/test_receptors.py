@@ -1,6 +1,9 @@
 """T-cell receptors from files: AIRR rearrangements, tcrdist3, VDJdb and 10x."""
 
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -105,6 +108,87 @@ def test_tcrdist3_tables_are_read(write):
     assert (chunk.objects, chunk.names) == ([BOTH, OTHER], ["0", "1"])
 
 
+def copies(path):
+    """Write a table of text also as JSON lines and as Parquet; return the paths of all three."""
+    pytest.importorskip("pyarrow")
+    table = pd.read_csv(path, sep="\t")
+    lines, parquet = path.with_suffix(".jsonl"), path.with_suffix(".parquet")
+    table.to_json(lines, orient="records", lines=True)
+    table.astype({"v_call": "category"} if "v_call" in table else {}).to_parquet(parquet)
+    return path, lines, parquet
+
+
+CELLS = [
+    ("cell_id", "locus", "productive", "v_call", "junction_aa", "umi_count", "epitope", "note"),
+    ("c1", "TRB", True, *BETA, 3, "GIL", 0.5),
+    ("c1", "TRA", True, *OTHER_ALPHA, 1, "GIL", ""),
+    ("c1", "TRA", True, *ALPHA, 2, "GIL", ""),
+    ("c2", "TRA", True, *OTHER_ALPHA, 1, "NLV", ""),
+    ("c2", "TRB", True, *OTHER_BETA, 1, "NLV", ""),
+    ("c2", "TRB", False, "", "", 99, "NLV", ""),
+    ("", "TRB", True, *BETA, 1, "NLV", ""),
+]
+ROWS = [
+    ("complex.id", "v_a_gene", "cdr3_a_aa", "v_b_gene", "cdr3_b_aa", "epitope"),
+    (0, "", "", *BETA, "GIL"),
+    (0, *ALPHA, *BETA, "GIL"),
+    (1, *OTHER_ALPHA, *OTHER_BETA, "NLV"),
+]
+
+
+@pytest.mark.parametrize("rows", [CELLS, ROWS], ids=["chains", "pairs"])
+def test_json_lines_and_parquet_are_read_like_tables(write, rows):
+    table, *others = copies(write(*rows))
+    wanted = open_source(table, labels="epitope").read()
+    assert len(set(wanted.objects)) == 3
+    for path in others:
+        source = open_source(path, labels="epitope")
+        found = source.read()
+        assert source.kind == "receptors"
+        assert (found.objects, found.names) == (wanted.objects, wanted.names)
+        assert found.labels == wanted.labels
+        [*parts] = open_source(path, labels="epitope").chunks(1)
+        assert [part.objects[0] for part in parts] == wanted.objects
+
+
+def test_a_record_may_lack_a_chain_but_not_add_one(tmp_path):
+    alpha = dict(zip(("v_a_gene", "cdr3_a_aa"), ALPHA, strict=True))
+    beta = dict(zip(("v_b_gene", "cdr3_b_aa"), BETA, strict=True))
+    path = tmp_path / "cells.jsonl"
+
+    def written(*records):
+        path.write_text("".join(json.dumps(one) + "\n" for one in records))
+        return open_source(path)
+
+    assert written(alpha | beta, beta).read().objects == [BOTH, " ".join(BETA)]
+    source = written(beta, alpha | beta, {"v_b_gene": "TRBV9"}, beta)
+    with pytest.raises(DataError, match="line 2: has the field 'v_a_gene', which the first record"):
+        source.read()
+    source.lenient = True
+    assert list(source.read().unreadable) == [1, 2]
+    path.write_text(json.dumps(beta) + "\nnot JSON\n" + json.dumps(beta) + "\n")
+    source = open_source(path)
+    source.lenient = True
+    chunk = source.read()
+    assert "line 2: is not JSON" in chunk.unreadable[1]
+    assert chunk.objects[2] == " ".join(BETA)
+
+
+def test_an_error_names_the_row_of_a_parquet_file(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "cells.parquet"
+    table = pd.DataFrame({"v_call": [BETA[0], "TRBV9"], "junction_aa": [BETA[1], None]})
+    table.to_parquet(path)
+    with pytest.raises(DataError, match=r"cells.parquet, row 1: the column 'junction_aa' is empty"):
+        open_source(path).read()
+
+
+def test_row_names_without_a_heading_do_not_shift_the_columns(tmp_path):
+    path = tmp_path / "from_r.tsv"
+    path.write_text("v_call\tjunction_aa\n1\t" + "\t".join(BETA) + "\n")
+    assert open_source(path).read().objects == [" ".join(BETA)]
+
+
 def test_a_column_that_the_user_chooses_contains_the_objects(write):
     path = write(("v_b_gene", "cdr3_b_aa"), BETA, OTHER_BETA)
     source = open_source(path, objects="cdr3_b_aa")
@@ -174,6 +258,36 @@ def test_the_command_fits_and_predicts_receptors(write, tmp_path):
     assert lines[5][0] == "odd"
     assert "unreadable" in lines[5]
     assert "'TRBV99'" in out
+
+
+def test_the_command_answers_alike_for_all_formats(write, tmp_path):
+    def run(*args):
+        done = CliRunner().invoke(krein, [str(arg) for arg in args])
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
+    rng, rows = np.random.default_rng(0), []
+    for i in range(60):
+        cdr3 = list({0: "CASSIRSSYEQYF", 1: "CASSLAPGATNEKLFF"}[i % 2])
+        cdr3[int(rng.integers(4, 8))] = str(rng.choice(list("ACDEFGHIKL")))
+        rows.append((f"c{i}", *ALPHA, "TRBV19*01", "".join(cdr3), "xy"[i % 2]))
+    heading = ("id", "v_a_gene", "cdr3_a_aa", "v_b_gene", "cdr3_b_aa", "epitope")
+    answers, scores = [], []
+    for path in copies(write(heading, *rows)):
+        model = path.with_suffix(path.suffix + ".krein")
+        fit = run("fit", path, "--measure", "tcrdist", "--labels", "epitope", "-o", model)
+        assert "60 objects: receptors in the columns 'v_a_gene'" in fit
+        answers.append(run("predict", model, path, "--fdr", "0.1", "--evidence", "1"))
+        how = ("--labels", "epitope", "--compare", "krein", "--folds", "3", "--groups", "cdr3:0.99")
+        line = next(line for line in run("evaluate", path, *how).splitlines() if " krein " in line)
+        scores.append(line.split()[:-1])  # without the time
+    assert len(answers[0].splitlines()) == 61
+    assert answers[1:] == answers[:1] * 2
+    assert scores[1:] == scores[:1] * 2
+    refused = CliRunner().invoke(
+        krein, ["predict", str(model), str(path), "--table-out", str(tmp_path / "t.tsv")]
+    )
+    assert "--table-out needs NEW to be a CSV or TSV file with a header" in refused.stderr
 
 
 def test_a_table_is_written_with_the_answers_in_new_columns(write, tmp_path):

@@ -230,7 +230,7 @@ class RecordSource(Source):
     def records(self) -> Iterator[Record]:
         """Yield the records of the file."""
 
-    def refused(self, error: DataError, name: str | None, line: int) -> Record:
+    def refused(self, error: DataError, name: str | None, line: int | None) -> Record:
         """Return a record with the reason why it has no object, or raise an error if not lenient.
 
         For readers that know where the next record begins.
