@@ -147,7 +147,8 @@ class ReceptorTable(LayoutSource):
         for gene, cdr3 in zip(layout.objects[::2], layout.objects[1::2], strict=True):
             missing = [at for at in (gene, cdr3) if cell(at).lower() in ("", "none", "na", "nan")]
             if len(missing) == 1 and productive:
-                error = DataError(f"{where}: the column {quoted(columns[missing[0]])} is empty")
+                which = f"{where}, receptor {quoted(name or str(number))}"
+                error = DataError(f"{which}: the column {quoted(columns[missing[0]])} is empty")
             if not missing:
                 found.append((cell(gene), cell(cdr3)))
         name = name or str(number)
