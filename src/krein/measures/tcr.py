@@ -296,7 +296,8 @@ class TCRdist(Measure):
             raise ValueError(
                 f"of {len(records)} receptors, {have}, but none has both: rows are joined in files "
                 "that have a column 'cell_id', 'barcode' or 'complex.id', not in data frames; to "
-                f"compare one chain, set {measure_parameter('chains', chosen[-1])} and leave the others out"
+                f"compare one chain, set {measure_parameter('chains', chosen[-1])} and leave the "
+                "others out"
             )
         return replace(self, chains="-".join(chosen))
 
