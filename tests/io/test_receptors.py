@@ -359,6 +359,23 @@ def test_evaluate_leaves_unusable_receptors_out_too(write, cells):
     assert evaluate(clean, "--test", dirty, "--skip-unreadable") == evaluate(clean, "--test", clean)
 
 
+@pytest.mark.parametrize("by_name", [True, False])
+def test_labels_in_a_file_stay_with_their_receptors(write, tmp_path, by_name):
+    path = write(
+        ("id", "v_b_gene", "cdr3_b_aa"),
+        ("a", *BETA), ("b", "TRBV9", ""), ("c", *OTHER_BETA), ("d", *BETA),
+    )  # fmt: skip
+    labels = tmp_path / ("labels.csv" if by_name else "labels.txt")
+    labels.write_text("id,label\na,x\nb,y\nc,z\nd,x\n" if by_name else "x\ny\nz\nx\n")
+    source = open_source(path, labels=str(labels))
+    source.leave_out = lambda chunk: chunk.unreadable
+    for size in (1, 3, 10):
+        parts = list(source.chunks(size))
+        assert [name for part in parts for name in part.names] == ["a", "c", "d"]
+        assert [label for part in parts for label in part.labels] == ["x", "z", "x"]
+        assert (source.n_unreadable, source.n_left_out) == (1, 0)
+
+
 def test_a_file_without_a_usable_receptor_is_refused(write):
     path = write(("v_a_gene", "cdr3_a_aa", "label"), ("TRAV99", "CAF", "x"), ("TRAV99", "CA", "y"))
     words = ["fit", str(path), "--skip-unreadable", "-o", str(path.with_suffix(".krein"))]

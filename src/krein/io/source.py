@@ -237,14 +237,16 @@ class RecordSource(Source):
     def records(self) -> Iterator[Record]:
         """Yield the records of the file."""
 
-    def refused(self, error: DataError, name: str | None, line: int | None) -> Record:
+    def refused(
+        self, error: DataError, name: str | None, line: int | None, about: str = ""
+    ) -> Record:
         """Return a record with the reason why it has no object, or raise an error if not lenient.
 
         For readers that know where the next record begins.
         """
         if not self.lenient and self.leave_out is None:
             raise UnreadableObjectError(str(error)) from error
-        return Record(name, None, None, line, unreadable=str(error))
+        return Record(name, None, None, line, about, unreadable=str(error))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time."""
