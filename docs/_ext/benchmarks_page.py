@@ -18,6 +18,7 @@ ABOUT = {
     "swissprot": "8,031 Swiss-Prot sequences in 30 classes, normalised Smith-Waterman, ten folds.",
     "unknown": "Objects of unknown classes, label sets and explanations, on real data.",
     "ranks": "Calibration by rank, on Swiss-Prot families grouped by function.",
+    "receptors": "T-cell receptors by TCRdist, and lists with a bounded share of errors.",
     "classes": "From 10 to 2,000 classes, genera of 16S genes, and what a fit costs by itself.",
     "discriminant": "IKFD compared with a bare loop over the same blocks, and growth with N.",
     "pcvm": "PCVM compared with logistic regression on the same columns, and growth with N.",

@@ -144,6 +144,24 @@ def test_a_large_file_leaves_out_the_same(files, run, monkeypatch):
     assert "left out    1 object without a label; 1 objects in classes of fewer than 2" in err
 
 
+def test_records_that_cannot_be_read_are_left_out_if_asked(run, tmp_path):
+    path, model = tmp_path / "some.fasta", tmp_path / "m.krein"
+    good = "".join(f">s{i} family={'AB'[i % 2]}\n{'MW'[i % 2] * (5 + i)}\n" for i in range(20))
+    path.write_text(">odd family=A\nMKT1\n>empty family=B\n\n" + good)
+    words = ("fit", path, *PATTERN, "--model", "ikfd", "-o", model)
+    code, _, err = run(*words)
+    assert code == 1
+    assert "'empty': contains no letters; --skip-unreadable leaves such objects out" in err
+    code, out, err = run(*words, "--skip-unreadable")
+    assert code == 0, err
+    assert "2 objects that cannot be read or compared, such as" in err
+    assert "20 objects: sequences" in out
+    np.save(tmp_path / "v.npy", np.eye(4))
+    code, _, err = run("fit", tmp_path / "v.npy", "--skip-unreadable", "-o", tmp_path / "v.krein")
+    assert code == 2
+    assert "--skip-unreadable is for objects in text and tables" in err
+
+
 def test_no_labels_at_all(transposases, run, tmp_path):
     code, _, err = run(
         "fit", transposases, "--label-pattern", "nothing=(.)", "--skip-unlabelled",

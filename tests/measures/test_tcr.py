@@ -299,3 +299,15 @@ def test_a_chain_that_is_not_compared_may_be_incomplete():
     assert beta.check(table) == beta.check(TABLE)
     with pytest.raises(RefusedObject, match=r"receptor 0 \('CAFTSNTGKLIF'\) has a CDR3 without"):
         get_measure("tcrdist", {"chains": "alpha-beta"}).check(table)
+
+
+def test_chains_of_a_cell_in_separate_rows_are_not_taken_for_receptors():
+    rows = [("TRAV24", "CAFTSNTGKLIF"), ("TRBV5-1", "CASRGDTFYEQYF")]
+    with pytest.raises(ValueError, match="2 receptors, 1 have alpha and 1 have beta, but none has"):
+        get_measure("tcrdist").check(rows)
+    assert get_measure("tcrdist", {"chains": "beta"}).readable(rows).mask.tolist() == [False, True]
+
+
+def test_a_stop_codon_is_named_with_its_remedy():
+    with pytest.raises(ValueError, match=r"'\*' in the CDR3 .*; leave out receptors that are"):
+        get_measure("tcrdist").check([("TRBV9", "CASS*F")])

@@ -20,13 +20,16 @@ from .group import command_line, krein_command
 from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
 from .reading import (
+    Comparison,
     check_groups,
     check_rule,
     choose_measure,
     describe_classes,
     hint_at_balance,
     leave_out_small_classes,
+    leave_out_unreadable,
     locating,
+    naming_skip_unreadable,
     open_data,
     read_groups,
     require_labels,
@@ -73,6 +76,7 @@ def split_models(
     help="Fit to DATA and report the results on the objects of this file, instead of folds; it is "
     "read and labelled in the same way.",
 )
+@options.skip_unreadable
 @options.min_class_size
 @options.class_weight
 @options.label_ranks
@@ -85,9 +89,11 @@ def split_models(
     help="Write an HTML report with figures, a map and uncertain cases.",
 )
 @options.as_json
+@naming_skip_unreadable()
 def command(
     data: options.DataOptions,
     compare: list[str] | None,
+    skip_unreadable: bool,
     groups: str | None,
     test: str | None,
     min_class_size: int | None,
@@ -113,13 +119,14 @@ def command(
         raise click.UsageError("--groups is for folds, which --test replaces")
     check_rule(settings["landmarks"], settings["n_landmarks"])
     check_groups(groups, data.data)
-    source = open_data(data)
+    source = open_data(data, skip_unreadable)
     start = time.perf_counter()
     whole = source.read()
     require_labels(whole, source, whole=False)
-    chunk = leave_out_small_classes(whole, source, min_class_size)
+    comparison = choose_measure(source.kind, whole.objects, data)
+    chunk = leave_out_unreadable(whole, source, comparison)
+    chunk = leave_out_small_classes(chunk, source, min_class_size)
     y = require_labels(chunk, source)
-    comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)
     group_labels = read_groups(groups, data, source, chunk)
     if not as_json:
@@ -129,7 +136,7 @@ def command(
         say("measure", str(comparison))
     names, tested = chunk.names, None
     if test is not None:
-        new = test_objects(test, data, set(y))
+        new = test_objects(test, data, chunk, comparison, skip_unreadable)
         assert new.labels is not None
         names, tested = new.names, (new.objects, new.labels)
         if not as_json:
@@ -155,12 +162,19 @@ def command(
     show(found, report, as_json, os.path.basename(source.shown), time.perf_counter() - start)
 
 
-def test_objects(path: str, data: options.DataOptions, known: set[str]) -> Chunk:
-    """Return the objects of a test file whose labels are `known`; say how many are left out."""
-    source = open_data(replace(data, data=path))
+def test_objects(
+    path: str,
+    data: options.DataOptions,
+    fitted: Chunk,
+    comparison: Comparison,
+    skip_unreadable: bool,
+) -> Chunk:
+    """Return the objects of a test file with labels that are fitted; say how many are left out."""
+    known = set(fitted.labels or ())
+    source = open_data(replace(data, data=path), skip_unreadable)
     if source.kind == "matrix":
         raise click.UsageError("--test is for objects; a matrix of values is divided into folds")
-    chunk = source.read()
+    chunk = leave_out_unreadable(source.read(), source, comparison, like=fitted)
     labels = require_labels(chunk, source, whole=False)
     keep = [i for i, label in enumerate(labels) if label in known]
     if not keep:

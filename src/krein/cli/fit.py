@@ -24,10 +24,13 @@ from .reading import (
     describe_classes,
     hint_at_balance,
     leave_out_small_classes,
+    leave_out_unreadable,
     locating,
+    naming_skip_unreadable,
     open_data,
     read_groups,
     require_labels,
+    unreadable,
     warn_of_matrix,
 )
 
@@ -40,6 +43,7 @@ from .reading import (
     default="krein",
     help="; ".join(f"{name}: {family.about}" for name, family in MODELS.items()) + ".",
 )
+@options.skip_unreadable
 @options.min_class_size
 @options.class_weight
 @options.groups
@@ -67,9 +71,11 @@ from .reading import (
     help="Model file to write, such as model.krein.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing model file.")
+@naming_skip_unreadable()
 def command(
     data: options.DataOptions,
     model: str,
+    skip_unreadable: bool,
     min_class_size: int | None,
     class_weight: str | None,
     groups: str | None,
@@ -106,13 +112,14 @@ def command(
     if groups is not None and model != "krein" and not settings["calibrate"]:
         raise click.UsageError("--groups are held out together to calibrate: add --calibrate")
     check_groups(groups, data.data)
-    source = open_data(data)
+    source = open_data(data, skip_unreadable)
     start = time.perf_counter()
     chunk, whole = beginning(source)
     require_labels(chunk, source, whole=False)
+    comparison = choose_measure(source.kind, chunk.objects, data)
+    chunk = leave_out_unreadable(chunk, source, comparison, whole=whole)
     chunk = leave_out_small_classes(chunk, source, min_class_size, whole=whole)
     y = require_labels(chunk, source, whole=whole)
-    comparison = choose_measure(source.kind, chunk.objects, data)
     warn_of_matrix(chunk, data.distance)
     number = f"{len(chunk):,}" if whole else f"more than {len(chunk) - 1:,}"
     say("data", f"{number} objects: {printable(source.understood, 200)}")
@@ -144,6 +151,8 @@ def command(
     if not whole:
         classes = f"{len(estimator.classes_)} classes"
         say("objects", f"{estimator.n_samples_seen_:,} in {classes}, read in chunks")
+        if source.n_unreadable:
+            say("left out", unreadable(source.n_unreadable), err=True)
     p, q, _ = estimator.signature_
     say(
         "model",

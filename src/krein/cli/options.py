@@ -236,6 +236,12 @@ choosing = together(
         help="Number of landmarks, for stratified, kmeans, entropy, random and leverage.",
     ),
 )
+skip_unreadable = click.option(
+    "--skip-unreadable",
+    is_flag=True,
+    help="Leave out objects that cannot be read or compared, such as T-cell receptors without one "
+    "of the chains or with an unknown gene.",
+)
 min_class_size = click.option(
     "--min-class-size",
     type=click.IntRange(1),

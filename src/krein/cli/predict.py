@@ -448,7 +448,11 @@ def completing(source: Source, path: str | None, columns: list[str]) -> Iterator
     if path is None:
         yield None
         return
-    if not isinstance(source, TableFile | ReceptorTable) or not source.layout.heading:
+    if (
+        not isinstance(source, TableFile | ReceptorTable)
+        or not source.layout.heading
+        or (isinstance(source, ReceptorTable) and not source.header)
+    ):
         raise click.UsageError("--table-out needs NEW to be a CSV or TSV file with a header")
     if not source.rereadable:
         raise click.UsageError(

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import click
+import numpy as np
 
 from ..core.ranks import short_labels
 from ..io import Chunk, DataError, Source, open_source
 from ..io.labels import PatternLabels
-from ..io.streams import read_once
+from ..io.source import RecordSource
+from ..io.streams import UnreadableObjectError, read_once
 from ..io.tables import Layout
 from ..measures import Combined, Measure
+from ..measures.base import take
 from .options import DataOptions, message_of, shortened
 from .output import printable, say, warn
 
@@ -32,7 +35,7 @@ MATRIX_REMEDIES = ("use --distance", "leave --distance out")
 """Advice for distances read as similarities, and for similarities read as distances."""
 
 
-def open_data(options: DataOptions) -> Source:
+def open_data(options: DataOptions, skip_unreadable: bool = False) -> Source:
     """Open the data; the options for the measure determine how a table of numbers is read."""
     if options.distance and options.measure is not None:
         raise click.UsageError("--distance is for a matrix, which cannot be used with --measure")
@@ -78,7 +81,73 @@ def open_data(options: DataOptions) -> Source:
 
         # the commands say it in terms of their options; filters last until the command ends
         warnings.simplefilter("ignore", KindWarning)
+    if skip_unreadable:
+        if source.kind == "matrix" or not isinstance(source, RecordSource):
+            raise click.UsageError(
+                f"--skip-unreadable is for objects in text and tables, not for {source.shown}"
+            )
+        source.leave_out = _unreadable_records
     return source
+
+
+def _unreadable_records(chunk: Chunk) -> Iterable[int]:
+    return chunk.unreadable
+
+
+def leave_out_unreadable(
+    chunk: Chunk,
+    source: Source,
+    comparison: Comparison,
+    *,
+    like: Chunk | None = None,
+    whole: bool = True,
+) -> Chunk:
+    """Leave out the objects that cannot be compared, here and in later passes; name the first.
+
+    Records that cannot be read have been left out of the chunk already. The chunk `like` decides
+    what the measure compares, if it is not this one.
+    """
+    from ..measures import get_measure
+
+    if source.leave_out is None:
+        return chunk
+    n = source.n_unreadable
+    decisive = (like or chunk).objects
+    measure = get_measure(comparison.given, comparison.params).decide(decisive)
+
+    def unusable(part: Chunk) -> set[int]:
+        return {*part.unreadable, *measure.readable(part.objects).reasons}
+
+    source.leave_out = unusable
+    unused = unusable(chunk)
+    if not unused and not n:
+        return chunk
+    if len(unused) == len(chunk):
+        raise DataError(f"{source.shown}: none of its {len(chunk) + n:,} objects can be compared")
+    first = ""
+    if unused:
+        try:
+            measure.check(take(chunk.objects, np.array([min(unused)])))
+        except (ValueError, TypeError) as error:
+            first = f", such as {chunk.located(error, min(unused))}"
+    said = unreadable(n + len(unused) if whole else None) + first
+    say("left out", printable(said, 280), err=True)
+    return chunk.keeping([i for i in range(len(chunk)) if i not in unused])
+
+
+def unreadable(n: int | None) -> str:
+    """Return a description of n objects that are left out; None if their number is not known."""
+    number = "" if n is None else f"{n:,} "
+    return f"{number}{'object' if n == 1 else 'objects'} that cannot be read or compared"
+
+
+@contextmanager
+def naming_skip_unreadable() -> Iterator[None]:
+    """Add the option that leaves out an object that cannot be read to the error about it."""
+    try:
+        yield
+    except UnreadableObjectError as error:
+        raise DataError(f"{error}; --skip-unreadable leaves such objects out") from error
 
 
 def column_names(source: Source) -> list[str] | None:
@@ -216,7 +285,7 @@ def read_groups(
     if groups is None or groups.startswith(BY_IDENTITY):
         return groups
     how = replace(data, labels=groups, label_pattern=None, skip_unlabelled=False)
-    everything = open_data(how).read()
+    everything = open_data(how, source.leave_out is not None).read()
     source.refuse_changes()
     if everything.labels is None or len(everything) == len(chunk):
         return everything.labels

@@ -1,5 +1,7 @@
 """T-cell receptors from tables: AIRR rearrangements, tcrdist3, VDJdb and 10x.
 
+The tables are CSV, TSV, JSON lines or Parquet files: all are read as rows of text.
+
 The columns are recognised by name (`chain_columns`). A row contains one chain or both. If rows have
 one chain each and a column `cell_id` (AIRR), `barcode` (10x) or `complex.id` (VDJdb), consecutive
 rows with the same entry are one receptor:
@@ -12,31 +14,52 @@ rows with the same entry are one receptor:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from ..measures.receptors import as_text, locus_of
+from .labels import Labels
 from .source import Record
 from .streams import DataError, quoted
 from .tables import Layout, LayoutSource
 
 CELLS = ("cell_id", "barcode", "complex.id")
+PRODUCTIVE = ("productive",)
 COUNTS = ("umis", "umi_count", "duplicate_count", "consensus_count", "reads")
 USUAL_NAMES = ("sequence_id", "contig_id", *CELLS[:2])
 NO_CELL = ("", "0", "na", "nan", "none")
 """Entries for a chain without a partner; VDJdb's is 0."""
 
 
-def receptor_layout(layout: Layout, objects: list[int]) -> Layout:
-    """Return the layout of a table whose columns `objects` contain V genes and CDR3s."""
-    names = layout.names
-    cell = _first_column(layout, CELLS) if len(objects) == 2 else None
-    if cell is not None:
-        names = cell  # of the receptor, not of a chain
-    elif names is None or names in objects:
-        names = _first_column(layout, USUAL_NAMES)
-    return replace(layout, content="receptors", objects=objects, names=names)
+Rows = Iterable[tuple[int | None, list[str] | DataError]]
+"""The line of each row, if the file has lines, and its cells, or why it cannot be read."""
+
+
+def open_receptors(
+    path: str,
+    labels: Labels,
+    max_size: int | None,
+    layout: Layout,
+    read_rows: Callable[[], Rows],
+    header: bool = False,
+) -> ReceptorTable:
+    """Open a table with V genes and CDR3s in the columns `layout.objects`."""
+    found = ReceptorTable(
+        path, labels, max_size, layout=layout, kind="receptors", read_rows=read_rows, header=header
+    )
+    names = found.cell_column  # of the receptor, not of a chain
+    if names is None:
+        names = _first_column(layout, USUAL_NAMES) if layout.names is None else layout.names
+    found.layout = replace(layout, names=names)
+    return found
+
+
+def used_columns(layout: Layout) -> list[int]:
+    """Return the columns that are read; files with columns need not decode the others."""
+    found = (_first_column(layout, names) for names in (CELLS, USUAL_NAMES, COUNTS, PRODUCTIVE))
+    roles = {*layout.objects, layout.labels, layout.names, *found}
+    return sorted(at for at in roles if at is not None)
 
 
 def _first_column(layout: Layout, wanted: tuple[str, ...]) -> int | None:
@@ -48,7 +71,8 @@ def _first_column(layout: Layout, wanted: tuple[str, ...]) -> int | None:
 class Part:
     """The chains in one row of a table."""
 
-    line: int
+    where: str
+    line: int | None
     cell: str  # "" if the row is a receptor of its own
     name: str
     chains: list[tuple[str, str]]  # V gene, CDR3
@@ -58,8 +82,12 @@ class Part:
     error: DataError | None = None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ReceptorTable(LayoutSource):
     """T-cell receptors from a table with one chain or both in a row."""
+
+    header: bool
+    """Whether the first row names the columns, as in CSV and TSV files."""
 
     @property
     def understood(self) -> str:
@@ -77,7 +105,7 @@ class ReceptorTable(LayoutSource):
         """Yield the receptors."""
         waiting: list[Part] = []
         finished: set[str] = set()
-        for number, (line, row) in enumerate(islice(self.read_rows(), 1, None)):
+        for number, (line, row) in enumerate(islice(self.read_rows(), self.header, None)):
             part = self._part(number, line, row)
             if waiting and (not part.cell or part.cell != waiting[0].cell):
                 finished.add(waiting[0].cell)
@@ -86,19 +114,21 @@ class ReceptorTable(LayoutSource):
             if part.cell in finished and part.cell:
                 by = quoted(self.layout.columns[self.cell_column or 0])
                 raise DataError(
-                    f"{self.shown}, line {line}: the rows of the cell {quoted(part.cell)} are not "
-                    f"consecutive; sort the table by {by}"
+                    f"{part.where}: the rows of the cell {quoted(part.cell)} are not consecutive; "
+                    f"sort the table by {by}"
                 )
             waiting.append(part)
         if waiting:
             yield from self._receptor(waiting)
 
-    def _part(self, number: int, line: int, row: list[str]) -> Part:
+    def _part(self, number: int, line: int | None, row: list[str] | DataError) -> Part:
         layout, columns = self.layout, self.layout.columns
-        if len(row) != len(columns):
+        where = f"{self.shown}, " + (f"row {number}" if line is None else f"line {line}")
+        if not isinstance(row, DataError) and len(row) != len(columns):
             reason = f"has {len(row)} fields, but the first row has {len(columns)}"
-            wrong = DataError(f"{self.shown}, line {line}: {reason}")
-            return Part(line, "", str(number), [], None, 0.0, True, wrong)
+            row = DataError(f"{where}: {reason}")
+        if isinstance(row, DataError):
+            return Part(where, line, "", str(number), [], None, 0.0, True, row)
 
         def cell(at: int | None) -> str:
             return "" if at is None else row[at].strip()
@@ -107,7 +137,7 @@ class ReceptorTable(LayoutSource):
         together = "" if together.lower() in NO_CELL else together
         name = together or (cell(layout.names) if layout.names != self.cell_column else "")
         label = None if layout.labels is None else row[layout.labels]
-        productive = cell(_first_column(layout, ("productive",))).lower() not in ("f", "false")
+        productive = cell(_first_column(layout, PRODUCTIVE)).lower() not in ("f", "false")
         try:
             count = float(cell(_first_column(layout, COUNTS)))
         except ValueError:
@@ -117,11 +147,12 @@ class ReceptorTable(LayoutSource):
         for gene, cdr3 in zip(layout.objects[::2], layout.objects[1::2], strict=True):
             missing = [at for at in (gene, cdr3) if cell(at).lower() in ("", "none", "na", "nan")]
             if len(missing) == 1 and productive:
-                where = f"{self.shown}, line {line}: the column {quoted(columns[missing[0]])}"
-                error = DataError(f"{where} is empty")
+                which = f"{where}, receptor {quoted(name or str(number))}"
+                error = DataError(f"{which}: the column {quoted(columns[missing[0]])} is empty")
             if not missing:
                 found.append((cell(gene), cell(cdr3)))
-        return Part(line, together, name or str(number), found, label, count, productive, error)
+        name = name or str(number)
+        return Part(where, line, together, name, found, label, count, productive, error)
 
     def _receptor(self, parts: list[Part]) -> Iterator[Record]:
         """Yield the receptor of a cell; nothing if none of its rows is productive."""
@@ -133,7 +164,7 @@ class ReceptorTable(LayoutSource):
         other = next((part for part in parts if part.label != first.label), None)
         if other is not None:
             error = DataError(
-                f"{self.shown}, line {other.line}: the cell {quoted(first.cell)} has two labels, "
+                f"{other.where}: the cell {quoted(first.cell)} has two labels, "
                 f"{quoted(first.label or '')} and {quoted(other.label or '')}"
             )
         best: dict[str | None, tuple[str, str]] = {}
@@ -142,7 +173,7 @@ class ReceptorTable(LayoutSource):
                 best.setdefault(locus_of(gene), (gene, cdr3))
         text = as_text(best.values())
         if error is None and not text:
-            error = DataError(f"{self.shown}, line {first.line}: has no V gene and CDR3")
+            error = DataError(f"{first.where}: has no V gene and CDR3")
         if error is not None:
             yield self.refused(error, first.name, first.line)
         else:

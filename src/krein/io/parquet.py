@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .airr import open_receptors, used_columns
 from .source import Kind, Options, Record
 from .streams import DataError, array_limit, bare_name, too_large
 from .tables import LayoutSource, decide_layout
@@ -69,6 +70,20 @@ class ParquetFile(LayoutSource):
                         label = "" if label is None else str(label)
                     yield Record(name, self._checked(item, number, name), label)
                     number += 1
+
+    def rows(self) -> Iterator[tuple[None, list[str]]]:
+        """Yield the cells of each row as text; those of columns that are not used are empty."""
+        used, width = used_columns(self.layout), len(self.layout.columns)
+        wanted = [self.layout.columns[i] for i in used]
+        with _open(self.path, wanted) as file:
+            self._refuse_bombs(file)
+            for batch in self._batches(file, wanted):
+                columns = [self._plain(batch.column(name)).to_pylist() for name in wanted]
+                for cells in zip(*columns, strict=True):
+                    row = [""] * width
+                    for i, cell in zip(used, cells, strict=True):
+                        row[i] = "" if cell is None else str(cell)
+                    yield None, row
 
     def _batches(self, file: Any, columns: list[str]) -> Iterator[Any]:
         with _arrow_errors(f"{self.shown}: is damaged"):
@@ -182,7 +197,7 @@ def _open(path: str, columns: list[str] | None = None) -> Any:
         return found
 
 
-def open_parquet(path: str, options: Options) -> ParquetFile:
+def open_parquet(path: str, options: Options) -> LayoutSource:
     """Open a Parquet file; `decide_layout` assigns its columns."""
     from pyarrow import types
 
@@ -203,7 +218,7 @@ def open_parquet(path: str, options: Options) -> ParquetFile:
             raise DataError(
                 f"{path}: the column {columns[layout.objects[0]]!r} contains {of}, not strings"
             )
-    return ParquetFile(
+    found = ParquetFile(
         path,
         labels,
         options.max_size,
@@ -211,3 +226,6 @@ def open_parquet(path: str, options: Options) -> ParquetFile:
         kind=kind,
         record_columns=options.record_columns,
     )
+    if kind == "receptors":
+        return open_receptors(path, labels, options.max_size, layout, found.rows)
+    return found

@@ -51,7 +51,7 @@ class Fasta(RecordSource):
         sequence = "".join("".join(parts).split())
         if not sequence:
             reason = f"{where}, sequence {quoted(name)}: contains no letters"
-            return self.refused(DataError(reason), name, line)
+            return self.refused(DataError(reason), name, line, header)
         return Record(name, sequence, None, line, header)
 
 
@@ -86,7 +86,8 @@ class Fastq(RecordSource):
                 counts = f"{len(sequence)} letters but {len(quality)} qualities"
                 wrong = f"{counts}; is the file truncated?"
             if wrong:
-                yield self.refused(DataError(f"{where}: {wrong}"), name, number)
+                about = header[1:].strip()
+                yield self.refused(DataError(f"{where}: {wrong}"), name, number, about)
                 continue
             yield Record(name, sequence, None, number, header[1:].strip())
 

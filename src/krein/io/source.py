@@ -30,6 +30,7 @@ from .streams import (
     BackgroundReader,
     DataError,
     FileState,
+    UnreadableObjectError,
     bare_name,
     beginning,
     close_stream,
@@ -132,7 +133,7 @@ class Chunk:
         if isinstance(error, CacheError):
             return DataError(str(error))  # not caused by the file
         if isinstance(error, RefusedObject | PairError) and first + error.row < len(self):
-            return DataError(f"{self.where(first + error.row)}: {error.reason}")
+            return UnreadableObjectError(f"{self.where(first + error.row)}: {error.reason}")
         return DataError(f"{self.path}: {error}" if self.path else str(error))
 
 
@@ -162,6 +163,11 @@ class Source(ABC):
     lenient: bool = False
     """Whether a record that cannot be read is passed on as `unreadable` instead of raising an
     error."""
+    leave_out: Callable[[Chunk], Iterable[int]] | None = None
+    """Returns the positions of objects in a chunk that are to be left out, such as those that
+    cannot be read; they need no label. None: no objects."""
+    n_unreadable: int = 0
+    """Number of objects that `leave_out` left out of the last complete reading."""
     opened: FileState | None = None
     """The state of the file when it was opened; None for a pipe."""
 
@@ -187,8 +193,9 @@ class Source(ABC):
     def _left_out(self, n: int, kept: int) -> None:
         """Record that of n objects so many were left out; at least one must remain."""
         if kept == 0:
-            raise DataError(f"{self.shown}: none of its {n:,} objects has a label")
-        self.n_left_out = n - kept
+            missing = "can be used" if self.n_unreadable else "has a label"
+            raise DataError(f"{self.shown}: none of its {n:,} objects {missing}")
+        self.n_left_out = n - kept - self.n_unreadable
 
     @property
     def rereadable(self) -> bool:
@@ -230,14 +237,16 @@ class RecordSource(Source):
     def records(self) -> Iterator[Record]:
         """Yield the records of the file."""
 
-    def refused(self, error: DataError, name: str | None, line: int) -> Record:
+    def refused(
+        self, error: DataError, name: str | None, line: int | None, about: str = ""
+    ) -> Record:
         """Return a record with the reason why it has no object, or raise an error if not lenient.
 
         For readers that know where the next record begins.
         """
-        if not self.lenient:
-            raise error
-        return Record(name, None, None, line, unreadable=str(error))
+        if not self.lenient and self.leave_out is None:
+            raise UnreadableObjectError(str(error)) from error
+        return Record(name, None, None, line, about, unreadable=str(error))
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time."""
@@ -270,7 +279,7 @@ class RecordSource(Source):
         return self.records()
 
     def _chunks(self, parts: Iterable[list[Record]]) -> Iterator[Chunk]:
-        first, kept = 0, 0
+        first, kept, self.n_unreadable = 0, 0, 0
         for part in parts:
             chunk = self._chunk(part, first, kept)
             first, kept = first + len(part), kept + len(chunk)
@@ -302,7 +311,14 @@ class RecordSource(Source):
             unreadable={i: r.unreadable for i, r in enumerate(records) if r.unreadable},
         )
         stated, headers = [r.label for r in records], [r.about for r in records]
-        return chunk.with_labels(self.labels.of(chunk, stated, headers), kept)
+        unused = set() if self.leave_out is None else set(self.leave_out(chunk))
+        self.n_unreadable += len(unused)
+        if any(label is not None for label in stated):
+            stated = ["left out" if i in unused else label for i, label in enumerate(stated)]
+        labels = self.labels.of(chunk, stated, headers)
+        if labels is not None:
+            labels = [None if i in unused else label for i, label in enumerate(labels)]
+        return chunk.with_labels(labels, kept)
 
 
 def with_unique_names(chunk: Chunk) -> Chunk:

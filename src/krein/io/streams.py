@@ -55,6 +55,10 @@ class DataError(ValueError):
     """
 
 
+class UnreadableObjectError(DataError):
+    """One object that cannot be read or compared, among others that perhaps can."""
+
+
 # -------------------------------------------------------------------------------------------------
 # Limits
 # -------------------------------------------------------------------------------------------------

@@ -106,6 +106,11 @@ def decide_layout(
         rows = [["", *rows[0]], *rows[1:]]  # R omits the corner above the row names
         heading = True
     width = len(rows[0])
+    chains: list[str] = []
+    if objects is None and not options.record_columns and content is None and heading is not False:
+        pairs = chain_columns(cell.strip() for cell in rows[0])
+        chains = [name for pair in pairs for name in pair]
+        heading = True if chains else heading
     if heading is None:
         named = (*options.record_columns, objects, labels, names)
         heading = _has_heading(rows, [c for c in named if c is not None])
@@ -137,7 +142,7 @@ def decide_layout(
     at_labels = None if labels is None else find(labels, "labels")
     at_names = None if names is None else find(names, "names")
     chosen = [] if objects is None else _chosen(objects, columns, find)
-    chosen = [find(column, "objects") for column in options.record_columns] or chosen
+    chosen = [find(column, "objects") for column in options.record_columns or chains] or chosen
     rest = [i for i in range(width) if i not in (at_labels, at_names, *chosen)]
     if heading:
         if at_labels is None:
@@ -147,9 +152,11 @@ def decide_layout(
             at_names = _usual(columns, rest, USUAL_NAMES)
             rest = [i for i in rest if i != at_names]
     words = [i for i in rest if not numeric[i]]
-    made: Literal["strings", "records", "vectors", "matrix"] = "strings"
+    made: Literal["strings", "receptors", "records", "vectors", "matrix"] = "strings"
     if options.record_columns:
         made = "records"
+    elif chains:
+        made = "receptors"
     elif chosen:
         if len(chosen) > 1 or content is not None:
             made = content or "vectors"
@@ -374,20 +381,11 @@ def open_table(path: str, format: str, options: Options) -> LayoutSource:
 
     first_rows = [row for _, row in head]
     again: Callable[[], Iterator[Row]] = (lambda: chain(head, rows)) if once else read
-    chosen = options.objects is not None or options.record_columns
-    if not chosen and options.content is None and options.header is not False:
-        columns = [cell.strip() for cell in first_rows[0]]
-        if pairs := chain_columns(columns):
-            from .airr import ReceptorTable, receptor_layout
-
-            objects = [columns.index(name) for pair in pairs for name in pair]
-            options = replace(options, objects=str(objects[0] + 1), header=True)
-            layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
-            layout = receptor_layout(layout, objects)
-            return ReceptorTable(
-                path, labels, max_size, layout=layout, kind="receptors", read_rows=again
-            )
     layout, labels = decide_layout(shown(path), first_rows, options, count_rows)
+    if layout.content == "receptors":
+        from .airr import open_receptors
+
+        return open_receptors(path, labels, max_size, layout, again, header=True)
     return TableFile(
         path,
         labels,
@@ -471,7 +469,7 @@ class JsonLines(LayoutSource):
         return array[:, None] if self.kind == "series" and array.ndim == 1 else array
 
 
-def open_json_lines(path: str, options: Options) -> JsonLines:
+def open_json_lines(path: str, options: Options) -> LayoutSource:
     """Open a file of JSON lines; `decide_layout` assigns the fields of its first record."""
     content, max_size = options.content, options.max_size
     read = partial(_filled_lines, path, max_size)
@@ -483,6 +481,13 @@ def open_json_lines(path: str, options: Options) -> JsonLines:
     fields = list(record)
     numeric = [_is_number(value) for value in record.values()]
     layout, labels = decide_layout(shown(path), [fields, fields], options, lambda _: -1, numeric)
+    once = read_once(path)
+    again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if once else read
+    if layout.content == "receptors":
+        from .airr import open_receptors
+
+        rows = partial(_as_rows, again, fields, shown(path))
+        return open_receptors(path, labels, max_size, layout, rows)
     kind: Kind = layout.content
     example = record[fields[layout.objects[0]]]
     own = options.record_columns
@@ -491,11 +496,28 @@ def open_json_lines(path: str, options: Options) -> JsonLines:
         kind = "series" if nested or content == "series" else "vectors"
         kind = "matrix" if content == "matrix" else kind
         layout = replace(layout, content="strings")  # the numbers are a list in one field
-    once = read_once(path)
-    again: Callable[[], Iterator[Line]] = (lambda: chain([first], lines)) if once else read
     return JsonLines(
         path, labels, max_size, layout=layout, kind=kind, read_rows=again, record_columns=own
     )
+
+
+def _as_rows(
+    lines: Callable[[], Iterator[Line]], fields: list[str], path: str
+) -> Iterator[tuple[int, list[str] | DataError]]:
+    """Yield the fields of each record as the cells of a table; those that it lacks are empty."""
+    for line, text in lines():
+        try:
+            record = _parsed(text, path, line)
+        except DataError as error:
+            yield line, error
+            continue
+        others = [name for pair in chain_columns(record) for name in pair if name not in fields]
+        if others:
+            reason = f"has the field {quoted(others[0])}, which the first record lacks"
+            remedy = "give all records the same fields, with null for a missing chain"
+            yield line, DataError(f"{path}, line {line}: {reason}; {remedy}")
+        else:
+            yield line, [_text(record.get(field)) or "" for field in fields]
 
 
 def _filled_lines(path: str, max_size: int | None) -> Iterator[Line]:

@@ -273,6 +273,7 @@ class TCRdist(Measure):
         if len(records) == 0:
             raise ValueError("there are no objects to compare")
         counts = dict.fromkeys(CHAINS.values(), 0)
+        most = 0  # chains of one receptor
         for row, item in enumerate(records):
             try:
                 letters = {locus_of(gene) or "" for gene, cdr3 in chains_of(item, row) if cdr3}
@@ -280,6 +281,7 @@ class TCRdist(Measure):
                 continue
             if "G" in letters and "A" in letters:  # some V genes belong to α and δ
                 letters = letters - {"A"} | {"D"}
+            most = max(most, len(letters & counts.keys()))
             for letter in letters & counts.keys():
                 counts[letter] += 1
         chosen = [word for word, x in CHAINS.items() if counts[x] and 2 * counts[x] >= len(records)]
@@ -288,6 +290,14 @@ class TCRdist(Measure):
             raise ValueError(
                 f"cannot tell which chains to compare: of {len(records)} receptors, these have a V "
                 f"gene and a CDR3: {have or 'none'}; set {measure_parameter('chains', 'beta')}"
+            )
+        if len(chosen) > most:
+            have = " and ".join(f"{counts[CHAINS[word]]} have {word}" for word in chosen)
+            raise ValueError(
+                f"of {len(records)} receptors, {have}, but none has both: rows are joined in files "
+                "that have a column 'cell_id', 'barcode' or 'complex.id', not in data frames; to "
+                f"compare one chain, set {measure_parameter('chains', chosen[-1])} and leave the "
+                "others out"
             )
         return replace(self, chains="-".join(chosen))
 
@@ -368,10 +378,13 @@ class TCRdist(Measure):
     def _cdr3(given: str, letter: str, row: int) -> str:
         cdr3 = given.upper()
         if not cdr3:
-            raise RefusedObject("receptor", row, f"has no CDR3 of its {word_of(letter)} chain")
+            reason = f"has no CDR3 of its {word_of(letter)} chain; leave it out"
+            raise RefusedObject("receptor", row, reason)
         wrong = next((c for c in cdr3 if c not in LETTERS and c != UNKNOWN), None)
         if wrong is not None:
             reason = f"has {wrong!r} in the CDR3 of its {word_of(letter)} chain, not an amino acid"
+            if wrong in "*_":  # a stop codon, or a codon that is not in frame
+                reason += "; leave out receptors that are not productive"
             raise RefusedObject("receptor", row, reason, excerpt(given, 30))
         return cdr3
 
