@@ -485,3 +485,18 @@ def test_no_label_set_is_empty():
     clf = KreinClassifier("manhattan").fit(X, y)
     new = np.vstack([X, 100 + rng.normal(size=(5, 2))])
     assert clf.predict_set(new, 0.5).any(axis=1).all()
+
+
+def test_held_out_losses_of_pcvm_are_those_of_new_objects():
+    """With twelve weights per object, approximate leave-one-out scores have half the loss."""
+    rng = np.random.default_rng(0)
+    means = 2 * rng.normal(size=(60, 8))
+    y, true = np.repeat(np.arange(60), 10), rng.integers(0, 60, 1000)
+    X, new = (means[codes] + rng.normal(size=(len(codes), 8)) for codes in (y, true))
+    clf = KreinClassifier("manhattan", price=0).fit(X, y)
+    model = clf.model_
+    values = model.measure.block(new, X[model.landmarks.indices])
+    lost = -model.opinions(values, new)[-1][np.arange(1000), true]
+    head = clf.worth_.heads[-1]
+    assert head.name == "pcvm"
+    assert 0.7 < head.alone / lost.mean() < 1.6

@@ -104,6 +104,12 @@ CLASS_WORK = 4e8
 PCVM_WORK = 5e8
 """PCVM is left out if N·m·C exceeds this, the work of one step of its search."""
 
+CROWDED, REFITS, REFIT_WORK = 8, 5, 2e7
+"""With more weights per object than this, PCVM is refitted without each of so many folds, if N·m·C
+is at most so large: approximate leave-one-out scores would be too good. In 60 classes of ten
+vectors each, with twelve weights per object, the loss would seem to be half of what it is; with six
+and fewer, it is about right."""
+
 POOLED_TOLERANCE = 3e-4
 """Tolerance per row of PCVM in the pool: a smaller one hardly changes the pool. (On parts of words,
 Swiss-Prot, MNIST and digits, the losses of new objects agree to 0.0002 with those for 1e-4.)"""
@@ -809,6 +815,13 @@ def worthwhile_heads(sizes: Array, n_landmarks: int) -> dict[str, str]:
     return found
 
 
+def is_crowded(n_objects: float, n_landmarks: int, n_classes: int) -> bool:
+    """Whether PCVM has so many weights that models without some objects must be fitted to score
+    them."""
+    work = n_objects * n_landmarks * n_classes
+    return n_landmarks * n_classes > CROWDED * n_objects and work <= REFIT_WORK
+
+
 def fit_heads(
     choice: LandmarkChoice,
     kept: Values,
@@ -853,9 +866,11 @@ def fit_heads(
         heads.append(
             LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
         )
+        settled = replace(pcvm, function=model.function, scales=model.scales)
         if sample.refits:
-            settled = replace(pcvm, function=model.function, scales=model.scales)
             scores.append(sample.refitted(settled, choice, folds))
+        elif is_crowded(float(kept.moments.weights.sum()), len(landmarks.indices), C):
+            scores.append(refitted_to_all(settled, choice, kept, sample, folds))
         else:
             problems = pcvm.problems(landmarks.codes)
             Z = left_out_scores(features, problems, model.fits, sample.indices, coupled=False)
@@ -865,6 +880,19 @@ def fit_heads(
     assert isinstance(heads[0], LinearHead)
     heads[0], scores[0] = with_class_sizes(heads[0], scores[0], sample, kept)
     return heads, [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
+
+
+def refitted_to_all(
+    family: Family, choice: LandmarkChoice, kept: Values, sample: HeldOut, folds: Codes
+) -> Array:
+    """Return the scores of held-out objects, from models of all objects but those of one fold."""
+    raw = kept.features.rows(np.arange(kept.n_classes), kept.n_classes)
+    N, m = raw.shape
+    every = np.full(N, -1, dtype=np.intp)
+    every[sample.indices] = np.where(folds < 0, -1, folds % REFITS)
+    values, own = raw.features(np.arange(N)), np.zeros((N, m), dtype=bool)
+    found = refitted_scores(family, choice, values, raw.y, raw.weight, every, own)
+    return found[sample.indices]
 
 
 def calibrated(head: Head, scores: Array, sample: HeldOut) -> Head:
