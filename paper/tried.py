@@ -24,13 +24,13 @@ from threadpoolctl import threadpool_limits
 from krein import IKFD, PCVM
 from krein.core.space import LandmarkCentre, double_centre
 from krein.datasets import make_balls
-from krein.landmarks import MEB
+from krein.landmarks import MEB, get_rule
 from krein.measures import get_measure
 
 from .folds import Plan, code_digest, splits
-from .methods import Fold, quietly
+from .methods import RULES, Fold, quietly
 from .progress import progress
-from .published import TABLE_1, Figure, accuracy
+from .published import TABLE_1, THREE_GAUSSIANS, Figure, accuracy
 from .script import parse
 from .sets import Array, Data, Indices, Labels, available, fewer, prepare
 from .statistics import spread
@@ -62,8 +62,12 @@ CORE = "MEB, iKFD as published: first point, and which points of a ball are land
 EPSILON = "MEB, krein: ε"
 ROUTE = "MEB, krein: balls of K, or of KKᵀ"
 SIGMA = "ELM kernel, krein: σ"
+PLACE = "ELM kernel, iKFD as published, few landmarks: where the points lie, and σ"
 OFFSET = "PCVM as published, dense, pairs of classes: a constant added to all similarities"
-QUESTIONS = (TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA, OFFSET)
+QUESTIONS = (
+    *(TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA),
+    *(PLACE, OFFSET),
+)
 
 SURFACE, CORE_SET = MEB(), MEB(core_set=True, start="random")
 RADII = ((0.03, 0.04), (0.02, 0.05), (0.01, 0.08), (0.001, 0.09))
@@ -99,6 +103,7 @@ def trials(plan: Plan) -> Iterator[Trial]:
     yield from _inverses(plan)
     yield from _balls(plan)
     yield from _landmarks(plan)
+    yield from _places(plan)
 
 
 def _inverses(plan: Plan) -> Iterator[Trial]:
@@ -191,6 +196,36 @@ def _landmarks(plan: Plan) -> Iterator[Trial]:
                 yield Trial(SIGMA, name, f"{sigma:g}", data.y, fold, figure)
 
 
+def _places(plan: Plan) -> Iterator[Trial]:
+    """Yield settings for the figures of few landmarks: the ELM kernel depends on the origin."""
+    origins = {
+        "gauss": {"midway": (0.0, 0.0), "3 along the means": (3.0, 0.0), "3 across": (0.0, 3.0)},
+        "checker": {"at the centre": (0.0, 0.0), "in a corner": (1.0, 1.0)},
+        "three_gaussians": {"": 0.0},
+    }
+    figures = {
+        "gauss": {("kmeans", 2): "SIM4", ("random", 2): "SIM5"},
+        "checker": {("kmeans", 2): "SIM4", ("random", 2): "SIM5", ("entropy", 14): "SIM6"},
+        "three_gaussians": {(rule, 10): "" for rule in ("kmeans", "entropy", "random")},
+    }
+    for name, places in origins.items():
+        data = _data(name, plan)
+        if data is None:
+            continue
+        for (rule, m), sim in figures[name].items():
+            figure = TABLE_1[sim][name][0] if sim else Figure(THREE_GAUSSIANS[rule])
+            for place, shift in places.items():
+                for sigma in (1.0, 10.0):
+                    chosen = get_rule(rule, m)
+                    if rule == "kmeans":
+                        chosen.set_params(sketch=len(data.y))  # whole rows of K, as published
+                    options: dict[str, Any] = {"landmarks": chosen, "solver": "paper", "n_jobs": 1}
+                    clf = IKFD("elm", measure_params={"sigma": sigma}, **options)
+                    told = f"{RULES[rule]}, {f'origin {place}, ' if place else ''}σ = {sigma:g}"
+                    fold = partial(_points, np.array(data.values) + shift, clf)
+                    yield Trial(PLACE, name, told, data.y, fold, figure)
+
+
 def _data(name: str, plan: Plan) -> Data | None:
     return prepare(name, plan.output / "sets", plan.objects) if available(name) else None
 
@@ -198,6 +233,10 @@ def _data(name: str, plan: Plan) -> Data | None:
 def _given(data: Data, clf: Any, train: Indices, test: Indices, seed: int) -> tuple[Any, Any, Any]:
     clf.set_params(random_state=seed)
     return clf, data.part(train, train), data.part(test, train)
+
+
+def _points(X: Array, clf: Any, train: Indices, test: Indices, seed: int) -> tuple[Any, Any, Any]:
+    return clf.set_params(random_state=seed), X[train], X[test]
 
 
 def _centred(
