@@ -15,7 +15,7 @@ from .folds import Plan, Row, read
 from .larger import units as larger_units
 from .markdown import NONE, figure, measured, number, table
 from .measured import WHO, Measured, seconds
-from .methods import FAMILIES, SOLVERS, solver, titled
+from .methods import RULES, SOLVERS, solver, titled
 from .published import SIM, SMALL, Figure
 from .sections import (
     algorithm_section,
@@ -26,7 +26,7 @@ from .sections import (
     table7_section,
     three_section,
 )
-from .sets import LARGE, SOURCES
+from .sets import LARGE, OWN, SOURCES
 from .statistics import LEVEL
 from .table1 import units as table1_units
 from .three_gaussians import units as three_units
@@ -53,6 +53,7 @@ def assemble(folder: Path) -> str:
         sets_section([*everything.rows]),
         reached_section(everything),
         missed_section(everything),
+        smss_section(everything),
         algorithm_section(everything),
         table1_section(found["table1"]),
         table2_section(found["table2"]),
@@ -195,58 +196,102 @@ TRIED = {
     "protein": "The pseudo-inverse divides by eigenvalues that are noise; a ridge or shrinkage "
     "reaches the published figure.",
     "checker": "Its points, its size and the width of the ELM kernel are not published: the "
-    "tolerance of the pseudo-inverse, ε, K or KKᵀ, and σ were varied (see the end).",
-    "gauss": "Positions and overlap are not published: ε, K or KKᵀ, and σ were varied.",
+    "tolerance of the pseudo-inverse, ε, K or KKᵀ, σ and the origin were varied (see the end). "
+    "With the origin in a corner of the board, the entropy rule comes within one deviation. With "
+    "two random landmarks, the published figure is below the 55.6 % of always guessing the larger "
+    "class.",
+    "gauss": "Positions and overlap are not published: ε, K or KKᵀ, σ and the origin were varied "
+    "(see the end). With two landmarks, the accuracy depends on where the origin lies: 3 along the "
+    "line through the means, k-means and random landmarks lose 16 and 17 points.",
+    "three_gaussians": "Positions are not published: the small Gaussians are ours. With exactly "
+    "10 landmarks, σ was varied (see the end): with σ = 1, k-means and random landmarks come "
+    "within 2 points of the published figures; the entropy rule stays far below.",
     "chromo": "The costs of the edit distance and the type left out are not published. A gap of "
     "4.5 and type 10 were fixed beforehand and not varied. Both inverses were tried, and PCVM "
-    "against the rest, which with MEB gives the published complexity (table 7) but not the "
-    "accuracy, and with pairs of classes.",
+    "against the rest and with pairs of classes. If the distances are centred without being "
+    "squared, Ny-iKFD reaches all three published figures; Ny-PCVM improves, but does not.",
 }
 """What was tried for the sets that are the paper's own or simulated as it describes."""
 
 
 def missed_section(data: Measured) -> str:
-    """List the published figures of the paper's own sets that neither published form reaches."""
-    targets = [
-        (f"table 1, {sim}", name, f"ikfd:{rule}", published.TABLE_1[sim][name][0])
-        for sim, rule in SIM.items()
-        for name in SMALL
-    ] + [
-        (f"table {n}", "chromo", f"{family}:{rule}", published.accuracy(rule, "chromo", family))
-        for n, rule in (("3–5", "all"), ("3", "meb"), ("4", "kmeans"), ("5", "entropy"))
-        for family in FAMILIES
+    """List the figures of the paper's own sets that neither published form reproduces.
+
+    The nearer form may differ by one published standard deviation; by ours, if none is published.
+    """
+    targets = [(*found, "accuracy") for found in published.accuracies() if found[1] in OWN]
+    targets += [
+        ("table 7, % of weights", "chromo", f"{family}:{rule}", target, "weights")
+        for (family, rule), target in published.TABLE_7["chromo"].items()
+        if target is not None
     ]
-    lines = []
+    lines: dict[bool, list[list[str]]] = {False: [], True: []}  # lower, higher
     looked = 0
-    for place, name, method, target in targets:
-        rows = {who: data.of(name, f"{method}:{who}") for who in SOLVERS}
-        forms = [own for who, own in rows.items() if who != "ours" and own]
-        if target is None or not forms:
+    for place, name, method, target, field in targets:
+        rows = [data.of(name, f"{method}:{who}") for who in SOLVERS if who != "ours"]
+        values = [[row[field] for row in own] for own in rows if own]
+        if not values:
             continue
         looked += 1
-        least = target.mean - (target.deviation or 0.0)
-        if max(np.mean([row["accuracy"] for row in own]) for own in forms) < least:
-            cells = [data.cell(name, f"{method}:{who}") for who in SOLVERS]
+        nearest = min(values, key=lambda own: abs(np.mean(own) - target.mean))
+        gap = float(np.mean(nearest)) - target.mean
+        if abs(gap) > (np.std(nearest, ddof=1) if target.deviation is None else target.deviation):
+            cells = [data.cell(name, f"{method}:{who}", field) for who in SOLVERS]
             shown = [place, name, titled(f"{method}:ours"), figure(target), *cells]
-            lines.append([*shown, TRIED[name]])
-    heads = [
-        "where",
-        "set",
-        "method",
-        "published",
-        *(WHO[who] for who in SOLVERS),
-        "what was tried",
-    ]
+            lines[gap > 0].append(shown)
+    heads = ["where", "set", "method", "published", *(WHO[who] for who in SOLVERS)]
+    sets = dict.fromkeys(line[1] for line in (*lines[False], *lines[True]))
     told = (
-        f"Of {looked} published figures for data sets that are the paper's own or simulated as it "
-        f"describes, {len(lines)} exceed the results of both published forms by more than "
-        f"one published standard deviation. The balls, the checkerboard and the Gaussians had to "
-        f"be simulated again, because the paper gives neither their positions nor their sizes. The "
-        f"radii of the balls were searched for, so that set shows that the published figures can "
-        f"be reached, not that they would be on any balls: at other random positions, dense iKFD "
-        f"does not reach 100 %.\n\n"
+        f"There are {looked} published figures, measured here, for data sets that are the paper's "
+        f"own or simulated as it describes. The nearer of the two published forms is more than one "
+        f"published standard deviation below {len(lines[False])} of them, and above "
+        f"{len(lines[True])}. (Section 4.3 gives no deviations; ours serve instead.) "
+        "The balls, the checkerboard and the Gaussians had to be simulated again, because the "
+        "paper gives neither their positions nor their sizes. The radii of the balls were searched "
+        "for, so that set shows that the published figures can be reached, not that they would be "
+        "on any balls: at other random positions, dense iKFD does not reach 100 %."
     )
-    return "## Which published figures are not reproduced?\n\n" + told + table(heads, lines)
+    parts = ["## Which published figures are not reproduced?", told]
+    for higher, title in ((False, "Lower than published"), (True, "Higher than published")):
+        if lines[higher]:
+            parts += [f"### {title}", table(heads, lines[higher])]
+    if sets:
+        parts += ["What was tried:", "\n".join(f"- *{name}*: {TRIED[name]}" for name in sets)]
+    return "\n\n".join(parts)
+
+
+NEAR = 0.05  # differences between scores that do not count
+
+
+def smss_section(data: Measured) -> str:
+    """List the published scores that lie outside the range of our folds."""
+    targets = [
+        (f"table 1, {sim}", name, rule, published.TABLE_1[sim][name][1], np.median)
+        for sim, rule in SIM.items()
+        for name in SMALL
+        if rule != "all"
+    ] + [
+        (f"table {n}", name, rule, published.mean_smss(rule, name), np.mean)
+        for n, rule in ((3, "meb"), (4, "kmeans"), (5, "entropy"))
+        for name in OWN
+    ]
+    lines, looked = [], 0
+    for place, name, rule, target, centre in targets:
+        scores = [row["smss"] for row in data.of(name, f"ikfd:{rule}:paper")]
+        if target is None or not scores:
+            continue
+        looked += 1
+        low, high = min(scores), max(scores)
+        if not low - NEAR <= target <= high + NEAR:
+            shown = f"{centre(scores):.2f} ({low:.2f} to {high:.2f})"
+            lines.append([place, name, RULES[rule.split("@")[0]], f"{target:.2f}", shown])
+    told = (
+        "The paper gives the SMSS without a deviation: the median in table 1, the mean in tables 3 "
+        f"to 5. Of {looked} published scores for its own or simulated sets, {looked - len(lines)} "
+        f"lie between the lowest and the highest of our folds, or within {NEAR} of them."
+    )
+    heads = ["where", "set", "landmarks", "published", "here (range over the folds)"]
+    return f"### SMSS\n\n{told}\n\n" + table(heads, lines)
 
 
 FORMS = {

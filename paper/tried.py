@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,8 @@ from krein.landmarks import MEB, get_rule
 from krein.measures import get_measure
 
 from .folds import Plan, code_digest, splits
-from .methods import RULES, Fold, quietly
+from .larger import FEW_FOLDS
+from .methods import RULES, Fold, choose, quietly
 from .progress import progress
 from .published import TABLE_1, THREE_GAUSSIANS, Figure, accuracy
 from .script import parse
@@ -50,6 +52,7 @@ class Trial:
     y: Labels
     fold: Inputs
     published: Figure | None
+    folds: int | None = None  # only the first ones, if all take too long
 
 
 TOLERANCE = "iKFD as published, dense: eigenvalues of the scatter that count as zero"
@@ -63,10 +66,11 @@ EPSILON = "MEB, krein: ε"
 ROUTE = "MEB, krein: balls of K, or of KKᵀ"
 SIGMA = "ELM kernel, krein: σ"
 PLACE = "ELM kernel, iKFD as published, few landmarks: where the points lie, and σ"
+POWER = "chromosomes, as published: distances squared before they are centred, or not"
 OFFSET = "PCVM as published, dense, pairs of classes: a constant added to all similarities"
 QUESTIONS = (
     *(TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA),
-    *(PLACE, OFFSET),
+    *(PLACE, POWER, OFFSET),
 )
 
 SURFACE, CORE_SET = MEB(), MEB(core_set=True, start="random")
@@ -104,6 +108,7 @@ def trials(plan: Plan) -> Iterator[Trial]:
     yield from _balls(plan)
     yield from _landmarks(plan)
     yield from _places(plan)
+    yield from _powers(plan)
 
 
 def _inverses(plan: Plan) -> Iterator[Trial]:
@@ -226,6 +231,26 @@ def _places(plan: Plan) -> Iterator[Trial]:
                     yield Trial(PLACE, name, told, data.y, fold, figure)
 
 
+def _powers(plan: Plan) -> Iterator[Trial]:
+    data = _data("chromo", plan)
+    if data is None:
+        return
+    forms: dict[str, tuple[type[IKFD | PCVM], dict[str, Any]]] = {
+        "Ny-iKFD": (IKFD, {}),
+        "Ny-PCVM, against the rest": (PCVM, {"multiclass": "ovr"}),
+        "Ny-PCVM, pairs": (PCVM, {"multiclass": "joint"}),
+    }
+    for told, (model, options) in forms.items():
+        family, folds = ("ikfd", None) if model is IKFD else ("pcvm", FEW_FOLDS)
+        for rule in ("meb", "kmeans", "entropy") if model is IKFD else ("meb",):
+            for power, how in ((1.0, "squared"), (0.5, "not squared")):
+                clf = model("precomputed", solver="paper", n_jobs=1, **options)
+                fold = partial(_powered, data, clf, rule, power)
+                setting = f"{told}, {RULES[rule]}, {how}"
+                figure = accuracy(rule, "chromo", family)
+                yield Trial(POWER, "chromo", setting, data.y, fold, figure, folds)
+
+
 def _data(name: str, plan: Plan) -> Data | None:
     return prepare(name, plan.output / "sets", plan.objects) if available(name) else None
 
@@ -256,6 +281,16 @@ def _shifted(
     return clf, part.kernel + offset, part.new + offset
 
 
+def _powered(
+    data: Data, clf: Any, rule: str, power: float, train: Indices, test: Indices, seed: int
+) -> tuple[Any, Any, Any]:
+    """Return similarities from powers of the distances, centred on the training objects."""
+    A, T = data.part(train, train) ** power, data.part(test, train) ** power
+    part: Any = SimpleNamespace(y=data.y[train], kernel=double_centre(A**2))
+    clf.set_params(landmarks=choose(f"ikfd:{rule}:paper", part, seed), random_state=seed)
+    return clf, part.kernel, LandmarkCentre.of(A).similarities(T)
+
+
 def _matrix(
     D: Array, clf: Any, train: Indices, test: Indices, seed: int, centred: bool = False
 ) -> tuple[Any, Any, Any]:
@@ -271,7 +306,7 @@ def _matrix(
 
 def _run(trial: Trial, n_folds: int) -> list[dict[str, Any]]:
     rows = []
-    for fold, (train, test) in enumerate(splits(trial.y, n_folds)):
+    for fold, (train, test) in enumerate(splits(trial.y, n_folds)[: trial.folds]):
         clf, A, T = trial.fold(train, test, fold)
         with threadpool_limits(1):
             quietly(clf.fit, A, trial.y[train])
