@@ -289,8 +289,9 @@ def smss_section(data: Measured) -> str:
             lines.append([place, name, RULES[rule.split("@")[0]], f"{target:.2f}", shown])
     told = (
         "The paper gives the SMSS without a deviation: the median in table 1, the mean in tables 3 "
-        f"to 5. No setting was chosen for it. Of {looked} published scores for its own or simulated sets, {looked - len(lines)} "
-        f"lie between the lowest and the highest of our folds, or within {NEAR} of them."
+        f"to 5. No setting was chosen for it. Of {looked} published scores for its own or "
+        f"simulated sets, {looked - len(lines)} lie between the lowest and the highest "
+        f"of our folds, or within {NEAR} of them."
     )
     heads = ["where", "set", "landmarks", "published", "here (range over the folds)"]
     return f"### SMSS\n\n{told}\n\n" + table(heads, lines)

@@ -203,10 +203,10 @@ def _landmarks(plan: Plan) -> Iterator[Trial]:
 
 def _places(plan: Plan) -> Iterator[Trial]:
     """Yield settings for the figures of few landmarks: the ELM kernel depends on the origin."""
-    origins = {
+    origins: dict[str, dict[str, tuple[float, ...]]] = {
         "gauss": {"midway": (0.0, 0.0), "3 along the means": (3.0, 0.0), "3 across": (0.0, 3.0)},
         "checker": {"at the centre": (0.0, 0.0), "in a corner": (1.0, 1.0)},
-        "three_gaussians": {"": 0.0},
+        "three_gaussians": {"": (0.0,)},
     }
     figures = {
         "gauss": {("kmeans", 2): "SIM4", ("random", 2): "SIM5"},
