@@ -126,19 +126,26 @@ def missing_section(found: dict[str, Measured]) -> str:
     }
     lines = []
     for name, units in wanted.items():
-        short = [u for u in units if len(found[name].of(u.name, u.method)) < u.wanted(plan)]
+        folds = {u: len(found[name].of(u.name, u.method)) for u in units}
+        short = [u for u in units if folds[u] < u.wanted(plan)]
         if short:
             told = [
                 f"{where}: "
-                + ", ".join(dict.fromkeys(titled(u.method) for u in short if u.name == where))
+                + ", ".join(
+                    f"{titled(u.method)} *{solver(u.method)}* {folds[u]}/{u.wanted(plan)}"
+                    for u in short
+                    if u.name == where
+                )
                 for where in dict.fromkeys(unit.name for unit in short)
             ]
             lines.append([name, f"{len(short)} of {len(units)}", "; ".join(told)])
     if not lines:
         return "Every method was measured on all folds of its table."
+    forms = "; ".join(f"*{who}*: {title}" for who, title in WHO.items())
     return (
-        "**This page is not complete.** These methods were either not measured (–) or measured "
-        "on fewer folds than their table requires:\n\n"
+        "**This page is not complete.** These methods were measured on fewer folds than their "
+        "table requires; the numbers are folds measured / required. Tables 6 and 7 use the fits of "
+        f"table 3. (Solvers: {forms}.)\n\n"
         + table(["table", "incomplete", "data sets and methods"], lines)
     )
 
