@@ -1,7 +1,5 @@
 """The page agrees with the rows."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -174,8 +172,7 @@ def test_the_page_says_what_it_lacks(tmp_path):
     assert "Of four settings of the simulation" in line(page, "| proteom |", "simulated sequences")
     assert line(page, "| table1 |").startswith("| table1 | 71 of 72 |")
     write(tmp_path / "table3.csv", rows("chromo", "ikfd:all:paper", [90, 90]))
-    (chromo,) = re.findall("chromo: iKFD [^;|]*", line(assemble(tmp_path), "| table3 |"))
-    assert chromo.startswith("chromo: iKFD *paper* 2/3, iKFD *program* 0/3,")
+    assert ", iKFD *paper* 2/3, iKFD *program* 0/3," in line(assemble(tmp_path), "| table3 |")
 
 
 def test_every_table_has_as_many_cells_in_each_line(tmp_path):
