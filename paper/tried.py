@@ -204,7 +204,14 @@ def _landmarks(plan: Plan) -> Iterator[Trial]:
 def _places(plan: Plan) -> Iterator[Trial]:
     """Yield settings for the figures of few landmarks: the ELM kernel depends on the origin."""
     origins: dict[str, dict[str, tuple[float, ...]]] = {
-        "gauss": {"midway": (0.0, 0.0), "3 along the means": (3.0, 0.0), "3 across": (0.0, 3.0)},
+        "gauss": {
+            "midway": (0.0, 0.0),
+            "1.25 along the means": (1.25, 0.0),
+            "3 along the means": (3.0, 0.0),
+            "1 across": (0.0, 1.0),
+            "3 across": (0.0, 3.0),
+            "3 along and across": (3.0, 3.0),
+        },
         "checker": {"at the centre": (0.0, 0.0), "in a corner": (1.0, 1.0)},
         "three_gaussians": {"": (0.0,)},
     }
@@ -220,7 +227,7 @@ def _places(plan: Plan) -> Iterator[Trial]:
         for (rule, m), sim in figures[name].items():
             figure = TABLE_1[sim][name][0] if sim else Figure(THREE_GAUSSIANS[rule])
             for place, shift in places.items():
-                for sigma in (1.0, 10.0):
+                for sigma in (0.5, 1.0, 10.0):
                     chosen = get_rule(rule, m)
                     if rule == "kmeans":
                         chosen.set_params(sketch=len(data.y))  # whole rows of K, as published
