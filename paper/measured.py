@@ -50,7 +50,8 @@ class Measured:
         star = mark and self.marked(name, method)
         text = measured(rows, field, digits, star=star)
         most = max((row["fold"] for row in self.rows), default=-1) + 1
-        return f"{text} ({len(rows)} folds)" if 0 < len(rows) < most else text
+        folds = "1 fold" if len(rows) == 1 else f"{len(rows)} folds"
+        return f"{text} ({folds})" if 0 < len(rows) < most else text
 
 
 def seconds(row: Row) -> float:

@@ -148,6 +148,23 @@ def accuracy(rule: str, name: str, family: str) -> Figure | None:
     return None if found is None else (found[0], found[1])[place]
 
 
+def accuracies() -> list[tuple[str, str, str, Figure]]:
+    """Return all published accuracies: table or section, set, "family:rule" and figure."""
+    found: list[tuple[str, str, str, Figure | None]] = [
+        (f"table 1, {sim}", name, f"ikfd:{rule}", TABLE_1[sim][name][0])
+        for sim, rule in SIM.items()
+        for name in SMALL
+    ]
+    for rule, mean in THREE_GAUSSIANS.items():
+        found.append(("section 4.3", "three_gaussians", f"ikfd:{rule}", Figure(mean)))
+    for place, rule in (("s 3–5", "all"), (" 3", "meb"), (" 4", "kmeans"), (" 5", "entropy")):
+        for name in LARGE:
+            for family in ("ikfd", "pcvm"):
+                target = accuracy(rule, name, family)
+                found.append((f"table{place}", name, f"{family}:{rule}", target))
+    return [(place, name, method, target) for place, name, method, target in found if target]
+
+
 def mean_smss(rule: str, name: str) -> float | None:
     """Return the mean SMSS in tables 3 to 5."""
     found = _LOW_RANK[rule].get(name)

@@ -15,7 +15,7 @@ from .folds import Plan, Row, read
 from .larger import units as larger_units
 from .markdown import NONE, figure, measured, number, table
 from .measured import WHO, Measured, seconds
-from .methods import FAMILIES, SOLVERS, solver, titled
+from .methods import RULES, SOLVERS, solver, titled
 from .published import SIM, SMALL, Figure
 from .sections import (
     algorithm_section,
@@ -26,7 +26,7 @@ from .sections import (
     table7_section,
     three_section,
 )
-from .sets import LARGE, SOURCES
+from .sets import LARGE, OWN, SOURCES
 from .statistics import LEVEL
 from .table1 import units as table1_units
 from .three_gaussians import units as three_units
@@ -53,6 +53,7 @@ def assemble(folder: Path) -> str:
         sets_section([*everything.rows]),
         reached_section(everything),
         missed_section(everything),
+        smss_section(everything),
         algorithm_section(everything),
         table1_section(found["table1"]),
         table2_section(found["table2"]),
@@ -125,19 +126,26 @@ def missing_section(found: dict[str, Measured]) -> str:
     }
     lines = []
     for name, units in wanted.items():
-        short = [u for u in units if len(found[name].of(u.name, u.method)) < u.wanted(plan)]
+        folds = {u: len(found[name].of(u.name, u.method)) for u in units}
+        short = [u for u in units if folds[u] < u.wanted(plan)]
         if short:
             told = [
                 f"{where}: "
-                + ", ".join(dict.fromkeys(titled(u.method) for u in short if u.name == where))
+                + ", ".join(
+                    f"{titled(u.method)} *{solver(u.method)}* {folds[u]}/{u.wanted(plan)}"
+                    for u in short
+                    if u.name == where
+                )
                 for where in dict.fromkeys(unit.name for unit in short)
             ]
             lines.append([name, f"{len(short)} of {len(units)}", "; ".join(told)])
     if not lines:
         return "Every method was measured on all folds of its table."
+    forms = "; ".join(f"*{who}*: {title}" for who, title in WHO.items())
     return (
-        "**This page is not complete.** These methods were either not measured (–) or measured "
-        "on fewer folds than their table requires:\n\n"
+        "**This page is not complete.** These methods were measured on fewer folds than their "
+        "table requires; the numbers are folds measured / required. Tables 6 and 7 use the fits of "
+        f"table 3. (Solvers: {forms}.)\n\n"
         + table(["table", "incomplete", "data sets and methods"], lines)
     )
 
@@ -194,59 +202,107 @@ TRIED = {
     "results are listed at the end. With these radii, k-means landmarks are better than published.",
     "protein": "The pseudo-inverse divides by eigenvalues that are noise; a ridge or shrinkage "
     "reaches the published figure.",
-    "checker": "Its points, its size and the width of the ELM kernel are not published: the "
-    "tolerance of the pseudo-inverse, ε, K or KKᵀ, and σ were varied (see the end).",
-    "gauss": "Positions and overlap are not published: ε, K or KKᵀ, and σ were varied.",
+    "checker": "Its points, its size and the width of the ELM kernel are not published. For the "
+    "dense iKFD, the inverse and the tolerance of the pseudo-inverse were varied; for MEB, ε, K or "
+    "KKᵀ, and σ; for few landmarks, σ and the origin (all at the end). With two random landmarks, "
+    "the published figure is lower than that of always guessing the larger class, which holds "
+    "56.2 % of our points; with the origin in a corner of the board and σ = 0.5, we get 49.9 %.",
+    "gauss": "Positions and overlap are not published: ε, K or KKᵀ, σ and the origin were varied "
+    "(at the end). With two landmarks, the accuracy depends on where the origin lies: 3 along the "
+    "line through the means, k-means and random landmarks lose 16 and 17 points (σ = 10).",
+    "three_gaussians": "Positions are not published: the small Gaussians are ours. With exactly "
+    "10 landmarks, σ was varied (at the end): with σ = 1, k-means and random landmarks come "
+    "within 2 points of the published figures; the entropy rule stays far below.",
     "chromo": "The costs of the edit distance and the type left out are not published. A gap of "
     "4.5 and type 10 were fixed beforehand and not varied. Both inverses were tried, and PCVM "
-    "against the rest, which with MEB gives the published complexity (table 7) but not the "
-    "accuracy, and with pairs of classes.",
+    "against the rest and with pairs of classes. If the distances are centred without being "
+    "squared, Ny-iKFD reaches all three published figures (at the end), with 95 landmarks instead "
+    "of 73 (published: 65); Ny-PCVM improves, but stays 9 points or more below. Dense PCVM with "
+    "pairs of classes reaches the published accuracy, but gives weights to more objects than "
+    "published; against the rest, none of its 21 models converges in 500 cycles.",
 }
 """What was tried for the sets that are the paper's own or simulated as it describes."""
 
 
 def missed_section(data: Measured) -> str:
-    """List the published figures of the paper's own sets that neither published form reaches."""
-    targets = [
-        (f"table 1, {sim}", name, f"ikfd:{rule}", published.TABLE_1[sim][name][0])
-        for sim, rule in SIM.items()
-        for name in SMALL
-    ] + [
-        (f"table {n}", "chromo", f"{family}:{rule}", published.accuracy(rule, "chromo", family))
-        for n, rule in (("3–5", "all"), ("3", "meb"), ("4", "kmeans"), ("5", "entropy"))
-        for family in FAMILIES
+    """List the figures of the paper's own sets that neither published form reproduces.
+
+    The nearer form may differ by one published standard deviation; by ours, if none is published.
+    """
+    targets = [(*found, "accuracy") for found in published.accuracies() if found[1] in OWN]
+    targets += [
+        ("table 7, % of weights", "chromo", f"{family}:{rule}", target, "weights")
+        for (family, rule), target in published.TABLE_7["chromo"].items()
+        if target is not None
     ]
-    lines = []
+    lines: dict[bool, list[list[str]]] = {False: [], True: []}  # lower, higher
     looked = 0
-    for place, name, method, target in targets:
-        rows = {who: data.of(name, f"{method}:{who}") for who in SOLVERS}
-        forms = [own for who, own in rows.items() if who != "ours" and own]
-        if target is None or not forms:
+    for place, name, method, target, field in targets:
+        rows = [data.of(name, f"{method}:{who}") for who in SOLVERS if who != "ours"]
+        values = [[row[field] for row in own] for own in rows if own]
+        if not values:
             continue
         looked += 1
-        least = target.mean - (target.deviation or 0.0)
-        if max(np.mean([row["accuracy"] for row in own]) for own in forms) < least:
-            cells = [data.cell(name, f"{method}:{who}") for who in SOLVERS]
+        nearest = min(values, key=lambda own: abs(np.mean(own) - target.mean))
+        gap = float(np.mean(nearest)) - target.mean
+        if abs(gap) > (np.std(nearest, ddof=1) if target.deviation is None else target.deviation):
+            cells = [data.cell(name, f"{method}:{who}", field) for who in SOLVERS]
             shown = [place, name, titled(f"{method}:ours"), figure(target), *cells]
-            lines.append([*shown, TRIED[name]])
-    heads = [
-        "where",
-        "set",
-        "method",
-        "published",
-        *(WHO[who] for who in SOLVERS),
-        "what was tried",
-    ]
+            lines[gap > 0].append(shown)
+    heads = ["where", "set", "method", "published", *(WHO[who] for who in SOLVERS)]
+    sets = dict.fromkeys(line[1] for line in (*lines[False], *lines[True]))
     told = (
-        f"Of {looked} published figures for data sets that are the paper's own or simulated as it "
-        f"describes, {len(lines)} exceed the results of both published forms by more than "
-        f"one published standard deviation. The balls, the checkerboard and the Gaussians had to "
-        f"be simulated again, because the paper gives neither their positions nor their sizes. The "
-        f"radii of the balls were searched for, so that set shows that the published figures can "
-        f"be reached, not that they would be on any balls: at other random positions, dense iKFD "
-        f"does not reach 100 %.\n\n"
+        f"There are {looked} published figures, measured here, for data sets that are the paper's "
+        f"own or simulated as it describes. The nearer of the two published forms is more than one "
+        f"published standard deviation below {len(lines[False])} of them, and above "
+        f"{len(lines[True])}. (Section 4.3 gives no deviations; ours serve instead.) "
+        "The balls, the checkerboard and the Gaussians had to be simulated again, because the "
+        "paper gives neither their positions nor their sizes. The radii of the balls were searched "
+        "for, so that set shows that the published figures can be reached, not that they would be "
+        "on any balls: at other random positions, dense iKFD does not reach 100 %."
     )
-    return "## Which published figures are not reproduced?\n\n" + told + table(heads, lines)
+    parts = ["## Which published figures are not reproduced?", told]
+    for higher, title in ((False, "Lower than published"), (True, "Higher than published")):
+        if lines[higher]:
+            parts += [f"### {title}", table(heads, lines[higher])]
+    if sets:
+        parts += ["What was tried:", "\n".join(f"- *{name}*: {TRIED[name]}" for name in sets)]
+    return "\n\n".join(parts)
+
+
+NEAR = 0.05  # differences between scores that do not count
+
+
+def smss_section(data: Measured) -> str:
+    """List the published scores that lie outside the range of our folds."""
+    targets = [
+        (f"table 1, {sim}", name, rule, published.TABLE_1[sim][name][1], np.median)
+        for sim, rule in SIM.items()
+        for name in SMALL
+        if rule != "all"
+    ] + [
+        (f"table {n}", name, rule, published.mean_smss(rule, name), np.mean)
+        for n, rule in ((3, "meb"), (4, "kmeans"), (5, "entropy"))
+        for name in OWN
+    ]
+    lines, looked = [], 0
+    for place, name, rule, target, centre in targets:
+        scores = [row["smss"] for row in data.of(name, f"ikfd:{rule}:paper")]
+        if target is None or not scores:
+            continue
+        looked += 1
+        low, high = min(scores), max(scores)
+        if not low - NEAR <= target <= high + NEAR:
+            shown = f"{centre(scores):.2f} ({low:.2f} to {high:.2f})"
+            lines.append([place, name, RULES[rule.split("@")[0]], f"{target:.2f}", shown])
+    told = (
+        "The paper gives the SMSS without a deviation: the median in table 1, the mean in tables 3 "
+        f"to 5. No setting was chosen for it. Of {looked} published scores for its own or "
+        f"simulated sets, {looked - len(lines)} lie between the lowest and the highest "
+        f"of our folds, or within {NEAR} of them."
+    )
+    heads = ["where", "set", "landmarks", "published", "here (range over the folds)"]
+    return f"### SMSS\n\n{told}\n\n" + table(heads, lines)
 
 
 FORMS = {
@@ -280,7 +336,7 @@ def ours_section(data: Measured) -> str:
         }
         other = max(means, key=means.__getitem__, default="")
         found = data.pair(name, method, other)
-        if found is None:
+        if found is None or found.folds < 2:  # no test
             continue
         better = "no difference"
         if found.significant:
@@ -309,7 +365,7 @@ def ours_section(data: Measured) -> str:
 
 
 def beyond_section(data: Measured) -> str:
-    """Compare krein with methods from scikit-learn."""
+    """Compare krein with other methods."""
     lines = []
     for name in SETS:
         label = name
@@ -341,7 +397,8 @@ def beyond_section(data: Measured) -> str:
         "Six of the smaller sets. SVC is given a matrix that was made positive "
         "semi-definite; the same linear correction is applied to new rows. With MEB landmarks, the "
         "Nyström matrix is corrected instead, at a cost linear in N. Inner cross-validation "
-        "chooses C for SVC, and k for k-NN.\n\n" + table(heads, lines)
+        "chooses C for SVC, and k for k-NN; leave-one-out errors choose the penalty of Krein ridge "
+        "regression (Oglic & Gärtner 2018).\n\n" + table(heads, lines)
     )
 
 
@@ -353,6 +410,7 @@ def tried_section(path: Path) -> str:
             rows = list(csv.DictReader(file))
     lines = []
     before = ""
+    most = max((int(r["fold"]) for r in rows), default=-1) + 1
     for key in dict.fromkeys((r["question"], r["set"], r["setting"]) for r in rows):
         own = [r for r in rows if (r["question"], r["set"], r["setting"]) == key]
         values = [{k: float(r[k]) for k in ("accuracy", "landmarks")} for r in own]
@@ -361,7 +419,7 @@ def tried_section(path: Path) -> str:
                 "" if key[0] == before else key[0],
                 key[1],
                 key[2],
-                measured(values, "accuracy"),
+                measured(values, "accuracy") + (f" ({len(own)} folds)" if len(own) < most else ""),
                 measured(values, "landmarks", 1).split(" ")[0],
                 own[0]["published"] or NONE,
             ]

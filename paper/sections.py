@@ -200,26 +200,11 @@ def table7_section(data: Measured) -> str:
 
 def algorithm_section(data: Measured) -> str:
     """List which published figures the published algorithms reach here, in either form."""
-    targets = [
-        (f"table 1, {sim}", name, f"ikfd:{rule}", published.TABLE_1[sim][name][0])
-        for sim, rule in SIM.items()
-        for name in SMALL
-    ]
-    dense = [("tables 3–5", name, "all") for name in LARGE]
-    for place, name, rule in dense + [
-        (f"table {n}", name, rule)
-        for n, rule in ((3, "meb"), (4, "kmeans"), (5, "entropy"))
-        for name in LARGE
-    ]:
-        for family in FAMILIES:
-            target = published.accuracy(rule, name, family)
-            if target is not None:
-                targets.append((place, name, f"{family}:{rule}", target))
     forms = [who for who in SOLVERS if who != "ours"]
     parts = []
     for own, title in ((True, "The paper's own or simulated sets"), (False, "Stand-ins")):
         lines, reached = [], dict.fromkeys((*forms, "either"), 0)
-        for place, name, method, target in targets:
+        for place, name, method, target in published.accuracies():
             rows = {who: data.of(name, f"{method}:{who}") for who in forms}
             if (name in OWN) != own or not any(rows.values()):
                 continue

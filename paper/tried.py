@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -24,13 +25,14 @@ from threadpoolctl import threadpool_limits
 from krein import IKFD, PCVM
 from krein.core.space import LandmarkCentre, double_centre
 from krein.datasets import make_balls
-from krein.landmarks import MEB
+from krein.landmarks import MEB, get_rule
 from krein.measures import get_measure
 
 from .folds import Plan, code_digest, splits
-from .methods import Fold, quietly
+from .larger import FEW_FOLDS
+from .methods import RULES, Fold, choose, quietly
 from .progress import progress
-from .published import TABLE_1, Figure, accuracy
+from .published import TABLE_1, THREE_GAUSSIANS, Figure, accuracy
 from .script import parse
 from .sets import Array, Data, Indices, Labels, available, fewer, prepare
 from .statistics import spread
@@ -50,6 +52,7 @@ class Trial:
     y: Labels
     fold: Inputs
     published: Figure | None
+    folds: int | None = None  # only the first ones, if all take too long
 
 
 TOLERANCE = "iKFD as published, dense: eigenvalues of the scatter that count as zero"
@@ -62,8 +65,13 @@ CORE = "MEB, iKFD as published: first point, and which points of a ball are land
 EPSILON = "MEB, krein: ε"
 ROUTE = "MEB, krein: balls of K, or of KKᵀ"
 SIGMA = "ELM kernel, krein: σ"
+PLACE = "ELM kernel, iKFD as published, few landmarks: where the points lie, and σ"
+POWER = "chromosomes, as published: distances squared before they are centred, or not"
 OFFSET = "PCVM as published, dense, pairs of classes: a constant added to all similarities"
-QUESTIONS = (TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA, OFFSET)
+QUESTIONS = (
+    *(TOLERANCE, SCATTER, CENTRE, BALLS, JOINT, AGAIN, CORE, EPSILON, ROUTE, SIGMA),
+    *(PLACE, POWER, OFFSET),
+)
 
 SURFACE, CORE_SET = MEB(), MEB(core_set=True, start="random")
 RADII = ((0.03, 0.04), (0.02, 0.05), (0.01, 0.08), (0.001, 0.09))
@@ -99,6 +107,8 @@ def trials(plan: Plan) -> Iterator[Trial]:
     yield from _inverses(plan)
     yield from _balls(plan)
     yield from _landmarks(plan)
+    yield from _places(plan)
+    yield from _powers(plan)
 
 
 def _inverses(plan: Plan) -> Iterator[Trial]:
@@ -191,6 +201,63 @@ def _landmarks(plan: Plan) -> Iterator[Trial]:
                 yield Trial(SIGMA, name, f"{sigma:g}", data.y, fold, figure)
 
 
+def _places(plan: Plan) -> Iterator[Trial]:
+    """Yield settings for the figures of few landmarks: the ELM kernel depends on the origin."""
+    origins: dict[str, dict[str, tuple[float, ...]]] = {
+        "gauss": {
+            "midway": (0.0, 0.0),
+            "1.25 along the means": (1.25, 0.0),
+            "3 along the means": (3.0, 0.0),
+            "1 across": (0.0, 1.0),
+            "3 across": (0.0, 3.0),
+            "3 along and across": (3.0, 3.0),
+        },
+        "checker": {"at the centre": (0.0, 0.0), "in a corner": (1.0, 1.0)},
+        "three_gaussians": {"": (0.0,)},
+    }
+    figures = {
+        "gauss": {("kmeans", 2): "SIM4", ("random", 2): "SIM5"},
+        "checker": {("kmeans", 2): "SIM4", ("random", 2): "SIM5", ("entropy", 14): "SIM6"},
+        "three_gaussians": {(rule, 10): "" for rule in ("kmeans", "entropy", "random")},
+    }
+    for name, places in origins.items():
+        data = _data(name, plan)
+        if data is None:
+            continue
+        for (rule, m), sim in figures[name].items():
+            figure = TABLE_1[sim][name][0] if sim else Figure(THREE_GAUSSIANS[rule])
+            for place, shift in places.items():
+                for sigma in (0.5, 1.0, 10.0):
+                    chosen = get_rule(rule, m)
+                    if rule == "kmeans":
+                        chosen.set_params(sketch=len(data.y))  # whole rows of K, as published
+                    options: dict[str, Any] = {"landmarks": chosen, "solver": "paper", "n_jobs": 1}
+                    clf = IKFD("elm", measure_params={"sigma": sigma}, **options)
+                    told = f"{RULES[rule]}, {f'origin {place}, ' if place else ''}σ = {sigma:g}"
+                    fold = partial(_points, np.array(data.values) + shift, clf)
+                    yield Trial(PLACE, name, told, data.y, fold, figure)
+
+
+def _powers(plan: Plan) -> Iterator[Trial]:
+    data = _data("chromo", plan)
+    if data is None:
+        return
+    forms: dict[str, tuple[type[IKFD | PCVM], dict[str, Any]]] = {
+        "Ny-iKFD": (IKFD, {}),
+        "Ny-PCVM, against the rest": (PCVM, {"multiclass": "ovr"}),
+        "Ny-PCVM, pairs": (PCVM, {"multiclass": "joint"}),
+    }
+    for told, (model, options) in forms.items():
+        family, folds = ("ikfd", None) if model is IKFD else ("pcvm", FEW_FOLDS)
+        for rule in ("meb", "kmeans", "entropy") if model is IKFD else ("meb",):
+            for power, how in ((1.0, "squared"), (0.5, "not squared")):
+                clf = model("precomputed", solver="paper", n_jobs=1, **options)
+                fold = partial(_powered, data, clf, rule, power)
+                setting = f"{told}, {RULES[rule]}, {how}"
+                figure = accuracy(rule, "chromo", family)
+                yield Trial(POWER, "chromo", setting, data.y, fold, figure, folds)
+
+
 def _data(name: str, plan: Plan) -> Data | None:
     return prepare(name, plan.output / "sets", plan.objects) if available(name) else None
 
@@ -198,6 +265,10 @@ def _data(name: str, plan: Plan) -> Data | None:
 def _given(data: Data, clf: Any, train: Indices, test: Indices, seed: int) -> tuple[Any, Any, Any]:
     clf.set_params(random_state=seed)
     return clf, data.part(train, train), data.part(test, train)
+
+
+def _points(X: Array, clf: Any, train: Indices, test: Indices, seed: int) -> tuple[Any, Any, Any]:
+    return clf.set_params(random_state=seed), X[train], X[test]
 
 
 def _centred(
@@ -217,6 +288,16 @@ def _shifted(
     return clf, part.kernel + offset, part.new + offset
 
 
+def _powered(
+    data: Data, clf: Any, rule: str, power: float, train: Indices, test: Indices, seed: int
+) -> tuple[Any, Any, Any]:
+    """Return similarities from powers of the distances, centred on the training objects."""
+    A, T = data.part(train, train) ** power, data.part(test, train) ** power
+    part: Any = SimpleNamespace(y=data.y[train], kernel=double_centre(A**2))
+    clf.set_params(landmarks=choose(f"ikfd:{rule}:paper", part, seed), random_state=seed)
+    return clf, part.kernel, LandmarkCentre.of(A).similarities(T)
+
+
 def _matrix(
     D: Array, clf: Any, train: Indices, test: Indices, seed: int, centred: bool = False
 ) -> tuple[Any, Any, Any]:
@@ -232,7 +313,7 @@ def _matrix(
 
 def _run(trial: Trial, n_folds: int) -> list[dict[str, Any]]:
     rows = []
-    for fold, (train, test) in enumerate(splits(trial.y, n_folds)):
+    for fold, (train, test) in enumerate(splits(trial.y, n_folds)[: trial.folds]):
         clf, A, T = trial.fold(train, test, fold)
         with threadpool_limits(1):
             quietly(clf.fit, A, trial.y[train])

@@ -5,7 +5,14 @@ import pytest
 
 from paper.folds import FIELDS, write
 from paper.measured import Measured
-from paper.results import TRIED, assemble, missed_section, ours_section, reached_section
+from paper.results import (
+    TRIED,
+    assemble,
+    missed_section,
+    ours_section,
+    reached_section,
+    smss_section,
+)
 from paper.sections import algorithm_section, table6_section
 from paper.sets import OWN
 
@@ -88,17 +95,40 @@ def test_missed_figures_are_named():
     data = Measured(
         rows("ball", "ikfd:meb:ours", [50, 60])
         + rows("ball", "ikfd:meb:paper", [50, 52])
+        + rows("ball", "ikfd:kmeans@C:paper", [90, 92])  # 59.50 ± 5.50
         + rows("gauss", "ikfd:meb:ours", [50, 60])
         + rows("gauss", "ikfd:meb:program", [89, 90])  # one of them reaches it
+        + rows("three_gaussians", "ikfd:entropy:paper", [60, 70])  # 84, without a deviation
+        + rows("three_gaussians", "ikfd:random:paper", [75, 93])
         + rows("swiss", "ikfd:meb:paper", [1, 2])  # a stand-in
-        + rows("chromo", "ikfd:meb:paper", [1, 2])  # the paper's own
+        + rows("chromo", "ikfd:meb:paper", [1, 2], weights=100.0)  # the paper's own
+        + rows("chromo", "pcvm:meb:paper", [92, 93], weights=30.0)  # 2.49 ± 0.34 % of weights
     )
     text = missed_section(data)
-    assert "Of 3 published figures" in text
-    assert "92.00 ± 4.83" in line(text, "SIM2")
-    assert "94.79 ± 1.45" in line(text, "| chromo |")
-    for name in OWN:  # every miss says what was tried
-        assert name == "three_gaussians" or name in TRIED
+    assert "There are 9 published figures" in text
+    assert "below 3 of them, and above 2" in text
+    lower, higher = text.split("### Higher than published")
+    assert "92.00 ± 4.83" in line(lower, "SIM2")
+    assert "94.79 ± 1.45" in line(lower, "| chromo |")
+    assert "| 65.00 ± 7.07 |" in line(lower, "| three_gaussians |")
+    assert "| 91.00 ± 1.41 |" in line(higher, "SIM4")
+    assert "| 30.00 ± 0.00 |" in line(higher, "table 7")
+    for name in ("ball", "three_gaussians", "chromo"):  # every miss says what was tried
+        assert line(text, f"- *{name}*: ")
+    assert set(TRIED) == set(OWN)
+
+
+def test_scores_outside_the_folds_are_named():
+    data = Measured(
+        rows("ball", "ikfd:meb:paper", [90, 91], smss=0.94)  # published: 1.00
+        + rows("protein", "ikfd:meb:paper", [90, 91], smss=0.94)  # 0.98
+        + rows("chromo", "ikfd:kmeans:paper", [90, 91], smss=2.0)  # 0.9406
+        + rows("swiss", "ikfd:meb:paper", [90, 91], smss=9.0)  # a stand-in
+    )
+    text = smss_section(data)
+    assert "Of 3 published scores for its own or simulated sets, 1 lie" in text
+    assert "| 1.00 | 0.94 (0.94 to 0.94) |" in line(text, "| ball |")
+    assert "| 0.94 | 2.00 (2.00 to 2.00) |" in line(text, "| chromo |")
 
 
 def test_what_the_published_algorithms_reach():
@@ -141,6 +171,8 @@ def test_the_page_says_what_it_lacks(tmp_path):
     assert "**This page is not complete.**" in page
     assert "Of four settings of the simulation" in line(page, "| proteom |", "simulated sequences")
     assert line(page, "| table1 |").startswith("| table1 | 71 of 72 |")
+    write(tmp_path / "table3.csv", rows("chromo", "ikfd:all:paper", [90, 90]))
+    assert ", iKFD *paper* 2/3, iKFD *program* 0/3," in line(assemble(tmp_path), "| table3 |")
 
 
 def test_every_table_has_as_many_cells_in_each_line(tmp_path):
