@@ -93,7 +93,7 @@ def main() -> None:
         neighbours.append((m, float(np.mean(accuracies))))
     for points, name, colour, marker in (
         (curve, "KreinClassifier", "#0072B2", "o"),
-        (neighbours, "1-NN in a random subset of that size", "#D55E00", "s"),
+        (neighbours, "1-NN in a random subset", "#D55E00", "s"),
     ):
         x, y = np.array(points).T
         right.plot(x, 100 * y, marker=marker, color=colour, label=name)
@@ -103,12 +103,12 @@ def main() -> None:
         ylabel="accuracy on new digits (%)",
         title="Fewer comparisons for the same accuracy",
     )
-    ticks = [30, 100, 300, 1000]
+    ticks = [3, 10, 30, 100, 300, 1000]
     right.set_xticks(ticks, [f"{t:,}" for t in ticks])
     right.minorticks_off()
     right.grid(alpha=0.25)
     right.spines[["top", "right"]].set_visible(False)
-    right.legend(frameon=False, loc="lower right")
+    right.legend(frameon=False, loc="center left")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.output, dpi=110)
     print(f"written to {options.output}")
