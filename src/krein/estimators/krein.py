@@ -105,10 +105,10 @@ PCVM_WORK = 5e8
 """PCVM is left out if N·m·C exceeds this, the work of one step of its search."""
 
 CROWDED, REFITS, REFIT_WORK = 8, 5, 2e7
-"""With more weights per object than this, PCVM is refitted without each of so many folds, if N·m·C
-is at most so large: approximate leave-one-out scores would be too good. In 60 classes of ten
-vectors each, with twelve weights per object, the loss would seem to be half of what it is; with six
-and fewer, it is about right."""
+"""PCVM with more than `CROWDED` weights per object is refitted without each of `REFITS` folds, if
+N·m·C is at most `REFIT_WORK`: approximate leave-one-out scores would be too good. In 60 classes of
+ten vectors each, with twelve weights per object, the loss would seem to be half of what it is; with
+six and fewer, it is about right."""
 
 POOLED_TOLERANCE = 3e-4
 """Tolerance per row of PCVM in the pool: a smaller one hardly changes the pool. (On parts of words,
@@ -815,9 +815,9 @@ def worthwhile_heads(sizes: Array, n_landmarks: int) -> dict[str, str]:
     return found
 
 
-def is_crowded(n_objects: float, n_landmarks: int, n_classes: int) -> bool:
-    """Whether PCVM has so many weights that models without some objects must be fitted to score
-    them."""
+def must_refit(n_objects: float, n_landmarks: int, n_classes: int) -> bool:
+    """Whether PCVM has too many weights for approximate leave-one-out scores, and few enough to
+    be refitted."""
     work = n_objects * n_landmarks * n_classes
     return n_landmarks * n_classes > CROWDED * n_objects and work <= REFIT_WORK
 
@@ -869,8 +869,8 @@ def fit_heads(
         settled = replace(pcvm, function=model.function, scales=model.scales)
         if sample.refits:
             scores.append(sample.refitted(settled, choice, folds))
-        elif is_crowded(float(kept.moments.weights.sum()), len(landmarks.indices), C):
-            scores.append(refitted_to_all(settled, choice, kept, sample, folds))
+        elif must_refit(float(kept.moments.weights.sum()), len(landmarks.indices), C):
+            scores.append(cross_fitted(settled, choice, kept, sample, folds))
         else:
             problems = pcvm.problems(landmarks.codes)
             Z = left_out_scores(features, problems, model.fits, sample.indices, coupled=False)
@@ -882,7 +882,7 @@ def fit_heads(
     return heads, [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
 
 
-def refitted_to_all(
+def cross_fitted(
     family: Family, choice: LandmarkChoice, kept: Values, sample: HeldOut, folds: Codes
 ) -> Array:
     """Return the scores of held-out objects, from models of all objects but those of one fold."""

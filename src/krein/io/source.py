@@ -313,7 +313,7 @@ class RecordSource(Source):
         stated, headers = [r.label for r in records], [r.about for r in records]
         unused = set() if self.leave_out is None else set(self.leave_out(chunk))
         self.n_unreadable += len(unused)
-        if any(label is not None for label in stated):
+        if any(label is not None for label in stated):  # an object without a label is an error
             stated = ["left out" if i in unused else label for i, label in enumerate(stated)]
         labels = self.labels.of(chunk, stated, headers)
         if labels is not None:

@@ -31,6 +31,9 @@ class FeatureMap(Protocol):
     def __call__(self, objects: Any) -> Any:
         """Return the features (n, D), dense or sparse."""
 
+    def folded(self, F: Any) -> Any:
+        """Return about a thousand columns, or fewer, with about the same products as F (n, D)."""
+
 
 Described = tuple[str, tuple[tuple[int, int], ...]]
 """A feature in words, and the stretches of the object where it is: first position, and beyond."""
@@ -393,6 +396,10 @@ class Convolutions:
                 found[start : start + size, 2 * k + 1] = value.max(axis=1)
         return (found - self.centre) / self.scale
 
+    def folded(self, F: Array) -> Array:
+        """Return the features themselves, which are few."""
+        return F
+
     def shares(self, series: Any, slope: Array) -> Shares:
         """Return what each convolution adds to a score, and where. O(T·KERNELS).
 
@@ -575,6 +582,10 @@ class Gradients:
         bands = sum((each[:, rows + i] for i in range(self.size)), nothing)
         cells = sum((bands[:, :, columns + i] for i in range(self.size)), nothing)
         return cells.reshape(n, -1)
+
+    def folded(self, F: Array) -> Array:
+        """Return the features themselves, which are few."""
+        return F
 
     def shares(self, image: Any, slope: Array) -> Shares:
         """Return what each cell and direction adds to a score.

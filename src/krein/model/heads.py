@@ -34,7 +34,7 @@ from ..core.looks import VOTERS, Points, class_evidence
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.shapes import CODE, LOG, POSITIVE, TEMPERATURE, Array, Codes, Indices, Within
 from ..core.space import Conversion
-from ..measures.features import Convolutions, Gradients, NGrams
+from ..measures.features import Convolutions, FeatureMap, Gradients, NGrams
 
 
 class Head(Protocol):
@@ -279,10 +279,9 @@ class SearchSpace:
 
     directions: Annotated[NDArray[np.float32], "folded places"]
 
-    def points(self, features: NGrams | Convolutions | Gradients, F: Any) -> Points:
+    def points(self, features: FeatureMap, F: Any) -> Points:
         """Return the points (n, r) of objects with features F (n, D)."""
-        folded = features.folded(F) if isinstance(features, NGrams) else F
-        return np.asarray(folded @ self.directions, dtype=np.float32)
+        return np.asarray(features.folded(F) @ self.directions, dtype=np.float32)
 
 
 @dataclass(frozen=True)
