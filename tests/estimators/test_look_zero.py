@@ -1,10 +1,12 @@
 """Look zero: the features of the objects, pooled with the measure, and predictions without it."""
 
+import dataclasses
 import pickle
 from functools import partial
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -345,18 +347,81 @@ def test_images_are_judged_by_their_edges(tmp_path):
         clf.predict(np.zeros((1, 81)))
 
 
-def test_a_held_out_object_is_not_its_own_neighbour(species):
-    """Leaving an object out gives the same evidence as a head that never knew it."""
+@pytest.fixture(scope="module")
+def similar(species):
+    """The head for many classes, of objects that stand for one to three others."""
     X, y, _ = species
     zero = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y).model_.look_zero
-    F, y = zero.known.T.tocsr(), zero.codes
-    for i in (0, 7, len(y) - 1):
-        others = np.flatnonzero(np.arange(len(y)) != i)
+    numbers = np.random.default_rng(1).integers(1, 4, len(zero.codes)).astype(float)
+    return dataclasses.replace(zero, numbers=numbers)
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+def test_a_held_out_object_is_not_its_own_neighbour(similar, size):
+    """Leaving out a group gives the same scores as a head that never knew its objects."""
+    F, N = similar.known, len(similar.codes)
+    groups = np.arange(N) // size  # also of several classes
+    for i in (0, 7, N - 1):
+        others = np.flatnonzero(groups != groups[i])
         part = NeighbourHead.of(
-            zero.features, F[others], y[others], 150, zero.bandwidth, zero.search
+            similar.features,
+            F[others],
+            similar.codes[others],
+            similar.numbers[others],
+            150,
+            similar.search,
         )
-        found = zero.evidence(F[[i]], without=(np.array([i]), np.arange(len(y))))
-        np.testing.assert_allclose(found, part.evidence(F[[i]]), atol=1e-4)
+        without = groups[[i]], groups
+        expected = part.nearest(F[[i]]).evidence(0.1)
+        found = similar.nearest(F[[i]], without).evidence(0.1)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        np.testing.assert_array_equal(similar.sizes_without(*without), [part.sizes])
+        # how common n-grams are is that of all objects, whoever is held out
+        smoothing = similar._smoothing
+        vars(part)["_smoothing"] = smoothing
+        np.testing.assert_allclose(
+            similar.profile_scores(F[[i]], without), part.profile_scores(F[[i]]), rtol=1e-9
+        )
+
+
+def test_profiles_are_sums_over_the_n_grams_of_an_object(similar):
+    """One n-gram and one class at a time."""
+    F, grams = similar.known.toarray(), similar.features
+    x = grams(["ACGTACGATTTACCAGGACT"])
+    alpha, N = 1e-4, len(F)
+    found = similar.profile_scores(x)[0]
+    expected = np.zeros(150)
+    constant = 0.0
+    for w in x.indices:
+        prior = alpha * ((F[:, w] > 0).sum() + 0.5) / (N + 1)
+        constant += grams.rarity[w] * np.log(prior)
+        for c in range(150):
+            own = similar.codes == c
+            m, n = similar.numbers[own] @ (F[own, w] > 0), similar.numbers[own].sum()
+            expected[c] += grams.rarity[w] * np.log((m + prior) / (n + alpha))
+    np.testing.assert_allclose(found, expected - constant, rtol=1e-6)
+    assert np.ptp(found) > 1
+
+
+def test_a_weight_counts_as_that_many_similar_objects(similar):
+    """Fewer than are asked for, so that repetitions do not push others out."""
+    F, some = similar.known, np.arange(0, len(similar.codes), 60)
+    numbers, codes = similar.numbers[some].astype(int), similar.codes[some] % 4
+    once = NeighbourHead.of(
+        similar.features, F[some], codes, numbers.astype(float), 4, similar.search
+    )
+    many = np.repeat(np.arange(len(some)), numbers)
+    repeated = NeighbourHead.of(
+        similar.features, F[some[many]], codes[many], np.ones(len(many)), 4, similar.search
+    )
+    x = F[1:30]
+    np.testing.assert_allclose(once.sizes, repeated.sizes)
+    found = []
+    for head in (once, repeated):
+        near = head.nearest(x)
+        near = dataclasses.replace(near, apart=np.ones_like(near.apart))  # only votes count
+        found.append(near.evidence(1.0))
+    np.testing.assert_allclose(log_softmax(found[0], axis=1), log_softmax(found[1], axis=1))
 
 
 def test_features_find_candidates(species):

@@ -161,10 +161,17 @@ def squared(values: Array, kind: Kind) -> Array:
     return np.square(values) if kind == "dissimilarity" else -2.0 * values
 
 
-def class_evidence(apart: Array, codes: Codes, n_classes: int, bandwidth: float) -> Array:
+def class_evidence(
+    apart: Array,
+    codes: Codes,
+    n_classes: int,
+    bandwidth: float,
+    numbers: Array | None = None,
+) -> Array:
     """Return the evidence (n, C) of neighbours with squared dissimilarities and classes (n, k).
 
-    A neighbour at an infinite distance has no vote. O(n·k log k + n·C).
+    `numbers` (n, k) tells how many objects each neighbour stands for. A neighbour at an infinite
+    distance has no vote. O(n·k log k + n·C).
 
     Examples
     --------
@@ -185,6 +192,8 @@ def class_evidence(apart: Array, codes: Codes, n_classes: int, bandwidth: float)
         # neighbours at the same distance, e.g. copies, have equal votes
         h2 = bandwidth * np.where(local > 0, local, np.maximum(widest, 1.0))
         weights = np.exp(-0.5 * gap / h2[:, None])
+        if numbers is not None:
+            weights *= numbers
         np.add.at(found, (np.repeat(np.arange(n), k), codes.ravel()), weights.ravel())
     return np.log(found / found.sum(axis=1, keepdims=True))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -27,13 +27,23 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
 from ..core.calibration import fit_temperature
-from ..core.looks import BANDWIDTHS, DIMENSIONS, Points, no_points
+from ..core.looks import (
+    BANDWIDTHS,
+    DIMENSIONS,
+    Points,
+    ProbableClasses,
+    fit_pool,
+    losses_of,
+    mean_of,
+    no_points,
+    pooled,
+)
 from ..core.moments import weights_of
 from ..core.shapes import Array, Codes, Indices
 from ..data.dataset import Dataset, uniform_keys
 from ..measures import Measure, take
 from ..measures.features import Convolutions, FeatureMap, NGrams, feature_map
-from ..model.heads import FeatureHead, LookZero, NeighbourHead, SearchSpace
+from ..model.heads import FeatureHead, LookZero, NeighbourHead, SearchSpace, log_sizes
 from .fitting import dealt_in_turn
 
 FEATURE_OBJECTS = 100_000
@@ -41,7 +51,7 @@ FEATURE_OBJECTS = 100_000
 
 MOST_CLASSES = 100
 """With more classes, one weight per n-gram and class would teach nothing: the labels of the objects
-with the most similar n-grams are used instead."""
+with the most similar n-grams, and the n-grams of each class, are used instead."""
 
 MOST_ENTRIES = 20_000_000
 """The neighbours of look zero take 8 bytes per n-gram of each known object; beyond this many, there
@@ -312,18 +322,34 @@ def _neighbours(
 ) -> tuple[LookZero, Array] | None:
     """Return the head for many classes, and held-out scores of the objects at `place`.
 
-    The bandwidth is the one with the least loss of these.
+    The bandwidth and the weights of evidence, profiles and sizes are those with the least loss of
+    these.
     """
     if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
         return None
-    best: tuple[float, LookZero, Array] | None = None
+    head = NeighbourHead.of(features, F, codes.astype(np.intp), weights, n_classes, space)
+    own, w, without = codes[place], weights[place], (groups[place], groups)
+    near, fit = head.nearest(F[place], without), head.profile_scores(F[place], without)
+    sizes = head.sizes_without(*without)
+    scored = sizes[np.arange(len(own)), own] > 0  # the only group of a class cannot be held out
+    if not scored.any():
+        scored[:] = True
+    y, w, log_n = own[scored], w[scored], log_sizes(sizes[scored])
+    beta = fit_temperature(fit[scored], y, _log_softmax, w)
+    profile = _log_softmax(beta * fit[scored])
+    best: tuple[float, float, Array] | None = None
     for bandwidth in BANDWIDTHS:
-        head = NeighbourHead.of(features, F, codes.astype(np.intp), n_classes, bandwidth, space)
-        scores = head.evidence(F[place], without=(groups[place], groups))
-        loss = _loss(scores, codes[place], weights[place])
+        evidence = near.evidence(bandwidth)[scored]
+        probable = ProbableClasses.of([evidence, profile], y)
+        terms = [probable.of_log_proba(one) for one in (evidence, profile, _log_softmax(log_n))]
+        a = fit_pool(terms, probable.codes, np.array([0.5, 0.5, 0.0]), w)
+        loss = mean_of(losses_of(pooled(a, terms), probable.codes), w)
         if best is None or loss < best[0]:
-            best = loss, head, scores
-    return None if best is None else best[1:]
+            best = loss, bandwidth, a * [1.0, beta, 1.0]
+    assert best is not None
+    _, bandwidth, a = best
+    scores = a[0] * near.evidence(bandwidth) + a[1] * fit + a[2] * log_sizes(sizes)
+    return replace(head, bandwidth=bandwidth, weights=a), scores
 
 
 def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
@@ -372,9 +398,9 @@ def _weights(model: LogisticRegression, n_classes: int) -> tuple[Array, Array]:
 
 def _loss(scores: Array, codes: Codes, weights: Array) -> float:
     """Return the mean loss of scores (n, C) at their best temperature."""
-
-    def log_proba(scores: Array) -> Array:
-        return np.asarray(log_softmax(scores, axis=1))
-
-    log_p = log_proba(fit_temperature(scores, codes, log_proba, weights) * scores)
+    log_p = _log_softmax(fit_temperature(scores, codes, _log_softmax, weights) * scores)
     return -float(np.average(log_p[np.arange(len(codes)), codes], weights=weights))
+
+
+def _log_softmax(scores: Array) -> Array:
+    return np.asarray(log_softmax(scores, axis=1))
