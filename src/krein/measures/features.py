@@ -11,14 +11,14 @@ into rows of numbers. Its fields are arrays, so it can be stored in a model file
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Annotated, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from ..core.shapes import POSITIVE, Array, Within
 
@@ -57,18 +57,23 @@ IMAGES = ("tangent",)
 
 def feature_map(
     measure: Any, objects: Any, rng: np.random.Generator, *, nearest: bool = False
-) -> Any:
-    """Return the features of objects of this kind, fitted to them; None if they have none.
+) -> tuple[Any, Any] | None:
+    """Return a map fitted to objects of this kind, and their features; None if they have none.
 
     `nearest` is for features that find similar objects.
     """
     if len(objects) == 0:
         return None
     if all(isinstance(item, str | bytes) for item in objects):
-        return NGrams.fit(objects, nearest=nearest)
+        return NGrams.fit_transform(objects, nearest=nearest)
+    found: Any
     if measure.name in SERIES:
-        return Convolutions.fit(objects, rng)
-    return Gradients.fit(objects) if measure.name in IMAGES else None
+        found = Convolutions.fit(objects, rng)
+    elif measure.name in IMAGES:
+        found = Gradients.fit(objects)
+    else:
+        return None
+    return None if found is None else (found, found(objects))
 
 
 # -- strings and sequences -------------------------------------------------------------------------
@@ -125,14 +130,21 @@ class NGrams:
         `nearest` is for features that find similar strings: in DNA, only n-grams of seven letters
         tell relatives from others.
         """
+        return cls.fit_transform(texts, nearest=nearest)[0]
+
+    @classmethod
+    def fit_transform(
+        cls, texts: Sequence[str], *, nearest: bool = False
+    ) -> tuple[Self, csr_array]:
+        """Return the n-grams of these strings, and their features."""
         shortest, longest = 1, suitable_length(texts)
         few = longest >= FEW
         if nearest and few:
             shortest = longest = LONGEST
-        n_texts, seen = 0, np.zeros(2**BITS, dtype=np.int64)
+        n_texts, seen, counts = 0, np.zeros(2**BITS, dtype=np.int64), []
         for part in _parts(texts):
-            _, columns, _ = _counted(part, shortest, longest)
-            seen += np.bincount(columns, minlength=2**BITS)
+            counts.append(_counted(part, shortest, longest))
+            seen += np.bincount(counts[-1].indices, minlength=2**BITS)
             n_texts += len(part)
         found = np.flatnonzero(seen)
         if len(found) > VOCABULARY:
@@ -140,27 +152,30 @@ class NGrams:
         rarity = 1 + np.log((1 + n_texts) / (1 + seen[found]))
         if few:  # in DNA, a rare n-gram is more often an error than a sign
             rarity = np.ones(len(found))
-        return cls(shortest, longest, found, rarity.astype(np.float32))
+        grams = cls(shortest, longest, found, rarity.astype(np.float32))
+        return grams, grams._weighted(counts)
 
     def __call__(self, objects: Sequence[str]) -> csr_array:
         """Return the features (n, D) as a sparse array, with rows of length 1."""
-        rows, columns, values, start = [], [], [], 0
-        for part in _parts(objects):
-            row, hashed, count = _counted(part, self.shortest, self.longest)
-            place = np.searchsorted(self.columns, hashed).clip(max=max(len(self.columns) - 1, 0))
-            known = self.columns[place] == hashed if len(self.columns) else np.zeros(len(row), bool)
-            row, place, count = row[known], place[known], count[known]
-            value = (1 + np.log(count)) * self.rarity[place]
-            length = np.sqrt(np.bincount(row, weights=value**2, minlength=len(part)))
-            rows.append(start + row)
-            columns.append(place)
-            values.append(value / length[row])
-            start += len(part)
-        shape = (start, len(self.columns))
-        if not rows:
-            return csr_array(shape)
-        ij = (np.concatenate(rows), np.concatenate(columns))
-        return csr_array((np.concatenate(values), ij), shape=shape)
+        parts = _parts(objects)
+        return self._weighted(_counted(part, self.shortest, self.longest) for part in parts)
+
+    def _weighted(self, counts: Iterable[csr_array]) -> csr_array:
+        """Return the features of strings, from how often each n-gram occurs in them."""
+        D = len(self.columns)
+        place = np.full(2**BITS, -1, dtype=np.int32)  # of each column that is known
+        place[self.columns] = np.arange(D)
+        found = []
+        for part in counts:
+            column, n = place[part.indices], part.shape[0]
+            known = column >= 0
+            row = np.repeat(np.arange(n), np.diff(part.indptr))[known]
+            column = column[known]
+            value = (1 + np.log(part.data[known])) * self.rarity[column]
+            length = np.sqrt(np.bincount(row, weights=value**2, minlength=n))
+            starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))])
+            found.append(csr_array((value / length[row], column, starts), shape=(n, D)))
+        return csr_array(vstack(found)) if found else csr_array((0, D))
 
     def folded(self, F: csr_array) -> csr_array:
         """Return features (n, FOLDED) with about the same products as F (n, D).
@@ -275,16 +290,13 @@ def _hashed(
     return columns, rows, firsts, sizes
 
 
-def _counted(
-    texts: list[str], shortest: int, longest: int
-) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row, the column and the number of occurrences of each n-gram of each string."""
+def _counted(texts: list[str], shortest: int, longest: int) -> csr_array:
+    """Return how often each n-gram occurs in each string (n, 2²⁰), in ascending columns."""
     column, row, _, _ = _hashed(texts, shortest, longest)
-    ones = np.ones(len(row), dtype=np.int64)
+    ones = np.ones(len(row), dtype=np.int32)
     counts = csr_array((ones, (row, column)), shape=(len(texts), 2**BITS))
     counts.sum_duplicates()
-    rows = np.repeat(np.arange(len(texts)), np.diff(counts.indptr))
-    return rows, counts.indices.astype(np.int64), counts.data
+    return counts
 
 
 # -- series ----------------------------------------------------------------------------------------
