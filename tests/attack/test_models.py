@@ -425,18 +425,17 @@ def test_no_number_of_a_model_makes_predictions_large(trees, tmp_path):
     for path, value in places(tree["fitted"]):
         if type(value) not in (int, float):
             continue
-        for wrong in (2**31, 10**9):
-            write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *path), wrong), "0")
+        write_model(tmp_path / "m.krein", replaced(tree, ("fitted", *path), 2**31), "0")
 
-            def answer():
-                clf = krein.load(tmp_path / "m.krein")
-                clf.assess(X, coverage=0.9, evidence=3)
-                clf.predict_set(X)
+        def answer():
+            clf = krein.load(tmp_path / "m.krein")
+            clf.assess(X, coverage=0.9, evidence=3)
+            clf.predict_set(X)
 
-            peak, _ = peak_of(answer)
-            assert peak < 2**25, path
-            tried += 1
-    assert tried > 20
+        peak, _ = peak_of(answer)
+        assert peak < 2**25, path
+        tried += 1
+    assert tried > 10
 
 
 @pytest.mark.parametrize("kind", ["set", "frozenset", "dict", "in different sets", "tuples"])
