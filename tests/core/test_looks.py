@@ -124,7 +124,14 @@ def test_candidates_are_near_in_values_and_features_together():
     values, others = rng.normal(size=(80, 3)), rng.normal(size=(80, 2)).astype(np.float32)
     space = CandidateSpace.of(1e6 * values)
     known = KnownObjects(
-        np.arange(80), np.zeros(80, dtype=int), space, space.points(1e6 * values, others), 10, 3
+        np.arange(80),
+        np.zeros(80, dtype=int),
+        np.ones(80),
+        np.ones(3),
+        space,
+        space.points(1e6 * values, others),
+        10,
+        3,
     )
     found, apart = known.candidates(1e6 * values[:5], others[:5])
     F = np.copysign(np.sqrt(np.abs(values)), values)
@@ -211,13 +218,27 @@ def test_closeness_is_a_rank_among_held_out_objects(tail):
 def test_neighbours_are_the_nearest_of_all_groups():
     near = Neighbours.nearest(
         [
-            (np.array([[5.0, 1.0]]), np.array([[0, 1]])),
-            (np.array([[2.0, 9.0]]), np.array([[2, 3]])),
+            (np.array([[5.0, 1.0]]), np.array([[0, 1]]), np.array([[1.0, 2.0]])),
+            (np.array([[2.0, 9.0]]), np.array([[2, 3]]), np.array([[3.0, 4.0]])),
         ],
         3,
     )
     np.testing.assert_array_equal(near.apart, [[1.0, 2.0, 5.0]])
     np.testing.assert_array_equal(near.codes, [[1, 2, 0]])
+    np.testing.assert_array_equal(near.numbers, [[2.0, 3.0, 1.0]])
+    np.testing.assert_array_equal(near.columns, [[1, 2, 0]])
+
+
+def test_an_object_that_stands_for_several_has_as_many_votes():
+    apart, codes = np.array([[0.1, 0.4, 0.9, 1.6]]), np.array([[0, 1, 1, 2]])
+    numbers = np.array([[3.0, 1.0, 2.0, 1.0]])
+    many = np.repeat(np.arange(4), numbers[0].astype(int))
+    # the same bandwidth: that of the last neighbour
+    found = class_evidence(apart, codes, 3, 0.5, numbers)
+    np.testing.assert_allclose(found, class_evidence(apart[:, many], codes[:, many], 3, 0.5))
+    near = Neighbours(apart, codes, None, numbers)
+    np.testing.assert_array_equal(near.evidence(3, 0.5), found)
+    np.testing.assert_array_equal(near.spread(np.array([1]), 2).evidence(3, 0.5)[1:], found)
 
 
 # -- the pool ----------------------------------------------------------------------------------
@@ -381,8 +402,10 @@ def test_candidates_of_known_objects_leave_out_a_class():
     values = np.random.default_rng(0).normal(size=(60, 4))
     codes, space = np.arange(60) % 3, CandidateSpace.of(values)
     points = space.points(values, no_points(60))
-    known = KnownObjects(np.arange(0, 120, 2), codes, space, points, 5, 3)
+    numbers = 1.0 + np.arange(60)
+    known = KnownObjects(np.arange(0, 120, 2), codes, numbers, np.ones(4), space, points, 5, 3)
     part, kept = known.without_class(1), np.flatnonzero(codes != 1)
+    np.testing.assert_array_equal(part.numbers, numbers[kept])
     np.testing.assert_array_equal(part.codes, codes[kept])
     np.testing.assert_array_equal(part.indices, 2 * kept)
     found, apart = part.candidates(values[:10], no_points(10))

@@ -135,7 +135,9 @@ class Pool:
 # comparisons. For similarities they are −2s, because the object's own term cancels below. With
 # weights w_j = exp(−½ (d_j² − d₁²)/h²) the evidence of class c is
 #
-#     e_c = log((Σ_{j of class c} w_j + ½/C) / (Σ_j w_j + ½)).
+#     e_c = log((Σ_{j of class c} w_j + ½/C) / (Σ_j w_j + ½)),
+#
+# where a candidate that stands for several objects, such as copies, has as many votes.
 #
 # The bandwidth adapts to the object: h² = f (d_K² − d₁²), where K is the `LOCAL`-th neighbour. So
 # the evidence is unitless, and works equally well where objects are dense and where they are
@@ -243,17 +245,23 @@ class Neighbours:
     apart: Array
     codes: Codes
     columns: Indices | None = None  # (n, k): positions among the compared objects of all groups
+    numbers: Array | None = None  # (n, k): how many objects each one stands for; None for one each
 
     @classmethod
-    def nearest(cls, parts: Sequence[tuple[Array, Codes]], k: int) -> Neighbours:
-        """Return the k nearest of several groups of compared objects, nearest first."""
-        apart = np.concatenate([part for part, _ in parts], axis=1)
-        codes = np.concatenate([part for _, part in parts], axis=1)
+    def nearest(cls, parts: Sequence[tuple[Array, Codes, Array]], k: int) -> Neighbours:
+        """Return the k nearest of several groups of compared objects, nearest first.
+
+        A group consists of squared dissimilarities, class codes and numbers.
+        """
+        apart = np.concatenate([part for part, _, _ in parts], axis=1)
+        codes = np.concatenate([part for _, part, _ in parts], axis=1)
+        numbers = np.concatenate([part for _, _, part in parts], axis=1)
         order = np.argsort(apart, axis=1, kind="stable")[:, :k]
         return cls(
             np.take_along_axis(apart, order, axis=1),
             np.take_along_axis(codes, order, axis=1),
             order,
+            np.take_along_axis(numbers, order, axis=1),
         )
 
     @property
@@ -269,15 +277,21 @@ class Neighbours:
         k = self.apart.shape[1]
         apart, codes = np.full((n, k), FAR), np.zeros((n, k), dtype=np.intp)
         apart[rows], codes[rows] = self.apart, self.codes
-        columns = np.zeros((n, k), dtype=np.intp)
+        columns, numbers = np.zeros((n, k), dtype=np.intp), np.ones((n, k))
         if self.columns is not None:
             columns[rows] = self.columns
-        return Neighbours(apart, codes, columns)
+        if self.numbers is not None:
+            numbers[rows] = self.numbers
+        return Neighbours(apart, codes, columns, numbers)
 
     def at(self, rows: NDArray[Any]) -> Neighbours:
         """Return the neighbours of some of the objects."""
-        columns = None if self.columns is None else self.columns[rows]
-        return Neighbours(self.apart[rows], self.codes[rows], columns)
+        columns, numbers = (None if x is None else x[rows] for x in (self.columns, self.numbers))
+        return Neighbours(self.apart[rows], self.codes[rows], columns, numbers)
+
+    def evidence(self, n_classes: int, bandwidth: float) -> Array:
+        """Return the evidence of these objects (n, C)."""
+        return class_evidence(self.apart, self.codes, n_classes, bandwidth, self.numbers)
 
 
 @dataclass(frozen=True)
@@ -299,7 +313,7 @@ class EvidencePool:
 
     def terms(self, near: Neighbours, n_classes: int) -> tuple[Array, Array]:
         """Return the evidence (n, C), and the evidence times the closeness."""
-        evidence = class_evidence(near.apart, near.codes, n_classes, self.bandwidth)
+        evidence = near.evidence(n_classes, self.bandwidth)
         return evidence, evidence * self.closeness(near.least)[:, None]
 
 
@@ -451,6 +465,8 @@ class KnownObjects:
 
     indices: Annotated[Indices, "n_known", ROW]  # among all training objects, ascending
     codes: Annotated[Codes, "n_known", CODE]
+    numbers: Annotated[Array, "n_known", NON_NEGATIVE]  # how many objects each one stands for
+    landmark_numbers: Annotated[Array, "m", NON_NEGATIVE]
     space: CandidateSpace
     points: Annotated[Points, "n_known coordinates"]
     n_candidates: Annotated[int, Within(0)]  # compared in a second look
@@ -491,13 +507,19 @@ class KnownObjects:
         candidates, or −2s for similarities.
         """
         codes = np.broadcast_to(landmark_codes, apart.shape)
-        return Neighbours.nearest([(apart, codes), (found, self.codes[candidates])], self.k)
+        numbers = np.broadcast_to(self.landmark_numbers, apart.shape)
+        others = found, self.codes[candidates], self.numbers[candidates]
+        return Neighbours.nearest([(apart, codes, numbers), others], self.k)
 
     def without_class(self, c: int) -> KnownObjects:
         """Return the objects of the other classes."""
         kept = np.flatnonzero(self.codes != c)
         return replace(
-            self, indices=self.indices[kept], codes=self.codes[kept], points=self.points[kept]
+            self,
+            indices=self.indices[kept],
+            codes=self.codes[kept],
+            numbers=self.numbers[kept],
+            points=self.points[kept],
         )
 
 
@@ -508,7 +530,8 @@ VOTERS = 30
 def nearest_landmarks(apart: Array, landmark_codes: Codes) -> Neighbours:
     """Return the nearest landmarks, from squared dissimilarities (n, m) to all of them."""
     k = max(1, min(apart.shape[1] - 1, VOTERS))
-    return Neighbours.nearest([(apart, np.broadcast_to(landmark_codes, apart.shape))], k)
+    codes, numbers = np.broadcast_to(landmark_codes, apart.shape), np.ones(apart.shape)
+    return Neighbours.nearest([(apart, codes, numbers)], k)
 
 
 def apart_from(values: Array, kind: Kind, own: Mask) -> Array:
@@ -756,7 +779,7 @@ def learn_second_look(
     def attempt(bandwidth: float, tail: float) -> None:
         nonlocal best
         trial = EvidencePool(prior, bandwidth, Closeness.of(near.least, tail, weights))
-        evidence = probable.of_log_proba(class_evidence(near.apart, near.codes, C, bandwidth))
+        evidence = probable.of_log_proba(near.evidence(C, bandwidth))
         terms = [*heads, evidence, evidence * trial.closeness(near.least)[:, None]]
         trial = replace(trial, weights=fit_pool(terms, codes, prior, weights))
         losses = -pool.bounded(pooled(trial.weights, terms))[rows, codes]

@@ -1026,9 +1026,17 @@ def choose_known_objects(
     space = CandidateSpace.of(values if len(values) else np.zeros((1, raw.shape[1])), most)
     n_candidates = min(neighbours, len(indices))
     k = min(neighbours, VOTERS, len(landmarks) + n_candidates - 1)
-    known = np.asarray(codes[indices], dtype=np.intp)
+    numbers = weights_of(raw.weight, len(codes))
+    numbers = numbers / numbers[numbers > 0].mean()  # whatever the unit of the weights
     return KnownObjects(
-        indices, known, space, space.points(values, points), n_candidates, max(k, 1)
+        indices,
+        np.asarray(codes[indices], dtype=np.intp),
+        numbers[indices],
+        numbers[landmarks],
+        space,
+        space.points(values, points),
+        n_candidates,
+        max(k, 1),
     )
 
 

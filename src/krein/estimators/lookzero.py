@@ -316,7 +316,8 @@ def _neighbours(
     """
     if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
         return None
-    head = NeighbourHead.of(features, F, codes.astype(np.intp), weights, n_classes, space)
+    numbers = weights / weights.mean()  # whatever their unit
+    head = NeighbourHead.of(features, F, codes.astype(np.intp), numbers, n_classes, space)
     own, w, without = codes[place], weights[place], (groups[place], groups)
     near, fit = head.nearest(F[place], without), head.profile_scores(F[place], without)
     sizes = head.sizes_without(*without)

@@ -88,11 +88,12 @@ class HeldOutComparisons:
     values: Array  # (n, m): with the landmarks
     apart: Array  # (n, m + k): squared dissimilarities, or −2s for similarities
     codes: Indices  # (n, m + k)
+    numbers: Array  # (n, m + k): how many objects each one stands for
     objects: Indices  # (n, m + k): their rows among all objects
 
     def nearest(self, k: int) -> Neighbours:
         """Return the k nearest of each object."""
-        return Neighbours.nearest([(self.apart, self.codes)], k)
+        return Neighbours.nearest([(self.apart, self.codes, self.numbers)], k)
 
     def without(self, c: int | Indices) -> Array:
         """Return `apart`, infinite for objects of class c: one for all rows, or one per row."""
@@ -114,8 +115,11 @@ def compare_held_out(
     m, k = len(landmarks), 0 if known is None else known.n_candidates
     apart = np.full((len(rows), m + k), np.inf)
     codes, objects = np.zeros((2, len(rows), m + k), dtype=np.intp)
+    numbers = np.ones(apart.shape)
     apart[:, :m] = squared(values, kind)
     codes[:, :m], objects[:, :m] = model.landmarks.codes, landmarks
+    if known is not None:
+        numbers[:, :m] = known.landmark_numbers
     if known is not None and k:
         missing = np.full(len(rows), -1) if unknown is None else unknown
         points = model.points(rows)
@@ -126,7 +130,8 @@ def compare_held_out(
                 some, objs = slice(m, m + len(candidates)), train[others.indices[candidates]]
                 apart[i, some] = squared(store.read_row(int(rows[i]), objs), kind)
                 codes[i, some], objects[i, some] = others.codes[candidates], objs
-    return HeldOutComparisons(kind, values, apart, codes, objects)
+                numbers[i, some] = others.numbers[candidates]
+    return HeldOutComparisons(kind, values, apart, codes, numbers, objects)
 
 
 @dataclass(frozen=True)
