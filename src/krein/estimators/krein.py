@@ -120,8 +120,8 @@ CALIBRATION_SCORES = 2_000_000
 BASIS_FUNCTIONS = dict(zip(POWERS, PCVM_POWERS, strict=True))
 """PCVM's basis function for each power of a dissimilarity."""
 
-FEWEST, MOST = 30, 100
-"""Minimum and maximum default number of candidates; in between, a third of the landmarks."""
+FEWEST, MOST = 30, 150
+"""Minimum and maximum default number of candidates; in between, half the landmarks."""
 
 FEWER = 0.7
 """The share of the landmarks that is tried besides all of them."""
@@ -165,7 +165,7 @@ class KreinClassifier(Classifier):
         `price`.
     neighbours : int or None, default=None
         Number of candidates that an object is compared with in the second look; 0 turns the second
-        look off. None uses a third of the number of landmarks, at least 30 and at most 100.
+        look off. None uses half the number of landmarks, at least 30 and at most 150.
     features : "auto", classifier or None, default="auto"
         What the objects themselves say, before any comparison. "auto" uses character n-grams of
         strings and sequences, random convolutions of series, and edges in images; other objects
@@ -418,7 +418,7 @@ class KreinClassifier(Classifier):
         """
         k = self.neighbours
         if k is None:
-            k = min(max(len(choice.landmarks.indices) // 3, FEWEST), MOST)
+            k = min(max(len(choice.landmarks.indices) // 2, FEWEST), MOST)
         tried = [(choice, kept)]
         order = choice.selection.details.get("order")
         N, m = data.survey().weighted, len(choice.landmarks.indices)
