@@ -352,8 +352,8 @@ def similar(species):
     """The head for many classes, of objects that stand for one to three others."""
     X, y, _ = species
     zero = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y).model_.look_zero
-    numbers = np.random.default_rng(1).integers(1, 4, len(zero.codes)).astype(float)
-    return dataclasses.replace(zero, numbers=numbers)
+    numbers = np.random.default_rng(1).integers(1, 4, len(zero.codes))
+    return dataclasses.replace(zero, numbers=numbers / 3)  # sums of thirds are rounded
 
 
 @pytest.mark.parametrize("size", [1, 3, 7])
@@ -372,16 +372,24 @@ def test_a_held_out_object_is_not_its_own_neighbour(similar, size):
             similar.search,
         )
         without = groups[[i]], groups
-        expected = part.nearest(F[[i]]).evidence(0.1)
-        found = similar.nearest(F[[i]], without).evidence(0.1)
+        expected = part.evidence(part.nearest(F[[i]]), 0.1)
+        found = similar.evidence(similar.nearest(F[[i]], without), 0.1)
         np.testing.assert_allclose(found, expected, atol=1e-4)
-        np.testing.assert_array_equal(similar.sizes_without(*without), [part.sizes])
+        np.testing.assert_allclose(similar.sizes_without(*without), [part.sizes])
         # how common n-grams are is that of all objects, whoever is held out
         smoothing = similar._smoothing
         vars(part)["_smoothing"] = smoothing
         np.testing.assert_allclose(
             similar.profile_scores(F[[i]], without), part.profile_scores(F[[i]]), rtol=1e-9
         )
+
+
+def test_a_class_whose_objects_are_all_left_out_is_empty(similar):
+    F, codes = similar.known, similar.codes
+    i = np.flatnonzero(codes == codes[0])
+    assert (similar.sizes_without(codes[i], codes)[:, codes[0]] == 0).all()
+    found = similar.profile_scores(F[i], (codes[i], codes))
+    assert (found[:, codes[0]] <= found.min(axis=1)).all()
 
 
 def test_profiles_are_sums_over_the_n_grams_of_an_object(similar):
@@ -406,7 +414,8 @@ def test_profiles_are_sums_over_the_n_grams_of_an_object(similar):
 def test_a_weight_counts_as_that_many_similar_objects(similar):
     """Fewer than are asked for, so that repetitions do not push others out."""
     F, some = similar.known, np.arange(0, len(similar.codes), 60)
-    numbers, codes = similar.numbers[some].astype(int), similar.codes[some] % 4
+    numbers = (3 * similar.numbers[some]).round().astype(int)
+    codes = similar.codes[some] % 4
     once = NeighbourHead.of(
         similar.features, F[some], codes, numbers.astype(float), 4, similar.search
     )
@@ -420,7 +429,7 @@ def test_a_weight_counts_as_that_many_similar_objects(similar):
     for head in (once, repeated):
         near = head.nearest(x)
         near = dataclasses.replace(near, apart=np.ones_like(near.apart))  # only votes count
-        found.append(near.evidence(1.0))
+        found.append(head.evidence(near, 1.0))
     np.testing.assert_allclose(log_softmax(found[0], axis=1), log_softmax(found[1], axis=1))
 
 

@@ -329,7 +329,7 @@ def _neighbours(
     profile = _log_softmax(beta * fit[scored])
     best: tuple[float, float, Array] | None = None
     for bandwidth in BANDWIDTHS:
-        evidence = near.evidence(bandwidth)[scored]
+        evidence = head.evidence(near, bandwidth)[scored]
         probable = ProbableClasses.of([evidence, profile], y)
         terms = [probable.of_log_proba(one) for one in (evidence, profile, _log_softmax(log_n))]
         a = fit_pool(terms, probable.codes, np.array([0.5, 0.5, 0.0]), w)
@@ -338,7 +338,7 @@ def _neighbours(
             best = loss, bandwidth, a * [1.0, beta, 1.0]
     assert best is not None
     _, bandwidth, a = best
-    scores = a[0] * near.evidence(bandwidth) + a[1] * fit + a[2] * log_sizes(sizes)
+    scores = a[0] * head.evidence(near, bandwidth) + a[1] * fit + a[2] * log_sizes(sizes)
     return replace(head, bandwidth=bandwidth, weights=a), scores
 
 

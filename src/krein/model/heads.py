@@ -30,7 +30,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
 from ..core.gaussian import QuadraticDiscriminant
-from ..core.looks import VOTERS, Points, class_evidence
+from ..core.looks import VOTERS, Neighbours, Points
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.shapes import (
     CODE,
@@ -417,12 +417,10 @@ class NeighbourHead(LookZero):
         """Return scores (n, C), and points (n, r)."""
         F = self.features(objects)
         near, (a, b, g) = self.nearest(F), self.weights
-        scores = a * near.evidence(self.bandwidth) + b * self.profile_scores(F)
+        scores = a * self.evidence(near, self.bandwidth) + b * self.profile_scores(F)
         return scores + g * log_sizes(self.sizes), self.search.points(self.features, F)
 
-    def nearest(
-        self, F: csr_array, without: tuple[Indices, Indices] | None = None
-    ) -> SimilarObjects:
+    def nearest(self, F: csr_array, without: tuple[Indices, Indices] | None = None) -> Neighbours:
         """Return the nearest known objects of those with features F (n, D).
 
         `without` gives the groups of the rows and of all known objects: those of a row's own group,
@@ -445,7 +443,11 @@ class NeighbourHead(LookZero):
             apart[part] = 2 - 2 * np.maximum(similar, 0)
             codes[part] = np.where(clear, self.codes[near], C)
             numbers[part] = np.where(clear, self.numbers[near], 1.0)
-        return SimilarObjects(apart, codes, numbers, C)
+        return Neighbours(apart, codes, None, numbers)
+
+    def evidence(self, near: Neighbours, bandwidth: float) -> Array:
+        """Return the evidence (n, C) of the nearest known objects."""
+        return near.evidence(self.n_classes + 1, bandwidth)[:, :-1]
 
     def profile_scores(self, F: csr_array, without: tuple[Indices, Indices] | None = None) -> Array:
         """Return how well the n-grams of objects with features F fit each class (n, C).
@@ -461,26 +463,25 @@ class NeighbourHead(LookZero):
             found[part] = (present[part] @ self._profiles).toarray()
         found -= total[:, None] * np.log(self.sizes + SMOOTHING)
         if without is not None:
-            rows, classes, members, number = self._own(*without)
+            rows, classes, members, left = self._own(*without)
             counts = (self._counts[classes] - members @ self._present).multiply(present[rows])
-            left = self.sizes[classes] - number
             fit = self._fit_to(csr_array(counts)).sum(axis=1)
-            fit -= total[rows] * np.log(np.maximum(left, 0) + SMOOTHING)
+            fit -= total[rows] * np.log(left + SMOOTHING)
             found[rows, classes] = np.where(left > 0, fit, found[rows].min(axis=1, initial=np.inf))
         return found
 
     def sizes_without(self, own: Indices, known: Indices) -> Array:
         """Return the sizes of the classes (n, C) without the objects of each row's own group."""
         found = np.tile(self.sizes, (len(own), 1))
-        rows, classes, _, number = self._own(own, known)
-        found[rows, classes] -= number
+        rows, classes, _, left = self._own(own, known)
+        found[rows, classes] = left
         return found
 
     def _own(self, own: Indices, known: Indices) -> tuple[Indices, Indices, csr_array, Array]:
         """Return rows (p,) and classes (p,) such that the row's group has objects of the class.
 
-        Also returns which known objects these are (p, N), and how many they stand for. `own` (n,)
-        and `known` (N,) are the groups.
+        Also returns which known objects these are (p, N), and the size of the class without them.
+        `own` (n,) and `known` (N,) are the groups.
         """
         order = np.argsort(known, kind="stable")
         first, end = (np.searchsorted(known, own, side, order) for side in ("left", "right"))
@@ -490,22 +491,9 @@ class NeighbourHead(LookZero):
         shape = (len(pairs), len(known))
         which = csr_array((np.ones(len(place)), (place, members)), shape=shape)
         rows, classes = np.divmod(pairs, self.n_classes)
-        return rows, classes, which, which @ self.numbers
-
-
-@dataclass(frozen=True)
-class SimilarObjects:
-    """The known objects with the most similar features: squared distances, classes and numbers."""
-
-    apart: Array  # (n, k)
-    codes: Codes  # (n, k): C for an object that speaks for no class
-    numbers: Array  # (n, k)
-    n_classes: int
-
-    def evidence(self, bandwidth: float) -> Array:
-        """Return the evidence of these objects (n, C)."""
-        C = self.n_classes
-        return class_evidence(self.apart, self.codes, C + 1, bandwidth, self.numbers)[:, :C]
+        sizes = self.sizes[classes]
+        left = sizes - which @ self.numbers
+        return rows, classes, which, np.where(left > ROUNDING * sizes, left, 0.0)
 
 
 def log_sizes(sizes: Array) -> Array:
@@ -518,6 +506,9 @@ def _starts(lengths: Indices) -> Indices:
     """Return where each of some stretches starts, if they follow each other."""
     return np.cumsum(lengths) - lengths
 
+
+ROUNDING = 1e-9
+"""A class of which no larger share is left has no objects left."""
 
 SMOOTHING = 1e-4
 """α: every class is taken to contain this many objects with the n-grams of all classes. On 16S
