@@ -155,14 +155,20 @@ def taxonomy() -> list[dict]:
         Q = ranks.probabilities(P, depth - 1)
         nodes = np.array(ranks.nodes[depth - 1])
         wanted = np.array([";".join(true[query][:depth]) for query in queries])
-        listed = np.isin(wanted, nodes)
+        listed, all_ = np.isin(wanted, nodes), np.ones(len(wanted), dtype=bool)
         right = nodes[Q.argmax(axis=1)] == wanted
         codes = np.where(listed, np.searchsorted(nodes, wanted).clip(max=len(nodes) - 1), -1)
-        error = reliability(Q, codes).error
+        error, known_error = (
+            100 * reliability(Q[some], codes[some]).error for some in (all_, listed)
+        )
         target = {"genus": "95.5", "family": "98.5"}.get(name, "")
-        detail = f"{100 * right[listed].mean():.1f} % of {listed.sum()} whose {name} is known"
-        rows.append(row(f"16S: {name} recall", 100 * right.mean(), target, detail, unit="%"))
-        rows.append(row(f"16S: {name} calibration error", 100 * error, "at most 2", unit="%"))
+        detail = f"of {listed.sum()} queries whose {name} the reference contains; "
+        detail += f"{100 * right.mean():.1f} % of all"
+        rows.append(
+            row(f"16S: {name} recall", 100 * right[listed].mean(), target, detail, unit="%")
+        )
+        detail = f"{known_error:.1f} % without queries whose {name} the reference does not contain"
+        rows.append(row(f"16S: {name} calibration error", error, "at most 2", detail, unit="%"))
     if shutil.which("vsearch"):
         rows.append(sintax(reference, known, queries))
     return rows

@@ -10,10 +10,12 @@ from sklearn.metrics import log_loss
 from krein import IKFD, KreinClassifier, load
 from krein.core.gaussian import FisherFamily, QuadraticFamily
 from krein.core.looks import VOTERS, no_points
+from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
 from krein.estimators.fitting import LandmarkChoice, stratified_folds
 from krein.estimators.krein import (
+    FittedPCVM,
     HeldOut,
     Values,
     downdated_scores,
@@ -500,3 +502,25 @@ def test_held_out_losses_of_pcvm_are_those_of_new_objects():
     head = clf.worth_.heads[-1]
     assert head.name == "pcvm"
     assert 0.7 < head.alone / lost.mean() < 1.6
+
+
+def test_pcvm_reaches_the_same_posterior_in_fewer_steps_from_the_weights_of_more_landmarks(
+    monkeypatch,
+):
+    rng = np.random.default_rng(0)
+    means = 2 * rng.normal(size=(6, 5))
+    y = np.arange(600) % 6
+    X = means[y] + rng.normal(size=(600, 5))
+    fits = []
+    monkeypatch.setattr(
+        "krein.core.pcvm.training.fit_pcvm",
+        lambda *args, **named: fits.append(fit_pcvm(*args, **named)) or fits[-1],
+    )
+    KreinClassifier("manhattan").fit(X, y)
+    monkeypatch.setattr(FittedPCVM, "at", lambda *_: None)
+    KreinClassifier("manhattan").fit(X, y)
+    all_, fewer, again, cold = fits
+    assert len(all_.weights) > len(fewer.weights) == len(cold.weights)
+    assert all_.n_iter == again.n_iter
+    assert fewer.n_iter < 0.7 * cold.n_iter
+    np.testing.assert_allclose(fewer.objective_path[-1], cold.objective_path[-1], rtol=0.005)

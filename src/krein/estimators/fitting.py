@@ -946,6 +946,7 @@ def stratified_folds(
     weights: Array | None,
     totals: Array | None = None,
     groups: Indices | None = None,
+    n_folds: int = N_FOLDS,
 ) -> Codes:
     """Assign the groups of each class to the folds in turn, in the order of their values.
 
@@ -968,7 +969,7 @@ def stratified_folds(
     heavy = np.ones(len(dealt)) if weights is None else weights[dealt]
     order = dealt[np.lexsort([heavy, middle, ascending.sum(axis=1), codes[dealt]])]
     folds = np.full(len(codes), -1, dtype=np.intp)
-    folds[order] = dealt_in_turn(groups[order], N_FOLDS)
+    folds[order] = dealt_in_turn(groups[order], n_folds)
     if totals is None:  # several groups of a class may meet in one fold, with those of others
         folds[each_in(codes[order], folds[order], len(counts))[codes] == 1] = -1
     return folds

@@ -53,7 +53,7 @@ from ..core.looks import (
 )
 from ..core.moments import ClassMoments, weights_of
 from ..core.pcvm.left_out import left_out_scores
-from ..core.pcvm.rows import Features, FeaturesInMemory
+from ..core.pcvm.rows import BasisFunction, Features, FeaturesInMemory
 from ..core.pcvm.training import POWERS as PCVM_POWERS
 from ..core.pcvm.training import PCVMFamily, both_scores, fit_landmarks
 from ..core.shapes import NON_NEGATIVE, Array, Codes, Indices, Mask
@@ -419,7 +419,7 @@ class KreinClassifier(Classifier):
         k = self.neighbours
         if k is None:
             k = min(max(len(choice.landmarks.indices) // 2, FEWEST), MOST)
-        tried = [(choice, kept)]
+        tried, used = [(choice, kept)], np.arange(len(choice.landmarks.indices))
         order = choice.selection.details.get("order")
         N, m = data.survey().weighted, len(choice.landmarks.indices)
         optional = self.n_landmarks is None and self.price > 0 and k > 0 and order is not None
@@ -429,7 +429,10 @@ class KreinClassifier(Classifier):
             part = choice.restricted(used)
             tried.append((part, kept.with_landmarks(part, used)))
         features = self._features(data, run, tried)
-        found = [self._look(data, run, *one, priors, left_out, k, features) for one in tried]
+        found: list[Learned] = []
+        for one in tried:
+            first = found[0].pcvm.at(used) if found and found[0].pcvm is not None else None
+            found.append(self._look(data, run, *one, priors, left_out, k, features, first))
         common = np.intersect1d(found[0].sample.indices, found[-1].sample.indices)
         best = min(found, key=lambda one: one.loss_of(common) + self.price * one.model.comparisons)
         self.model_ = compared_with_random(best.model, run)
@@ -449,13 +452,17 @@ class KreinClassifier(Classifier):
         left_out: Collection[str],
         neighbours: int,
         features: FeatureFit | None,
+        first: FittedPCVM | None,
     ) -> Learned:
-        """Fit the heads, and learn all looks."""
+        """Fit the heads, PCVM starting from another one, and learn all looks."""
         landmarks, kind = choice.landmarks, run.measure.kind
         sample = draw_held_out(landmarks.indices, kept)
         totals = None if sample.grouped else kept.moments.weights
+        groups, n_folds = kept.groups[sample.indices], N_FOLDS
+        if not sample.refits:  # a fold holds out at most a tenth of all objects
+            n_folds = int(np.clip(np.ceil(N_FOLDS * len(groups) / len(kept.groups)), 2, N_FOLDS))
         folds = stratified_folds(
-            sample.values, sample.codes, sample.weights, totals, kept.groups[sample.indices]
+            sample.values, sample.codes, sample.weights, totals, groups, n_folds
         )
         if sample.grouped and not (folds >= 0).any():
             warnings.warn(
@@ -470,7 +477,9 @@ class KreinClassifier(Classifier):
         if not sample.refits:
             sample, folds, scored = sample.at(scored), folds[scored], scored[scored]
         with progress(None, "fitting models", self.verbose, unit=""):
-            heads, opinions = fit_heads(choice, kept, sample, folds, scored, priors, left_out)
+            heads, opinions, pcvm = fit_heads(
+                choice, kept, sample, folds, scored, priors, left_out, first
+            )
         sample = sample.at(scored)
         value_heads = heads
         if features is not None:
@@ -538,7 +547,7 @@ class KreinClassifier(Classifier):
             self.novel_below,
         )
         losses = losses_of(pool.bounded(unbounded), sample.codes)
-        return Learned(model, choice, kept.moments, sample, losses, opinions, tuple(looks))
+        return Learned(model, choice, kept.moments, sample, losses, opinions, tuple(looks), pcvm)
 
     def _features(
         self, data: Dataset, run: Comparisons, tried: Sequence[tuple[LandmarkChoice, Values]]
@@ -690,6 +699,19 @@ class Values:
 
 
 @dataclass(frozen=True)
+class FittedPCVM:
+    """The weights (m, C) and biases of a PCVM, where the search for another one can start."""
+
+    function: BasisFunction
+    weights: Array
+    bias: Array
+
+    def at(self, used: Indices) -> FittedPCVM:
+        """Return the weights of some landmarks."""
+        return replace(self, weights=self.weights[used])
+
+
+@dataclass(frozen=True)
 class Learned:
     """A model, and what held-out objects tell about it."""
 
@@ -700,6 +722,7 @@ class Learned:
     losses: Array  # (n,)
     opinions: list[Array]  # (n, C), of each head
     looks: tuple[LookWorth, ...]
+    pcvm: FittedPCVM | None
 
     def loss_of(self, indices: Indices) -> float:
         """Return the mean loss of some of the held-out objects."""
@@ -830,14 +853,16 @@ def fit_heads(
     scored: Mask,
     priors: Priors,
     left_out: Collection[str],
-) -> tuple[list[Head], list[Array]]:
+    first: FittedPCVM | None = None,
+) -> tuple[list[Head], list[Array], FittedPCVM | None]:
     """Fit IKFD, IKQD and PCVM to the same values; also return their held-out log-probabilities.
 
-    These are of the `scored` objects (n,) of the sample; the others only take part in fits. No pair
-    is compared. Held-out scores of the Gaussian heads come from the moments without each fold,
-    those of PCVM are approximate leave-one-out scores. If landmarks or groups are held out, models
-    are refitted without each fold instead. Without groups, this happens only if most objects are
-    landmarks.
+    PCVM starts from the weights `first` of another one, and its own are returned too. The held-out
+    log-probabilities are of the `scored` objects (n,) of the sample; the others only take part in
+    fits. No pair is compared. Held-out scores of the Gaussian heads come from the moments without
+    each fold, those of PCVM are approximate leave-one-out scores. If landmarks or groups are held
+    out, models are refitted without each fold instead. Without groups, this happens only if most
+    objects are landmarks.
     """
     C, space, landmarks = kept.n_classes, choice.space, choice.landmarks
     heads: list[Head] = []
@@ -854,14 +879,20 @@ def fit_heads(
             scores.append(sample.refitted(family, choice, folds))
         else:
             scores.append(downdated_scores(family, choice, kept.moments, sample, folds))
+    fitted: FittedPCVM | None = None
     if "pcvm" not in left_out:
-        function = BASIS_FUNCTIONS[best_power(choice, sample, folds, scored, C)]
+        function: BasisFunction = BASIS_FUNCTIONS[best_power(choice, sample, folds, scored, C)]
         if space.kind == "similarity":
             function = "similarity"
         pcvm = PCVMFamily(C, function=function, tol=POOLED_TOLERANCE)
+        start = None
+        if first is not None and first.function == function:
+            start = first.weights, first.bias
         model, features = fit_landmarks(
-            space, landmarks.indices, kept.features, landmarks.codes, pcvm, keep=True
+            space, landmarks.indices, kept.features, landmarks.codes, pcvm, keep=True, first=start
         )
+        if len(model.fits) == 1:
+            fitted = FittedPCVM(function, model.fits[0].weights, model.fits[0].bias)
         link: Link = "probit" if C == 2 else "softmax"
         heads.append(
             LinearHead(model.function, model.places, model.dual_coef, model.intercept, link)
@@ -879,7 +910,8 @@ def fit_heads(
     heads = [calibrated(head, each, sample) for head, each in zip(heads, scores, strict=True)]
     assert isinstance(heads[0], LinearHead)
     heads[0], scores[0] = with_class_sizes(heads[0], scores[0], sample, kept)
-    return heads, [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
+    log_proba = [head.to_log_proba(each) for head, each in zip(heads, scores, strict=True)]
+    return heads, log_proba, fitted
 
 
 def cross_fitted(

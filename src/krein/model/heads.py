@@ -381,10 +381,6 @@ class NeighbourHead(LookZero):
         return found
 
     @cached_property
-    def _columns(self) -> csr_array:
-        return csr_array(self.known.T)
-
-    @cached_property
     def _present(self) -> csr_array:
         """The number of each known object for each of its n-grams (n, D)."""
         each = np.repeat(self.numbers, np.diff(self.starts))
@@ -429,16 +425,18 @@ class NeighbourHead(LookZero):
         """
         n, N, C = F.shape[0], len(self.codes), self.n_classes
         k = min(VOTERS, N - (without is not None))
-        rest = N - k
         apart, codes, numbers = np.empty((n, k)), np.empty((n, k), dtype=np.intp), np.empty((n, k))
         for start in range(0, n, NEIGHBOUR_ROWS):
             part = slice(start, start + NEIGHBOUR_ROWS)
-            S = (csr_array(F[part], dtype=np.float32) @ self._columns).toarray()
+            some = np.ascontiguousarray(F[part].toarray().T, dtype=np.float32)
+            S = np.ascontiguousarray((self.known @ some).T)
             if without is not None:
                 S[without[0][part, None] == without[1]] = -np.inf
-            near = np.argpartition(-S, k - 1, axis=1)[:, :k]
+            order = np.argpartition(-S, k if k < N else k - 1, axis=1)
+            near = order[:, :k]
             similar = np.take_along_axis(S, near, axis=1).astype(np.float64)
-            tie = np.maximum(np.partition(S, rest - 1, axis=1)[:, [rest - 1]], 0) if rest else 0.0
+            next_best = np.take_along_axis(S, order[:, k : k + 1], axis=1)
+            tie = next_best.max(axis=1, initial=0.0)[:, None]
             clear = similar > tie
             apart[part] = 2 - 2 * np.maximum(similar, 0)
             codes[part] = np.where(clear, self.codes[near], C)
@@ -514,5 +512,6 @@ SMOOTHING = 1e-4
 """α: every class is taken to contain this many objects with the n-grams of all classes. On 16S
 genes, the loss hardly depends on α below 1e-3."""
 
-NEIGHBOUR_ROWS = 256
-"""Objects whose neighbours are searched together: 1 MB of similarities per 1,000 known objects."""
+NEIGHBOUR_ROWS = 64
+"""Objects whose neighbours are searched together, with 256 kB of similarities per 1,000 known
+objects."""
