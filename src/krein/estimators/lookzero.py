@@ -43,7 +43,7 @@ from ..core.shapes import Array, Codes, Indices
 from ..data.dataset import Dataset, uniform_keys
 from ..measures import Measure, take
 from ..measures.features import Convolutions, FeatureMap, NGrams, feature_map
-from ..model.heads import FeatureHead, LookZero, NeighbourHead, SearchSpace, log_sizes
+from ..model.heads import FeatureHead, LookZero, NeighbourHead, SearchSpace, log_class_sizes
 from .fitting import dealt_in_turn
 
 FEATURE_OBJECTS = 100_000
@@ -57,7 +57,7 @@ MOST_ENTRIES = 20_000_000
 """The neighbours of look zero take 8 bytes per n-gram of each known object; beyond this many, there
 are none."""
 
-STRENGTH, STRONGEST = 60.0, 2_000
+STRENGTH, STRENGTH_OBJECTS = 60.0, 2_000
 """C, the inverse strength of the penalty on the sum of losses, for up to 2,000 objects; for N of
 them, it is multiplied by √(2000/N). With the temperature fitted, the loss hardly depends on C: with
 60, it was within 1.5 % of the better of 10 and 100 on peptides, uwave, sonatas, MNIST, digits and
@@ -325,7 +325,7 @@ def _neighbours(
     scored = sizes[np.arange(len(own)), own] > 0  # the only group of a class cannot be held out
     if not scored.any():
         scored[:] = True
-    y, w, log_n = own[scored], w[scored], log_sizes(sizes[scored])
+    y, w, log_n = own[scored], w[scored], log_class_sizes(sizes[scored])
     beta = fit_temperature(fit[scored], y, _log_softmax, w)
     profile = _log_softmax(beta * fit[scored])
     best: tuple[float, float, Array] | None = None
@@ -339,7 +339,7 @@ def _neighbours(
             best = loss, bandwidth, a * [1.0, beta, 1.0]
     assert best is not None
     _, bandwidth, a = best
-    scores = a[0] * head.evidence(near, bandwidth) + a[1] * fit + a[2] * log_sizes(sizes)
+    scores = a[0] * head.evidence(near, bandwidth) + a[1] * fit + a[2] * log_class_sizes(sizes)
     return replace(head, bandwidth=bandwidth, weights=a), scores
 
 
@@ -361,7 +361,7 @@ def _logistic(
     F: Any, y: Codes, w: Array, start: LogisticRegression | None = None
 ) -> LogisticRegression:
     """Return a multinomial logistic regression, searched from the weights of another one."""
-    C = STRENGTH * min(1.0, float(np.sqrt(STRONGEST / len(y))))
+    C = STRENGTH * min(1.0, float(np.sqrt(STRENGTH_OBJECTS / len(y))))
     model = LogisticRegression(C=C, max_iter=200, tol=PRECISION, warm_start=True)
     if start is not None and len(start.classes_) == len(np.unique(y)):
         model.coef_, model.intercept_ = start.coef_, start.intercept_
@@ -386,12 +386,6 @@ def _weights(model: LogisticRegression, n_classes: int) -> tuple[Array, Array]:
         W[:, model.classes_], b[model.classes_] = model.coef_.T, model.intercept_
     b[~np.isfinite(b)] = min(0.0, float(b[np.isfinite(b)].min())) - 30.0
     return W, b
-
-
-def _loss(scores: Array, codes: Codes, weights: Array) -> float:
-    """Return the mean loss of scores (n, C) at their best temperature."""
-    log_p = _log_softmax(fit_temperature(scores, codes, _log_softmax, weights) * scores)
-    return -float(np.average(log_p[np.arange(len(codes)), codes], weights=weights))
 
 
 def _log_softmax(scores: Array) -> Array:

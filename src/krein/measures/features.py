@@ -162,13 +162,11 @@ class NGrams:
 
     def _weighted(self, counts: Iterable[csr_array]) -> csr_array:
         """Return the features of strings, from how often each n-gram occurs in them."""
-        D = len(self.columns)
-        place = np.full(2**BITS, -1, dtype=np.int32)  # of each column that is known
-        place[self.columns] = np.arange(D)
-        found = []
+        D, found = len(self.columns), []
         for part in counts:
-            column, n = place[part.indices], part.shape[0]
-            known = column >= 0
+            n, hashed = part.shape[0], part.indices
+            column = np.searchsorted(self.columns, hashed).clip(max=max(D - 1, 0))
+            known = self.columns[column] == hashed if D else np.zeros(len(hashed), dtype=bool)
             row = np.repeat(np.arange(n), np.diff(part.indptr))[known]
             column = column[known]
             value = (1 + np.log(part.data[known])) * self.rarity[column]

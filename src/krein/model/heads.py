@@ -414,7 +414,7 @@ class NeighbourHead(LookZero):
         F = self.features(objects)
         near, (a, b, g) = self.nearest(F), self.weights
         scores = a * self.evidence(near, self.bandwidth) + b * self.profile_scores(F)
-        return scores + g * log_sizes(self.sizes), self.search.points(self.features, F)
+        return scores + g * log_class_sizes(self.sizes), self.search.points(self.features, F)
 
     def nearest(self, F: csr_array, without: tuple[Indices, Indices] | None = None) -> Neighbours:
         """Return the nearest known objects of those with features F (n, D).
@@ -494,8 +494,8 @@ class NeighbourHead(LookZero):
         return rows, classes, which, np.where(left > ROUNDING * sizes, left, 0.0)
 
 
-def log_sizes(sizes: Array) -> Array:
-    """Return the logarithms of class sizes; an empty class counts as the share of one object."""
+def log_class_sizes(sizes: Array) -> Array:
+    """Return the logarithms of class sizes; an empty class counts as `SMOOTHING` objects."""
     found: Array = np.log(np.maximum(sizes, SMOOTHING))
     return found
 
