@@ -6,7 +6,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 DEMO := .venv/.demo-installed
 
-.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills mutate bench keep-results paper release-check test-lowest clean help
+.PHONY: demo test lint types imports check-tests docs check-docs fuzz kills mutate bench keep-results paper release-check test-lowest test-newest clean help
 
 help:
 	@echo "make demo    install what it needs, then classify digits with an indefinite similarity"
@@ -20,6 +20,7 @@ help:
 	@echo "make keep-results    copy the results of the benchmarks to docs/results"
 	@echo "make release-check   build sdist and wheel, then test the wheel in an empty environment"
 	@echo "make test-lowest     run the tests with the lowest supported version of every dependency"
+	@echo "make test-newest     run the tests with the newest version of every dependency; PYTHON=python3.13"
 	@echo "make clean   remove everything that the other commands created"
 
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -127,14 +128,23 @@ release-check:
 # are installed in their newest versions. To use the lowest Python as well, set PYTHON=python3.11
 LOWEST := build/lowest
 LOWEST_TESTS ?= tests --ignore=tests/docs --ignore=tests/paper --ignore=tests/test_examples.py
+ORACLES := pytest pytest-xdist hypothesis biopython crepes dnaio dtaidistance
 
 test-lowest:
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(PYTHON) tests/lowest.py > $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt -e ".[all]" \
-		pytest pytest-xdist hypothesis biopython crepes dnaio dtaidistance
+	$(LOWEST)/bin/python -m pip install --quiet -c $(LOWEST)/constraints.txt -e ".[all]" $(ORACLES)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 		$(LOWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
+
+# what pip installs today, without constraints.txt; set PYTHON to the newest Python at hand
+NEWEST := build/newest
+
+test-newest:
+	$(PYTHON) -m venv --clear $(NEWEST)
+	$(NEWEST)/bin/python -m pip install --quiet --upgrade -e ".[all]" $(ORACLES)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(NEWEST)/bin/python -m pytest -n auto --dist worksteal $(LOWEST_TESTS)
 
 clean:
 	rm -rf docs/_build docs/auto_examples docs/generated docs/reference/generated

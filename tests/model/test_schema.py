@@ -1,7 +1,7 @@
 """The schema of model files, read from annotations: sizes that agree, limits, and unions."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import pytest
@@ -336,3 +336,16 @@ def test_a_measure_is_stored_by_name_and_parameters():
     context = Context()
     assert check(encode(measure), Measure, context) == measure
     assert context.measure == measure
+
+
+def test_lazy_aliases_are_resolved() -> None:
+    """From numpy 2.5 on, `NDArray` is such an alias."""
+    extensions = pytest.importorskip("typing_extensions")
+    scalar = TypeVar("scalar", bound=np.generic)
+    alias = extensions.TypeAliasType(
+        "alias", np.ndarray[tuple[Any, ...], np.dtype[scalar]], type_params=(scalar,)
+    )
+    hint, codes = Annotated[alias[np.int64], "n", Within(0)], np.arange(3, dtype=np.int64)
+    assert decode(codes, hint, "codes", Context()) is codes
+    with pytest.raises(ValueError, match="codes contains float64, not int64"):
+        decode(codes * 1.0, hint, "codes", Context())

@@ -135,6 +135,7 @@ def decode(tree: Any, hint: Any, name: str, context: Context) -> Any:
         return _objects(tree, name, context, *shape)
     if marks == [LABELS]:
         return _labels(tree, name, context, *shape)
+    hint = _resolved(hint)
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _either(tree, args, name, context, metadata)
@@ -167,6 +168,17 @@ NON_NEGATIVE = Within(0)
 
 def _is_annotated(hint: Any) -> bool:
     return get_origin(hint) is Annotated
+
+
+def _resolved(hint: Any) -> Any:
+    """Return what an alias such as `NDArray[np.int64]` stands for.
+
+    From numpy 2.5 on, `NDArray` is an alias that Python resolves only on request (PEP 695).
+    """
+    alias, args = get_origin(hint) or hint, get_args(hint)
+    if not hasattr(alias, "__value__"):
+        return hint
+    return alias.__value__[args] if args else alias.__value__
 
 
 def decode_attributes(found: Mapping[str, Any], cls: type, context: Context) -> dict[str, Any]:
