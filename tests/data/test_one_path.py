@@ -8,9 +8,10 @@ from operator import add
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import krein.data.files
-from krein import IKFD, IKQD, PCVM
+from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare.pairs import Counter, processors
 from krein.core.moments import ClassMoments
 from krein.data import open_data
@@ -35,6 +36,11 @@ WORDS, LABELS = make_words(N)
 GIVEN = np.arange(3, N, 37)
 WEIGHTS = np.random.default_rng(0).integers(0, 4, N).astype(float)
 WEIGHTS[GIVEN] += 1
+
+# every second word again, every tenth of them with another label
+MORE = np.concatenate([np.arange(N), np.arange(0, N, 2)])
+COPIES = [WORDS[i] for i in MORE], LABELS[MORE]
+COPIES[1][N::10] = "de"
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +75,31 @@ CASES = {
     "calibration": lambda make: make("levenshtein", landmarks=GIVEN, calibrate=True),
     "sparsity": lambda make: make("levenshtein", landmarks=GIVEN, sparse=True),
 }
+
+
+@pytest.mark.parametrize("place", [in_a_file, on_dask])
+@pytest.mark.parametrize("features", ["auto", None])
+@pytest.mark.parametrize("copies", [False, True])
+def test_all_looks_match_memory(copies, features, place, client, tmp_path, small_sample):
+    words, labels = COPIES if copies else (WORDS, LABELS)
+    clf = KreinClassifier("levenshtein", landmarks=GIVEN, features=features)
+    here = clone(clf).fit(words, labels)
+    X, y, _ = place(tmp_path, words, labels, None)
+    there = clone(clf).fit(X, y)
+    equal_models(here, there, WORDS[:200])
+    np.testing.assert_array_equal(here.novelty(WORDS[:200]), there.novelty(WORDS[:200]))
+    assert here.n_copies_ == there.n_copies_ >= (N // 2 - N // 20 if copies else 0)
+    assert here.worth_ == there.worth_
+
+
+@pytest.mark.parametrize("place", [in_a_file, on_dask])
+@pytest.mark.parametrize("make", [IKFD, IKQD, PCVM])
+def test_copies_are_a_group_everywhere(make, place, client, tmp_path, small_sample):
+    here = CASES["calibration"](make).fit(*COPIES)
+    X, y, _ = place(tmp_path, *COPIES, None)
+    there = CASES["calibration"](make).fit(X, y)
+    equal_models(here, there, WORDS[:200])
+    assert here.temperature_ == there.temperature_
 
 
 @pytest.mark.parametrize("place", [in_a_file, on_dask])

@@ -10,7 +10,7 @@ from krein import IKFD, IKQD, PCVM
 from krein.core.calibration import fit_temperature
 from krein.core.space import LandmarkSpace
 from krein.estimators.fitting import N_FOLDS, LandmarkChoice, cross_fit, refitted_scores
-from krein.estimators.krein import preferred
+from krein.estimators.secondlook import preferred
 from krein.landmarks import Selection
 from krein.model.model import Landmarks
 

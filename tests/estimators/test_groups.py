@@ -79,7 +79,7 @@ def test_a_group_counts_as_one_held_out_object():
         PCVM("manhattan", calibrate=True),
     ):
         assert clf.fit(X, y, groups=groups).model_.reference.smallest == pytest.approx(1 / 121)
-    assert KreinClassifier("manhattan").fit(X, y, groups=groups).model_.pool.n_seen == 120
+    assert KreinClassifier("manhattan").fit(X, y, groups=groups).model_.cascade.n_seen == 120
 
 
 @pytest.mark.parametrize(

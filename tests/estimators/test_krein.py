@@ -8,20 +8,12 @@ import pytest
 from sklearn.metrics import log_loss
 
 from krein import IKFD, KreinClassifier, load
+from krein.core.evidence import VOTERS
 from krein.core.gaussian import FisherFamily, QuadraticFamily
-from krein.core.looks import VOTERS, no_points
-from krein.core.pcvm.mode import fit_pcvm
 from krein.core.pcvm.rows import FeaturesInMemory
 from krein.core.space import LandmarkSpace
+from krein.estimators.firstlook import HeldOut, Values, downdated_scores, with_class_sizes
 from krein.estimators.fitting import LandmarkChoice, stratified_folds
-from krein.estimators.krein import (
-    FittedPCVM,
-    HeldOut,
-    Values,
-    downdated_scores,
-    draw_held_out,
-    with_class_sizes,
-)
 from krein.io import open_source
 from krein.landmarks import Selection, Stratified
 from krein.landmarks.random import default_number
@@ -88,14 +80,16 @@ def test_held_out_scores_match_a_model_without_the_fold(split, family):
     places = np.arange(0, 400, 10)
     space = LandmarkSpace.of(D[np.ix_(places, places)], "dissimilarity")
     rest = np.setdiff1d(np.arange(400), places)
-    sample = HeldOut(rest, D[np.ix_(rest, places)], y[rest], None, rest[:, None] == places)
     values = D[:, places]
     whole = QuadraticFamily(2).moments(space, space.origin(), values, y)
     model = family(2, shrinkage=0.3)
-    folds = stratified_folds(sample.values, sample.codes, None, whole.weights)
+    folds = stratified_folds(values[rest], y[rest], None, whole.weights)
+    own = rest[:, None] == places
+    numbers = np.ones(len(rest))
+    sample = HeldOut(rest, values[rest], y[rest], None, numbers, own, rest, None, folds, False)
     landmarks = Landmarks(places, y[places], None, X[places])
     choice = LandmarkChoice(landmarks, space, None, Selection(places))
-    scores = downdated_scores(model, choice, whole, sample, folds)
+    scores = downdated_scores(model, choice, whole, sample)
     for fold in np.unique(folds):
         held = rest[folds == fold]
         others = np.setdiff1d(np.arange(400), held)
@@ -302,24 +296,31 @@ def test_a_class_of_one_object_among_few():
     assert 2 not in clf.model_.reference.codes
 
 
+def values_of(features, groups, copies=None):
+    """Values of three classes with these groups."""
+    everyone = np.arange(len(groups))
+    moments = SimpleNamespace(weights=np.ones(3))
+    return Values(features, moments, None, groups, everyone if copies is None else copies, everyone)
+
+
 def test_which_objects_are_held_out(monkeypatch):
     """All objects except landmarks and those of weight 0; a sample if there are many."""
     values, codes = np.random.default_rng(0).normal(size=(2000, 20)), np.arange(2000) % 3
     weights = (np.arange(2000) % 10 > 0).astype(float)
     landmarks = np.arange(1, 2000, 100)
     features = FeaturesInMemory(values, codes, weights)
-    kept = Values(features, SimpleNamespace(weights=np.ones(3)), None, np.arange(2000))
-    few = draw_held_out(landmarks, kept)
+    kept = values_of(features, np.arange(2000))
+    few = HeldOut.drawn(kept, landmarks)
     expected = np.setdiff1d(np.flatnonzero(weights), landmarks)
     np.testing.assert_array_equal(few.indices, expected)
     np.testing.assert_array_equal(few.values, values[expected])
     np.testing.assert_array_equal(few.codes, codes[expected])
     assert not few.refits
-    monkeypatch.setattr("krein.estimators.krein.HELD_OUT_OBJECTS", 400)
-    many = draw_held_out(landmarks, kept)
+    monkeypatch.setattr("krein.estimators.firstlook.HELD_OUT_OBJECTS", 400)
+    many = HeldOut.drawn(kept, landmarks)
     assert abs(len(many.indices) - 400) < 5 * np.sqrt(400)
     assert set(many.indices) < set(expected)
-    most = draw_held_out(np.arange(1200), kept)
+    most = HeldOut.drawn(kept, np.arange(1200))
     np.testing.assert_array_equal(most.indices, np.flatnonzero(weights))
     assert most.refits
     np.testing.assert_array_equal(most.own, most.indices[:, None] == np.arange(1200))
@@ -330,45 +331,16 @@ def test_with_groups_all_objects_are_held_out_or_a_sample_of_every_class(monkeyp
     codes[1990:] = 2
     weights, groups = (np.arange(2000) % 10 > 0).astype(float), np.arange(2000) // 4 * 4
     kept = FeaturesInMemory(values, codes, weights)
-    kept = Values(kept, SimpleNamespace(weights=np.ones(3)), None, groups)
-    everyone = draw_held_out(np.arange(1, 2000, 100), kept)
+    kept = values_of(kept, groups)
+    everyone = HeldOut.drawn(kept, np.arange(1, 2000, 100))
     np.testing.assert_array_equal(everyone.indices, np.flatnonzero(weights))
     assert everyone.refits
     per_group = np.bincount(groups[everyone.indices], weights=everyone.score_weights)
     np.testing.assert_allclose(per_group[per_group > 0], 1.0)
-    monkeypatch.setattr("krein.estimators.krein.SAMPLE_SIZE", 400)
-    some = draw_held_out(np.arange(1, 2000, 100), kept)
+    monkeypatch.setattr("krein.estimators.firstlook.SAMPLE_SIZE", 400)
+    some = HeldOut.drawn(kept, np.arange(1, 2000, 100))
     assert abs(len(some.indices) - 400) < 5 * np.sqrt(400)
     assert (some.codes == 2).sum() == 9  # all that count
-
-
-def test_a_tenth_of_new_objects_lies_far_from_all_known_ones():
-    X, y = islands(1200, 10, spread=0.2)
-    known, new = np.arange(800), np.arange(800, 1200)
-    D = distances(X, X)
-    model = KreinClassifier("precomputed-distance", landmarks=np.arange(0, 800, 20))
-    clf = model.fit(D[np.ix_(known, known)], y[known])
-    second = clf.model_.second_look
-    apart = second.known.candidates(D[np.ix_(new, clf.landmarks_)], no_points(400))[1][:, 0]
-    assert 0.05 < (apart > second.far).mean() < 0.15
-    between = distances(second.known.points, second.known.points)  # each without itself
-    np.fill_diagonal(between, np.inf)
-    np.testing.assert_allclose(second.far, np.quantile(between.min(axis=1), 0.9), rtol=1e-5)
-
-
-def test_landmarks_that_are_not_worth_their_comparisons_are_dropped():
-    """Seven tenths of the default number, or all: whichever has less loss plus price."""
-    X, y = islands(1000, 20)
-    D = distances(X, X)
-    wanted = default_number(1000, 2)
-    clf = KreinClassifier("precomputed-distance", price=1.0).fit(D, y)
-    assert len(clf.landmarks_) == round(0.7 * wanted)  # at a price that nothing is worth
-    same = IKFD("precomputed-distance", landmarks=clf.landmarks_, shrinkage="oas").fit(D, y)
-    np.testing.assert_allclose(clf.eigenvalues_, same.eigenvalues_, rtol=1e-8)
-    assert clf.signature_ == same.signature_
-    for free in ({"price": 0.0}, {"neighbours": 0}, {"n_landmarks": wanted}):
-        clf = KreinClassifier("precomputed-distance", **free).fit(D, y)
-        assert len(clf.landmarks_) == wanted
 
 
 def test_heads_that_cannot_pay_are_left_out():
@@ -390,7 +362,8 @@ def test_class_sizes_count_although_the_temperature_is_low():
     sizes = np.array([400.0, 80.0, 20.0])
     codes = np.repeat(np.arange(3), sizes.astype(int))
     head = LinearHead("similarity", np.array([0]), np.zeros((1, 3)), np.zeros(3), temperature=0.01)
-    sample = HeldOut(np.arange(500), np.zeros((500, 1)), codes, None, np.full(500, -1))
+    everyone, no = np.arange(500), np.zeros((500, 1))
+    sample = HeldOut(everyone, no, codes, None, np.ones(500), no > 0, everyone, None, codes, False)
     kept = SimpleNamespace(moments=SimpleNamespace(weights=sizes), class_weights=None)
     scores = rng.normal(size=(500, 3))
     found, left_out = with_class_sizes(head, scores, sample, kept)
@@ -439,13 +412,12 @@ def test_names_of_objects_without_a_second_look():
     assert clf.explain(["louse"], n=1)[0].nearest[0].name in words
 
 
-def test_a_second_look_at_landmarks_alone_costs_nothing_and_is_always_taken():
+def test_a_second_look_at_landmarks_alone_costs_nothing():
     words = [stem + str(i) for i in range(10) for stem in ("house", "mouse", "haus", "maus")]
     labels = ["en", "en", "de", "de"] * 10
     clf = KreinClassifier("levenshtein", features=None).fit(words, labels)
     assert len(clf.landmarks_) == 40
     assert clf.model_.second_look.known.n_candidates == 0
-    assert clf.model_.second_look.threshold == np.inf
     assert clf.comparisons_ == 40
     clf.predict(["louse", "laus"])
     assert clf.last_comparisons_ == 2 * 40
@@ -468,6 +440,64 @@ def test_copies_of_objects_do_not_make_it_overconfident():
     covered = clf.predict_set(new, 0.9)[np.arange(2000), true].mean()
     assert covered > 0.84
     assert KreinClassifier("manhattan").fit(X, y).n_copies_ == 0
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_copies_with_labels_without_a_pattern_are_not_believed(k):
+    """Each word several times, all with the same random label."""
+    found = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        words = ["".join(rng.choice(list("abcdefgh"), rng.integers(5, 10))) for _ in range(360)]
+        X, y, new = words[:60], rng.integers(0, 2, 60), words[60:]
+        clf = KreinClassifier("levenshtein").fit(X * k, np.tile(y, k))
+        assert clf.n_copies_ == 60 * (k - 1)
+        assert clf.model_.cascade.n_seen == 60
+        found.append(clf.predict_proba(new).max(axis=1).mean())
+    assert np.mean(found) < 0.65
+    assert max(found) < 0.8
+
+
+def test_a_copy_counts_as_much_as_a_weight():
+    X, y = overlapping(np.random.default_rng(1), 300)
+    counts = np.random.default_rng(2).integers(1, 4, size=300)
+    rows = np.repeat(np.arange(300), counts)
+    new = overlapping(np.random.default_rng(3), 100)[0]
+    weighted = KreinClassifier("manhattan", landmarks=np.arange(40)).fit(X, y, counts)
+    first = np.searchsorted(rows, np.arange(40))
+    copied = KreinClassifier("manhattan", landmarks=first).fit(X[rows], y[rows])
+    np.testing.assert_allclose(copied.predict_proba(new), weighted.predict_proba(new), atol=2e-3)
+    np.testing.assert_allclose(copied.novelty(new), weighted.novelty(new), atol=1e-9)
+
+
+def test_held_out_objects_are_no_copies_of_training_objects():
+    """Copies are one group, also if their labels differ."""
+    rng = np.random.default_rng(0)
+    copies = np.repeat(np.arange(0, 900, 3), 3)
+    codes = np.where(rng.random(900) < 0.1, rng.integers(3, size=900), copies % 7 % 3)
+    values = rng.normal(size=(900, 5))[copies]
+    landmarks = np.arange(0, 300, 30)
+    sample = HeldOut.drawn(values_of(FeaturesInMemory(values, codes), copies, copies), landmarks)
+    assert not sample.refits
+    assert not np.isin(copies[sample.indices], copies[landmarks]).any()
+    for fold in np.unique(sample.folds):
+        held = sample.indices[sample.folds == fold]
+        assert np.isin(copies[held], copies[sample.indices[sample.folds != fold]]).sum() == 0
+    np.testing.assert_allclose(np.bincount(sample.groups, sample.score_weights).max(), 1.0)
+    assert sample.number == len(np.unique(copies[sample.indices]))
+
+
+def test_ties_do_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(0)
+    X = rng.permutation(np.array(np.meshgrid(*[range(6)] * 4)).reshape(4, -1).T)[:420].astype(float)
+    y = (X.sum(axis=1) + rng.normal(0, 2, 420) > 10).astype(int)
+    new = rng.integers(0, 6, size=(150, 4)).astype(float)
+    order = rng.permutation(420)
+    one, other = (
+        KreinClassifier("manhattan").fit(X[rows], y[rows]) for rows in (np.arange(420), order)
+    )
+    np.testing.assert_array_equal(np.sort(order[other.landmarks_]), np.sort(one.landmarks_))
+    np.testing.assert_allclose(other.predict_proba(new), one.predict_proba(new), atol=1e-6)
 
 
 def test_labels_without_a_pattern_give_no_confident_answers():
@@ -498,29 +528,7 @@ def test_held_out_losses_of_pcvm_are_those_of_new_objects():
     clf = KreinClassifier("manhattan", price=0).fit(X, y)
     model = clf.model_
     values = model.measure.block(new, X[model.landmarks.indices])
-    lost = -model.opinions(values, new)[-1][np.arange(1000), true]
+    lost = -model.terms(values, new, None)[0][-1][np.arange(1000), true]
     head = clf.worth_.heads[-1]
     assert head.name == "pcvm"
     assert 0.7 < head.alone / lost.mean() < 1.6
-
-
-def test_pcvm_reaches_the_same_posterior_in_fewer_steps_from_the_weights_of_more_landmarks(
-    monkeypatch,
-):
-    rng = np.random.default_rng(0)
-    means = 2 * rng.normal(size=(6, 5))
-    y = np.arange(600) % 6
-    X = means[y] + rng.normal(size=(600, 5))
-    fits = []
-    monkeypatch.setattr(
-        "krein.core.pcvm.training.fit_pcvm",
-        lambda *args, **named: fits.append(fit_pcvm(*args, **named)) or fits[-1],
-    )
-    KreinClassifier("manhattan").fit(X, y)
-    monkeypatch.setattr(FittedPCVM, "at", lambda *_: None)
-    KreinClassifier("manhattan").fit(X, y)
-    all_, fewer, again, cold = fits
-    assert len(all_.weights) > len(fewer.weights) == len(cold.weights)
-    assert all_.n_iter == again.n_iter
-    assert fewer.n_iter < 0.7 * cold.n_iter
-    np.testing.assert_allclose(fewer.objective_path[-1], cold.objective_path[-1], rtol=0.005)

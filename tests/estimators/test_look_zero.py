@@ -18,7 +18,7 @@ from sklearn.svm import LinearSVC
 
 import krein
 from krein import KreinClassifier
-from krein.core.looks import choose_certainty
+from krein.core.cascade import pooled
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
 from krein.measures import get_measure
@@ -43,7 +43,7 @@ def test_features_are_a_head_of_the_pool(fitted, families):
     plain = KreinClassifier("smith-waterman", n_landmarks=30, features=None).fit(X, y)
     assert plain.model_.look_zero is None
     assert len(plain.model_.heads) == len(fitted.model_.heads) - 1
-    assert plain.model_.certain == np.inf
+    assert plain.model_.look_names == ("first look", "second look")
     losses = [log_loss(true, clf.predict_proba(new)) for clf in (fitted, plain)]
     assert losses[0] < losses[1] + 0.05
 
@@ -52,11 +52,12 @@ def test_certain_objects_are_not_compared(families):
     X, y, new, _ = families
     dear = KreinClassifier("smith-waterman", n_landmarks=30, price=3e-3).fit(X, y)
     P = dear.predict_proba(new)
-    zero, pool = dear.model_.look_zero, dear.model_.pool
-    alone = pool.bounded(zero.to_log_proba(zero.scores(None, new)))
-    sure = np.exp(alone.max(axis=1)) >= dear.model_.certain
+    zero, cascade = dear.model_.look_zero, dear.model_.cascade
+    look = cascade.looks[0]
+    alone = cascade.bounded(pooled(look.weights, [zero.to_log_proba(zero.scores(None, new))]))
+    sure = np.exp(alone.max(axis=1)) >= look.enough
     assert 0 < sure.sum() < len(new)
-    np.testing.assert_array_equal(P[sure], np.exp(alone[sure]))
+    np.testing.assert_allclose(P[sure], np.exp(alone[sure]), rtol=1e-12)
     assert dear.last_comparisons_ < len(new) * 30
     assert dear.last_comparisons_ >= 30 * (~sure).sum()
     # novelty compares all objects, and labels and probabilities stay the same
@@ -92,20 +93,22 @@ def test_the_worth_of_heads_and_looks_is_that_of_the_model(families, tmp_path):
     dear = KreinClassifier("smith-waterman", n_landmarks=30, price=3e-3).fit(X, y)
     worth, model = dear.worth_, dear.model_
     assert [head.name for head in worth.heads] == ["features", "ikfd", "ikqd", "pcvm"]
-    np.testing.assert_array_equal([head.weight for head in worth.heads], model.pool.weights)
-    first, second, zero = worth.looks
-    assert [look.name for look in worth.looks] == ["first look", "second look", "look zero"]
-    assert (first.share, first.comparisons) == (1.0, 30.0)
+    pool = model.cascade.looks[1].weights
+    np.testing.assert_array_equal([head.weight for head in worth.heads], pool)
+    zero, first, second = worth.looks
+    assert tuple(look.name for look in worth.looks) == model.look_names
+    assert (zero.share, zero.comparisons) == (1.0, 0.0)
+    assert 0 < first.share < 1
+    assert first.comparisons == pytest.approx(30 * first.share)
     k = model.second_look.known.n_candidates
-    assert second.comparisons == pytest.approx(30 + k * second.share)
-    assert zero.comparisons == dear.comparisons_ < second.comparisons
-    assert 0 < zero.share < 1
+    assert second.comparisons == pytest.approx(30 * first.share + k * second.share)
+    assert second.comparisons == dear.comparisons_
     # without features, the other heads have the same scores, and there is no look zero
     plain = KreinClassifier("smith-waterman", n_landmarks=30, features=None).fit(X, y).worth_
     for with_features, alone in zip(worth.heads[1:], plain.heads, strict=True):
         assert with_features.alone == alone.alone
     assert plain.looks[0].log_loss == worth.heads[0].without
-    assert len(plain.looks) == 2
+    assert [look.name for look in plain.looks] == ["first look", "second look"]
     dear.save(tmp_path / "m.krein")
     assert krein.load(tmp_path / "m.krein").worth_ == worth
 
@@ -115,7 +118,7 @@ def test_a_useless_head_is_worth_nothing(families):
     shuffled = np.random.default_rng(0).permutation(y)
     worth = KreinClassifier("smith-waterman", n_landmarks=30).fit(X, shuffled).worth_
     for head in worth.heads:
-        assert head.without < worth.looks[0].log_loss + 0.02
+        assert head.without < worth.looks[-1].log_loss + 0.02
     lone = KreinClassifier("smith-waterman", n_landmarks=30, features=None, neighbours=0)
     assert [look.name for look in lone.fit(X, y).worth_.looks] == ["first look"]
 
@@ -135,27 +138,6 @@ def test_precomputed_values_have_no_features():
     D = np.abs(np.arange(60.0)[:, None] - np.arange(60.0))
     clf = KreinClassifier("precomputed-distance").fit(D, np.arange(60) // 30)
     assert clf.model_.look_zero is None
-
-
-def test_more_price_means_fewer_comparisons():
-    rng = np.random.default_rng(0)
-    confidence = rng.uniform(0.5, 1, 2000)
-    gain = rng.exponential(1 - confidence)
-    found = [choose_certainty(confidence, gain, np.full(2000, 50.0), p) for p in (0, 1e-4, 1e-3, 1)]
-    assert found == sorted(found, reverse=True)
-    assert found[0] == np.inf or (gain[confidence >= found[0]] <= 0).all()
-    assert found[-1] == confidence.min()
-
-
-def test_no_more_is_given_up_than_half_of_what_features_gain():
-    rng = np.random.default_rng(0)
-    confidence = rng.uniform(0.5, 1, 2000)
-    gain, saved = 0.1 * rng.exponential(1 - confidence), np.full(2000, 50.0)
-    found = [choose_certainty(confidence, gain, saved, 1.0, room=r) for r in (1, 0.01, 1e-4, 0)]
-    assert found == sorted(found)
-    assert found[0] == confidence.min()
-    assert np.where(confidence >= found[1], gain, 0).mean() <= 0.005
-    assert found[-1] == np.inf
 
 
 def test_a_wrong_choice_of_features_is_refused(families):
@@ -471,7 +453,7 @@ def test_objects_that_the_head_did_not_learn_from_have_the_same_points(species, 
     whole = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y % 4).model_.second_look.known
     monkeypatch.setattr("krein.estimators.lookzero.FEATURE_OBJECTS", 300)
     monkeypatch.setattr("krein.estimators.lookzero.AT_ONCE", 7)
-    monkeypatch.setattr("krein.estimators.krein.HELD_OUT_OBJECTS", 100)
+    monkeypatch.setattr("krein.estimators.firstlook.HELD_OUT_OBJECTS", 100)
     clf = KreinClassifier("levenshtein", n_landmarks=20).fit(X, y % 4)
     known = clf.model_.second_look.known
     assert len(known.points) == len(whole.points)

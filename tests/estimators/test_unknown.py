@@ -7,6 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from krein import IKFD, KreinClassifier, load
+from krein.core.cascade import pooled
 from krein.data.dataset import ForeignObjectWarning
 
 
@@ -133,13 +134,14 @@ def test_novelty_without_a_second_look_uses_the_landmarks(fitted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_weights_count_objects_and_class_weights_do_not(weighted):
+def test_neither_copies_nor_class_weights_count_among_held_out_objects(weighted):
+    """A weight of 3 stands for three copies, which are one group; one of ½ for half an object."""
     X, y = blobs(60, seed=0)  # all are landmarks, and each is held out once
-    counts = np.random.default_rng(0).integers(1, 4, size=60) if weighted else np.ones(60)
+    counts = np.random.default_rng(0).choice([0.5, 1, 2, 3], size=60) if weighted else np.ones(60)
     clf = KreinClassifier("precomputed-distance", class_weight={0: 5.0, 1: 0.3})
     clf.fit(distances(X, X), y, sample_weight=counts if weighted else None)
     found = clf.model_.reference.weights
-    np.testing.assert_allclose(np.ones(60) if found is None else found, counts)
+    np.testing.assert_allclose(np.ones(60) if found is None else found, np.minimum(counts, 1))
 
 
 def test_a_unit_does_not_change_p_values(fitted):
@@ -197,7 +199,8 @@ def test_landmarks_with_the_largest_contributions_matter_most():
     def scores(which):
         V = D.copy()
         np.put_along_axis(V, which, clf.model_.baseline[which], axis=1)
-        P = clf.model_.pool([head.to_log_proba(head.scores(V)) for head in clf.model_.heads])
+        terms = [head.to_log_proba(head.scores(V)) for head in clf.model_.heads]
+        P = pooled(clf.model_.cascade.looks[0].weights, terms)
         rows = np.arange(len(V))
         return (P[rows, label] - P[rows, other]).mean()
 

@@ -132,15 +132,16 @@ def test_contributions_sum_to_the_score_near_the_baseline(fitted, size):
 def test_heads_are_pooled_with_their_weights(C, measure):
     named, V, y, new = problem(C, measure)
     model = KreinClassifier(named, landmarks=np.arange(M)).fit(V, y).model_
+    pool = model.cascade.looks[0].weights
     for v in new:
         for c, r in ((0, 1), (1, 0)):
-            start, parts = model.contributions(model.pool.weights, v, c, r)
+            start, parts = model.contributions(pool, v, c, r)
             score = sum(
                 a * log_odds(head, v[None], c, r)[0]
-                for head, a in zip(model.heads, model.pool.weights, strict=True)
+                for head, a in zip(model.heads, pool, strict=True)
             )
             assert start + parts.sum() == pytest.approx(score, rel=1e-9, abs=1e-9)
-    start, parts = model.contributions(model.pool.weights, model.baseline.copy(), 1, 0)
+    start, parts = model.contributions(pool, model.baseline.copy(), 1, 0)
     np.testing.assert_array_equal(parts, 0)
     assert np.isfinite(start)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from krein.core.looks import HeadWorth, LookWorth, Worth
+from krein.core.cascade import HeadWorth, LookWorth, Worth
 from krein.core.space import SpectrumEstimate, negative_mass, signature
 from krein.evaluation import Evaluation, ModelResult
 from krein.evaluation.heldout import LookCurve, SuspectLabel, UnknownClasses
@@ -56,9 +56,9 @@ def made_up(
     worth = Worth(
         (HeadWorth("features", 0.4, 0.31, 0.25), HeadWorth("ikfd", 0.7, 0.28, 0.29)),
         (
-            LookWorth("first look", 1.0, 40.0, 0.24),
-            LookWorth("second look", 0.2, 46.0, 0.2),
-            LookWorth("look zero", 0.64, 17.0, 0.21),
+            LookWorth("look zero", 1.0, 0.0, 0.3),
+            LookWorth("first look", 0.36, 14.0, 0.24),
+            LookWorth("second look", 0.1, 17.0, 0.21),
         ),
     )
     suspect = SuspectLabel(3, 0.01, 1, 0.98, (4, 5, 6))

@@ -25,7 +25,7 @@ from ..io.tables import JsonLines
 from .options import printable
 
 if TYPE_CHECKING:
-    from ..core.looks import Worth
+    from ..core.cascade import Worth
 
 # The terminal
 
@@ -47,16 +47,14 @@ def say_worth(worth: Worth | None, model: str = "") -> None:
         f"{head.name} {unit.format(head.weight, head.alone, head.without)}"
         for head, unit in zip(worth.heads, units, strict=True)
     ]
-    say("pool", f"{model}{'; '.join(heads)}; {worth.looks[0].log_loss:.3f} together")
-    if worth.looks[-1].name == "look zero":
-        zero, other = worth.looks[-1], worth.looks[-2]
-        say(
-            "look zero",
-            f"{model}answers {100 * zero.share:.0f} % of objects without a comparison: "
-            f"{zero.comparisons:,.0f} comparisons per prediction instead of "
-            f"{other.comparisons:,.0f}, log-loss {zero.log_loss:.3f} instead of "
-            f"{other.log_loss:.3f}",
-        )
+    say("pool", f"{model}{'; '.join(heads)}")
+    units = ["{:.0f} % of objects, {:,.0f} comparisons per prediction so far, log-loss {:.3f}"]
+    units += ["{:.0f} %, {:,.0f}, {:.3f}"] * (len(worth.looks) - 1)
+    looks = [
+        f"{look.name} {unit.format(100 * look.share, look.comparisons, look.log_loss)}"
+        for look, unit in zip(worth.looks, units, strict=True)
+    ]
+    say("looks", f"{model}{'; '.join(looks)}")
 
 
 def warn(text: str) -> None:

@@ -35,7 +35,7 @@ from ..compare.pairs import (
 )
 from ..core.moments import ClassMoments, ordered_sum
 from ..core.pcvm.rows import Features
-from ..core.shapes import Array, Indices
+from ..core.shapes import Array, Indices, Mask
 from ..measures import Measure, PairError, RefusedObject
 from ..measures.base import NUCLEOTIDE_SHARE, NUCLEOTIDES, Objects, is_missing, take
 
@@ -667,13 +667,15 @@ class Dataset(ABC):
             self._survey = _merged(list(self.map(survey_labels, objects=False)))
         return self._survey
 
-    def merge_copies(self) -> int:
-        """Let identical objects with the same label count as one object of their total weight.
+    def contents(self) -> tuple[Indices, Indices]:
+        """Return a number (N,) per object that depends on its contents, and its class code (N,).
 
-        Returns the number of objects that no longer count by themselves. Objects that are not in
-        memory are not searched for copies.
+        Copies have the same number, 64 bits of a hash. One pass.
         """
-        return 0
+        classes = self.survey().classes
+        parts = list(self.map(partial(_contents, self.measure, classes)))
+        keys, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return keys, codes
 
     def n_sampled(self, measure: Measure) -> int:
         """Return the approximate size of the sample that landmarks are chosen from."""
@@ -682,13 +684,13 @@ class Dataset(ABC):
             return n
         return min(n, measure.most_sampled or self.most_sampled)
 
-    def sample(self, measure: Measure, seed: int) -> Sample:
+    def sample(self, measure: Measure, seed: int, among: Mask | None = None) -> Sample:
         """Draw the sample that landmarks are chosen from, with objects of every class.
 
-        Only objects of positive weight are drawn. Every object has a random key that depends only
-        on the seed and its number. It is drawn if the key is below n/N, or below
-        `SAMPLED_PER_CLASS` over the size of its class. The draw does not depend on how the objects
-        are divided into chunks or distributed over machines.
+        Only objects of positive weight are drawn, and only those `among` (N,) all. Every object has
+        a random key that depends only on the seed and its number. It is drawn if the key is below
+        n/N, or below `SAMPLED_PER_CLASS` over the size of its class. The draw does not depend on
+        how the objects are divided into chunks or distributed over machines.
         """
         known = self.survey()
         share = np.maximum(
@@ -696,8 +698,8 @@ class Dataset(ABC):
             SAMPLED_PER_CLASS / np.maximum(known.counts, 1),
         )
         draw = partial(_draw, seed, known.classes, share)
-        drawn = list(self.map(draw, objects=False))
-        return self.take(np.concatenate(drawn), measure)
+        drawn = np.concatenate(list(self.map(draw, objects=False)))
+        return self.take(drawn if among is None else drawn[among[drawn]], measure)
 
     def close(self) -> None:  # noqa: B027 - most have nothing to release
         """Release open files and connections."""
@@ -758,6 +760,38 @@ def _draw(seed: int, classes: NDArray[Any], share: Array, chunk: Chunk) -> Indic
     indices = chunk.start + np.arange(len(chunk))
     drawn = uniform_keys(seed, indices) < share[encode(np.asarray(chunk.labels), classes)]
     return indices[drawn if chunk.weights is None else drawn & (chunk.weights > 0)]
+
+
+def _contents(measure: Measure, classes: NDArray[Any], chunk: Chunk) -> tuple[Indices, Indices]:
+    """Return a number per object that depends on its contents, and its class code."""
+    keys = measure.content_keys(chunk.in_form(measure), chunk.start)
+    return keys.view(np.int64), encode(np.asarray(chunk.labels), classes).astype(np.intp)
+
+
+def first_equal(keys: Indices) -> Indices:
+    """Return, for each number (N,), the position of the first one that is equal.
+
+    >>> first_equal(np.array([7, 5, 7]))
+    array([0, 1, 0])
+    """
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    found: Indices = first[place]
+    return found
+
+
+def joined_groups(one: Indices, other: Indices) -> Indices:
+    """Return groups (N,) of objects that are in one group by either of two divisions.
+
+    >>> joined_groups(np.array([0, 0, 2, 3]), np.array([0, 1, 1, 3]))
+    array([0, 0, 0, 3])
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(one)
+    rows, columns = np.tile(np.arange(n), 2), np.concatenate([one, other])
+    graph = coo_array((np.ones(2 * n, dtype=bool), (rows, columns)), shape=(n, n))
+    return first_equal(connected_components(graph, directed=False)[1])
 
 
 def _objects_at(indices: Indices, measure: Measure, n_objects: int, chunk: Chunk) -> Sample:

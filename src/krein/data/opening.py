@@ -36,7 +36,6 @@ from .dataset import (
     Sample,
     Term,
     check_labels,
-    encode,
     is_dask,
     join_labels,
 )
@@ -64,22 +63,6 @@ class Memory(Local):
 
     def __len__(self) -> int:
         return len(self.objects)
-
-    def merge_copies(self) -> int:
-        """Let identical objects with the same label count as one object of their total weight."""
-        if self.measure.accepts == "values":
-            return 0
-        keys = self.measure.content_keys(self.objects)
-        codes = encode(self.labels, self.survey().classes)
-        _, first, place = np.unique(
-            np.rec.fromarrays([keys, codes]), return_index=True, return_inverse=True
-        )
-        if len(first) < len(keys):
-            total = np.bincount(place, weights=self.weights)
-            self.weights = np.zeros(len(keys))
-            self.weights[first] = total
-            self._survey = None
-        return len(keys) - len(first)
 
     def chunks(self, size: int | None, *, objects: bool = True) -> Iterator[Chunk]:
         """Yield all objects in order, `size` at a time (None: all at once)."""

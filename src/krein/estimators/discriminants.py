@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..compare.pairs import block_rows
 from ..core.calibration import Priors, fit_temperature
+from ..core.cascade import Cascade
 from ..core.covariance import ChosenCovariance, Target
 from ..core.gaussian import (
     FisherFamily,
@@ -25,7 +26,6 @@ from ..core.gaussian import (
     choose_power,
     fit_fisher_as_published,
 )
-from ..core.looks import Pool
 from ..core.moments import ClassMoments
 from ..core.shapes import CODE, NON_NEGATIVE, ROW, SHARE, Array, Codes, Indices
 from ..core.space import POWERS, LandmarkSpace, Power, check_level, signed_eigen
@@ -155,7 +155,7 @@ def _fit(
     """
     with all_or_nothing(self), self._open(X, y, sample_weight) as data:
         known = self._survey(data)
-        grouped = self._groups(groups, known.n_objects)
+        grouped = self._groups(data, groups)
         family = self._family(known.classes)
         run = self._comparisons(data.measure)
         rule = get_rule(self.landmarks, self.n_landmarks)
@@ -298,7 +298,7 @@ def _add(
         self.symmetrize,
         classes,
         (replace(head, temperature=temperature),),
-        Pool(np.ones(1), np.inf),
+        Cascade.of_one(),
         mean_values(space.landmark_values, run.measure.kind),
         landmarks,
         reference=reference,

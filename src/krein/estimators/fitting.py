@@ -29,8 +29,8 @@ from sklearn.utils.validation import (
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
 from ..core.calibration import ClassWeights, Family, Reference, novelty_scores
-from ..core.looks import apart_from, nearest_landmarks
-from ..core.moments import ClassMoments
+from ..core.evidence import apart_from, nearest_landmarks
+from ..core.moments import ClassMoments, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask, Within
 from ..core.space import LandmarkSpace, Signature, unit_of
 from ..data.dataset import (
@@ -42,7 +42,9 @@ from ..data.dataset import (
     Survey,
     check_groups,
     encode,
+    first_equal,
     is_dask,
+    joined_groups,
     refuse_missing,
     uniform_keys,
 )
@@ -575,20 +577,38 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
                 )
         return known
 
-    def _groups(self, groups: Any, n_objects: int) -> Indices | None:
-        """Return the groups that are held out together to calibrate; None without groups."""
-        if groups is None:
-            return None
+    def _groups(self, data: Dataset, groups: Any) -> Indices | None:
+        """Return the groups that are held out together to calibrate; None if nothing is related.
+
+        Copies are in one group.
+        """
         if not getattr(self, "calibrate", True):
-            raise ValueError("groups are held out together to calibrate: set calibrate=True")
-        return check_groups(groups, n_objects)
+            if groups is not None:
+                raise ValueError("groups are held out together to calibrate: set calibrate=True")
+            return None
+        given = check_groups(groups, data.survey().n_objects)
+        found = joined_groups(given, first_equal(data.contents()[0]))
+        return None if (found == np.arange(len(found))).all() else found
 
     def _choose(
-        self, data: Dataset, run: Comparisons, classes: NDArray[Any], family: Family, rule: Rule
+        self,
+        data: Dataset,
+        run: Comparisons,
+        classes: NDArray[Any],
+        family: Family,
+        rule: Rule,
+        among: Mask | None = None,
     ) -> LandmarkChoice:
-        """Choose landmarks for this classifier, among objects of positive weight."""
+        """Choose landmarks for this classifier, of positive weight, `among` (N,) the objects."""
         chosen = choose_landmarks(
-            data, rule, run, self._rng(), classes=classes, family=family, rank=self.rank
+            data,
+            rule,
+            run,
+            self._rng(),
+            classes=classes,
+            family=family,
+            rank=self.rank,
+            among=among,
         )
         self._last_call = Counter()
         self.n_samples_seen_ = data.survey().n_objects
@@ -663,6 +683,7 @@ def choose_landmarks(
     classes: Any = None,
     family: Family | None = None,
     rank: int | None = None,
+    among: Mask | None = None,
 ) -> LandmarkChoice:
     """Choose landmarks of a data set by `rule`, from a sample, and span their space.
 
@@ -680,7 +701,7 @@ def choose_landmarks(
             f"{parameter('landmarks', repr('all'))} compares all pairs of {N:,} objects; choose a "
             f"rule, e.g. 'meb', or use at most {most:,} objects"
         )
-    sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0)
+    sample = data.sample(measure, int(rng.integers(2**62)) if most < N else 0, among)
     pairs = data.run_pairs(_checked_pairs(data, sample.objects, None, run))
     codes = None if classes is None else encode(sample.labels, classes)
     found = select_landmarks(rule, pairs, codes, rng, family)
@@ -947,38 +968,39 @@ def stratified_folds(
     totals: Array | None = None,
     groups: Indices | None = None,
     n_folds: int = N_FOLDS,
+    *,
+    keys: Indices | None = None,
 ) -> Codes:
     """Assign the groups of each class to the folds in turn, in the order of their values.
 
     Objects are ordered by sums over their sorted values (n, m), so the result depends neither on
-    their order nor on that of the landmarks. By default, each is a group of its own. Fold −1 is
-    never held out. It contains the only group of a class, which would otherwise be missing from the
-    training data, unless `totals` (C,), the weight of each class, show that the class has further
-    objects.
+    their order nor on that of the landmarks; `keys` (n,) decide between equal ones. By default,
+    each is a group of its own. Fold −1 is never held out. It contains what would otherwise leave no
+    object of a class in the training data; `totals` (C,) are the weights of the classes, if there
+    are objects outside the sample.
     """
-    counted = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
-    groups = np.arange(len(codes)) if groups is None else groups
-    counts = each_in(codes[counted], groups[counted], int(codes.max(initial=0)) + 1)
-    with_others = counts[codes] > 1
-    if totals is not None:  # others of the class may be outside the sample
-        each = 1.0 if weights is None else weights
-        with_others |= totals[codes] - each > 1e-9 * totals[codes]
-    dealt = np.flatnonzero(counted & with_others)
+    n = len(codes)
+    w = weights_of(weights, n)
+    groups = np.arange(n) if groups is None else groups
+    sizes = np.bincount(codes, w, int(codes.max(initial=0)) + 1) if totals is None else totals
+
+    def with_others(parts: Indices) -> Mask:
+        """Whether an object's class has objects outside its part (n,)."""
+        _, place = np.unique(
+            parts * len(sizes) + np.asarray(codes, dtype=np.intp), return_inverse=True
+        )
+        found: Mask = sizes[codes] - np.bincount(place, w)[place] > 1e-9 * sizes[codes]
+        return found
+
+    dealt = np.flatnonzero((w > 0) & with_others(groups))
     ascending = np.sort(values[dealt], axis=1)  # so that sums do not depend on the column order
     middle = ascending[:, ascending.shape[1] // 2] if len(dealt) else np.empty(0)
-    heavy = np.ones(len(dealt)) if weights is None else weights[dealt]
-    order = dealt[np.lexsort([heavy, middle, ascending.sum(axis=1), codes[dealt]])]
-    folds = np.full(len(codes), -1, dtype=np.intp)
+    ties = np.zeros(len(dealt)) if keys is None else keys[dealt]
+    order = dealt[np.lexsort([ties, w[dealt], middle, ascending.sum(axis=1), codes[dealt]])]
+    folds = np.full(n, -1, dtype=np.intp)
     folds[order] = dealt_in_turn(groups[order], n_folds)
-    if totals is None:  # several groups of a class may meet in one fold, with those of others
-        folds[each_in(codes[order], folds[order], len(counts))[codes] == 1] = -1
+    folds[~with_others(folds)] = -1  # several groups of a class may meet in one fold
     return folds
-
-
-def each_in(codes: Codes, parts: Indices, n_classes: int) -> Indices:
-    """Return the number of parts (groups or folds) that contain objects of each class (C,)."""
-    pairs = np.unique(np.column_stack([codes, parts]).astype(np.intp), axis=0)
-    return np.bincount(pairs[:, 0], minlength=n_classes)
 
 
 def dealt_in_turn(groups: Indices, n_folds: int) -> Indices:
@@ -995,18 +1017,16 @@ def own_landmarks(groups: Indices, rows: Indices, landmarks: Indices) -> Mask:
 
 
 def shares_of_groups(groups: Indices, weights: Array | None) -> Array | None:
-    """Return the share (n,) of each object in its group; None if every object has its own group.
+    """Return the share (n,) of each object in its group; None if every object is a group.
 
     A new object comes from a new group. So a group of relatives tells as much as one object, and
     p-values in which each group counts once are valid for new groups (Lee, Barber & Willett 2023).
     A weight above 1 counts copies, which are relatives too.
     """
-    _, place, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    if len(sizes) == len(groups):
-        return None
+    _, place = np.unique(groups, return_inverse=True)
     each = np.ones(len(groups)) if weights is None else np.maximum(weights, 1.0)
     found: Array = 1.0 / np.bincount(place, weights=each)[place]
-    return found
+    return None if (found == 1.0).all() else found
 
 
 def scaled(weights: Array | None, shares: Array | None) -> Array | None:

@@ -27,17 +27,9 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import has_fit_parameter
 
 from ..core.calibration import fit_temperature
-from ..core.looks import (
-    BANDWIDTHS,
-    DIMENSIONS,
-    Points,
-    ProbableClasses,
-    fit_pool,
-    losses_of,
-    mean_of,
-    no_points,
-    pooled,
-)
+from ..core.candidates import DIMENSIONS, Points, no_points
+from ..core.cascade import FewClasses, fit_pool
+from ..core.evidence import BANDWIDTHS
 from ..core.moments import weights_of
 from ..core.shapes import Array, Codes, Indices
 from ..data.dataset import Dataset, uniform_keys
@@ -331,10 +323,11 @@ def _neighbours(
     best: tuple[float, float, Array] | None = None
     for bandwidth in BANDWIDTHS:
         evidence = head.evidence(near, bandwidth)[scored]
-        probable = ProbableClasses.of([evidence, profile], y)
-        terms = [probable.of_log_proba(one) for one in (evidence, profile, _log_softmax(log_n))]
-        a = fit_pool(terms, probable.codes, np.array([0.5, 0.5, 0.0]), w)
-        loss = mean_of(losses_of(pooled(a, terms), probable.codes), w)
+        few = FewClasses.of([evidence, profile], y)
+        terms = [few.of_term(one) for one in (evidence, profile, _log_softmax(log_n))]
+        prior = np.array([0.5, 0.5, 0.0])
+        a = fit_pool(terms, few.codes, prior, w, offset=few.log_number)
+        loss = few.loss(a, terms, w)
         if best is None or loss < best[0]:
             best = loss, bandwidth, a * [1.0, beta, 1.0]
     assert best is not None

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..compare.pairs import block_rows, progress
 from ..core.calibration import fit_temperature
-from ..core.looks import Pool
+from ..core.cascade import Cascade
 from ..core.pcvm.left_out import left_out_scores, rows_to_ask
 from ..core.pcvm.published import LEVEL, level_of
 from ..core.pcvm.rows import BasisFunction, Features
@@ -245,7 +245,7 @@ class PCVM(Classifier):
         self._check(sample_weight)
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
             found = self._survey(data)
-            grouped = self._groups(groups, found.n_objects)
+            grouped = self._groups(data, groups)
             if (found.weights <= 0).any():
                 label = found.classes.tolist()[int(np.argmin(found.weights > 0))]
                 raise ValueError(
@@ -412,7 +412,7 @@ class PCVM(Classifier):
             self.symmetrize,
             classes,
             (LinearHead(features, places, model.dual_coef, model.intercept, link),),
-            Pool(np.ones(1), np.inf),
+            Cascade.of_one(),
             mean_values(used.space.landmark_values, run.measure.kind),
             used.landmarks,
             comparisons=float(len(places)),

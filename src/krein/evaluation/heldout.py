@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.calibration import NEAREST, novelty_scores
-from ..core.looks import Neighbours, Worth, squared
+from ..core.cascade import Worth
+from ..core.evidence import Neighbours, squared
 from ..core.shapes import Array, Indices
 from ..measures.base import Kind
 from ..model.model import Model
@@ -152,25 +153,19 @@ class BothLooks:
 
         Objects that the features alone decide are not compared: both looks are the same.
         """
-        again, pool, V = model.second_look, model.pool, compared.values
-        if again is None:
+        if model.second_look is None:
             return None
-        opinions = model.opinions(V, rows)
-        first = pool.bounded(pool(opinions))
-        second = pool.bounded(again.pool(opinions, compared.nearest(again.known.k)))
-        _, apart = again.known.candidates(V, model.points(rows))
-        looked = again.looks_again(np.exp(first.max(axis=1)), apart)
+        cascade, V = model.cascade, compared.values
+        terms = model.terms(V, rows, compared.nearest(model.second_look.known.k))
+        *_, first, second = cascade.after_each(terms)
+        own, depth = cascade.run(
+            len(V), second.shape[1], lambda k, some: [term[some] for term in terms[k]]
+        )
         n, m = V.shape
         costs = np.tile([float(m), float(compared.apart.shape[1] - m)], (n, 1))
-        if model.look_zero is not None:
-            alone = pool.bounded(opinions[0])
-            sure = np.exp(alone.max(axis=1)) >= model.certain
-            first[sure], second[sure], looked[sure], costs[sure] = (
-                alone[sure],
-                alone[sure],
-                False,
-                0,
-            )
+        sure, looked = depth < len(terms) - 2, depth == len(terms) - 1
+        first[sure], second[sure], costs[sure] = own[sure], own[sure], 0.0
+        first, second = cascade.bounded(first), cascade.bounded(second)
         return cls(codes, np.exp(first), np.exp(second), looked, costs)
 
 

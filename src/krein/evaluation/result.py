@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..compare.cache import object_digests
-from ..core.looks import Worth
+from ..core.cascade import Worth
 from ..core.moments import ClassMoments
 from ..core.ranks import Ranks
 from ..core.shapes import Array, Indices

@@ -180,10 +180,10 @@ class Shared(Measure):
             return None
         return pairs.measure.contents(take(pairs.objects, np.asarray(objects)))
 
-    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+    def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
         """Return the keys of the objects themselves, as for a model without a store."""
         pairs = self.store.pairs
-        return pairs.measure.content_keys(take(pairs.objects, np.asarray(objects)))
+        return pairs.measure.content_keys(take(pairs.objects, np.asarray(objects)), first)
 
     def __deepcopy__(self, memo: Any) -> Shared:
         return self  # models are cloned, the values are not

@@ -608,15 +608,16 @@ class Measure(ABC):
         order = np.argsort(self.content_keys(objects), kind="stable")
         return [objects[i] for i in order]
 
-    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+    def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
         """Return one number (N,) per object that depends on its contents, not its position.
 
-        If the contents cannot be hashed (for example, an open file), the position is used.
+        If the contents cannot be hashed (for example, an open file), the position is used, counted
+        from `first`.
         """
         try:
             found = b"".join(fingerprint(item)[:8] for item in objects)
         except TypeError:
-            return np.arange(len(objects), dtype=np.uint64)
+            return first + np.arange(len(objects), dtype=np.uint64)
         return np.frombuffer(found, dtype=np.uint64)
 
     def params(self) -> dict[str, Any]:

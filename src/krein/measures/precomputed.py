@@ -361,16 +361,19 @@ class Precomputed(Measure):
         """Whether there is a column for each object, and not only for landmarks."""
         return objects.columns is not None
 
-    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
-        """Return the rank of each object by its row sum.
+    def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
+        """Return the rank of each object by its row sum, from `first` on.
 
-        It does not depend on the order of rows and columns or on the unit of the values.
+        It does not depend on the order of rows and columns or on the unit of the values. No two
+        objects have the same rank: whether they are copies cannot be told from their values.
         """
         sums = np.empty(len(objects))
         for start in range(0, len(objects), TILE):
             part = objects.matrix[objects.own_rows[start : start + TILE]]
             sums[start : start + TILE] = part.sum(axis=1, dtype=np.longdouble)
-        return np.unique(sums, return_inverse=True)[1].astype(np.uint64)
+        ranks = np.empty(len(sums), dtype=np.uint64)
+        ranks[np.argsort(sums, kind="stable")] = first + np.arange(len(sums), dtype=np.uint64)
+        return ranks
 
     def _no_columns(self, width: int) -> ValueError:
         return ValueError(

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, logsumexp
 
+from ..core.candidates import Points
+from ..core.evidence import VOTERS, Neighbours
 from ..core.gaussian import QuadraticDiscriminant
-from ..core.looks import VOTERS, Neighbours, Points
 from ..core.pcvm.rows import BasisFunction, basis_values
 from ..core.shapes import (
     CODE,
@@ -330,7 +331,7 @@ class NeighbourHead(LookZero):
     """Look zero for many classes, of which one object is enough: no weight is learned for a class.
 
     Scores are sums of three parts with a weight each. The first is the evidence of the known
-    objects with the most similar features (`krein.core.looks`); the similarity of two rows of
+    objects with the most similar features (`krein.core.evidence`); the similarity of two rows of
     length 1 is their product. The second is how well the n-grams of the object fit the profile of
     each class, as in the classifier of the Ribosomal Database Project (Wang et al. 2007): with m_cw
     of the n_c objects of class c containing n-gram w, a share π_w of all objects, and rarities r_w,

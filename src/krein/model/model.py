@@ -1,12 +1,12 @@
 """The model: what predicts, explains, and is what a model file contains.
 
-    values ▶ heads ▶ pool ▶ second look ▶ answer
+    features ▶ values to the landmarks ▶ nearest known objects ▶ answer
 
-An object is compared with the landmarks. Every head turns the values into probabilities, and the
-pool combines them: the first look. If the result is not certain enough, the object is compared with
-training objects that have similar values, and their labels enter the pool as evidence: the second
-look. Every answer (labels, probabilities, novelty, label sets, explanations) is a function of the
-result.
+A model takes up to three looks at an object (`krein.core.cascade`). Look zero sees its features.
+The first look compares it with the landmarks, and every head turns the values into probabilities.
+The second look compares it with training objects that have similar features and values, and their
+labels are evidence. An object that is certain enough goes no further. Every answer (labels,
+probabilities, novelty, label sets, explanations) is a function of the result.
 
 A model needs numpy, scipy and its measure. Estimators fit models.
 """
@@ -24,17 +24,9 @@ from numpy.typing import NDArray
 
 from ..compare.pairs import Counter, Pairs, averages, block_rows, limit_blas_threads, open_cache
 from ..core.calibration import Reference, benjamini_hochberg, log_odds, novelty_scores, status_of
-from ..core.looks import (
-    FAR,
-    EvidencePool,
-    KnownObjects,
-    Neighbours,
-    Points,
-    Pool,
-    nearest_landmarks,
-    no_points,
-    squared,
-)
+from ..core.candidates import KnownObjects, Points, no_points
+from ..core.cascade import Cascade
+from ..core.evidence import FAR, Evidence, Neighbours, nearest_landmarks, squared
 from ..core.shapes import CODE, ROW, SHARE, Array, Codes, Indices, Within
 from ..core.space import Embedding, LandmarkSpace
 from ..data.dataset import Chunk, LandmarkColumns, ObjectProfile, log_sizes
@@ -112,40 +104,26 @@ class Landmarks:
 
 @dataclass(frozen=True)
 class SecondLook:
-    """Exact comparisons with the most similar known objects, and when they are worthwhile."""
+    """The known objects that an object may be compared with, and what their labels tell."""
 
     known: KnownObjects
-    pool: EvidencePool
-    threshold: Annotated[float, Within(infinite=(np.inf, -np.inf))]
-    """Objects whose largest first-look probability is below this are looked at again."""
-    far: Annotated[float, Within(0.0, infinite=(np.inf,))]
-    """So are objects farther than this from all known ones, as far as values can tell."""
+    evidence: Evidence
     names: Annotated[NDArray[np.str_], "n_known"] | None
     objects: Annotated[Any, OBJECTS, "n_known"]
-
-    def looks_again(self, confidence: Array, apart: Array) -> NDArray[np.bool_]:
-        """Return which objects to look at again.
-
-        `confidence` is their largest first-look probability, and `apart` (n, k) are the distances
-        of their candidates in the space of values.
-        """
-        again: NDArray[np.bool_] = confidence < self.threshold
-        return again | (apart[:, 0] > self.far) if apart.shape[1] else again
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The results of both looks at some objects."""
+    """What the looks at some objects found."""
 
     objects: Any  # in the measure's form
-    values: Array  # (n, m): with the landmarks; NaN for an object that was not compared
+    values: Array  # (n, m): with the landmarks; the baseline for an object that was not compared
     log_proba: Array  # (n, C)
     unbounded: Array  # (n, C): same order, and distinct even if probabilities round to 1
-    sure: NDArray[np.bool_]  # (n,): whether the features alone decide
-    looked: NDArray[np.bool_]  # (n,): whether the second look decides
+    depth: Indices  # (n,): which look of the cascade answered; −1 for foreign objects
     near: Neighbours | None  # the nearest known objects, if all were compared with candidates
     candidates: Indices  # (n, k), among the known objects
-    foreign: Indices  # positions of objects of another kind; their values are the baseline
+    foreign: Indices  # positions of objects of another kind
 
 
 @dataclass(frozen=True)
@@ -198,14 +176,13 @@ class Model:
     classes: Annotated[NDArray[Any], LABELS, "C"]
     heads: Annotated[tuple[LinearHead | QuadraticHead | FeatureHead | NeighbourHead, ...], "H"]
     """A head that looks at the objects themselves comes first."""
-    pool: Pool
+    cascade: Cascade
+    """Its terms are the heads in their order, then those of the evidence."""
     baseline: Annotated[Array, "m"]
     """The values of an average object to the landmarks, where explanations start."""
     landmarks: Landmarks
     second_look: SecondLook | None = None
     reference: Reference | None = None
-    certain: Annotated[float, Within(0.0, infinite=(np.inf,))] = np.inf
-    """The features alone decide, without a comparison, if their largest probability is this."""
     comparisons: Annotated[float, Within(0.0)] = 0.0
     """Estimated mean number of comparisons per prediction."""
     n_objects: Annotated[int, Within(1)] = 1
@@ -335,7 +312,7 @@ class Model:
         assess = partial(self._assess, dtype, coverage, evidence)
         return self._map(X, assess, (), dtype, run, compare_all=True)
 
-    # -- both looks at some objects ----------------------------------------------------------------
+    # -- the looks at some objects -----------------------------------------------------------------
 
     def look(
         self,
@@ -346,67 +323,55 @@ class Model:
         *,
         compare_all: bool = False,
     ) -> Answer:
-        """Return both looks at the objects of a chunk.
+        """Return what the looks at the objects of a chunk find.
 
         With `compare_all`, all objects are compared with their candidates; probabilities stay the
         same. Objects of another kind are not compared at all: all classes are equally probable.
         """
         chunk = replace(chunk, objects=chunk.in_form(self.measure), checked=True)
-        n, zero, C = len(chunk), self.look_zero, len(self.classes)
+        n, C = len(chunk), len(self.classes)
         foreign = self._foreign(chunk.objects)
-        alike = np.ones(n, dtype=bool)
-        alike[foreign] = False
-        sure, opinion, points = np.zeros(n, dtype=bool), np.empty((n, C)), no_points(n)
-        if zero is not None:
-            scores, points = zero.look(self.measure.contents(chunk.objects))
-            opinion = zero.to_log_proba(scores)
-            sure = alike & (np.exp(self.pool.bounded(opinion).max(axis=1)) >= self.certain)
-        rows = np.flatnonzero(alike if compare_all else alike & ~sure)
+        rows = np.setdiff1d(np.arange(n), foreign)
         part = chunk if len(rows) == n else chunk.picked(rows)
-        values = np.tile(self.baseline, (n, 1))
-        unbounded, looked = np.full((n, C), -np.log(C)), np.zeros(n, dtype=bool)
-        near, candidates = None, np.zeros((n, 0), dtype=np.intp)
-        if len(rows):
-            found = landmarks.values(part)
-            counter.add(found.compared, found.reused)
-            values[rows] = found.value
-            unsure = ~sure[rows]  # the others are compared, but do not change their minds
-            heads = self.heads if zero is None else self.heads[1:]
-            few = found.value if unsure.all() else found.value[unsure]
-            opinions = [head.to_log_proba(head.scores(few, None)) for head in heads]
-            opinions = opinions if zero is None else [opinion[rows[unsure]], *opinions]
-            unbounded[rows[unsure]] = self.pool(opinions)
-        if len(rows) and self.second_look is not None and known is not None:
-            candidates = np.zeros((n, self.second_look.known.n_found), dtype=np.intp)
-            search = self.second_look.known.candidates
-            candidates[rows], apart = search(found.value, points[rows])
-            confidence = np.exp(self.pool.bounded(unbounded[rows]).max(axis=1))
-            again = unsure & self.second_look.looks_again(confidence, apart)
-            looked[rows] = again
-            some = np.arange(len(rows)) if compare_all else np.flatnonzero(again)
-            exact = np.empty((len(some), 0))
-            if len(some) and candidates.shape[1]:
-                second = known.each(part, some, candidates[rows[some]])
-                counter.add(second.compared, second.reused)
-                exact = second.value
-            if len(some):
-                near = self._neighbours(found.value[some], exact, candidates[rows[some]])
-                pooled = [one[again[unsure]] for one in opinions]
-                unbounded[rows[again]] = self.second_look.pool(pooled, near.at(again[some]))
-        unbounded[sure] = opinion[sure]
-        if near is not None and compare_all:
-            near = near.spread(rows, n)
+        looks = _Looks(self, part, landmarks, known, counter)
+        log_proba, depth = self.cascade.run(len(rows), C, looks.terms, every=compare_all)
+        near = looks.near
+        if len(rows) < n:
+            near = None if near is None else near.spread(rows, n)
+            log_proba = _spread(log_proba, rows, np.full((n, C), -np.log(C)))
+            depth = _spread(depth, rows, np.full(n, -1))
+            looks.values = _spread(looks.values, rows, np.tile(self.baseline, (n, 1)))
+            empty = np.zeros((n, looks.candidates.shape[1]), dtype=np.intp)
+            looks.candidates = _spread(looks.candidates, rows, empty)
         return Answer(
             chunk.objects,
-            values,
-            self.pool.bounded(unbounded),
-            unbounded,
-            sure,
-            looked,
-            near if compare_all else None,
-            candidates,
+            looks.values,
+            self.cascade.bounded(log_proba),
+            log_proba,
+            depth,
+            near,
+            looks.candidates,
             foreign,
         )
+
+    @property
+    def look_names(self) -> tuple[str, ...]:
+        """The looks of the cascade, in their order."""
+        zero = () if self.look_zero is None else ("look zero",)
+        second = () if self.second_look is None else ("second look",)
+        return (*zero, "first look", *second)
+
+    def terms(self, values: Array, objects: Any, near: Neighbours | None) -> list[list[Array]]:
+        """Return the terms (n, C) of each look at objects with these values and neighbours."""
+        zero, found = self.look_zero, []
+        if zero is not None:
+            scores = zero.scores(None, self.measure.contents(objects))
+            found.append([zero.to_log_proba(scores)])
+        heads = [head for head in self.heads if head is not zero]
+        found.append([head.to_log_proba(head.scores(values, None)) for head in heads])
+        if self.second_look is not None and near is not None:
+            found.append(self.second_look.evidence.terms(near, len(self.classes)))
+        return found
 
     @property
     def look_zero(self) -> FeatureHead | NeighbourHead | None:
@@ -419,11 +384,6 @@ class Model:
         found = {} if self.profile is None else self.profile.foreign(objects)
         return np.array(sorted(row for rows in found.values() for row in rows), dtype=np.intp)
 
-    def opinions(self, values: Array, objects: Any) -> list[Array]:
-        """Return the log-probabilities (n, C) of each head."""
-        own = self.measure.contents(objects)
-        return [head.to_log_proba(head.scores(values, own)) for head in self.heads]
-
     def points(self, objects: Any) -> Points:
         """Return the points (n, r) of the features of objects; (n, 0) if they have none."""
         zero = self.look_zero
@@ -431,7 +391,8 @@ class Model:
             return no_points(len(objects))
         return zero.look(self.measure.contents(objects))[1]
 
-    def _neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
+    def neighbours(self, values: Array, exact: Array, candidates: Indices) -> Neighbours:
+        """Return the nearest of the landmarks and candidates (n, k), given all values."""
         assert self.second_look is not None
         kind = self.measure.kind
         return self.second_look.known.neighbours(
@@ -555,7 +516,7 @@ class Model:
         order = np.argsort(-answer.unbounded, axis=1, kind="stable")
         second, near = self.second_look, self._near(answer)
         found = np.empty(len(order), dtype=object)
-        evidence = None if second is None else second.pool.evidence(near, len(self.classes))
+        evidence = [] if second is None else second.evidence.terms(near, len(self.classes))
         foreign = set(answer.foreign.tolist())
         contents = self.measure.contents(answer.objects)
         for i, (c, r) in enumerate(order[:, :2].tolist()):
@@ -563,11 +524,11 @@ class Model:
                 label, other, zeros = self.classes[c], self.classes[r], np.zeros(len(self.baseline))
                 found[i] = Explanation(label, other, 0.0, 0.0, zeros, 0.0, ())
                 continue
-            weights, vote = self.pool.weights, 0.0
-            if answer.sure[i]:
-                weights = np.append(1.0, np.zeros(len(weights) - 1))
-            elif second is not None and evidence is not None and answer.looked[i]:
-                weights, vote = second.pool.weights, float(evidence[i, c] - evidence[i, r])
+            weights, last = self.cascade.looks[answer.depth[i]].weights, len(self.heads)
+            vote = sum(
+                a * float(term[i, c] - term[i, r])
+                for a, term in zip(weights[last:], evidence, strict=False)
+            )
             start, parts = self.contributions(weights, answer.values[i], c, r)
             own = FeatureExplanation(0.0, 0.0)
             if self.look_zero is not None and contents is not None and weights[0]:
@@ -583,7 +544,7 @@ class Model:
                 own.total,
                 own.listed,
                 own.along,
-                bool(answer.sure[i]),
+                self.look_zero is not None and answer.depth[i] == 0,
             )
         return found
 
@@ -644,18 +605,91 @@ class Model:
     def check(self) -> None:
         """Raise an error if the parts do not fit together, e.g. in a forged file."""
         values, one = self.baseline[None], self.landmarks.objects[:1]
+        if len(self.cascade.looks) != len(self.look_names):
+            raise ValueError(f"its cascade does not have {len(self.look_names)} looks")
+        near = None
         with np.errstate(all="ignore"):
-            found = self.opinions(values, one)
-            found.append(self.pool(found))
             if self.second_look is not None:
-                search = self.second_look.known.candidates
-                candidates, apart = search(values, self.points(one))
-                near = self._neighbours(values, apart, candidates)
-                found.append(self.second_look.pool(found[:-1], near))
+                candidates, apart = self.second_look.known.candidates(values, self.points(one))
+                near = self.neighbours(values, apart, candidates)
+            found = self.cascade.after_each(self.terms(values, one, near))
         if any(each.shape != (1, len(self.classes)) for each in found):
             raise ValueError(f"it does not return {len(self.classes)} probabilities per object")
         if any(np.isnan(each).any() for each in found):
             raise ValueError("it returns probabilities that are not numbers")
+
+
+class _Looks:
+    """The looks of a model at the objects of a chunk: the terms that each adds, and what it finds.
+
+    With `every` look at every object, `near` are the nearest known objects.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        chunk: Chunk,
+        landmarks: LandmarkColumns,
+        known: LandmarkColumns | None,
+        counter: Counter,
+    ) -> None:
+        self.model, self.chunk, self.counter = model, chunk, counter
+        self.columns, self.known = landmarks, known
+        n, second = len(chunk), model.second_look
+        steps = {"look zero": self.features, "first look": self.landmarks}
+        steps["second look"] = self.neighbours
+        self.steps = [steps[name] for name in model.look_names]
+        self.values = np.tile(model.baseline, (n, 1))
+        self.points = no_points(n)
+        n_found = 0 if second is None else second.known.n_found
+        self.candidates = np.zeros((n, n_found), dtype=np.intp)
+        self.near: Neighbours | None = None
+
+    def terms(self, k: int, rows: Indices) -> list[Array]:
+        """Take look k at some objects."""
+        return self.steps[k](rows)
+
+    def features(self, rows: Indices) -> list[Array]:
+        """See the objects themselves; also find out where similar ones can be searched."""
+        zero = self.model.look_zero
+        assert zero is not None
+        assert len(rows) == len(self.chunk)  # it comes first
+        scores, self.points = zero.look(self.model.measure.contents(self.chunk.objects))
+        return [zero.to_log_proba(scores)]
+
+    def landmarks(self, rows: Indices) -> list[Array]:
+        """Compare with the landmarks."""
+        found = self.columns.values(self._part(rows))
+        self.counter.add(found.compared, found.reused)
+        self.values[rows] = found.value
+        heads = [head for head in self.model.heads if head is not self.model.look_zero]
+        return [head.to_log_proba(head.scores(found.value, None)) for head in heads]
+
+    def neighbours(self, rows: Indices) -> list[Array]:
+        """Compare with the candidates."""
+        second = self.model.second_look
+        assert second is not None
+        values, exact = self.values[rows], np.empty((len(rows), 0))
+        candidates, _ = second.known.candidates(values, self.points[rows])
+        self.candidates[rows] = candidates
+        if candidates.shape[1]:
+            assert self.known is not None
+            found = self.known.each(self.chunk, rows, candidates)
+            self.counter.add(found.compared, found.reused)
+            exact = found.value
+        near = self.model.neighbours(values, exact, candidates)
+        if len(rows) == len(self.chunk):
+            self.near = near
+        return second.evidence.terms(near, len(self.model.classes))
+
+    def _part(self, rows: Indices) -> Chunk:
+        return self.chunk if len(rows) == len(self.chunk) else self.chunk.picked(rows)
+
+
+def _spread(some: NDArray[Any], rows: Indices, everyone: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of all objects, of which these rows are given."""
+    everyone[rows] = some
+    return everyone
 
 
 @dataclass(frozen=True)
@@ -714,7 +748,7 @@ def _answered(
     function: Callable[[Answer], NDArray[Any]],
     chunk: Chunk,
 ) -> NDArray[Any]:
-    """Return a function of both looks at a chunk; it may run in another process."""
+    """Return a function of the looks at a chunk; it may run in another process."""
     with limit_blas_threads():
         return function(model.look(chunk, landmarks, known, counter, compare_all=compare_all))
 

@@ -541,14 +541,16 @@ def left_out_scores(
     fits: Sequence[PCVMFit],
     some: Indices,
     *,
+    removed: Array | None = None,
     coupled: bool = True,
 ) -> Array:
     """Return the left-out scores (n, one per column of all problems) of some rows.
 
-    Each row is left out by itself. The scores are correct to first order, with all classes treated
-    jointly. These rows represent all rows in the curvature of the likelihood, so there must be
-    several per basis function. The model has not seen rows of weight 0, so their scores stay
-    unchanged. Softmax scores are determined only up to a constant per row.
+    Each row is left out by itself, or a weight of `removed` (n,) with it: that of its copies. The
+    scores are correct to first order, with all classes treated jointly. These rows represent all
+    rows in the curvature of the likelihood, so there must be several per basis function. The model
+    has not seen rows of weight 0, so their scores stay unchanged. Softmax scores are determined
+    only up to a constant per row.
 
     Beyond 4,000 basis functions, too many rows would be needed, so ordinary scores of the fitted
     model are returned instead. With more than two classes, if both 3,000 weights and a gigabyte
@@ -570,6 +572,7 @@ def left_out_scores(
         if ROWS_PER_CANDIDATE * F.shape[1] <= SCALE_ROWS and len(seen):
             s = weight[some][seen]
             each = s * (weight.sum() / s.sum())
+            s = s if removed is None else removed[seen]
             Z[seen] = _left_out(F[seen], rows.y[some][seen], s, each, fit, size, coupled)
         found.append(Z)
     return np.hstack(found)

@@ -356,20 +356,13 @@ class PCVMFamily:
         return choose_function(raw, landmarks, problems, otherwise=otherwise)
 
     def solve(
-        self,
-        F: Features,
-        Q: Array | None,
-        landmark_classes: Codes,
-        first: tuple[Array, Array] | None = None,
+        self, F: Features, Q: Array | None, landmark_classes: Codes
     ) -> tuple[list[PCVMFit], list[float]]:
-        """Return the model of each problem, and the scale of its prior.
-
-        With more than two classes, the search starts from the weights and biases `first`.
-        """
+        """Return the model of each problem, and the scale of its prior."""
         fits, scales = [], []
         for recode, basis, size in self.problems(landmark_classes):
             rows = F.rows(recode, size)
-            prior, start = GammaPrior(), first
+            prior, start = GammaPrior(), None
             if size == 2:
                 chosen = choose_scale(rows, basis, Q)
                 prior, start = chosen.prior, (chosen.fit.weights, chosen.fit.bias)
@@ -550,18 +543,16 @@ def fit_landmarks(
     family: PCVMFamily,
     *,
     keep: bool,
-    first: tuple[Array, Array] | None = None,
 ) -> tuple[PCVMModel, Features]:
     """Return the model whose basis objects are the landmarks, and the features it was fitted to.
 
-    `indices` are the landmarks' rows. Unless `keep`, the features may overwrite the values. The
-    search starts from weights and biases `first`, if given.
+    `indices` are the landmarks' rows. Unless `keep`, the features may overwrite the values.
     """
     C = family.n_classes
     raw = values.rows(np.arange(C), C)
     function = family.choose_function(space, raw, indices, landmark_classes)
     features = values.under(function, keep=keep)
-    fits, scales = family.solve(features, None, landmark_classes, first)
+    fits, scales = family.solve(features, None, landmark_classes)
     W, b = joined_weights(fits, features.mean)
     used = _carrying(W)
     end = SearchEnd.of(fits)

@@ -1,0 +1,158 @@
+"""The second look: which known objects are compared, and the neighbours of held-out objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compare.pairs import Pairs, block_rows, compare_each
+from ..core.calibration import FOUND_BY_CHANCE, Chance
+from ..core.candidates import DIMENSIONS, CandidateSpace, KnownObjects, Points
+from ..core.evidence import VOTERS, Neighbours, apart_from, squared
+from ..core.shapes import Codes, Indices
+from ..data.dataset import Chunk, log_sizes
+from ..model.heads import Head
+from ..model.model import Comparisons, Model
+from .firstlook import HeldOut, Values
+
+FEWEST, MOST = 30, 150
+"""Minimum and maximum default number of candidates; in between, half the landmarks."""
+
+FEWEST_RANDOM, MOST_RANDOM = 150, 300
+"""Minimum and maximum number of random objects that are compared with the known ones; in between, a
+third of the held-out objects. With fewer than 99 held-out objects there are none, because nothing
+can be called novel at 1 % either."""
+
+SHORTER, LONGER = 10.0, 2.0
+"""Random objects are shorter and longer than 98 % of the held-out ones by up to these factors."""
+
+_RANDOM_SEED = 3
+
+
+def choose_known_objects(
+    kept: Values,
+    landmarks: Indices,
+    neighbours: int,
+    max_kept: int,
+    heads: Sequence[Head],
+    points_of: Callable[[Indices], Points],
+) -> KnownObjects:
+    """Return the known objects: all except the landmarks, or the most useful `max_kept` of them.
+
+    Copies with the same label are one object of their number. If there are too many objects, up to
+    half of those kept are objects that the first look gets wrong, and every class is represented.
+    `points_of` returns the points of the features of some objects.
+    """
+    raw, C = kept.rows, kept.n_classes
+    pairs = kept.copies * C + raw.y
+    _, first, place = np.unique(pairs, return_index=True, return_inverse=True)
+    numbers = np.bincount(place, kept.numbers())
+    numbers = (numbers / numbers[numbers > 0].mean())[place]  # whatever the unit of the weights
+    free = np.zeros(len(pairs), dtype=bool)
+    free[first] = numbers[first] > 0
+    free &= ~np.isin(pairs, pairs[landmarks])
+    # in the order of contents, which decides between equally similar objects
+    indices = np.flatnonzero(free)
+    indices = indices[np.argsort(kept.keys[indices], kind="stable")]
+    if len(indices) > max_kept:
+        some = np.unique(raw.y[indices], return_index=True)[1]  # one of each class, and others
+        drawn = np.union1d(indices[some], indices[: 2 * max_kept])
+        values = raw.features(drawn)
+        found = sum(head.to_log_proba(head.scores(values, None)) for head in heads)
+        right = np.asarray(found).argmax(axis=1) == raw.y[drawn]
+        indices = drawn[preferred(raw.y[drawn], right, max_kept)]
+        indices = indices[np.argsort(kept.keys[indices], kind="stable")]
+    order = np.argsort(indices)
+    values, points = np.empty((len(indices), raw.shape[1])), points_of(indices[order])
+    values[order] = raw.features(indices[order])
+    points[order] = points.copy()
+    most = DIMENSIONS // 2 if points.shape[1] else DIMENSIONS
+    space = CandidateSpace.of(values if len(values) else np.zeros((1, raw.shape[1])), most)
+    n_candidates = min(neighbours, len(indices))
+    k = min(neighbours, VOTERS, len(landmarks) + n_candidates - 1)
+    return KnownObjects(
+        indices,
+        np.asarray(raw.y[indices], dtype=np.intp),
+        numbers[indices],
+        numbers[landmarks],
+        np.argsort(kept.keys[landmarks], kind="stable"),
+        space,
+        space.points(values, points),
+        n_candidates,
+        max(k, 1),
+    )
+
+
+def preferred(codes: Codes, right: NDArray[np.bool_], n: int) -> Indices:
+    """Return `n` positions: one object per class, errors up to half, then other objects.
+
+    With more than `n` classes, there is still one object per class.
+    """
+    first = np.unique(codes, return_index=True)[1]
+    free = max(0, n - len(first))
+    wrong = np.setdiff1d(np.flatnonzero(~right), first)[: min(n // 2, free)]
+    chosen = np.union1d(first, wrong)
+    others = np.setdiff1d(np.arange(len(codes)), chosen)[: free - len(wrong)]
+    return np.union1d(chosen, others)
+
+
+def look_at_held_out(
+    known: KnownObjects,
+    sample: HeldOut,
+    points: Points,
+    pairs: Pairs,
+    rows: Indices,
+    own: Indices,
+    landmark_codes: Codes,
+    groups: Indices,
+) -> Neighbours:
+    """Return the nearest landmarks and candidates of held-out objects, by exact comparisons.
+
+    No object is a neighbour of its own group, which `groups` (N,) gives for all objects. Among the
+    objects of `pairs`, `rows` (n,) are the held-out ones and `own` (N_known,) the known ones; the
+    features of the held-out ones have these `points` (n, r).
+    """
+    without = groups[sample.indices], groups[known.indices]
+    candidates, _ = known.candidates(sample.values, points, without)
+    found = np.empty(candidates.shape)
+    if candidates.size:
+        found = compare_each(pairs, rows, own[candidates])
+    apart = apart_from(sample.values, pairs.kind, sample.own)
+    return known.neighbours(apart, landmark_codes, squared(found, pairs.kind), candidates)
+
+
+def compared_with_random(model: Model, run: Comparisons) -> Model:
+    """Return the model with the scores of random objects, if objects differ in size.
+
+    Their parts are drawn from the landmarks, and their sizes are evenly spaced on a logarithmic
+    scale. Costs m + n_candidates comparisons for each of up to 300 objects.
+    """
+    reference = model.reference
+    if reference is None or reference.log_sizes is None or reference.smallest > FOUND_BY_CHANCE:
+        return model
+    low, high = np.quantile(reference.log_sizes, [0.01, 0.99])
+    n = int(np.clip(len(reference.scores) // 3, FEWEST_RANDOM, MOST_RANDOM))
+    sizes = np.exp(np.linspace(max(low - np.log(SHORTER), 0.0), high + np.log(LONGER), n))
+    rng = np.random.default_rng(_RANDOM_SEED)
+    objects = model.measure.random_objects(model.landmarks.objects, sizes, rng)
+    if objects is None:
+        return model
+    second = model.second_look
+    known = None if second is None else run.columns(second.objects, second.known.indices)
+    columns = run.columns(model.landmarks.objects, model.landmarks.indices)
+    found = []
+    for chunk in Chunk(0, objects, checked=True).blocks(block_rows(run.measure, len(columns))):
+        answer = model.look(chunk, columns, known, run.counter, compare_all=True)
+        scores = model.novelty_scores(answer)
+        scores[answer.foreign] = np.nan
+        found.append(scores)
+    scores, x = np.concatenate(found), log_sizes(model.measure, objects)
+    assert x is not None
+    fair = np.isfinite(scores)
+    if 1 / (1 + fair.sum()) > FOUND_BY_CHANCE:
+        return model
+    chance = Chance.of(x[fair], scores[fair])
+    return replace(model, reference=replace(reference, chance=chance))
