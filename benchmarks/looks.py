@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 from krein import KreinClassifier, datasets
 from krein.compare import open_pairs
-from krein.core.looks import nearest_points, squared_norms
+from krein.core.candidates import nearest_points, squared_norms
 
 from .accuracy import folder
 from .swissprot import matrix

@@ -131,7 +131,7 @@ def deletion(case: Case) -> dict[str, float]:
     named, random = [], []
     for values, why in zip(to_all[:, clf.landmarks_], clf.explain(to_all), strict=True):
         c, r = np.searchsorted(clf.classes_, [why.label, why.runner_up])
-        weights = model.second_look.pool.weights if why.evidence else model.pool.weights
+        weights = model.cascade.looks[-1 if why.evidence else 0].weights
 
         def lost(places: np.ndarray, values=values, weights=weights, c=c, r=r, why=why) -> float:
             left = values.copy()

@@ -1,8 +1,8 @@
 """KreinClassifier, the recommended classifier: up to three looks at an object, nothing to tune.
 
-All objects are compared with the landmarks once. From these values, `fit` chooses how many
-landmarks are worth their comparisons, fits the heads, and learns from held-out objects how to pool
-them, how far to trust the nearest known objects, and when to look at them.
+All objects are compared with the landmarks once. From these values, `fit` learns the heads. From
+what each look tells about held-out objects, it learns the cascade: how to pool the terms, and when
+an object needs no further look.
 """
 
 from __future__ import annotations
@@ -62,8 +62,7 @@ class KreinClassifier(Classifier):
         How landmarks are chosen; see `krein.landmarks`.
     n_landmarks : int or None, default=None
         Number of landmarks. None uses all objects if there are at most 200. Otherwise, it draws
-        2 √N or N/40, whichever is larger, but at most 500, and keeps as many as are worth their
-        `price`.
+        2 √N or N/40, whichever is larger, but at most 500. Copies count as one object.
     neighbours : int or None, default=None
         Number of candidates that an object is compared with in the second look; 0 turns the second
         look off. None uses half the number of landmarks, at least 30 and at most 150.
@@ -75,12 +74,11 @@ class KreinClassifier(Classifier):
         classifier that takes the objects and has `predict_proba` is cloned, fitted and pooled in
         the same way, but cannot be saved in a model file. None uses the measure alone.
     price : float, default=1e-4
-        How much each additional comparison per prediction must lower the held-out log-loss. Where
-        the features alone are certain enough, an object is not compared at all; landmarks that are
-        not worth their comparisons are dropped.
+        How much each additional comparison per prediction must lower the held-out log-loss. An
+        object gets another look where the loss that this saves exceeds price × comparisons.
     max_comparisons : float or None, default=None
-        Budget for the mean number of comparisons per prediction. None uses as many as needed to
-        come within 1 % of the loss of always taking a second look.
+        Budget for the mean number of comparisons per prediction. None uses as many as are worth
+        their `price`.
     max_kept : int, default=100_000
         Maximum number of training objects that the model keeps as candidates. If there are more,
         objects that the first look gets wrong are preferred, and every class is represented.
@@ -125,16 +123,15 @@ class KreinClassifier(Classifier):
         What predicts: the heads, the weights of the pool, the second look, and the scores of
         held-out training objects, among which new objects are ranked.
     dropped_heads_ : tuple of str
-        Models that were left out of the pool because they could not pay for themselves, and why.
+        Models that were left out of the pool because they cost more than they contribute, and why.
     worth_ : Worth or None
         What each model in the pool and each look is worth on held-out training objects: `heads`
         (`name`, `weight` in the pool, log-loss `alone`, and log-loss of the pool `without` it) and
-        `looks` (`name`, `share` of the objects that get it, mean number of `comparisons`, and
-        `log_loss` with this look and those before it). The share of "look zero" needs no comparison
-        at all. None if no object could be held out.
+        `looks` (`name`, `share` of the objects that get it; mean number of `comparisons` and
+        `log_loss` of a model that stops after it). None if no object could be held out.
     n_copies_ : int
-        Number of training objects that are copies of others with the same label. Copies count as
-        one object of their total weight, so that none is held out while its copy is not.
+        Number of training objects that are copies of others with the same label. Copies are held
+        out together, and count as one held-out object.
     signature_ : Signature
         Number of positive, negative and zero eigenvalues of the approximated kernel.
     eigenvalues_ : array
@@ -148,9 +145,7 @@ class KreinClassifier(Classifier):
     Notes
     -----
     A fit compares every object with m landmarks, and up to 2,500 training objects with `neighbours`
-    others each. If `n_landmarks` is None, m is the largest number considered, and up to 500 objects
-    get a second look with each smaller number. The model keeps the training objects, and
-    at most 512 bytes for each.
+    others each. The model keeps the training objects, and at most 512 bytes for each.
 
     Examples
     --------
