@@ -23,6 +23,11 @@ from krein.core.calibration import (
 )
 
 
+def distance_p(reference, scores, predicted, x=None):
+    """The p-value of the distance alone."""
+    return reference.novelty_parts(scores, np.zeros(len(scores)), predicted, x)[1]
+
+
 def novelty_reference(scores, predicted):
     return Reference(
         scores, predicted, np.zeros(len(scores)), np.zeros(len(scores)), predicted, None
@@ -66,7 +71,7 @@ def test_the_false_alarm_rate_holds_within_each_class():
     for _ in range(60):
         codes, asked = rng.integers(2, size=1500), rng.integers(2, size=3000)
         reference = novelty_reference(scale[codes] * rng.exponential(size=1500), codes)
-        p = reference.novelty(scale[asked] * rng.exponential(size=3000), asked)
+        p = distance_p(reference, scale[asked] * rng.exponential(size=3000), asked)
         rates.append([(p[asked == c] <= 0.05).mean() for c in (0, 1)])
     np.testing.assert_allclose(np.mean(rates, axis=0), 0.05, atol=0.005)
 
@@ -146,7 +151,7 @@ def test_the_smallest_p_value_is_that_of_the_farthest_object(weighted):
     weights = np.full(20, 3.0) if weighted else None
     codes = np.arange(20) % 2
     reference = Reference(np.arange(20.0), codes, np.zeros(20), np.zeros(20), codes, weights)
-    (p,) = reference.novelty(np.array([1e9]), np.array([0]))
+    (p,) = distance_p(reference, np.array([1e9]), np.array([0]))
     assert p == reference.smallest == pytest.approx(1 / (61 if weighted else 21))
 
 
@@ -157,7 +162,7 @@ def test_weighted_references_equal_repeated_ones():
     a = Reference(scores, codes, odds, odds, codes, weights.astype(float))
     b = Reference(*(np.repeat(each, weights) for each in (scores, codes, odds, odds, codes)), None)
     new, labels = rng.normal(size=(30, 3)), rng.integers(3, size=30)
-    np.testing.assert_allclose(a.novelty(new[:, 0], labels), b.novelty(new[:, 0], labels))
+    np.testing.assert_allclose(distance_p(a, new[:, 0], labels), distance_p(b, new[:, 0], labels))
     for by_class in (False, True):
         np.testing.assert_allclose(
             a.label_p_values(new, by_class=by_class), b.label_p_values(new, by_class=by_class)
@@ -166,7 +171,7 @@ def test_weighted_references_equal_repeated_ones():
 
 def test_an_object_with_a_label_that_was_never_predicted_is_ranked_among_all():
     reference = novelty_reference(np.arange(99.0), np.zeros(99, dtype=int))
-    np.testing.assert_allclose(reference.novelty(np.array([50.0]), np.array([4])), [0.5])
+    np.testing.assert_allclose(distance_p(reference, np.array([50.0]), np.array([4])), [0.5])
 
 
 @settings(max_examples=80, deadline=None)
@@ -228,7 +233,7 @@ def test_the_share_of_known_objects_among_the_novel_is_at_most_the_bound_in_expe
         reference = novelty_reference(rng.normal(size=300), codes)
         novel = rng.uniform(size=200) < 0.3
         scores = rng.normal(size=200) + 4 * novel
-        p = reference.novelty(scores, np.zeros(200, dtype=int))
+        p = distance_p(reference, scores, np.zeros(200, dtype=int))
         selected = benjamini_hochberg(p, fdr)
         shares.append((~novel)[selected].sum() / max(1, selected.sum()))
         found.append((selected & novel).sum() / novel.sum())
@@ -269,8 +274,8 @@ def test_the_false_alarm_rate_holds_in_each_fifth_of_the_sizes(kind):
         new, asked = sized(1000, rng, kind)
         one = np.zeros(1000, dtype=int)
         reference = sized_reference(x, scores)
-        rates.append(alarms_by_size(reference.novelty(asked, one, new), new, level))
-        plain.append(alarms_by_size(reference.novelty(asked, one), new, level))
+        rates.append(alarms_by_size(distance_p(reference, asked, one, new), new, level))
+        plain.append(alarms_by_size(distance_p(reference, asked, one), new, level))
     assert np.mean(rates) == pytest.approx(level, rel=0.15)
     assert (np.abs(np.mean(rates, axis=0) / level - 1) < 0.4).all()  # 3 to 7 %
     assert (np.abs(np.mean(plain, axis=0) / level - 1) > 0.4).any()
@@ -313,7 +318,7 @@ def test_p_values_by_size_match_their_definition():
     far = [(own <= count(a, b) + 1e-6) @ weights for a, b in zip(new, asked, strict=True)]
     expected = (1 + np.array(far)) / (1 + weights.sum())
     one = np.zeros(50, dtype=int)
-    found = sized_reference(x, scores, weights).novelty(asked, one, new)
+    found = distance_p(sized_reference(x, scores, weights), asked, one, new)
     np.testing.assert_allclose(found, expected)
 
 
@@ -321,7 +326,9 @@ def test_objects_without_peers_are_told_apart_by_all_objects():
     """The p-value of an object that is farther than all others is as small as it can be."""
     rng = np.random.default_rng(0)
     x, scores = sized(1000, rng, "similarity")
-    p = sized_reference(x, scores).novelty(np.array([9.0]), np.zeros(1, dtype=int), np.array([4.0]))
+    p = distance_p(
+        sized_reference(x, scores), np.array([9.0]), np.zeros(1, dtype=int), np.array([4.0])
+    )
     assert p == pytest.approx(1 / 1001)
 
 
@@ -364,7 +371,7 @@ def test_outside_the_range_of_sizes_it_takes_evidence_to_be_known():
     reference = sized_reference(x, scores, chance=Chance.of(at, random_scores(at, rng)))
     far = np.array([1.5, 1.5, 6.9, 6.9])
     asked = np.exp(far) * [0.01, 0.8, 0.3, 0.8]  # near to known objects or random, by turns
-    p, one = reference.novelty(asked, np.zeros(4, dtype=int), far), np.ones(4)
+    p, one = distance_p(reference, asked, np.zeros(4, dtype=int), far), np.ones(4)
     assert (p[[1, 3]] < 0.01).all()
     assert (p[[0, 2]] > 0.05).all()
     status = status_of(one, one, 0.8, 0.01, reference.by_chance(asked, far))
@@ -378,3 +385,43 @@ def test_objects_of_one_size_are_ranked_as_if_they_had_none():
     reference = Reference.of(scores, log_proba, codes, None, np.full(200, 3.0))
     assert reference.log_sizes is None
     assert (reference.by_chance(scores, None) == 0).all()
+
+
+# -- near nothing, or fits nothing -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.9])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_novelty_is_uniform_whatever_its_parts_depend_on(dependence, weighted):
+    """Fisher's combination is ranked among held-out objects, so it stays a valid p-value."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(800):
+        far_, fit = rng.normal(size=(2, 230))
+        fit = dependence * -far_ + np.sqrt(1 - dependence**2) * fit
+        zero = np.zeros(200, dtype=int)
+        weights = np.ones(200) if weighted else None
+        reference = Reference(far_[:200], zero, fit[:200], fit[:200], zero, weights)
+        found.append(reference.novelty(far_[200:], fit[200:], np.zeros(30, dtype=int)))
+    for level in (0.05, 0.2, 0.5):
+        rate = (np.concatenate(found) <= level).mean()
+        assert abs(rate - level) < 0.012
+
+
+def test_an_object_that_fits_no_class_is_novel_though_it_is_near():
+    rng = np.random.default_rng(1)
+    zero = np.zeros(500, dtype=int)
+    certainty = rng.normal(5, 1, size=500)
+    reference = Reference(rng.exponential(size=500), zero, certainty, certainty, zero, None)
+    p, far_, unfit = reference.novelty_parts(np.array([0.7]), np.array([-1.0]), zero[:1])
+    assert far_[0] > 0.3
+    assert unfit[0] < 0.01
+    assert p[0] < 0.03
+
+
+def test_the_most_unusual_object_has_the_smallest_p_value():
+    zero, ranks = np.zeros(99, dtype=int), np.arange(99.0)
+    reference = Reference(ranks, zero, -ranks, ranks, zero, None)
+    p = reference.novelty(np.array([1e9, 97.5]), np.array([-1e9, -97.5]), zero[:2])
+    np.testing.assert_allclose(p, [0.01, 0.02])
+    assert reference.smallest == pytest.approx(0.01)

@@ -524,18 +524,21 @@ class Reference:
     """The scores of held-out objects, among which new objects are ranked.
 
     *Novelty* asks whether an object is farther from the known objects than they are from each
-    other. Its reference consists of the held-out objects with the same *predicted* label. New
-    objects have a predicted label too, so the p-values are valid for every label that has its own
-    reference.
+    other, or fits no class as well as they do: an object of a new class may lie between known ones.
+    Both have a p-value, the second from the log-odds of the predicted label. The product of both
+    (Fisher's combination) is ranked among the products of held-out objects, so that the result is a
+    valid p-value although both depend on each other. The reference consists of the held-out objects
+    with the same *predicted* label. New objects have a predicted label too, so the p-values are
+    valid for every label that has its own reference.
 
-    If objects differ in size, the p-value is about uniform at every size: the reference consists of
-    objects of similar size. First, every object counts the held-out objects of about its size whose
-    z (see `Chance`) is at least as high; then this number is ranked among those of all held-out
-    objects, which are counted in the same way. Ranking a local rank once more keeps the p-value
-    valid overall, whatever the parts of the sizes (Chernozhukov, Wüthrich & Zhu 2021). An object
-    outside the range of all sizes has no peers: if it is no nearer than random objects of its size,
-    it is more unusual than all objects inside; otherwise, it is ranked by its own size or by the
-    nearest one in the range, whichever makes it less unusual.
+    If objects differ in size, the p-value of the distance is about uniform at every size: the
+    reference consists of objects of similar size. First, every object counts the held-out objects
+    of about its size whose z (see `Chance`) is at least as high; then this number is ranked among
+    those of all held-out objects, which are counted in the same way. Ranking a local rank once more
+    keeps the p-value valid overall, whatever the parts of the sizes (Chernozhukov, Wüthrich & Zhu
+    2021). An object outside the range of all sizes has no peers: if it is no nearer than random
+    objects of its size, it is more unusual than all objects inside; otherwise, it is ranked by its
+    own size or by the nearest one in the range, whichever makes it less unusual.
 
     *Label sets* contain the labels that cannot be ruled out. The nonconformity of a label is high
     if its log-odds are low: a(x, c) = −log(p_c / (1 − p_c)). The p-value of label c ranks a(x, c)
@@ -561,8 +564,9 @@ class Reference:
     >>> import numpy as np
     >>> from krein.core.calibration import Reference
     >>> one = np.zeros(99, dtype=int)
-    >>> reference = Reference(np.arange(99.0), one, np.arange(99.0), np.arange(99.0), one, None)
-    >>> reference.novelty(np.array([50.0, 1000.0]), np.array([0, 1]))
+    >>> far, certainty = np.arange(99.0), np.arange(99.0)[::-1]
+    >>> reference = Reference(far, one, certainty, np.arange(99.0), one, None)
+    >>> reference.novelty(np.array([50.0, 1000.0]), np.array([48.0, -9.0]), np.array([0, 1]))
     array([0.5 , 0.01])
     >>> reference.sets(np.array([[55.0, -5.0], [0.5, -0.5]]), coverage=0.8, by_class=False)
     array([[ True, False],
@@ -599,23 +603,37 @@ class Reference:
         certainty, true = odds[rows, predicted], odds[rows, codes]
         return cls(scores, predicted, certainty, true, codes, weights, log_sizes)
 
-    def novelty(self, scores: Array, predicted: Codes, x: Array | None = None) -> Array:
-        """Return the novelty p-value (q,) of objects with these scores and predicted classes.
+    def novelty(
+        self, scores: Array, certainty: Array, predicted: Codes, x: Array | None = None
+    ) -> Array:
+        """Return the novelty p-value (q,) of objects, as the first of `novelty_parts`."""
+        return self.novelty_parts(scores, certainty, predicted, x)[0]
 
-        `x` (q,) are their log sizes, if the reference has some.
+    def novelty_parts(
+        self, scores: Array, certainty: Array, predicted: Codes, x: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Return three p-values (q,): of novelty, of the distance, and of how well a class fits.
+
+        `scores` and `certainty` (q,) are the novelty scores of the objects and the log-odds of
+        their `predicted` classes, and `x` their log sizes, if the reference has some.
         """
         n_classes = 1 + int(max(self.predicted.max(initial=0), predicted.max(initial=0)))
         groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP, self.weights)
         own, asked = groups[self.predicted], groups[predicted]
-        found = np.ones(len(scores))
+        p, far, unfit = np.ones((3, len(scores)))
         for group in np.unique(asked):
             there = asked == group
-            if x is None:
-                found[there] = self._ranked(self.scores, scores[there], group, own)
-            else:
-                here = np.ones(len(own), bool) if group == ALL else own == group
-                found[there] = self._ranked_by_size(here, scores[there], x[there])
-        return found
+            here = np.ones(len(own), bool) if group == ALL else own == group
+            w = weights_of(self.weights, len(own))[here]
+            known, new = self.scores[here], scores[there]
+            if x is not None:
+                known, new = self._for_its_size(here, new, x[there])
+            fit, new_fit = -self.certainty[here], -certainty[there]
+            far[there], unfit[there] = conformal_p(known, new, w), conformal_p(fit, new_fit, w)
+            # a held-out object counts itself, as if the new one were as unusual
+            own_far, own_unfit = conformal_p(known, known, w), conformal_p(fit, fit, w)
+            p[there] = conformal_p(-own_far * own_unfit, -far[there] * unfit[there], w)
+        return p, far, unfit
 
     def by_chance(self, scores: Array, x: Array | None) -> Array:
         """Return the share (q,) of random objects of the same size that are as near to known ones.
@@ -629,8 +647,10 @@ class Reference:
             return np.where((x < self.log_sizes.min()) | (x > self.log_sizes.max()), 1.0, 0.0)
         return self.chance.p_values(scores, x)
 
-    def _ranked_by_size(self, here: NDArray[np.bool_], scores: Array, x: Array) -> Array:
-        """Return the p-values among the held-out objects `here`, fair at every size."""
+    def _for_its_size(
+        self, here: NDArray[np.bool_], scores: Array, x: Array
+    ) -> tuple[Array, Array]:
+        """Return how unusual the held-out objects `here` and new ones are for their size."""
         assert self.log_sizes is not None
         own_x, own_scores = self.log_sizes[here], self.scores[here]
         weights = None if self.weights is None else self.weights[here]
@@ -648,7 +668,7 @@ class Reference:
             # the smallest and the largest object are outside the range of all others
             alike = self.chance.p_values(own_scores, own_x) > FOUND_BY_CHANCE
             reference[((own_x < ends[1]) | (own_x > ends[2])) & alike] = -1.0
-        return conformal_p(-reference, -asked, weights)
+        return -reference, -asked
 
     def doubt(
         self, certainty: Array, predicted: Codes, wanted: NDArray[np.bool_] | None = None

@@ -330,9 +330,11 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
     def novelty(self, X: Any) -> Any:
         """Return the novelty p-value of each object: small if it resembles none of the classes.
 
-        The score of an object is its mean distance to the three nearest of all objects that it is
-        compared with, ranked among the scores of held-out training objects with the same predicted
-        label and, for `KreinClassifier`, of similar size. Among objects from the same source as the
+        An object is novel if nothing is near, or if no class fits. The distance is the mean to the
+        three nearest of all objects that it is compared with, ranked among those of held-out
+        training objects with the same predicted label and, for `KreinClassifier`, of similar size.
+        The log-odds of the label are ranked likewise, and the product of both ranks is ranked once
+        more. Among objects from the same source as the
         training objects, at most a share t has a p-value of t or less. An object of another kind,
         such as DNA for a model of proteins, gets 0
         (`ForeignObjectWarning`). `KreinClassifier` gives every object a second look, which costs up
@@ -368,9 +370,10 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         Returns
         -------
         structured array (n,)
-            With fields `label`, `probabilities`, `novelty`, `doubt`, `chance` and `status`.
-            `novelty` is a p-value, small if the object resembles none of the classes; `doubt` is
-            one too, small if the label can be trusted. `chance` is the share of random objects of
+            With fields `label`, `probabilities`, `novelty`, `far`, `unfit`, `doubt`, `chance` and
+            `status`. `novelty` is a p-value, small if the object resembles none of the classes. It
+            combines two others: `far` is small if nothing is near, `unfit` if no class fits.
+            `doubt` is small if the label can be trusted. `chance` is the share of random objects of
             the same size that are as near to known ones; 0 if sizes do not differ.
 
         Examples

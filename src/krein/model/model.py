@@ -298,6 +298,8 @@ class Model:
             ("label", self.classes.dtype),
             ("probabilities", np.float64, (C,)),
             ("novelty", np.float64),
+            ("far", np.float64),
+            ("unfit", np.float64),
             ("doubt", np.float64),
             ("chance", np.float64),
             ("status", "<U9"),
@@ -467,10 +469,16 @@ class Model:
         return log_sizes(self.measure, answer.objects)
 
     def _novelty(self, answer: Answer) -> Array:
-        found = self._reference().novelty(
-            self.novelty_scores(answer), answer.unbounded.argmax(axis=1), self._log_sizes(answer)
+        return self._novelty_parts(answer)[0]
+
+    def _novelty_parts(self, answer: Answer) -> tuple[Array, Array, Array]:
+        """Return the p-values of novelty, of the distance, and of how well a class fits."""
+        predicted, certainty = _certainty(answer)
+        found = self._reference().novelty_parts(
+            self.novelty_scores(answer), certainty, predicted, self._log_sizes(answer)
         )
-        found[answer.foreign] = 0.0
+        for p in found:
+            p[answer.foreign] = 0.0
         return found
 
     def _by_chance(self, answer: Answer) -> Array:
@@ -479,8 +487,7 @@ class Model:
         return found
 
     def _doubt(self, wanted: NDArray[np.bool_] | None, answer: Answer) -> Array:
-        predicted, odds = answer.unbounded.argmax(axis=1), log_odds(answer.unbounded)
-        certainty = odds[np.arange(len(odds)), predicted]
+        predicted, certainty = _certainty(answer)
         found = self._reference().doubt(certainty, predicted, wanted)
         found[answer.foreign] = 1.0
         return found
@@ -500,11 +507,11 @@ class Model:
         found = np.empty(len(P), dtype=dtype)
         found["label"] = self.classes[P.argmax(axis=1)]
         found["probabilities"] = P
-        found["novelty"] = p = self._novelty(answer)
+        found["novelty"], found["far"], found["unfit"] = self._novelty_parts(answer)
         found["doubt"] = self._doubt(None, answer)
         found["chance"] = by_chance = self._by_chance(answer)
         found["status"] = status_of(
-            P.max(axis=1), p, self.ambiguous_below, self.novel_below, by_chance
+            P.max(axis=1), found["novelty"], self.ambiguous_below, self.novel_below, by_chance
         )
         if coverage is not None:
             found["set"] = self._sets(coverage, True, answer)
@@ -751,6 +758,12 @@ def _answered(
     """Return a function of the looks at a chunk; it may run in another process."""
     with limit_blas_threads():
         return function(model.look(chunk, landmarks, known, counter, compare_all=compare_all))
+
+
+def _certainty(answer: Answer) -> tuple[Indices, Array]:
+    """Return the predicted classes (n,) and their log-odds."""
+    predicted, odds = answer.unbounded.argmax(axis=1), log_odds(answer.unbounded)
+    return predicted, odds[np.arange(len(odds)), predicted]
 
 
 def _log_probabilities(answer: Answer) -> Array:
