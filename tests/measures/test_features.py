@@ -1,5 +1,8 @@
 """Features of the objects: n-grams against scikit-learn's, convolutions by definition."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -51,10 +54,50 @@ def test_folded_n_grams_have_about_the_same_products():
     assert 0.3 < errors.std() * np.sqrt(FOLDED) < 1.5
 
 
-def test_rows_have_length_one_and_text_without_known_n_grams_is_empty():
-    F = NGrams.fit(WORDS)([*WORDS, "qqq", ""]).toarray()
-    np.testing.assert_allclose(np.linalg.norm(F[: len(WORDS)], axis=1), 1)
-    assert np.isfinite(F).all()
+def test_unknown_n_grams_count_in_the_length_of_a_row():
+    """Each n-gram by its definition, one at a time."""
+    grams = NGrams.fit(WORDS)
+    for text in [*WORDS, "qqq", "mousetrap", ""]:
+        marked = f"\x02{text}\x03"
+        found = Counter(
+            marked[i : i + n]
+            for n in range(grams.shortest, grams.longest + 1)
+            for i in range(len(marked) - n + 1)
+        )
+        df = {gram: sum(gram in f"\x02{word}\x03" for word in WORDS) for gram in found}
+        weight = {
+            gram: (1 + np.log(count)) * (1 + np.log((1 + len(WORDS)) / (1 + df[gram])))
+            for gram, count in found.items()
+        }
+        length = np.sqrt(sum(value**2 for value in weight.values()))
+        known = sorted(weight[gram] / length for gram in found if df[gram])
+        np.testing.assert_allclose(np.sort(grams([text]).data), known)
+
+
+@pytest.mark.parametrize("most", [10**6, 100, 30])
+@pytest.mark.parametrize("alphabet", ["abcdef", "ab"])
+def test_a_held_out_object_has_the_features_of_a_new_one(monkeypatch, most, alphabet):
+    """As n-grams that were fitted without the object's group, also if only some are kept."""
+    import krein.measures.features as module
+
+    monkeypatch.setattr(module, "VOCABULARY", most)
+    rng = np.random.default_rng(0)
+    texts = ["".join(rng.choice(list(alphabet), n)) for n in rng.integers(1, 12, 60)]
+    groups, place = rng.integers(0, 40, 60), rng.permutation(60)[:30]
+    grams, F = NGrams.fit_transform(texts)
+    monkeypatch.setattr(module, "suitable_length", lambda _: grams.longest)
+    monkeypatch.setattr(module, "VOCABULARY", 2**20)
+    H = grams.held_out(F, place, groups)
+    assert H.shape == (30, len(grams.columns))
+    assert (grams.fewest > 1) == (most < 10**6)
+    for row, i in enumerate(place):
+        others = NGrams.fit([text for text, g in zip(texts, groups, strict=True) if g != groups[i]])
+        kept = others.seen >= grams.fewest
+        others = replace(others, columns=others.columns[kept], seen=others.seen[kept])
+        expected, found = np.zeros(2**20), np.zeros(2**20)
+        expected[others.columns] = others([texts[i]]).toarray()[0]
+        found[grams.columns] = H[[row]].toarray()[0]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_features_do_not_depend_on_the_other_objects(monkeypatch):
@@ -68,7 +111,7 @@ def test_features_do_not_depend_on_the_other_objects(monkeypatch):
     np.testing.assert_array_equal(grams(X[7:8]).toarray(), together[7:8])
     again = NGrams.fit(X)
     np.testing.assert_array_equal(again.columns, grams.columns)
-    np.testing.assert_array_equal(again.rarity, grams.rarity)
+    np.testing.assert_array_equal(again.seen, grams.seen)
 
 
 def test_bytes_are_read_as_text():

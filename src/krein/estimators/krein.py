@@ -421,7 +421,9 @@ class KreinClassifier(Classifier):
         if known is None or not measure.comparable(objects):
             return None, nearest, sizes
         own = np.searchsorted(wanted, known.indices)
-        points = points_of(sample.indices)
+        points = no_points(len(rows))
+        if features is not None:
+            points = features.held_out_points(sample.indices)
         near = look_at_held_out(
             known, sample, points, run.pairs(objects), rows, own, landmarks.codes, kept.groups
         )

@@ -79,10 +79,15 @@ class FeatureFit:
     measure: Measure
     learned: Indices  # (N,): the objects that the head learned from, ascending
     points: Points  # (N, r)
+    new_points: Points  # (n, r): of the held-out objects, as if they were new
 
     def scores_of(self, indices: Indices) -> Array:
         """Return the held-out scores of some of these objects."""
         return self.scores[np.searchsorted(self.held_out, indices)]
+
+    def held_out_points(self, indices: Indices) -> Points:
+        """Return the points (n, r) of some held-out objects, as if they were new."""
+        return self.new_points[np.searchsorted(self.held_out, indices)]
 
     def points_of(self, indices: Indices) -> Points:
         """Return the points (n, r) of some objects, where similar ones can be searched."""
@@ -170,7 +175,7 @@ def fit_features(
     rows = rows[order]
     objects, y, w, groups = take(objects, order), codes[rows], w[rows], groups[rows]
     found: tuple[LookZero, Array] | None
-    points = no_points(len(rows))
+    points, new_points = no_points(len(rows)), no_points(len(place))
     if wanted != "auto":
         found = _of_classifier(wanted, objects, y, w, n_classes, place, groups)
     else:
@@ -180,18 +185,21 @@ def fit_features(
             return None
         features, F = mapped
         space = search_space(features, F)
-        points = space.points(features, F)
+        H = features.held_out(F, place, groups)
+        points, new_points = space.points(features, F), space.points(features, H)
         learn = _neighbours if many else _regression
-        found = learn(features, F, y, w, n_classes, place, groups, space)
+        found = learn(features, F, H, y, w, n_classes, place, groups, space)
     if found is None:
         return None
     back = np.argsort(rows)
-    return FeatureFit(found[0], held_out, found[1], data, measure, rows[back], points[back])
+    head, scores = found
+    return FeatureFit(head, held_out, scores, data, measure, rows[back], points[back], new_points)
 
 
 def _regression(
     features: Any,
     F: Any,
+    H: Any,
     codes: Codes,
     weights: Array,
     n_classes: int,
@@ -199,7 +207,11 @@ def _regression(
     groups: Indices,
     space: SearchSpace,
 ) -> tuple[LookZero, Array]:
-    """Return a logistic regression, and held-out scores of the objects at `place`."""
+    """Return a logistic regression, and held-out scores of the objects at `place`.
+
+    F (N, D) are the features of all objects, and H (n, D) those of the held-out ones, as if they
+    were new.
+    """
     # rows of length 1, so that the strengths mean the same
     unit = 1 / np.sqrt(F.shape[1]) if isinstance(features, Convolutions) else 1.0
     G, turned = _coordinates(F * unit)
@@ -211,7 +223,7 @@ def _regression(
         rest = ~np.isin(groups, groups[place[held]])
         model = _logistic(G[rest], y[rest], w[rest])
         V, b = _weights(model, n_classes)
-        scores[held] = G[place[held]] @ V + b
+        scores[held] = H[held] @ (unit * turned(V)) + b
     V, b = _weights(_logistic(G, y, w, model), n_classes)
     W = (unit * turned(V)).astype(np.float32)
     return FeatureHead(features, W, b, space), scores
@@ -295,6 +307,7 @@ def _of_classifier(
 def _neighbours(
     features: Any,
     F: Any,
+    H: Any,
     codes: Codes,
     weights: Array,
     n_classes: int,
@@ -305,14 +318,14 @@ def _neighbours(
     """Return the head for many classes, and held-out scores of the objects at `place`.
 
     The bandwidth and the weights of evidence, profiles and sizes are those with the least loss of
-    these.
+    these, whose features H (n, D) are those of new objects.
     """
     if not isinstance(features, NGrams) or F.nnz > MOST_ENTRIES:
         return None
     numbers = weights / weights.mean()  # whatever their unit
     head = NeighbourHead.of(features, F, codes.astype(np.intp), numbers, n_classes, space)
     own, w, without = codes[place], weights[place], (groups[place], groups)
-    near, fit = head.nearest(F[place], without), head.profile_scores(F[place], without)
+    near, fit = head.nearest(H, without), head.profile_scores(H, without)
     sizes = head.sizes_without(*without)
     scored = sizes[np.arange(len(own)), own] > 0  # the only group of a class cannot be held out
     if not scored.any():

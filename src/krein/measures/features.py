@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, Protocol, Self
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, vstack
 
-from ..core.shapes import POSITIVE, Array, Within
+from ..core.shapes import POSITIVE, Array, Indices, Within
 
 Float32 = NDArray[np.float32]
 
@@ -30,6 +31,12 @@ class FeatureMap(Protocol):
 
     def __call__(self, objects: Any) -> Any:
         """Return the features (n, D), dense or sparse."""
+
+    def held_out(self, F: Any, place: Indices, groups: Indices) -> Any:
+        """Return the features (n, D) of the training objects at `place` as if they were new.
+
+        F (N, D) are those of all training objects, and `groups` (N,) their groups.
+        """
 
     def folded(self, F: Any) -> Any:
         """Return about a thousand columns, or fewer, with about the same products as F (n, D)."""
@@ -92,7 +99,7 @@ LONGEST, FEW = 7, 6
 """The longest n-grams; and the length from which letters are so few that every n-gram is common."""
 
 VOCABULARY = 100_000
-"""Maximum number of n-grams that are kept, the most frequent ones."""
+"""Maximum number of n-grams that are kept: those of as many objects as necessary."""
 
 FOLDED = 1024
 """Number of columns that n-grams are folded to in the search for similar objects."""
@@ -106,7 +113,9 @@ class NGrams:
     """Character n-grams: 1 + log(count) times the weight of the n-gram, in rows of length 1.
 
     Markers at both ends make the first and last n-grams recognisable. The weight of an n-gram that
-    occurs in df of N training objects is 1 + log((1 + N)/(1 + df)), or 1 if letters are few.
+    occurs in df of N training objects is 1 + log((1 + N)/(1 + df)), or 1 if letters are few. An
+    n-gram that is not kept counts in the length of a row, with the weight for df = 0: an object
+    that has little in common with the training objects has small features.
 
     Examples
     --------
@@ -121,7 +130,9 @@ class NGrams:
     shortest: Annotated[int, Within(1, 64)]
     longest: Annotated[int, Within(1, 64)]
     columns: Annotated[NDArray[np.int64], "features", Within(0, 2**BITS)]  # hashed, ascending
-    rarity: Annotated[Float32, "features"]
+    seen: Annotated[NDArray[np.int64], "features", Within(1)]  # df: in how many objects each is
+    fewest: Annotated[int, Within(1)]  # the least df of n-grams that are kept
+    n_objects: Annotated[int, Within(0)]
 
     @classmethod
     def fit(cls, texts: Sequence[str], *, nearest: bool = False) -> Self:
@@ -138,42 +149,83 @@ class NGrams:
     ) -> tuple[Self, csr_array]:
         """Return the n-grams of these strings, and their features."""
         shortest, longest = 1, suitable_length(texts)
-        few = longest >= FEW
-        if nearest and few:
+        if nearest and longest >= FEW:
             shortest = longest = LONGEST
-        n_texts, seen, counts = 0, np.zeros(2**BITS, dtype=np.int64), []
+        seen, counts = np.zeros(2**BITS, dtype=np.int64), []
         for part in _parts(texts):
             counts.append(_counted(part, shortest, longest))
             seen += np.bincount(counts[-1].indices, minlength=2**BITS)
-            n_texts += len(part)
-        found = np.flatnonzero(seen)
-        if len(found) > VOCABULARY:
-            found = np.sort(np.argsort(-seen, kind="stable")[:VOCABULARY])
-        rarity = 1 + np.log((1 + n_texts) / (1 + seen[found]))
-        if few:  # in DNA, a rare n-gram is more often an error than a sign
-            rarity = np.ones(len(found))
-        grams = cls(shortest, longest, found, rarity.astype(np.float32))
+        fewest = 1
+        while np.count_nonzero(seen >= fewest) > VOCABULARY:
+            fewest += 1
+        found = np.flatnonzero(seen >= fewest)
+        grams = cls(shortest, longest, found, seen[found], fewest, len(texts))
         return grams, grams._weighted(counts)
 
+    @cached_property
+    def rarity(self) -> Array:
+        """The weight of each n-gram (D,)."""
+        return self._rarity(self.seen, self.n_objects)
+
+    def _rarity(self, seen: Any, n_objects: Any) -> Array:
+        """Return the weights of n-grams that occur in `seen` of `n_objects` objects."""
+        if self.longest >= FEW:  # in DNA, a rare n-gram is more often an error than a sign
+            return np.ones(np.shape(seen))
+        found: Array = 1 + np.log((1 + n_objects) / (1 + seen))
+        return found
+
     def __call__(self, objects: Sequence[str]) -> csr_array:
-        """Return the features (n, D) as a sparse array, with rows of length 1."""
+        """Return the features (n, D) as a sparse array, with rows of length 1 or less."""
         parts = _parts(objects)
         return self._weighted(_counted(part, self.shortest, self.longest) for part in parts)
 
     def _weighted(self, counts: Iterable[csr_array]) -> csr_array:
         """Return the features of strings, from how often each n-gram occurs in them."""
         D, found = len(self.columns), []
+        weights = np.append(self.rarity, self._rarity(0, self.n_objects))
         for part in counts:
             n, hashed = part.shape[0], part.indices
-            column = np.searchsorted(self.columns, hashed).clip(max=max(D - 1, 0))
-            known = self.columns[column] == hashed if D else np.zeros(len(hashed), dtype=bool)
-            row = np.repeat(np.arange(n), np.diff(part.indptr))[known]
-            column = column[known]
-            value = (1 + np.log(part.data[known])) * self.rarity[column]
+            column = np.searchsorted(self.columns, hashed)
+            column[np.append(self.columns, -1)[column] != hashed] = D
+            row = np.repeat(np.arange(n), np.diff(part.indptr))
+            value = (1 + np.log(part.data)) * weights[column]
             length = np.sqrt(np.bincount(row, weights=value**2, minlength=n))
+            known = column < D
+            row, column, value = row[known], column[known], value[known]
             starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))])
             found.append(csr_array((value / length[row], column, starts), shape=(n, D)))
         return csr_array(vstack(found)) if found else csr_array((0, D))
+
+    def held_out(self, F: csr_array, place: Indices, groups: Indices) -> csr_array:
+        """Return the features (n, D) of the training objects at `place` as if they were new.
+
+        F (N, D) are those of all training objects. The result is that of n-grams fitted without
+        the object's own group: df and N do not count it, and n-grams of too few others are not
+        kept. The squared length of a row of F lacks what n-grams that are not kept contribute.
+        """
+        own, of = np.unique(groups[place], return_inverse=True)
+        members = np.flatnonzero(np.isin(groups, own))
+        which = np.searchsorted(own, groups[members])
+        ones = csr_array((np.ones(len(members)), (which, members)), shape=(len(own), F.shape[0]))
+        present = csr_array((np.ones(F.nnz), F.indices, F.indptr), shape=F.shape)
+        counted = csr_array(ones @ present)  # df within each group
+        counted.sort_indices()
+        H = csr_array(F[place], dtype=np.float64)
+        H.sort_indices()
+        row = np.repeat(np.arange(len(place)), np.diff(H.indptr))
+        key, keys = of[row] * F.shape[1] + H.indices, _keys(counted)
+        rest = self.seen[H.indices] - counted.data[np.searchsorted(keys, key)]
+        n_rest = self.n_objects - np.bincount(which, minlength=len(own))[of]
+        kept = rest >= self.fewest
+        rare, rarest = self._rarity(np.where(kept, rest, 0), n_rest[row]), self._rarity(0, n_rest)
+        value = H.data * rare / self.rarity[H.indices]
+        unknown = np.maximum(1 - np.bincount(row, H.data**2, len(place)), 0)
+        unknown *= np.square(rarest / self._rarity(0, self.n_objects))
+        length = np.sqrt(np.bincount(row, value**2, len(place)) + unknown)
+        value = np.where(kept, value / length[row], 0.0)
+        found = csr_array((value, H.indices, H.indptr), shape=H.shape)
+        found.eliminate_zeros()
+        return found
 
     def folded(self, F: csr_array) -> csr_array:
         """Return features (n, FOLDED) with about the same products as F (n, D).
@@ -256,6 +308,13 @@ def _parts(texts: Sequence[str]) -> list[list[str]]:
         parts[-1].append(text if isinstance(text, str) else text.decode("utf-8", "replace"))
         room -= len(text) + 2
     return parts
+
+
+def _keys(F: csr_array) -> NDArray[np.int64]:
+    """Return a number for each entry of F, ascending with its row and column."""
+    row = np.repeat(np.arange(F.shape[0]), np.diff(F.indptr))
+    found: NDArray[np.int64] = row * F.shape[1] + F.indices
+    return found
 
 
 def _hashed(
@@ -405,6 +464,10 @@ class Convolutions:
                 found[start : start + size, 2 * k] = (value > 0).mean(axis=1)
                 found[start : start + size, 2 * k + 1] = value.max(axis=1)
         return (found - self.centre) / self.scale
+
+    def held_out(self, F: Array, place: Indices, groups: Indices) -> Array:
+        """Return rows of F: what is learned from all series hardly depends on one of them."""
+        return F[place]
 
     def folded(self, F: Array) -> Array:
         """Return the features themselves, which are few."""
@@ -592,6 +655,10 @@ class Gradients:
         bands = sum((each[:, rows + i] for i in range(self.size)), nothing)
         cells = sum((bands[:, :, columns + i] for i in range(self.size)), nothing)
         return cells.reshape(n, -1)
+
+    def held_out(self, F: Array, place: Indices, groups: Indices) -> Array:
+        """Return rows of F: what is learned from all images hardly depends on one of them."""
+        return F[place]
 
     def folded(self, F: Array) -> Array:
         """Return the features themselves, which are few."""
