@@ -3,6 +3,7 @@
 import dataclasses
 import pickle
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -21,8 +22,12 @@ from krein import KreinClassifier
 from krein.core.cascade import pooled
 from krein.datasets import make_protein_families
 from krein.estimators import lookzero
-from krein.measures import get_measure
+from krein.measures import available, get_measure
+from krein.measures.base import measure_class
+from krein.measures.series import _Elastic
 from krein.model.heads import FeatureHead, NeighbourHead
+
+SERIES = [name for name in available() if issubclass(measure_class(name), _Elastic)]
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +242,67 @@ def test_results_do_not_depend_on_the_order_of_the_rows(name, families):
     np.testing.assert_array_equal(a.weights, b.weights)
     np.testing.assert_array_equal(a.bias, b.bias)
     np.testing.assert_allclose(first.predict_proba(new), second.predict_proba(new), atol=1e-7)
+
+
+def series(n_channels, ragged, n=36):
+    """Series of two frequencies, as (times, channels)."""
+    rng = np.random.default_rng(0)
+    found = []
+    for i in range(n):
+        t = np.arange(rng.integers(17, 24) if ragged else 20)[:, None]
+        wave = np.sin((0.4 + 0.5 * (i % 2)) * t + rng.uniform(0, 6, n_channels))
+        found.append(wave + rng.normal(size=wave.shape))
+    return found if ragged else np.stack(found)
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("name", SERIES)
+def test_features_see_what_the_measure_sees(name, ragged):
+    """Both layouts, with equal and different lengths, give the same model of series."""
+    X, y = series(1 if name == "msm" else 2, ragged), np.arange(36) % 2
+    turned = [x.T for x in X] if ragged else X.swapaxes(1, 2)
+    found = []
+    for objects, layout in ((X, "times-channels"), (turned, "channels-times")):
+        clf = KreinClassifier(name, measure_params={"layout": layout}, n_landmarks=6)
+        clf.fit(objects[:30], y[:30])
+        why = clf.explain(objects[30:])[0]
+        zero = clf.model_.look_zero
+        scores = None if zero is None else zero.scores(None, clf.model_.measure.contents(objects))
+        found.append((clf.predict_proba(objects), clf.comparisons_, scores, why.along))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+class Seen(LogisticRegression):
+    """A classifier of lengths that records what it was given."""
+
+    shapes: ClassVar = []
+
+    def fit(self, X, y):
+        return super().fit(self.lengths(X), y)
+
+    def predict_proba(self, X):
+        return super().predict_proba(self.lengths(X))
+
+    def lengths(self, X):
+        self.shapes.append({np.shape(one) for one in X})
+        return np.array([[np.size(one)] for one in X])
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("n_channels", [0, 1, 3])
+def test_a_classifier_gets_series_as_they_were_given(n_channels, ragged):
+    X, y = series(max(n_channels, 1), ragged), np.arange(36) % 2
+    if n_channels == 0:  # one axis
+        X = [x[:, 0] for x in X] if ragged else X[:, :, 0]
+    else:
+        X = [x.T for x in X] if ragged else X.swapaxes(1, 2)
+    Seen.shapes.clear()
+    clf = KreinClassifier("dtw", n_landmarks=6, features=Seen()).fit(X, y)
+    clf.predict(X)
+    given = {np.shape(one) for one in X}
+    assert Seen.shapes
+    assert all(some <= given for some in Seen.shapes)
 
 
 @pytest.mark.parametrize("where", ["a file", "Dask"])

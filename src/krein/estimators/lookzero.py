@@ -126,12 +126,14 @@ class ClassifierHead(LookZero):
 
     classifier: Any  # fitted to class codes
     n_classes: int
+    measure: Measure  # knows in which form the objects were given
     temperature: float = 1.0
 
     def look(self, objects: Any) -> tuple[Array, Points]:
         """Return scores (n, C), and no points."""
         found = np.full((len(objects), self.n_classes), UNSEEN)
-        P = np.asarray(self.classifier.predict_proba(objects), dtype=np.float64)
+        given = self.measure.as_given(objects)
+        P = np.asarray(self.classifier.predict_proba(given), dtype=np.float64)
         found[:, self.classifier.classes_] = np.log(np.maximum(P, LEAST))
         return found, no_points(len(objects))
 
@@ -177,7 +179,7 @@ def fit_features(
     found: tuple[LookZero, Array] | None
     points, new_points = no_points(len(rows)), no_points(len(place))
     if wanted != "auto":
-        found = _of_classifier(wanted, objects, y, w, n_classes, place, groups)
+        found = _of_classifier(wanted, measure, objects, y, w, n_classes, place, groups)
     else:
         many = n_classes > MOST_CLASSES
         mapped = feature_map(measure, objects, np.random.default_rng(0), nearest=many)
@@ -271,6 +273,7 @@ def _bytes(one: Any) -> bytes:
 
 def _of_classifier(
     classifier: Any,
+    measure: Measure,
     objects: Any,
     y: Codes,
     w: Array,
@@ -291,8 +294,9 @@ def _of_classifier(
 
     def fitted(some: Indices) -> ClassifierHead:
         given = {name: w[some]} if takes and np.ptp(w) > 0 else {}
-        model = clone(classifier).fit(take(objects, some), y[some].astype(np.intp), **given)
-        return ClassifierHead(model, n_classes)
+        model = clone(classifier)
+        model.fit(measure.as_given(take(objects, some)), y[some].astype(np.intp), **given)
+        return ClassifierHead(model, n_classes, measure)
 
     everyone, scores = np.arange(len(y)), np.full((len(place), n_classes), UNSEEN)
     folds = _folds(y, place, groups)

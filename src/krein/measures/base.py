@@ -592,6 +592,10 @@ class Measure(ABC):
         """
         return None if self.accepts == "values" else objects
 
+    def as_given(self, contents: Objects) -> Objects:
+        """Return objects in the form in which they were given, from their contents."""
+        return contents
+
     def random_objects(
         self, objects: Objects, sizes: Array, rng: np.random.Generator
     ) -> Objects | None:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from ..wording import measure_parameter
 from .alignments import (
@@ -468,6 +469,13 @@ def _one(item: Any, row: int, layout: str) -> Array:
     return one
 
 
+def _turned(series: Objects) -> Objects:
+    """Return each series with its axes exchanged."""
+    if isinstance(series, np.ndarray):
+        return np.ascontiguousarray(series.swapaxes(1, 2))
+    return [np.ascontiguousarray(one.T) for one in series]
+
+
 # Elastic distances
 
 
@@ -516,11 +524,25 @@ class _Elastic(Measure):
         If `layout` is "channels-times", they stay in that order.
         """
         series = read_series(unframed(objects), self.layout)
-        if self.layout != CHANNELS_FIRST:
-            return series
-        if isinstance(series, np.ndarray):
-            return np.ascontiguousarray(series.swapaxes(1, 2))
-        return [np.ascontiguousarray(one.T) for one in series]
+        return _turned(series) if self.layout == CHANNELS_FIRST else series
+
+    def contents(self, objects: Objects) -> Objects:
+        """Return the series as (times, channels), in either layout."""
+        return _turned(objects) if self.layout == CHANNELS_FIRST else objects
+
+    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+        """Return one number (N,) per series, the same in either layout."""
+        return super().content_keys(self.contents(objects))
+
+    def as_given(self, contents: Objects) -> Objects:
+        """Return series in their layout; those of one channel, times first, have one axis."""
+        if self.layout == CHANNELS_FIRST:
+            return self.contents(contents)
+        if not len(contents) or contents[0].shape[1] > 1:
+            return contents
+        if isinstance(contents, np.ndarray):
+            return contents[:, :, 0]
+        return [one[:, 0] for one in contents]
 
     def check_alike(self, A: Objects, B: Objects) -> None:
         """Raise an error if the numbers of channels differ."""
@@ -539,8 +561,7 @@ class _Elastic(Measure):
         values = np.empty((len(A), len(B)))
         if values.size == 0:
             return values
-        if self.layout == CHANNELS_FIRST:
-            A, B = ([np.asarray(one).T for one in X] for X in (A, B))
+        A, B = self.contents(A), self.contents(B)
         flat = np.concatenate([np.asarray(a) for a in A])
         starts = np.concatenate([[0], np.cumsum([len(a) for a in A])])
         lengths = np.array([len(b) for b in B])
@@ -560,16 +581,13 @@ class _Elastic(Measure):
         self, objects: Objects, sizes: Array, rng: np.random.Generator
     ) -> Objects | None:
         """Return series of these sizes, with samples drawn from the given series."""
-        first = self.layout == CHANNELS_FIRST
-        given = [one.T if first else one for one in self._in_order(objects)]
+        given = self.contents(self._in_order(objects))
         found = random_arrays(np.concatenate(given), sizes, rng)
-        return [np.ascontiguousarray(one.T) for one in found] if first else found
+        return _turned(found) if self.layout == CHANNELS_FIRST else found
 
     def side_by_side(self, a: Any, b: Any) -> SideBySide:
         """Return both curves, and the corresponding times on the path of the distance."""
-        first, second = (np.asarray(x, dtype=np.float64) for x in (a, b))
-        if self.layout == CHANNELS_FIRST:
-            first, second = first.T, second.T
+        first, second = self.contents([np.asarray(x, dtype=np.float64) for x in (a, b)])
         path = np.empty((0, 2), dtype=np.intp)
         if len(first) * len(second) <= WARPING_CELLS:
             steps = self.steps(first, second, *self.costs())
