@@ -530,9 +530,9 @@ class _Elastic(Measure):
         """Return the series as (times, channels), in either layout."""
         return _turned(objects) if self.layout == CHANNELS_FIRST else objects
 
-    def content_keys(self, objects: Objects) -> NDArray[np.uint64]:
+    def content_keys(self, objects: Objects, first: int = 0) -> NDArray[np.uint64]:
         """Return one number (N,) per series, the same in either layout."""
-        return super().content_keys(self.contents(objects))
+        return super().content_keys(self.contents(objects), first)
 
     def as_given(self, contents: Objects) -> Objects:
         """Return series in their layout; those of one channel, times first, have one axis."""
