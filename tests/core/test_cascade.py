@@ -72,23 +72,6 @@ def test_each_object_is_answered_at_the_first_look_that_is_certain_enough(seed, 
         np.testing.assert_allclose(found[i], log_p, atol=1e-12)
 
 
-@given(st.integers(0, 10**6))
-@settings(max_examples=15, deadline=None)
-def test_looking_at_everything_changes_no_answer(seed):
-    cascade, terms = cascade_of(seed)
-    asked = []
-
-    def terms_of(k, rows):
-        asked.append(len(rows))
-        return taken(terms)(k, rows)
-
-    found, where = cascade.run(40, 3, taken(terms))
-    every, there = cascade.run(40, 3, terms_of, every=True)
-    np.testing.assert_array_equal(found, every)
-    np.testing.assert_array_equal(where, there)
-    assert asked == [40, 40, 40]
-
-
 def test_only_uncertain_objects_are_asked_for():
     cascade, terms = cascade_of(1)
     asked = []

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from krein import IKFD, IKQD, PCVM, KreinClassifier
 from krein.compare import open_pairs
-from krein.estimators.krein import FEWEST, FEWEST_RANDOM
+from krein.estimators.secondlook import FEWEST, FEWEST_RANDOM
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
 from krein.evaluation.result import MAPPED, _shown

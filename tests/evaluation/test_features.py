@@ -77,7 +77,7 @@ def test_look_zero_sees_the_objects_behind_the_pairs():
         found = evaluate(X, LABELS, models, measure=measure, folds=3).models
         assert found["with"].comparisons < 0.8 * found["without"].comparisons
         assert found["with"].worth.looks[-1].comparisons == found["with"].comparisons
-        assert found["with"].worth.looks[-1].share > 0.2
+        assert found["with"].worth.looks[1].share < 0.8  # the others need no comparison
         names = ["ikfd", "ikqd", "pcvm"]
         assert [head.name for head in found["with"].worth.heads] == ["features", *names]
         assert [head.name for head in found["without"].worth.heads] == names

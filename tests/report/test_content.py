@@ -476,8 +476,8 @@ def test_the_worth_of_each_part_is_in_one_place():
         "features": ["0.40", "0.310", "0.250"],
         "ikfd": ["0.70", "0.280", "0.290"],
         "all together": ["", "0.240", ""],
-        "first look": ["100\u00a0%", "40", "0.240"],
-        "+ second look": ["20\u00a0%", "46", "0.200"],
-        "+ look zero": ["64\u00a0%", "17", "0.210"],
+        "look zero": ["100\u00a0%", "0", "0.300"],
+        "+ first look": ["36\u00a0%", "14", "0.240"],
+        "+ second look": ["10\u00a0%", "17", "0.210"],
     }
     assert "What each part is worth" not in render_report(made_up(given=True))

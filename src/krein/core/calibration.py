@@ -525,9 +525,10 @@ class Reference:
 
     *Novelty* asks whether an object is farther from the known objects than they are from each
     other, or fits no class as well as they do: an object of a new class may lie between known ones.
-    Both have a p-value, the second from the log-odds of the predicted label. The product of both
-    (Fisher's combination) is ranked among the products of held-out objects, so that the result is a
-    valid p-value although both depend on each other. The reference consists of the held-out objects
+    Both have a p-value, the second from the log-odds of the predicted label. Their harmonic mean
+    (Wilson 2019) is ranked among those of held-out objects, so that the result is a valid p-value
+    although both depend on each other. Unlike Fisher's product, it is small if either of them is:
+    an object that is remote from everything is novel even if the models are certain. The reference consists of the held-out objects
     with the same *predicted* label. New objects have a predicted label too, so the p-values are
     valid for every label that has its own reference.
 
@@ -632,7 +633,8 @@ class Reference:
             far[there], unfit[there] = conformal_p(known, new, w), conformal_p(fit, new_fit, w)
             # a held-out object counts itself, as if the new one were as unusual
             own_far, own_unfit = conformal_p(known, known, w), conformal_p(fit, fit, w)
-            p[there] = conformal_p(-own_far * own_unfit, -far[there] * unfit[there], w)
+            new_both = 1 / far[there] + 1 / unfit[there]
+            p[there] = conformal_p(1 / own_far + 1 / own_unfit, new_both, w)
         return p, far, unfit
 
     def by_chance(self, scores: Array, x: Array | None) -> Array:

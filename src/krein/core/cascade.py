@@ -67,22 +67,15 @@ class Cascade:
         """Return the cascade of a single model: one look with one term."""
         return cls((Look(np.ones(1), 0.0),), np.inf)
 
-    def run(
-        self, n: int, n_classes: int, terms: Terms, *, every: bool = False
-    ) -> tuple[Array, Indices]:
-        """Return log-probabilities (n, C) before bounding, and which look answered each object.
-
-        With `every`, all looks are taken at all objects, and the answers stay the same.
-        """
+    def run(self, n: int, n_classes: int, terms: Terms) -> tuple[Array, Indices]:
+        """Return log-probabilities (n, C) before bounding, and which look answered each object."""
         found = np.full((n, n_classes), -np.log(n_classes))
         depth, unsure = np.zeros(n, dtype=np.intp), np.arange(n)
         so_far: list[Array] = []
         for k, look in enumerate(self.looks):
-            rows = np.arange(n) if every else unsure
-            if len(rows) == 0:
+            if len(unsure) == 0:
                 break
-            added = terms(k, rows)
-            so_far += [term[unsure] for term in added] if every else added
+            so_far += terms(k, unsure)
             found[unsure], depth[unsure] = pooled(look.weights, so_far), k
             open_ = self.confidence(found[unsure]) < look.enough
             unsure, so_far = unsure[open_], [term[open_] for term in so_far]

@@ -336,7 +336,9 @@ class Model:
         rows = np.setdiff1d(np.arange(n), foreign)
         part = chunk if len(rows) == n else chunk.picked(rows)
         looks = _Looks(self, part, landmarks, known, counter)
-        log_proba, depth = self.cascade.run(len(rows), C, looks.terms, every=compare_all)
+        if compare_all and len(rows):
+            looks.compare_all()
+        log_proba, depth = self.cascade.run(len(rows), C, looks.terms)
         near = looks.near
         if len(rows) < n:
             near = None if near is None else near.spread(rows, n)
@@ -629,7 +631,7 @@ class Model:
 class _Looks:
     """The looks of a model at the objects of a chunk: the terms that each adds, and what it finds.
 
-    With `every` look at every object, `near` are the nearest known objects.
+    Only objects that get a look are compared, unless `compare_all` was called before.
     """
 
     def __init__(
@@ -643,37 +645,62 @@ class _Looks:
         self.model, self.chunk, self.counter = model, chunk, counter
         self.columns, self.known = landmarks, known
         n, second = len(chunk), model.second_look
-        steps = {"look zero": self.features, "first look": self.landmarks}
-        steps["second look"] = self.neighbours
+        steps = {"look zero": self._features, "first look": self._landmarks}
+        steps["second look"] = self._neighbours
         self.steps = [steps[name] for name in model.look_names]
-        self.values = np.tile(model.baseline, (n, 1))
+        self.opinion: Array | None = None  # of look zero
         self.points = no_points(n)
+        self.values = np.tile(model.baseline, (n, 1))
         n_found = 0 if second is None else second.known.n_found
         self.candidates = np.zeros((n, n_found), dtype=np.intp)
-        self.near: Neighbours | None = None
+        self.near: Neighbours | None = None  # of all objects, if all are compared
+        self.compared = False
 
     def terms(self, k: int, rows: Indices) -> list[Array]:
         """Take look k at some objects."""
         return self.steps[k](rows)
 
-    def features(self, rows: Indices) -> list[Array]:
+    def compare_all(self) -> None:
+        """Compare all objects with the landmarks and with their candidates."""
+        everyone = np.arange(len(self.chunk))
+        if self.model.look_zero is not None:
+            self._features(everyone)
+        self._compare_with_landmarks(everyone)
+        if self.model.second_look is not None:
+            self.near = self._compare_with_candidates(everyone)
+        self.compared = True
+
+    def _features(self, rows: Indices) -> list[Array]:
         """See the objects themselves; also find out where similar ones can be searched."""
         zero = self.model.look_zero
         assert zero is not None
-        assert len(rows) == len(self.chunk)  # it comes first
-        scores, self.points = zero.look(self.model.measure.contents(self.chunk.objects))
-        return [zero.to_log_proba(scores)]
+        if self.opinion is None:
+            scores, self.points = zero.look(self.model.measure.contents(self.chunk.objects))
+            self.opinion = zero.to_log_proba(scores)
+        return [self.opinion[rows]]
 
-    def landmarks(self, rows: Indices) -> list[Array]:
-        """Compare with the landmarks."""
-        found = self.columns.values(self._part(rows))
+    def _landmarks(self, rows: Indices) -> list[Array]:
+        """Return what the values to the landmarks tell."""
+        if not self.compared:
+            self._compare_with_landmarks(rows)
+        values = self.values[rows]
+        heads = [head for head in self.model.heads if head is not self.model.look_zero]
+        return [head.to_log_proba(head.scores(values, None)) for head in heads]
+
+    def _compare_with_landmarks(self, rows: Indices) -> None:
+        part = self.chunk if len(rows) == len(self.chunk) else self.chunk.picked(rows)
+        found = self.columns.values(part)
         self.counter.add(found.compared, found.reused)
         self.values[rows] = found.value
-        heads = [head for head in self.model.heads if head is not self.model.look_zero]
-        return [head.to_log_proba(head.scores(found.value, None)) for head in heads]
 
-    def neighbours(self, rows: Indices) -> list[Array]:
-        """Compare with the candidates."""
+    def _neighbours(self, rows: Indices) -> list[Array]:
+        """Return what the nearest known objects tell."""
+        second = self.model.second_look
+        assert second is not None
+        near = self._compare_with_candidates(rows) if self.near is None else self.near.at(rows)
+        return second.evidence.terms(near, len(self.model.classes))
+
+    def _compare_with_candidates(self, rows: Indices) -> Neighbours:
         second = self.model.second_look
         assert second is not None
         values, exact = self.values[rows], np.empty((len(rows), 0))
@@ -684,13 +711,7 @@ class _Looks:
             found = self.known.each(self.chunk, rows, candidates)
             self.counter.add(found.compared, found.reused)
             exact = found.value
-        near = self.model.neighbours(values, exact, candidates)
-        if len(rows) == len(self.chunk):
-            self.near = near
-        return second.evidence.terms(near, len(self.model.classes))
-
-    def _part(self, rows: Indices) -> Chunk:
-        return self.chunk if len(rows) == len(self.chunk) else self.chunk.picked(rows)
+        return self.model.neighbours(values, exact, candidates)
 
 
 def _spread(some: NDArray[Any], rows: Indices, everyone: NDArray[Any]) -> NDArray[Any]:
