@@ -62,8 +62,10 @@ def test_the_worth_of_heads_and_looks_is_printed(files, run):
     for part, head in zip(parts, heads, strict=False):
         for figure in (f"{head['weight']:.2f}", f"{head['alone']:.3f}", f"{head['without']:.3f}"):
             assert figure in part
-    assert parts[-1] == f"{looks[0]['log_loss']:.3f} together"
-    assert f"answers {100 * looks[-1]['share']:.0f} % of objects" in told["look zero"]
+    for part, look in zip(told["looks"].split("; "), looks, strict=True):
+        assert part.startswith(look["name"]) or part.startswith(f"krein: {look['name']}")
+        for figure in (f"{100 * look['share']:.0f} %", f"{look['log_loss']:.3f}"):
+            assert figure in part
 
 
 @pytest.mark.filterwarnings("ignore:.*near-duplicate")

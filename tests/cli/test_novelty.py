@@ -296,9 +296,8 @@ def test_ambiguous_and_novel_objects_are_unclassified_everywhere(
     found = table(rows.read_text())
     assert "rejected" not in found[0]
     by_status = Counter(row["status"] for row in found)
-    assert set(by_status) == {"krein": {"known", "ambiguous", "novel"}}.get(
-        family, {"ok", "ambiguous", "novel"}
-    )
+    # for krein, which fits far better, half of each of two families fits neither
+    assert set(by_status) == {"krein": {"known", "novel"}}.get(family, {"ok", "ambiguous", "novel"})
     known = {row["name"] for row in found if row["status"] in ("known", "ok")}
     assert set(open_source(yes).read().names) == known
     assert len(open_source(no).read().names) == len(found) - len(known)
@@ -306,7 +305,8 @@ def test_ambiguous_and_novel_objects_are_unclassified_everywhere(
     assert int(lines[0][1]) == len(found) - len(known)
     assert int(lines[1][1]) == len(known)
     assert f"{len(known)} of {len(found)} objects" in err
-    assert f"{by_status['ambiguous']} ambiguous (probability below 0.8)" in err
+    told = f"{by_status['ambiguous']} ambiguous (probability below 0.8)"
+    assert (told in err) == (family == "pcvm")
     assert f"{by_status['novel']} novel" in err
 
 

@@ -445,7 +445,7 @@ def _expected(model: dict[str, Any]) -> dict[str, float] | None:
 
     if model.get("reference") is None:
         return None
-    reference, n_seen = model["reference"]["fields"], model["pool"]["fields"]["n_seen"]
+    reference, n_seen = model["reference"]["fields"], model["cascade"]["fields"]["n_seen"]
     weights = reference["weights"]
     right = reference["predicted"] == reference["codes"]
     share = 1 / (n_seen + 1)  # of the uniform distribution, which bounds the probabilities
