@@ -406,3 +406,28 @@ def test_the_guessed_layout_is_saved_with_the_model(tmp_path):
         models.append(loaded.predict_proba(given))
         np.testing.assert_array_equal(models[-1], clf.predict_proba(given))
     np.testing.assert_allclose(*models, atol=1e-9)
+
+
+WORDS = ["".join(word) for word in np.random.default_rng(0).choice(list("abcdef"), size=(40, 7))]
+DEGENERATE = {
+    "one of 40": (WORDS, [0] * 39 + [1], None),
+    "two objects": (WORDS[:2], [0, 1], None),
+    "three objects": (WORDS[:3], [0, 1, 1], None),
+    "one object per class": (WORDS[:20], list(range(20)), None),
+    "two distinct objects": (WORDS[:1] * 12 + WORDS[1:2] * 12, [0] * 12 + [1] * 12, None),
+    "all identical": (WORDS[:1] * 20, [0, 1] * 10, None),
+    "every object in both classes": (WORDS[:10] * 2, [0] * 10 + [1] * 10, None),
+    "groups are classes": (WORDS, [0, 1] * 20, [0, 1] * 20),
+    "one group": (WORDS, [0, 1] * 20, [0] * 40),
+}
+
+
+@pytest.mark.filterwarnings("ignore:every class is in a single group")
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize("options", [{}, {"n_landmarks": 2}, {"features": None}], ids=str)
+def test_degenerate_classes_and_groups_are_fitted(case, options):
+    X, y, groups = DEGENERATE[case]
+    clf = KreinClassifier("levenshtein", **options).fit(X, y, groups=groups)
+    found = clf.assess([*WORDS[:3], "zebra"], coverage=0.9, evidence=1)
+    np.testing.assert_allclose(found["probabilities"].sum(axis=1), 1)
+    assert np.isfinite(found["novelty"]).all()

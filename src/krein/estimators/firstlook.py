@@ -342,7 +342,8 @@ def with_class_sizes(
     _, place = np.unique(sample.groups, return_inverse=True)
     own = np.zeros((place.max() + 1, len(sizes)))  # of each group, by class
     np.add.at(own, (place, sample.codes), sample.numbers)
-    rest = np.maximum(rest - own[place], 0.0)
+    left = np.maximum(rest - own[place], 0.0)
+    rest = np.where(left.sum(axis=1, keepdims=True) > 0, left, rest)  # a group may be everything
     log_sizes = np.log(np.maximum(rest, np.finfo(float).tiny) / rest.sum(axis=1, keepdims=True))
     log_proba = head.to_log_proba(scores)
     few = FewClasses.of([log_proba], sample.codes)

@@ -176,6 +176,8 @@ def fit_features(
     place = place[np.searchsorted(rows, held_out)]
     rows = rows[order]
     objects, y, w, groups = take(objects, order), codes[rows], w[rows], groups[rows]
+    if not _can_be_held_out(y, place, groups):
+        return None
     found: tuple[LookZero, Array] | None
     points, new_points = no_points(len(rows)), no_points(len(place))
     if wanted != "auto":
@@ -351,6 +353,16 @@ def _neighbours(
     _, bandwidth, a = best
     scores = a[0] * head.evidence(near, bandwidth) + a[1] * fit + a[2] * log_class_sizes(sizes)
     return replace(head, bandwidth=bandwidth, weights=a), scores
+
+
+def _can_be_held_out(codes: Codes, place: Indices, groups: Indices) -> bool:
+    """Whether at least two classes remain without each fold, to learn from."""
+    folds = _folds(codes, place, groups)
+    for fold in range(int(folds.max(initial=-1)) + 1):
+        rest = ~np.isin(groups, groups[place[folds == fold]])
+        if len(np.unique(codes[rest])) < 2:
+            return False
+    return True
 
 
 def _folds(codes: Codes, place: Indices, groups: Indices) -> NDArray[np.intp]:
