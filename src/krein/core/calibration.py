@@ -528,9 +528,9 @@ class Reference:
     Both have a p-value, the second from the log-odds of the predicted label. Their harmonic mean
     (Wilson 2019) is ranked among those of held-out objects, so that the result is a valid p-value
     although both depend on each other. Unlike Fisher's product, it is small if either of them is:
-    an object that is remote from everything is novel even if the models are certain. The reference consists of the held-out objects
-    with the same *predicted* label. New objects have a predicted label too, so the p-values are
-    valid for every label that has its own reference.
+    an object that is remote from everything is novel even if the models are certain. The reference
+    consists of the held-out objects with the same *predicted* label. New objects have a predicted
+    label too, so the p-values are valid for every label that has its own reference.
 
     If objects differ in size, the p-value of the distance is about uniform at every size: the
     reference consists of objects of similar size. First, every object counts the held-out objects
