@@ -337,9 +337,7 @@ class KreinClassifier(Classifier):
         cascade = Cascade.learn(
             terms, codes, costs, self.price, weights=weights, n_seen=n_seen, budget=budget
         )
-        log_proba, depth = cascade.run(
-            len(codes), kept.n_classes, lambda k, rows: [term[rows] for term in terms[k]]
-        )
+        log_proba, depth = cascade.held_out(terms, codes, sample.folds, weights)
         shares = sample.numbers if sample.shares is None else sample.numbers * sample.shares
         unweighted = shares if (shares != 1).any() else None  # without the costs of errors
         model = Model(
