@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -170,7 +171,7 @@ class Cascade:
         weights fit a hundred objects better than new ones. Objects of fold −1 are never left out.
         """
         n, C = terms[0][0].shape
-        own, depth = self.run(n, C, lambda k, rows: [term[rows] for term in terms[k]])
+        own, depth = self.run(n, C, partial(_rows_of, terms))
         if self.n_seen > CROSS_FITTED:
             return own, depth
         for fold in range(int(folds.max(initial=-1)) + 1):
@@ -185,9 +186,8 @@ class Cascade:
                 fitted = fit_terms(so_far, codes[rest], w, n_rest)
                 looks.append(replace(look, weights=fitted.weights))
             part = replace(self, looks=tuple(looks))
-            own[held], depth[held] = part.run(
-                len(held), C, lambda k, rows, held=held: [term[held[rows]] for term in terms[k]]
-            )
+            some = [[term[held] for term in added] for added in terms]
+            own[held], depth[held] = part.run(len(held), C, partial(_rows_of, some))
         return own, depth
 
     def after_each(self, terms: Sequence[Sequence[Array]]) -> list[Array]:
@@ -198,6 +198,11 @@ class Cascade:
             so_far += added
             found.append(pooled(look.weights, so_far))
         return found
+
+
+def _rows_of(terms: Sequence[Sequence[Array]], k: int, rows: Indices) -> list[Array]:
+    """Return the terms of look k for some of the objects whose terms are all known."""
+    return [term[rows] for term in terms[k]]
 
 
 def thresholds(
@@ -455,7 +460,7 @@ def look_worth(
     found = []
     for k, name in enumerate(names):
         short = replace(cascade, looks=cascade.looks[: k + 1])
-        log_p, depth = short.run(n, C, lambda look, rows: [term[rows] for term in terms[look]])
+        log_p, depth = short.run(n, C, partial(_rows_of, terms))
         loss = mean_of(losses_of(cascade.bounded(log_p), codes), weights)
         spent = mean_of(np.cumsum(costs)[depth], weights)
         found.append(LookWorth(name, mean_of(depth == k, weights), spent, loss))
