@@ -32,7 +32,7 @@ SERIES = [name for name in available() if issubclass(measure_class(name), _Elast
 
 @pytest.fixture(scope="module")
 def families():
-    X, y = make_protein_families(260, divergence=0.8, random_state=0)
+    X, y = make_protein_families(260, divergence=0.6, random_state=0)
     return X[:200], y[:200], X[200:], y[200:]
 
 
@@ -223,6 +223,45 @@ def test_held_out_scores_are_from_models_without_the_object():
     ).fit(X, y)
     P = clf.predict_proba(rng.normal(size=(200, 3)))
     assert np.abs(P - 0.5).max() < 0.25
+
+
+def test_folds_are_dealt_without_regard_to_the_classes():
+    """Else, models without a fold would know how many objects of each class are in it."""
+    rng = np.random.default_rng(0)
+    place, groups = rng.permutation(90)[:60], rng.integers(0, 50, 90)
+    codes, others = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
+    folds = lookzero._folds(codes, place, groups)
+    np.testing.assert_array_equal(folds, lookzero._folds(others, place, groups))
+    for group in groups[place]:
+        assert len(set(folds[groups[place] == group])) == 1
+    assert np.bincount(folds).max() < 0.2 * 90
+    # but one of two objects of a class stays
+    rare = np.zeros(90, dtype=int)
+    same = np.flatnonzero(folds == folds[0])
+    rare[place[same[groups[place[same]] != groups[place[0]]][:1]]] = rare[place[0]] = 1
+    folds = lookzero._folds(rare, place, groups)
+    assert len(set(folds[rare[place] == 1])) == 2
+
+
+DISTINCT = ["".join(word) for word in np.random.default_rng(0).choice(list("abcdef"), (40, 7))]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("X", "y", "groups"),
+    [
+        (DISTINCT, np.arange(40) < 1, None),
+        (DISTINCT[:2], [0, 1], None),
+        (DISTINCT[:3], [0, 1, 1], None),
+        (DISTINCT[:2] * 12, [0, 1] * 12, None),
+        (["abc"] * 20, [0, 1] * 10, None),
+        (DISTINCT, [0, 1] * 20, [0, 1] * 20),
+        (DISTINCT, [0, 1] * 20, [0] * 40),
+    ],
+)
+def test_a_single_class_cannot_be_learned_from(X, y, groups):
+    clf = KreinClassifier("levenshtein").fit(X, np.asarray(y), groups=groups)
+    np.testing.assert_allclose(clf.predict_proba(X[:2]).sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("name", ["strings", "series"])
