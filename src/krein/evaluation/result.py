@@ -5,23 +5,46 @@ The overview consists of the eigenvalues of the measure, a map of the objects, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, find
 
 from ..compare import Pairs
 from ..compare.cache import object_digests
 from ..core.cascade import Worth
 from ..core.moments import ClassMoments
-from ..core.ranks import Ranks
+from ..core.ranks import Ranks, rank_path
 from ..core.shapes import Array, Indices
 from ..core.space import LandmarkSpace, SpectrumEstimate, double_centre, embed, estimate_spectrum
 from ..reject import augrc
 from .groups import NearCopies
-from .heldout import LookCurve, Reliability, SuspectLabel, UnknownClasses, log_losses, reliability
+from .heldout import (
+    LookCurve,
+    Reliability,
+    SuspectLabel,
+    UnknownClasses,
+    calibration_bins,
+    log_losses,
+    reliability,
+)
 from .store import columns
+
+ROWS_AT_A_TIME = 512
+"""Number of objects whose probabilities of ranks are computed together."""
+
+
+@dataclass(frozen=True)
+class RankOnly:
+    """Held-out objects whose class no training object has: they are scored by rank only."""
+
+    labels: NDArray[Any]
+    folds: Indices
+    probabilities: Array  # (n, C)
 
 
 @dataclass(frozen=True)
@@ -54,21 +77,28 @@ class ModelResult:
     """How well objects of an unknown class can be recognised, for each class left out in turn."""
     suspect_labels: list[SuspectLabel] = field(default_factory=list)
     """Objects whose labels may be wrong, the least probable label first."""
+    rank_only: RankOnly | None = None
+    """Further objects, which count in `by_rank`."""
 
     @property
     def codes(self) -> Indices:
         """The true class of each object, as its index among the classes."""
         return np.searchsorted(self.classes, self.labels)
 
+    @cached_property
+    def answers(self) -> Indices:
+        """The most probable class of each object, as its index among the classes."""
+        return self.probabilities.argmax(axis=1)
+
     @property
     def predicted(self) -> NDArray[Any]:
         """The most probable class of each object."""
-        return self.classes[self.probabilities.argmax(axis=1)]
+        return self.classes[self.answers]
 
     @property
     def right(self) -> NDArray[np.bool_]:
         """Whether each prediction is correct."""
-        return np.asarray(self.probabilities.argmax(axis=1) == self.codes)
+        return np.asarray(self.answers == self.codes)
 
     @property
     def fold_accuracy(self) -> Array:
@@ -91,35 +121,70 @@ class ModelResult:
         return augrc(self.labels, self.probabilities, self.classes)
 
     @property
-    def confusion(self) -> NDArray[np.intp]:
-        """Confusion matrix: objects of each true class (row) by predicted class (column)."""
+    def confusion(self) -> csr_array:
+        """Confusion matrix: objects of each true class (row) by predicted class (column).
+
+        It is sparse: with thousands of classes, most cells are empty.
+        """
         C = len(self.classes)
-        pairs = self.codes * C + self.probabilities.argmax(axis=1)
-        return np.bincount(pairs, minlength=C * C).reshape(C, C)
+        ones = np.ones(len(self.labels), dtype=np.intp)
+        return csr_array((ones, (self.codes, self.answers)), shape=(C, C))
 
     def by_rank(self, separator: str, above: float) -> list[dict[str, Any]]:
         """Return the figures for each rank of hierarchical labels, from the first to the leaves.
 
+        An object counts at the ranks that its label has, if the training set has its name there.
+        `objects` is their number, and `unknown` that of objects whose name the training set lacks.
         `answered` is the share of objects whose answer (the deepest rank with a probability of at
         least `above`) is at this rank or deeper; `answered_right` is the share of these that are
-        correct at this rank.
+        correct at this rank; `answered_unknown` is the share of the unknown ones that are answered
+        at this rank, which cannot be correct. A figure is None if there is no object for it.
         """
         ranks = Ranks.of([str(name) for name in self.classes.tolist()], separator)
-        depth = ranks.deepest(self.probabilities, above)[2]
+        labels, folds, parts = self.labels, self.folds, [self.probabilities]
+        if self.rank_only is not None and len(self.rank_only.labels):
+            labels = np.concatenate([labels, self.rank_only.labels])
+            folds = np.concatenate([folds, self.rank_only.folds])
+            parts.append(self.rank_only.probabilities)
+        paths = [rank_path(str(label), separator) for label in labels.tolist()]
+        depth = np.empty(len(labels), dtype=np.intp)
+        sure, own = np.zeros((2, len(ranks), len(labels)))
+        best = np.empty((len(ranks), len(labels)), dtype=np.intp)
+        true = np.stack([_places(paths, rank, nodes, separator) for rank, nodes in
+                         enumerate(ranks.nodes)])  # fmt: skip
+        start = 0
+        for P in _row_blocks(parts):
+            rows = slice(start, start + len(P))
+            depth[rows] = ranks.deepest(P, above)[2]
+            for rank, nodes in enumerate(ranks.nodes):
+                # a shorter label is no name of a deeper rank
+                short = [len(rank_path(node, separator)) <= rank for node in nodes]
+                Q = ranks.probabilities(P, rank)
+                Q[:, short] = 0.0
+                sure[rank, rows], best[rank, rows] = Q.max(axis=1), Q.argmax(axis=1)
+                own[rank, rows] = Q[np.arange(len(P)), true[rank, rows]]
+            start += len(P)
         found = []
-        for rank in range(len(ranks)):
-            P = ranks.probabilities(self.probabilities, rank)
-            codes = ranks.parents[rank][self.codes]
-            right, answered = P.argmax(axis=1) == codes, depth > rank
+        for rank, nodes in enumerate(ranks.nodes):
+            named = np.array([len(path) > rank for path in paths])
+            known = named & (true[rank] >= 0) & _elsewhere(true[rank], folds, len(nodes))
+            right, answered = (best[rank] == true[rank])[known], (depth > rank)[known]
+            losses = -np.log(np.maximum(own[rank, known], np.finfo(float).smallest_subnormal))
+            unknown = (depth > rank)[named & ~known]
             found.append(
                 {
                     "rank": rank + 1,
-                    "nodes": len(ranks.nodes[rank]),
-                    "accuracy": float(right.mean()),
-                    "log_loss": float(log_losses(P, codes).mean()),
-                    "calibration_error": reliability(P, codes).error,
-                    "answered": float(answered.mean()),
-                    "answered_right": float(right[answered].mean()) if answered.any() else None,
+                    "nodes": sum(len(rank_path(node, separator)) > rank for node in nodes),
+                    "objects": int(known.sum()),
+                    "unknown": len(unknown),
+                    "accuracy": _mean(right),
+                    "log_loss": _mean(losses),
+                    "calibration_error": calibration_bins(sure[rank, known], right).error
+                    if known.any()
+                    else None,
+                    "answered": _mean(answered),
+                    "answered_right": _mean(right[answered]),
+                    "answered_unknown": _mean(unknown),
                 }
             )
         return found
@@ -151,12 +216,42 @@ class ModelResult:
             "n_landmarks": float(np.mean([len(part) for part in self.landmarks])),
             "fold_accuracy": accuracy.tolist(),
             "fold_log_loss": loss.tolist(),
-            "confusion": self.confusion.tolist(),
+            "confusion": sorted(
+                zip(*(part.tolist() for part in find(self.confusion)), strict=True)
+            ),
             "curve": self.curve and {name: part.tolist() for name, part in self.curve.items()},
             "worth": None if self.worth is None else self.worth.summary(),
             "looks": None if self.looks is None else self.looks.summary(),
             "unknown": unknown,
         }
+
+
+def _places(paths: list[list[str]], rank: int, nodes: list[str], separator: str) -> Indices:
+    """Return the node of each path at a rank; −1 if it is none of them."""
+    place = {node: k for k, node in enumerate(nodes)}
+    return np.array([place.get(separator.join(path[: rank + 1]), -1) for path in paths])
+
+
+def _elsewhere(nodes: Indices, folds: Indices, n: int) -> NDArray[np.bool_]:
+    """Return whether another fold has the node of each object; with test objects, all have been
+    learned."""
+    if folds.max() == 0:
+        return np.ones(len(nodes), dtype=bool)
+    held = np.zeros((folds.max() + 1, n + 1), dtype=np.intp)
+    np.add.at(held, (folds, nodes), 1)
+    found: NDArray[np.bool_] = held.sum(axis=0)[nodes] > held[folds, nodes]
+    return found
+
+
+def _row_blocks(parts: list[Array]) -> Iterator[Array]:
+    """Yield some rows of the parts at a time, so that sums over ranks take little memory."""
+    for P in parts:
+        for start in range(0, len(P), ROWS_AT_A_TIME):
+            yield P[start : start + ROWS_AT_A_TIME]
+
+
+def _mean(values: NDArray[Any]) -> float | None:
+    return float(values.mean()) if len(values) else None
 
 
 @dataclass(frozen=True)
@@ -249,7 +344,7 @@ class Evaluation:
 
 # The overview of the objects
 
-SAMPLED = 500
+EXAMINED = 500
 """Number of objects in the spectrum if all pairs would cost extra comparisons."""
 
 READ = 2000
@@ -272,7 +367,7 @@ def spectrum(pairs: Pairs, everything: bool, seed: int) -> SpectrumEstimate:
         values = pairs.block(rows, cols)
         return values if pairs.kind == "similarity" else double_centre(values**2)
 
-    size, rng = READ if everything else SAMPLED, np.random.default_rng(seed)
+    size, rng = READ if everything else EXAMINED, np.random.default_rng(seed)
     return estimate_spectrum(block, len(pairs), size=size, rng=rng)
 
 

@@ -227,8 +227,8 @@ def _model(
 
 def _confusion(model: ModelResult) -> list[dict[str, Any]]:
     """Return the rows of the matrix, with the count and colour strength of each cell."""
-    rows, answered = [], model.confusion.sum(axis=0).tolist()
-    for k, counts in enumerate(model.confusion.tolist()):
+    rows, answered = [], model.confusion.toarray().sum(axis=0).tolist()
+    for k, counts in enumerate(model.confusion.toarray().tolist()):
         size = sum(counts)
         cells = []
         for j, count in enumerate(counts):
@@ -249,8 +249,9 @@ def _confusion(model: ModelResult) -> list[dict[str, Any]]:
 
 def _confusions(model: ModelResult, short: dict[str, str]) -> list[dict[str, Any]]:
     """Return the most frequent confusions, with the true class first."""
-    sizes = model.confusion.sum(axis=1)
-    counts = model.confusion - np.diag(np.diag(model.confusion))
+    table = model.confusion.toarray()
+    sizes = table.sum(axis=1)
+    counts = table - np.diag(np.diag(table))
     order = np.argsort(-counts, axis=None, kind="stable")[:LISTED]
     pairs = [divmod(int(place), len(counts)) for place in order]
     return [
@@ -270,7 +271,7 @@ def piled_errors(model: ModelResult, short: dict[str, str]) -> dict[str, Any] | 
 
     `short` are the labels as shown.
     """
-    confusion = model.confusion
+    confusion = model.confusion.toarray()
     errors = confusion - np.diag(np.diag(confusion))
     total, shares = int(errors.sum()), confusion.sum(axis=1) / confusion.sum()
     if total < FEWEST or len(confusion) < 3:
