@@ -64,9 +64,14 @@ def calibration_bins(sure: Array, right: NDArray[np.bool_]) -> Reliability:
 
 
 def log_losses(P: Array, codes: Indices) -> Array:
-    """Return −log of the probability of each object's own class, at most 745 (the smallest
-    float)."""
-    return -np.log(np.maximum(P[np.arange(len(codes)), codes], np.finfo(float).smallest_subnormal))
+    """Return −log of the probability of each object's own class."""
+    return minus_log(P[np.arange(len(codes)), codes])
+
+
+def minus_log(p: Array) -> Array:
+    """Return −log p, from 0 (not −0) to 745, that of the smallest float."""
+    found: Array = np.abs(np.log(np.clip(p, np.finfo(float).smallest_subnormal, 1.0)))
+    return found
 
 
 # Both looks at held-out objects

@@ -30,7 +30,7 @@ from .heldout import (
     UnknownClasses,
     calibration_bins,
     log_losses,
-    reliability,
+    minus_log,
 )
 from .store import columns
 
@@ -90,6 +90,11 @@ class ModelResult:
         """The most probable class of each object, as its index among the classes."""
         return self.probabilities.argmax(axis=1)
 
+    @cached_property
+    def confidence(self) -> Array:
+        """The probability of the most probable class of each object."""
+        return self.probabilities.max(axis=1)
+
     @property
     def predicted(self) -> NDArray[Any]:
         """The most probable class of each object."""
@@ -113,7 +118,7 @@ class ModelResult:
     @property
     def reliability(self) -> Reliability:
         """Confidence compared with accuracy."""
-        return reliability(self.probabilities, self.codes)
+        return calibration_bins(self.confidence, self.right)
 
     @property
     def augrc(self) -> float:
@@ -147,7 +152,7 @@ class ModelResult:
             folds = np.concatenate([folds, self.rank_only.folds])
             parts.append(self.rank_only.probabilities)
         paths = [rank_path(str(label), separator) for label in labels.tolist()]
-        depth = np.empty(len(labels), dtype=np.intp)
+        depth = np.zeros(len(labels), dtype=np.intp)
         sure, own = np.zeros((2, len(ranks), len(labels)))
         best = np.empty((len(ranks), len(labels)), dtype=np.intp)
         true = np.stack([_places(paths, rank, nodes, separator) for rank, nodes in
@@ -155,7 +160,6 @@ class ModelResult:
         start = 0
         for P in _row_blocks(parts):
             rows = slice(start, start + len(P))
-            depth[rows] = ranks.deepest(P, above)[2]
             for rank, nodes in enumerate(ranks.nodes):
                 # a shorter label is no name of a deeper rank
                 short = [len(rank_path(node, separator)) <= rank for node in nodes]
@@ -163,13 +167,14 @@ class ModelResult:
                 Q[:, short] = 0.0
                 sure[rank, rows], best[rank, rows] = Q.max(axis=1), Q.argmax(axis=1)
                 own[rank, rows] = Q[np.arange(len(P)), true[rank, rows]]
+                depth[rows][sure[rank, rows] >= above] = rank + 1
             start += len(P)
         found = []
         for rank, nodes in enumerate(ranks.nodes):
             named = np.array([len(path) > rank for path in paths])
             known = named & (true[rank] >= 0) & _elsewhere(true[rank], folds, len(nodes))
             right, answered = (best[rank] == true[rank])[known], (depth > rank)[known]
-            losses = -np.log(np.maximum(own[rank, known], np.finfo(float).smallest_subnormal))
+            losses = minus_log(own[rank, known])
             unknown = (depth > rank)[named & ~known]
             found.append(
                 {
@@ -296,6 +301,15 @@ class Evaluation:
     """The objects that have a near-duplicate in another fold; None if the measure cannot tell."""
     n_train: int | None = None
     """Number of training objects, if there are test objects instead of folds."""
+    texts: list[str] | None = None
+    """The objects themselves, if they are strings."""
+
+    @cached_property
+    def by_rank(self) -> dict[str, list[dict[str, Any]]] | None:
+        """The figures of each model for each rank; None without ranks."""
+        if self.ranks is None:
+            return None
+        return {name: model.by_rank(*self.ranks) for name, model in self.models.items()}
 
     @property
     def best(self) -> ModelResult:
@@ -304,15 +318,13 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Return all results except those per object, as JSON-compatible values."""
-        n, duplicates, ranks = len(self.names), None, None
+        n, duplicates = len(self.names), None
         if self.duplicates is not None:
             duplicates = {
                 "objects": sum(len(group) for group in self.duplicates.groups),
                 "groups": len(self.duplicates.groups),
                 "conflicting": self.duplicates.conflicting,
             }
-        if self.ranks is not None:
-            ranks = {name: model.by_rank(*self.ranks) for name, model in self.models.items()}
         p, q, z = self.spectrum.signature
         return {
             "objects": n,
@@ -324,8 +336,8 @@ class Evaluation:
             "folds": int(self.folds.max()) + 1,
             "best": self.best.name,
             "models": {name: model.summary() for name, model in self.models.items()},
-            "ranks": ranks,
-            "pairs": {"all": n * n, **asdict(self.pairs)},
+            "ranks": self.by_rank,
+            "pairs": {"all": (n + (self.n_train or 0)) ** 2, **asdict(self.pairs)},
             "spectrum": {
                 "positive": p,
                 "negative": q,
@@ -425,6 +437,10 @@ def object_map(
     (van der Maaten & Hinton 2008), initialised with the first two, maps them to the plane. With
     more than 4,000 objects, only landmarks, errors and a random sample of the others are mapped.
     Only the first n objects are mapped.
+
+    A landmark is placed like any other object: its value to itself, which no other object has, is
+    replaced by that of an object like it. Otherwise landmarks would lie together, apart from the
+    objects that resemble them.
     """
     n = len(pairs) if n is None else n
     rng = np.random.default_rng(seed)
@@ -433,7 +449,8 @@ def object_map(
     core = pairs.block(landmarks, landmarks)
     shown = _shown(n, landmarks[landmarks < n], errors, rng)
     space = LandmarkSpace.of(core, pairs.kind)
-    B = space.coordinates(columns(pairs, landmarks, rows=shown, known=core))
+    values = columns(pairs, landmarks, rows=shown, known=core)
+    B = space.coordinates(_as_others(values, shown, landmarks))
     xy, axes, negative, method = np.zeros((len(shown), 2)), 0, 0, "axes"
     if B.shape[1] and len(shown) >= 4:
         one = np.zeros(len(B), dtype=np.intp)
@@ -446,6 +463,22 @@ def object_map(
         else:
             xy, method = _tsne(V, seed), "t-SNE"
     return ObjectMap(shown, xy, landmarks, whose, axes, negative, method)
+
+
+def _as_others(values: Array, rows: Indices, landmarks: Indices) -> Array:
+    """Replace the value of each landmark to itself by that of the object most like it, by the
+    values to the other landmarks."""
+    found = values.copy()
+    for column, landmark in enumerate(landmarks.tolist()):
+        row = int(np.searchsorted(rows, landmark))
+        if len(rows) < 2 or row == len(rows) or rows[row] != landmark:
+            continue
+        apart = (values - values[row]) ** 2
+        apart[:, column] = 0.0
+        gap = apart.sum(axis=1)
+        gap[row] = np.inf
+        found[row, column] = values[gap.argmin(), column]
+    return found
 
 
 def _tsne(V: Array, seed: int) -> Array:

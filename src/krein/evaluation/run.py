@@ -184,7 +184,8 @@ def evaluate(
     else:
         plan = plan_test(pairs, y, test[1], names=names, ranked=ranked)
     if label_ranks is not None:  # before the work
-        Ranks.of([str(label) for label in np.unique(plan.labels).tolist()], label_ranks)
+        ranks = Ranks.of([str(label) for label in np.unique(plan.labels).tolist()], label_ranks)
+        ranks.deepest(np.zeros((0, len(ranks.parents[0]))), rank_above)
     store = PairStore(plan.pairs)
     settings = {"landmarks": landmarks, "n_landmarks": n_landmarks, "random_state": random_state}
     chosen = get_models(
@@ -325,6 +326,7 @@ def describe(
 ) -> Evaluation:
     """Return the results of the models, with the eigenvalues, a map, duplicates and relatives."""
     pairs, n = store.among_all(), plan.n_scored
+    objects = take(store.pairs.objects, slice(0, n))
     best_first = sorted(models.values(), key=lambda model: float(model.fold_log_loss.mean()))
     whose, landmarks = _map_landmarks(best_first, len(pairs), seed)
     eigenvalues = spectrum(pairs, store.complete, seed)
@@ -343,13 +345,14 @@ def describe(
             store.compared, store.pairs.counter.reused, store.wall_seconds, store.given
         ),
         spectrum=eigenvalues,
-        duplicates=duplicates(take(store.pairs.objects, slice(0, n)), plan.codes[:n]),
+        duplicates=duplicates(objects, plan.codes[:n]),
         map=mapped,
         settings=settings,
         groups=plan.groups,
         ranks=ranks,
         near_copies=copies,
         n_train=None if plan.n_folds > 1 else int((plan.folds < 0).sum()),
+        texts=list(objects) if all(isinstance(one, str) for one in objects) else None,
     )
 
 
