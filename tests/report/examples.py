@@ -116,7 +116,7 @@ def made_up(
         classes=classes,
         folds=folds,
         models=models,
-        pairs=PairCount(0 if given else n * 25, 0, 0.0 if given else 2.0, given),
+        pairs=PairCount(n * n, 0 if given else n * 25, 0, 0.0 if given else 2.0, given),
         spectrum=SpectrumEstimate(signature(lam), negative_mass(lam), n, n, np.sort(lam)),
         duplicates=Duplicates([np.array([0, 1])], 1),
         ranks=(";", 0.9) if ranked else None,

@@ -18,6 +18,7 @@ from krein.evaluation.heldout import Reliability
 from krein.evaluation.result import Duplicates
 from krein.report import render_report, write_report
 from krein.report.charts import (
+    LETTER,
     chosen_point,
     growth_chart,
     look_charts,
@@ -626,3 +627,31 @@ def test_one_split_has_no_spread():
     text = render_report(one)
     assert "<small>±" not in text
     assert "Over all 1 folds" not in text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_captions_do_not_lie_on_curves(seed):
+    models = list(made_up(n=400, n_classes=4, n_models=3, seed=seed).models.values())
+    charts = [
+        reject_chart(models, [chosen_point(m, None) for m in models]),
+        growth_chart(models),
+        *look_charts(models),
+    ]
+    for chart in charts:
+        # as for the placement: the positions that lines connect
+        points = np.array(
+            [
+                (float(x), float(y))
+                for line in chart.lines
+                if line.kind == "line"
+                for x, y in re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", line.path)
+            ]
+        )
+        assert chart.notes
+        for note in chart.notes:
+            width = text_width(note.text, LETTER)
+            left = note.tx - {"start": 0, "end": width, "middle": width / 2}[note.anchor]
+            assert chart.left <= left
+            assert left + width <= chart.width
+            box = (points > [left, note.ty - LETTER]) & (points < [left + width, note.ty])
+            assert not box.all(axis=1).any()

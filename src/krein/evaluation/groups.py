@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ..compare import Pairs
 from ..compare.pairs import compare_each
+from ..core.ranks import find_separator
 from ..core.shapes import Array, Indices
 from ..data.dataset import check_groups
 from ..wording import option, parameter
@@ -273,8 +274,7 @@ def split_folds(
         others = "" if n == 1 else f", and so have {n - 1:,} other classes"
         raise ValueError(
             f"class {alone!r} has one object (row {row}){others}: it cannot be used for training "
-            f"and for testing; leave such classes out{option('min_class_size', 2)}, or merge them "
-            f"with others"
+            f"and for testing; {_remedy(classes)}"
         )
     if not 2 <= folds <= counts.max():
         raise ValueError(
@@ -284,6 +284,15 @@ def split_folds(
     if groups is None:
         return _folds(StratifiedKFold(folds, shuffle=True, random_state=seed), codes, None)
     return _grouped(classes, codes, folds, seed, groups)
+
+
+def _remedy(classes: NDArray[Any]) -> str:
+    """Return what to do about classes that cannot be learned while they are held out."""
+    separator = find_separator([str(name) for name in classes.tolist()])
+    if separator is not None:
+        given = parameter("label_ranks", f'"{separator}"')
+        return f"score it at the ranks above, with {given}"
+    return f"leave such classes out{option('min_class_size', 2)}, or merge them with others"
 
 
 def _grouped(

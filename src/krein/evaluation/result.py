@@ -263,6 +263,8 @@ def _mean(values: NDArray[Any]) -> float | None:
 class PairCount:
     """The comparisons made by the whole evaluation."""
 
+    all: int
+    """The pairs of all objects, in both directions."""
     compared: int
     """Values computed for all models, the spectrum and the map together, each pair once; 0 for a
     precomputed matrix."""
@@ -337,7 +339,7 @@ class Evaluation:
             "best": self.best.name,
             "models": {name: model.summary() for name, model in self.models.items()},
             "ranks": self.by_rank,
-            "pairs": {"all": (n + (self.n_train or 0)) ** 2, **asdict(self.pairs)},
+            "pairs": asdict(self.pairs),
             "spectrum": {
                 "positive": p,
                 "negative": q,

@@ -342,7 +342,11 @@ def describe(
         folds=plan.folds[:n],
         models=models,
         pairs=PairCount(
-            store.compared, store.pairs.counter.reused, store.wall_seconds, store.given
+            len(pairs) ** 2,
+            store.compared,
+            store.pairs.counter.reused,
+            store.wall_seconds,
+            store.given,
         ),
         spectrum=eigenvalues,
         duplicates=duplicates(objects, plan.codes[:n]),

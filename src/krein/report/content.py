@@ -136,7 +136,7 @@ def report_content(
         "given_threshold": threshold is not None,
         "guess": float(-shares @ np.log(shares)),  # the log-loss of predicting the frequencies
         # all pairs; of a matrix, those of the training objects, averaged over the folds
-        "scale": trained_on**2 if given else (n + (evaluation.n_train or 0)) ** 2,
+        "scale": trained_on**2 if given else evaluation.pairs.all,
         "trained_on": trained_on,
         "slowest": max(sum(model.seconds.values()) for model in models) or 1.0,
     }
