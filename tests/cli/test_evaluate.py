@@ -217,7 +217,7 @@ class TestTaxonomy:
         assert code == 0, err
         assert "5 test objects of unknown classes are scored by rank only" in err
         told = {line[:12].strip(): line[12:] for line in out.splitlines()}
-        unknown = "1 objects whose name has no training object"
+        unknown = "1 more without a training object of that name"
         assert told["rank 1"].startswith("ikfd: 1 names, 16 objects, 100.0 % correct")
         assert told["rank 2"].startswith("ikfd: 2 names, 16 objects, 100.0 % correct")
         assert told["rank 3"].startswith("ikfd: 5 names, 12 objects, ")

@@ -14,7 +14,7 @@ from krein.compare import open_pairs
 from krein.estimators.secondlook import FEWEST, FEWEST_RANDOM
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
-from krein.evaluation.result import MAPPED, _shown
+from krein.evaluation.result import MAPPED, _as_others, _shown
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")  # short words have some
 
@@ -198,6 +198,18 @@ def test_a_map_of_many_keeps_landmarks_and_errors():
     assert np.isin(np.flatnonzero(errors), shown).all()
     everyone_wrong = _shown(10_000, landmarks, ~errors, np.random.default_rng(0))
     assert len(everyone_wrong) == MAPPED
+
+
+def test_a_landmark_is_mapped_like_an_object_that_resembles_it():
+    rng = np.random.default_rng(0)
+    values = rng.uniform(1, 2, (9, 3))
+    rows, landmarks = np.array([1, 2, 4, 5, 7, 8, 9, 11, 12]), np.array([2, 6, 11])
+    values[1, 0] = values[7, 2] = 0.0  # to themselves; object 6 is not on the map
+    values[5] = values[1] + [1.5, 0.01, 0.01]  # like the first landmark, by the others
+    found = _as_others(values, rows, landmarks)
+    assert found[1, 0] == values[5, 0]
+    changed = np.argwhere(found != values).tolist()
+    assert changed == [[1, 0], [7, 2]]
 
 
 class TestReliability:

@@ -610,12 +610,15 @@ class TestHeadline:
 
 def test_strings_without_names_are_shown_themselves():
     evaluation = made_up(n=60)
-    names = [f"row {i}" for i in range(59)] + ["mine"]
     texts = ["x" * 100, *(f"word{i}" for i in range(1, 60))]
-    shown = content(replace(evaluation, names=names, texts=texts))["data"]["names"]
-    assert shown[0] == "x" * 39 + "… (row 0)"
-    assert shown[1] == "word1 (row 1)"
-    assert shown[-1] == "mine"
+    for prefix in ("row ", ""):
+        names = [f"{prefix}{i}" for i in range(3, 63)]
+        shown = content(replace(evaluation, names=names, texts=texts))["data"]["names"]
+        assert shown[0] == "x" * 39 + "… (row 3)"
+        assert shown[1] == "word1 (row 4)"
+    for own in (["mine", *names[1:]], names[::-1]):  # numbers may be names
+        shown = content(replace(evaluation, names=own, texts=texts))["data"]["names"]
+        assert shown == own
 
 
 def test_one_split_has_no_spread():

@@ -247,7 +247,7 @@ def describe_rank(row: Mapping[str, Any]) -> str:
         if row["answered_right"] is not None:
             told += f", {100 * row['answered_right']:.1f} % of them right"
     if row["unknown"]:
-        told += f"; {row['unknown']:,} objects whose name has no training object, "
+        told += f"; {row['unknown']:,} more without a training object of that name, "
         told += f"{100 * row['answered_unknown']:.1f} % of them labelled"
     return told
 

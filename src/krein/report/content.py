@@ -143,14 +143,19 @@ def report_content(
 
 
 def _shown_names(evaluation: Evaluation) -> list[str]:
-    """Return the names of the objects; strings without a name are shown themselves."""
-    if evaluation.texts is None:
+    """Return the names of the objects; strings without a name are shown themselves.
+
+    Names are none if they are numbers of rows: they rise from object to object.
+    """
+    numbers = [re.fullmatch(r"(?:row )?(\d{1,15})", name) for name in evaluation.names]
+    rows = [int(number[1]) for number in numbers if number is not None]
+    rising = len(rows) == len(numbers) and all(np.diff(rows) > 0)
+    if evaluation.texts is None or not rising:
         return evaluation.names
     found = []
-    for name, text in zip(evaluation.names, evaluation.texts, strict=True):
-        number = re.fullmatch(r"(?:row )?(\d+)", name)
+    for name, row, text in zip(evaluation.names, rows, evaluation.texts, strict=True):
         cut = text if len(text) <= TEXT else f"{text[: TEXT - 1]}…"
-        found.append(f"{cut} (row {number[1]})" if number and text.strip() else name)
+        found.append(f"{cut} (row {row})" if text.strip() else name)
     return found
 
 
