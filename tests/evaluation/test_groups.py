@@ -12,9 +12,9 @@ from krein.evaluation import evaluate
 from krein.evaluation.groups import (
     LANDMARKS,
     NEARBY,
+    NearCopies,
     _landmarks,
     find_groups,
-    NearCopies,
     identity_groups,
     keep_together,
     near_copies,
