@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from krein import IKFD, KreinClassifier
 from krein.compare import open_pairs
 from krein.estimators import MODELS, ModelFamily
-from krein.evaluation import evaluate, models
+from krein.evaluation import evaluate, plan
 from krein.evaluation.baselines import FeatureBaseline, feature_kind
 from krein.measures import get_measure
 from krein.measures.features import Convolutions
@@ -159,6 +159,6 @@ def test_any_registered_model_is_evaluated(monkeypatch):
     monkeypatch.setattr("krein.estimators.discriminants.Bare", Bare, raising=False)
     monkeypatch.setitem(ESTIMATORS, "Bare", "estimators.discriminants")
     monkeypatch.setitem(MODELS, "bare", family)
-    monkeypatch.setattr(models, "AVAILABLE", (*models.AVAILABLE, "bare"))
+    monkeypatch.setattr(plan, "AVAILABLE", (*plan.AVAILABLE, "bare"))
     found = evaluate(WORDS, LABELS, ["bare"], measure="levenshtein", folds=3, calibrate=True)
     assert found.models["bare"].fold_accuracy.mean() > 0.8

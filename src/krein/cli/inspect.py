@@ -30,6 +30,7 @@ from .reading import (
     Comparison,
     choose_measure,
     describe_classes,
+    describe_single,
     locating,
     open_data,
 )
@@ -286,11 +287,7 @@ def advise(kind: str, about: dict[str, Any], distance: bool, symmetrize: bool) -
         return "All objects have the same label: there is nothing to classify."
     rare = [name for name, n in counts.items() if n < 2]
     if rare:
-        which = f"The class {rare[0]!r} has" if len(rare) == 1 else f"{len(rare):,} classes have"
-        return (
-            f"{which} only one object, from which little can be learned: merge such classes with "
-            f"others, or leave them out with --min-class-size 2."
-        )
+        return f"{describe_single(rare, counts)}."
     model = " --model ikfd (one pass)" if about["objects"] > LARGE else " the default model"
     name = "" if kind == "matrix" else f" {measure_options(about)} and"
     remedy = f"use{name}{model}"

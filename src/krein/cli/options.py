@@ -376,6 +376,7 @@ OPTIONS_FOR_PARAMETERS = {
     "max_size": "--max-size",
     "skip_unlabelled": "--skip-unlabelled",
     "min_class_size": "--min-class-size",
+    "label_ranks": "--label-ranks",
 }
 
 LONGEST = 280

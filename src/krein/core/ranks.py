@@ -136,8 +136,9 @@ class Ranks:
 
     def probabilities(self, P: Array, rank: int) -> Array:
         """Return the probabilities (n, nodes) of a rank from those (n, C) of the classes."""
-        summed = np.zeros((len(P), len(self.nodes[rank])))
-        np.add.at(summed.T, self.parents[rank], P.T)
+        order = np.argsort(self.parents[rank], kind="stable")
+        starts = np.searchsorted(self.parents[rank][order], np.arange(len(self.nodes[rank])))
+        summed: Array = np.add.reduceat(P[:, order], starts, axis=1)
         return summed
 
     def deepest(self, P: Array, above: float) -> tuple[list[str], Array, Indices]:
