@@ -265,15 +265,3 @@ def test_wrong_arguments_are_named(call, message):
     X, y = blobs(100, 0)
     with pytest.raises(ValueError, match=message):
         call(IKFD("manhattan", calibrate=True).fit(X, y), X[:2])
-
-
-@pytest.mark.parametrize("make", [IKFD, PCVM, KreinClassifier, NystromMap])
-def test_old_names_of_the_counts_still_work(make):
-    X, y = blobs(60, 0)
-    clf = make("manhattan").fit(X, y)
-    for old, new in (
-        ("kernel_evaluations_", "comparisons_to_fit_"),
-        ("kernel_reused_", "comparisons_reused_"),
-    ):
-        with pytest.warns(FutureWarning, match=f"{old} is now called {new}"):
-            assert getattr(clf, old) == getattr(clf, new)
