@@ -9,11 +9,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import readme_table
+
 ROOT = Path(__file__).parent.parent
 
 
 def main() -> None:
-    """Copy all results."""
+    """Copy all results, and write the table of the README."""
     target = ROOT / "docs" / "results"
     target.mkdir(exist_ok=True)
     files = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
@@ -22,6 +24,7 @@ def main() -> None:
     for path in files:
         shutil.copyfile(path, target / path.name)
         print(f"kept {path.name}")
+    readme_table.main()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The Python on the pages runs as printed, and the pages agree about the project."""
 
 import re
+import runpy
 import tomllib
 
 import numpy as np
@@ -46,6 +47,22 @@ def test_the_version_is_stated_consistently():
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert project["version"] == krein.__version__ == cited[1]
+
+
+def test_the_table_of_the_readme_is_that_of_the_results():
+    found = runpy.run_path(str(ROOT / "docs" / "readme_table.py"))
+    assert found["START"] + found["table"]() + found["END"] in (ROOT / "README.md").read_text(
+        "utf-8"
+    )
+
+
+def test_badges_say_what_the_project_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for name, wanted in (
+        ("python", project["requires-python"].removeprefix(">=") + " or newer"),
+        ("licence", project["license"].replace("BSD-3", "BSD 3")),
+    ):
+        assert f">{wanted}<" in (ROOT / "docs" / "images" / f"{name}.svg").read_text()
 
 
 def test_kept_results_contain_no_absolute_path():
