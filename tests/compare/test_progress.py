@@ -119,12 +119,11 @@ def test_long_work_is_announced_where_there_is_no_terminal(verbose, long):
 def test_passes_over_a_file_are_counted(verbose, tmp_path):
     rng = np.random.default_rng(0)
     path = tmp_path / "words.csv"
-    letters = {"a": "abc", "b": "abd", "c": "abe"}
-    with path.open("w") as file:
-        file.write("word,kind\n")
-        for k in range(21_000):  # more than are read into memory
-            kind = "abc"[k % 3]
-            file.write(f"{''.join(rng.choice(list(letters[kind]), 5))},{kind}\n")
+    kinds = np.arange(21_000) % 3  # more than are read into memory
+    letters = np.array([list("abc"), list("abd"), list("abe")])
+    words = letters[kinds[:, None], rng.integers(3, size=(len(kinds), 5))]
+    lines = [f"{''.join(word)},{'abc'[kind]}\n" for word, kind in zip(words, kinds, strict=True)]
+    path.write_text("word,kind\n" + "".join(lines))
     shown = on_a_terminal(FILE.format(verbose=verbose, path=str(path)))
     assert (b"searching" in shown and b" passes" in shown) == bool(verbose)
     if not verbose:
