@@ -18,7 +18,13 @@ FIGURES = [name for name in names() if name not in TABLES]
 TINY = ["--objects", "40", "--folds", "2", "--jobs", "1"]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if "report" in path.stem else [])
+        for path in EXAMPLES
+    ],
+)
 def test_example(path, tmp_path, monkeypatch):
     if path.stem == "report_picture" and not shutil.which("chromium"):
         pytest.skip("no Chromium is installed")

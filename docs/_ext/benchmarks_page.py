@@ -8,10 +8,14 @@ missing, its page says so.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from benchmarks.provenance import changed
 
 ABOUT = {
     "accuracy": "Ten-fold cross-validation on small real data sets, compared with scikit-learn.",
@@ -73,13 +77,25 @@ def benchmark_page(folder: Path) -> str:
         lines += [f"## {path.stem}", ""]
         if path.stem in ABOUT:
             lines += [ABOUT[path.stem], ""]
-        lines += [*table(kept["rows"]), ""]
-        versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
-        if "measured" in kept:
-            measured = kept["measured"]
-            versions = f"{measured['date']}, {measured['machine']}; {versions}"
-        lines += [f"*Measured: {versions}.*", ""]
+        lines += [*table(kept["rows"]), "", *origin(kept)]
     return "\n".join(lines)
+
+
+def origin(kept: dict[str, Any]) -> list[str]:
+    """Say which code was measured, when and where, and whether it has changed since."""
+    versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
+    measured = kept.get("measured", {})
+    known = [measured[name] for name in ("date", "machine") if name in measured]
+    known += [f"commit {measured['commit']}"] if "commit" in measured else []
+    lines = [f"*Measured: {'; '.join([*known, versions])}.*", ""]
+    if "modules" not in measured:
+        return [*lines, "*Older than the present code: the commit was not recorded.*", ""]
+    since = [f"`{name}`" for name in changed(measured["modules"])]
+    if since:
+        several = f" and {len(since) - 3} others" if len(since) > 3 else ""
+        named = f"{', '.join(since[:3])}{several} changed since."
+        lines += [f"*Older than the present code: {named}*", ""]
+    return lines
 
 
 def _place(name: str) -> tuple[int]:

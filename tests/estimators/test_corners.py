@@ -128,7 +128,7 @@ def test_calibration_with_a_class_of_one(cls):
 @pytest.mark.parametrize("cls", [IKFD, IKQD, PCVM, KreinClassifier])
 def test_classes_of_one_and_two_objects_in_every_answer(cls, size):
     """No class is lost, tiny ones are found, and their probabilities beat guessing."""
-    C, large, rng = 16, 10, np.random.default_rng(size)
+    C, large, rng = 12, 8, np.random.default_rng(size)
     means = 4 * rng.normal(size=(C, 6))
     labels = np.array([f"f{3 * c // C};g{c:02d}" for c in range(C)])
     y = np.repeat(np.arange(C), np.where(np.arange(C) < large, 10, size))

@@ -287,31 +287,12 @@ novel_below = click.option(
     help="Call objects novel (like none of the classes) if their p-value is at most this. "
     "Default: 0.01.",
 )
-
-
-def ambiguous_below(function: Function) -> Function:
-    """Add `--ambiguous-below`, and its former name."""
-
-    @wraps(function)
-    def command(reject_below: float | None, **given: Any) -> Any:
-        if reject_below is not None:
-            text = "--reject-below is now --ambiguous-below, and will be removed in 0.3"
-            click.echo(f"krein: warning: {text}", err=True)
-            given["ambiguous_below"] = reject_below
-        return function(**given)
-
-    return together(
-        click.option(
-            "--ambiguous-below",
-            type=Share(0, 1),
-            metavar="P",
-            help="Call objects ambiguous if their best label has a lower probability. "
-            "Default: 0.8.",
-        ),
-        click.option("--reject-below", type=Share(0, 1), hidden=True),
-    )(command)
-
-
+ambiguous_below = click.option(
+    "--ambiguous-below",
+    type=Share(0, 1),
+    metavar="P",
+    help="Call objects ambiguous if their best label has a lower probability. Default: 0.8.",
+)
 unknown_letters = click.option(
     "--unknown-letters",
     type=click.Choice(LETTER_POLICIES),

@@ -268,10 +268,6 @@ class LandmarkBasis:
         """Return B (n, r) from similarities C (n, m) to the landmarks. O(n·m·r)."""
         return C @ self.T
 
-    def to_similarities(self) -> Array:
-        """Return T⁺ (r, m) = |Λ|^½ Uᵀ: B T⁺ = C if W has full rank. O(m·r)."""
-        return (self.T * np.abs(self.lam)).T
-
 
 def _largest_first(lam: Array, tol: float) -> Indices:
     """Return the places of the eigenvalues with |λ| > tol·max|λ|, largest |λ| first."""

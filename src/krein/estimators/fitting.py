@@ -7,7 +7,6 @@ several, and builds a model; everything that concerns new objects is a method of
 from __future__ import annotations
 
 import os
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -124,25 +123,6 @@ class LandmarkEstimator(BaseEstimator):
     def landmark_objects_(self) -> Any:
         """These objects, in the measure's form."""
         return self._fitted().landmarks.objects
-
-    @property
-    def kernel_evaluations_(self) -> int:
-        """Deprecated name of `comparisons_to_fit_`."""
-        return self._renamed("kernel_evaluations_", "comparisons_to_fit_")
-
-    @property
-    def kernel_reused_(self) -> int:
-        """Deprecated name of `comparisons_reused_`."""
-        return self._renamed("kernel_reused_", "comparisons_reused_")
-
-    def _renamed(self, old: str, new: str) -> Any:
-        found = getattr(self, new)
-        warnings.warn(
-            f"{old} is now called {new}; the old name will be removed in 0.3",
-            FutureWarning,
-            stacklevel=3,
-        )
-        return found
 
     # -- parameters, as in scikit-learn -----------------------------------------------------------
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import log_ndtr
 
-from ..calibration import Codes, LeftOut, fit_temperature, log_proba_joint, normalised
+from ..calibration import Codes, LeftOut, log_proba_joint, normalised
 from ..gaussian import FisherFamily, choose_power
 from ..moments import weights_of
 from ..shapes import Array, Indices
@@ -458,27 +458,6 @@ class PCVMFamily:
             held_out.append(held)
             scores.append(both_scores(basis_values(function, values[held]) @ W + b))
         return LeftOut(np.concatenate(scores), np.concatenate(held_out), family)
-
-
-def left_out_temperature(
-    family: PCVMFamily,
-    landmark_classes: Codes,
-    fits: Sequence[PCVMFit],
-    features: Features,
-    some: Labels,
-) -> float:
-    """Return the best temperature for the leave-one-out scores of some rows; 1 without rows."""
-    C = family.n_classes
-    all_rows = features.rows(np.arange(C), C)
-    weight = all_rows.weight
-    if weight is not None:
-        some = some[weight[some] > 0]
-    if len(some) == 0:
-        return 1.0
-    problems = family.problems(landmark_classes)
-    scores = both_scores(left_out_scores(features, problems, fits, some))
-    counted = None if weight is None else weight[some]
-    return fit_temperature(scores, all_rows.y[some], family.log_proba, counted)
 
 
 def joined_weights(
