@@ -191,7 +191,7 @@ def test_few_objects_are_not_ranked_by_weights_learned_from_them(monkeypatch):
         rest, held = folds != fold, np.flatnonzero(folds == fold)
         for i in held:
             so_far = [term[rest] for look in terms[: where[i] + 1] for term in look]
-            a = fit_terms(so_far, codes[rest], n=60 * rest.sum() / 60).weights
+            a = fit_terms(so_far, codes[rest], n=60 * rest.sum() / 60)[0]
             scores = sum(b * one[i] for b, one in zip(a, found[: where[i] + 1], strict=True))
             np.testing.assert_allclose(log_p[i], log_softmax(scores), atol=1e-9)
     own, _ = cascade.run(60, 3, taken(terms))
@@ -281,4 +281,4 @@ def test_classes_that_are_all_alike_can_be_treated_as_one():
         rest = ~(near == codes[:, None]).any(axis=1)
         whole[rest] -= np.log(C - MANY)  # the class that stands for all others
         assert few.loss(np.array(a), parts, None) == pytest.approx(whole.mean(), rel=1e-9)
-    assert fit_terms([term, other], codes).weights.shape == (2,)
+    assert fit_terms([term, other], codes)[0].shape == (2,)

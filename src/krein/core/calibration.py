@@ -9,7 +9,7 @@ to scores of objects that were held out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -68,48 +68,38 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class ClassWeights:
-    """The cost of an error in each class: weights (C,), "balanced", or None for equal costs."""
-
-    given: Array | Literal["balanced"] | None = None
-
-    def of(self, counts: Array) -> Array | None:
-        """Return the weight of each class, given the number of objects per class."""
-        if self.given is None:
-            return None
-        if not isinstance(self.given, str):
-            return self.given
-        present = counts > 0
-        balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
-        return np.where(present, balanced, 1.0)
-
-    def of_objects(self, counts: Array) -> Array | None:
-        """Return the weight of an object of each class.
-
-        The mean weight over all objects is 1, so weighting does not change the effective number of
-        objects.
-        """
-        each = self.of(counts)
-        return None if each is None else each / ((each @ counts) / counts.sum())
-
-
-@dataclass(frozen=True)
 class Priors:
     """Prior probabilities of the classes: given (C,), or the class frequencies.
 
-    Class weights multiply them: the cost of an error moves the decision boundary, but does not
-    affect the covariance.
+    The costs of errors multiply them: weights (C,), "balanced", or None for equal costs. They move
+    the decision boundary, but do not affect the covariance.
     """
 
     given: Array | None = None
-    class_weights: ClassWeights = field(default_factory=ClassWeights)
+    costs: Array | Literal["balanced"] | None = None
 
     def of(self, counts: Array) -> Array:
         """Return the priors (C,), given the number of objects per class."""
         p = counts if self.given is None else self.given
-        each = self.class_weights.of(counts)
+        each = self._costs(counts)
         p = p if each is None else p * each
         return p / p.sum()
+
+    def weights(self, counts: Array) -> Array | None:
+        """Return the costs as the weight of an object of each class (C,); None for equal costs.
+
+        The mean weight over all objects is 1, so weighting does not change the effective number of
+        objects.
+        """
+        each = self._costs(counts)
+        return None if each is None else each / ((each @ counts) / counts.sum())
+
+    def _costs(self, counts: Array) -> Array | None:
+        if self.costs is None or not isinstance(self.costs, str):
+            return self.costs
+        present = counts > 0
+        balanced = counts.sum() / (present.sum() * np.where(present, counts, 1.0))
+        return np.where(present, balanced, 1.0)
 
 
 def log_proba_joint(scores: Array) -> Array:

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cascade import Fitted, fit_terms
+from .cascade import fit_terms
 from .shapes import POSITIVE, SHARE, Array, Codes, Indices, Kind, Mask
 
 BANDWIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -208,9 +208,9 @@ class Evidence:
         def attempt(bandwidth: float, tail: float) -> None:
             nonlocal best
             trial = cls(bandwidth, Closeness.of(near.least, tail, weights))
-            fitted: Fitted = fit_terms([*before, *trial.terms(near, C)], codes, weights, n)
-            if best is None or fitted.loss < best[0]:
-                best = fitted.loss, bandwidth, trial
+            _, loss = fit_terms([*before, *trial.terms(near, C)], codes, weights, n)
+            if best is None or loss < best[0]:
+                best = loss, bandwidth, trial
 
         for bandwidth in BANDWIDTHS:
             attempt(bandwidth, FIRST_TAIL)

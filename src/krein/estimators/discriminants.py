@@ -344,13 +344,13 @@ def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:
     named = isinstance(rho, str) and rho in ("auto", "oas")
     if not named and not (isinstance(rho, Real) and 0 <= rho <= 1):
         raise ValueError(f"shrinkage must be 'auto', 'oas' or a number from 0 to 1; got {rho!r}")
-    names, weights = classes.tolist(), self._class_weights(classes)
+    names, priors = classes.tolist(), self._class_costs(classes)
     if self.priors is None:
-        return Priors(None, weights)
+        return priors
     if isinstance(self.priors, str):
         if self.priors != "uniform":
             raise ValueError(f"priors must be None, 'uniform' or numbers; got {self.priors!r}")
-        return Priors(np.ones(len(names)), weights)
+        return replace(priors, given=np.ones(len(names)))
     numbers = self.priors
     if isinstance(numbers, dict):
         missing = [name for name in names if name not in numbers]
@@ -361,7 +361,7 @@ def _priors(self: IKFD | IKQD, classes: NDArray[Any]) -> Priors:
     usable = (given > 0) & np.isfinite(given)
     if given.shape != (len(names),) or not usable.all():
         raise ValueError(f"priors must be {len(names)} positive numbers; got {given}")
-    return Priors(given, weights)
+    return replace(priors, given=given)
 
 
 def _stored(self: IKFD | IKQD, attribute: str) -> Any:

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from ..compare.pairs import Counter, Pairs, limit_blas_threads, try_symmetry
-from ..core.calibration import ClassWeights, Family, Reference, novelty_scores
+from ..core.calibration import Family, Priors, Reference, novelty_scores
 from ..core.evidence import apart_from, nearest_landmarks
 from ..core.moments import ClassMoments, weights_of
 from ..core.shapes import Array, Codes, Indices, Mask, Within
@@ -599,16 +599,16 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             self.n_features_in_ = np.shape(chosen.landmarks.objects)[1]
         return chosen
 
-    def _class_weights(self, classes: NDArray[Any]) -> ClassWeights:
-        """Return the cost of errors on each class, from the parameter."""
+    def _class_costs(self, classes: NDArray[Any]) -> Priors:
+        """Return the class frequencies as priors, with the costs of errors from the parameter."""
         if self.class_weight is None:
-            return ClassWeights()
+            return Priors()
         if isinstance(self.class_weight, str):
             if self.class_weight != "balanced":
                 raise ValueError(
                     f"class_weight must be 'balanced' or a dict; got {self.class_weight!r}"
                 )
-            return ClassWeights("balanced")
+            return Priors(costs="balanced")
         names = classes.tolist()
         unknown = [name for name in self.class_weight if name not in names]
         if unknown:
@@ -616,7 +616,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         given = np.array([self.class_weight.get(name, 1.0) for name in names], dtype=float)
         if not ((given > 0) & np.isfinite(given)).all():
             raise ValueError(f"class_weight must be positive numbers; got {self.class_weight!r}")
-        return ClassWeights(given)
+        return Priors(costs=given)
 
 
 def check_multiclass(multiclass: str) -> None:

@@ -232,8 +232,8 @@ class KreinClassifier(Classifier):
             everyone = np.arange(found.n_objects)
             distinct = first_equal(copies * C + codes) == everyone
             self.n_copies_ = found.n_objects - int(distinct.sum())
-            weights = self._class_weights(found.classes)
-            priors, each = Priors(None, weights), weights.of_objects(found.weights)
+            priors = self._class_costs(found.classes)
+            each = priors.weights(found.weights)
             run = self._comparisons(data.measure)
             family = FisherFamily(C, shrinkage="oas", priors=priors)
             rule = self._rule(found.weighted - self.n_copies_, C)

@@ -294,7 +294,7 @@ class PCVM(Classifier):
         Also returns the eigenvalues of the approximated kernel.
         """
         space, m = chosen.space, len(chosen.landmarks.indices)
-        each = self._class_weights(classes).of_objects(data.survey().weights)
+        each = self._class_costs(classes).weights(data.survey().weights)
         term = partial(values_of, chosen.columns, space, space.origin(), classes, each)
         kept, moments = data.keep(term, m, block_rows(run.measure, m), run.counter)
         return kept, signed_eigen(moments.gram(), space.signs).values
@@ -487,7 +487,7 @@ class PCVM(Classifier):
         rows, weights = held_out.rows, None if raw.weight is None else raw.weight[held_out.rows]
         if len(rows) == 0:
             return
-        costs = self._class_weights(self.classes_).of_objects(data.survey().weights)
+        costs = self._class_costs(self.classes_).weights(data.survey().weights)
         if groups is not None:
             numbers = weights if costs is None or weights is None else weights / costs[raw.y[rows]]
             weights = scaled(weights, shares_of_groups(groups[rows], numbers))
