@@ -164,16 +164,16 @@ class Cascade:
         codes: Codes,
         folds: Indices,
         weights: Array | None = None,
-    ) -> tuple[Array, Indices]:
-        """Return what `run` does for the objects that the cascade was learned from.
+    ) -> Array:
+        """Return the log-probabilities (n, C) of the objects that the cascade was learned from.
 
         If they are few, the weights for the objects of a fold are learned again without them: six
         weights fit a hundred objects better than new ones. Objects of fold −1 are never left out.
         """
         n, C = terms[0][0].shape
-        own, depth = self.run(n, C, partial(_rows_of, terms))
+        own, _ = self.run(n, C, partial(_rows_of, terms))
         if self.n_seen > CROSS_FITTED:
-            return own, depth
+            return own
         for fold in range(int(folds.max(initial=-1)) + 1):
             held, rest = (np.flatnonzero(mask) for mask in (folds == fold, folds != fold))
             if len(held) == 0 or len(rest) == 0:
@@ -187,8 +187,8 @@ class Cascade:
                 looks.append(replace(look, weights=a))
             part = replace(self, looks=tuple(looks))
             some = [[term[held] for term in added] for added in terms]
-            own[held], depth[held] = part.run(len(held), C, partial(_rows_of, some))
-        return own, depth
+            own[held], _ = part.run(len(held), C, partial(_rows_of, some))
+        return own
 
     def after_each(self, terms: Sequence[Sequence[Array]]) -> list[Array]:
         """Return the pooled log-probabilities (n, C) after each look, if all are taken."""

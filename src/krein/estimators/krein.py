@@ -15,7 +15,7 @@ import numpy as np
 from ..compare.pairs import block_rows, progress
 from ..core.calibration import Priors, Reference, novelty_scores
 from ..core.candidates import Points, no_points
-from ..core.cascade import Cascade, Worth, head_worth, look_worth, mean_of
+from ..core.cascade import Cascade, Worth, head_worth, look_worth
 from ..core.evidence import Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
 from ..core.shapes import NON_NEGATIVE, Array, Indices
@@ -319,13 +319,14 @@ class KreinClassifier(Classifier):
         sample = sample.at(sample.scored)
         codes, weights, n_seen = sample.codes, sample.score_weights, sample.number
         names = [name for name in ("ikfd", "ikqd", "pcvm") if name not in left_out]
-        terms, costs, value_heads = [opinions], [float(m)], heads
+        taken, terms, costs, value_heads = ["first look"], [opinions], [float(m)], heads
         features = self._features(data, run, kept, sample.indices)
         if features is not None:
             scores = features.scores_of(sample.indices)
             zero = calibrated(features.head, scores, sample)
             heads, names = [zero, *heads], ["features", *names]
             terms, costs = [[zero.to_log_proba(scores)], *terms], [0.0, *costs]
+            taken = ["look zero", *taken]
         opinions = [term for look in terms for term in look]
         second, near, sizes = self._second_look(
             data, run, choice, kept, sample, opinions, value_heads, features
@@ -333,11 +334,13 @@ class KreinClassifier(Classifier):
         if second is not None:
             terms.append(second.evidence.terms(near, kept.n_classes))
             costs.append(float(second.known.n_candidates))
+            taken.append("second look")
         budget = np.inf if self.max_comparisons is None else self.max_comparisons
         cascade = Cascade.learn(
             terms, codes, costs, self.price, weights=weights, n_seen=n_seen, budget=budget
         )
-        log_proba, depth = cascade.held_out(terms, codes, sample.folds, weights)
+        log_proba = cascade.held_out(terms, codes, sample.folds, weights)
+        looks = look_worth(taken, cascade, terms, codes, costs, weights)
         shares = sample.numbers if sample.shares is None else sample.numbers * sample.shares
         unweighted = shares if (shares != 1).any() else None  # without the costs of errors
         model = Model(
@@ -350,7 +353,7 @@ class KreinClassifier(Classifier):
             landmarks,
             second,
             Reference.of(novelty_scores(near.apart, kind), log_proba, codes, unweighted, sizes),
-            mean_of(np.cumsum(costs)[depth], weights),
+            looks[-1].comparisons,
             self.n_samples_seen_,
             getattr(self, "feature_names_in_", None),
             self.ambiguous_below,
@@ -361,10 +364,8 @@ class KreinClassifier(Classifier):
         self.worth_ = None
         if len(codes):
             pool = cascade.looks[len(terms) - 1 - (second is not None)].weights
-            self.worth_ = Worth(
-                head_worth(names, cascade, pool, opinions, codes, weights),
-                look_worth(model.look_names, cascade, terms, codes, costs, weights),
-            )
+            heads_worth = head_worth(names, cascade, pool, opinions, codes, weights)
+            self.worth_ = Worth(heads_worth, looks)
         eigenvalues = signed_eigen(kept.moments.gram(), choice.space.signs).values
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
 
