@@ -83,7 +83,7 @@ def test_look_zero_sees_the_objects_behind_the_pairs():
         assert [head.name for head in found["without"].worth.heads] == names
         curve = found["with"].looks
         if curve is None:  # look zero answers all of these objects
-            assert found["with"].comparisons == 0
+            assert found["with"].comparisons < 1
         else:  # the last point of the curve is the model itself
             assert curve.comparisons[-1] < 0.8 * found["without"].comparisons
             assert curve.accuracy[-1] == pytest.approx(found["with"].right.mean())
