@@ -10,7 +10,7 @@ from .statistics import Comparison, compare
 
 WHO = {
     "paper": "paper's text, here",
-    "program": "with a ridge / pairs of classes, here",
+    "variant": "with a ridge / pairs of classes, here",
     "ours": "krein",
 }
 

@@ -307,9 +307,9 @@ def smss_section(data: Measured) -> str:
 
 FORMS = {
     ("ikfd", "paper"): "pseudo-inverse",
-    ("ikfd", "program"): "ridge",
+    ("ikfd", "variant"): "ridge",
     ("pcvm", "paper"): "against the rest",
-    ("pcvm", "program"): "pairs",
+    ("pcvm", "variant"): "pairs",
 }
 """How the two published forms of each family differ."""
 

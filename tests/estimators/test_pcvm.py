@@ -195,7 +195,7 @@ def test_grown_landmarks():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "sgd"}, "solver must be 'em' or 'paper'"),
+        ({"solver": "sgd"}, "solver must be 'em', 'paper' or 'paper-exact'"),
         ({"n_basis": 151}, "n_basis=151 is out of range for 150 objects"),
         ({"n_basis": "some"}, "n_basis must be a number"),
         ({"multiclass": "x"}, "'joint' or 'ovr'"),
