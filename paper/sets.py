@@ -153,9 +153,9 @@ OWN = ("ball", "protein", "checker", "gauss", "three_gaussians", "chromo")
 """The paper's own data, or data simulated as it describes; the other sets only resemble its."""
 
 
-def seeds(name: str) -> range:
-    """Return the seeds of a set: several if it is simulated as the paper describes."""
-    return range(SEEDS if SOURCES[name].simulated else 1)
+def seeds(name: str, objects: int | None = None) -> range:
+    """Return the seeds of a set: several if it is simulated as the paper describes and not cut."""
+    return range(SEEDS if SOURCES[name].simulated and objects is None else 1)
 
 
 def available(name: str) -> bool:

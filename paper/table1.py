@@ -13,9 +13,10 @@ def units(plan: Plan) -> list[Unit]:
     return [
         Unit(name, f"ikfd:{rule}:{solver}", seed=seed)
         for name in SMALL
-        for seed in seeds(name)
+        for seed in seeds(name, plan.objects)
         for rule in SIM.values()
         for solver in solvers("ikfd", rule)
+        if seed == 0 or solver != "ours"
     ]
 
 

@@ -18,9 +18,10 @@ RULES = ("all", "meb", "kmeans", "entropy", "random")
 def units(plan: Plan) -> list[Unit]:
     return [
         Unit("three_gaussians", f"ikfd:{rule}:{solver}", seed=seed)
-        for seed in seeds("three_gaussians")
+        for seed in seeds("three_gaussians", plan.objects)
         for rule in RULES
         for solver in solvers("ikfd", rule)
+        if seed == 0 or solver != "ours"
     ]
 
 
