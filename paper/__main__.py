@@ -1,7 +1,8 @@
 """Run all tables and figures, or only some of them: `python -m paper table1 figure2`.
 
-A complete run, or the name `results`, then writes RESULTS.md and TRIED.md next to the folder of the CSV files.
-If KREIN_DATA is not set, the data sets that require it are left out, and the page says so.
+A complete run, or the name `results`, then writes RESULTS.md and TRIED.md next to the folder of the
+CSV files. If KREIN_DATA is not set, the data sets that require it are left out, and the page says
+so.
 """
 
 from __future__ import annotations

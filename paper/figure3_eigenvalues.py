@@ -42,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if rule != "all":
             L = choose(f"ikfd:{rule}:paper", fold, seed=0)
             lam = NystromMatrix(K[:, L], landmark_basis(K[np.ix_(L, L)])).eigenvalues
-            lam, title = np.sort(lam)[::-1], f"{sim}: {len(L)} {RULES[rule.split('@')[0]]} landmarks"
+            lam, title = (
+                np.sort(lam)[::-1],
+                f"{sim}: {len(L)} {RULES[rule.split('@')[0]]} landmarks",
+            )
         method = f"ikfd:{rule}:paper"
         right = np.mean([evaluate(data, [method], k, 10)[0]["accuracy"] for k in range(10)])
         rank = np.arange(1, len(lam) + 1)

@@ -236,9 +236,6 @@ def read(path: Path) -> list[Row]:
         return []
     with path.open(newline="") as file:
         return [
-            {
-                k: v if k in TEXT else int(v) if k in WHOLE else float(v)
-                for k, v in row.items()
-            }
+            {k: v if k in TEXT else int(v) if k in WHOLE else float(v) for k, v in row.items()}
             for row in csv.DictReader(file)
         ]

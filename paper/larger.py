@@ -12,7 +12,11 @@ from .sets import LARGE, SOURCES
 FEW_FOLDS = 3
 
 COSTLY = (
-    *((name, f"pcvm:all:{form}") for name in ("gesture", "peptides") for form in ("paper", "variant")),
+    *(
+        (name, f"pcvm:all:{form}")
+        for name in ("gesture", "peptides")
+        for form in ("paper", "variant")
+    ),
     *((name, "pcvm:") for name in ("zongker", "proteom", "chromo")),
     *(("zongker", f"ikfd:all:{form}") for form in ("paper", "variant")),
     ("chromo", "ikfd:all:"),

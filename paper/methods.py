@@ -92,7 +92,7 @@ def titled(method: str) -> str:
 
 
 def solver(method: str) -> str:
-    """Return the solver: "paper", "variant", "exact" or "ours", or "scikit-learn" for a baseline."""
+    """Return the solver: "paper", "variant", "exact", "ours", or "scikit-learn" for a baseline."""
     return "scikit-learn" if method in BASELINES else method.split(":")[2]
 
 

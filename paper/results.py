@@ -19,7 +19,7 @@ from .folds import Plan, Unit, read
 from .larger import units as larger_units
 from .markdown import NONE, figure, number, table
 from .measured import EARLIER, WHO, Measured, Result, earlier_results
-from .methods import PUBLISHED_FORMS, RULES, SOLVERS, solver, solvers, titled
+from .methods import PUBLISHED_FORMS, SOLVERS, solver, solvers, titled
 from .published import SMALL, Figure
 from .sections import (
     large_section,
@@ -269,14 +269,15 @@ READING = f"""
 - All use the same folds and landmarks, chosen from the training objects. MEB starts from a random
   point and keeps whole core sets; k-means and entropy choose as many landmarks as MEB did.
 - Distances are scaled to a median of 1, squared, and double-centred over the training objects;
-  kernels of PCVM are scaled to a mean diagonal of 1. The unit moves a fold of the published PCVM by
-  up to 4 points. Its E-step before the first cycle, which the public code has, is left out.
+  kernels of PCVM are scaled to a mean diagonal of 1. The published PCVM depends on this unit. Its
+  E-step before the first cycle, which the public code has, is left out.
 - ± is the standard deviation over the folds. The paper calls its own *standard errors*, but
   protein's 3.22 suggests that they are deviations too.
 - Times are CPU seconds on one core, without comparisons: all values are precomputed.
 - The source of the paper has a column that is not typeset: dense iKFD on the approximated matrix K̃
   (zongker 91.85, where Ny-iKFD has 88.40). Their Ny-iKFD was therefore not iKFD on K̃; ours is.
-- {EARLIER} marks a figure of the run before this revision; see [the end](#which-code-and-what-is-missing).
+- {EARLIER} marks a figure of the run before this revision; see
+  [the end](#which-code-and-what-is-missing).
 """
 
 
@@ -396,9 +397,7 @@ def missing_section(data: Measured) -> str:
     ]
     same = [a for a, b in both if a and a.lowest is None and a.folds == b.folds]
     equal = sum(
-        round(a.mean, 2) == b.mean
-        for a, b in both
-        if a and a.lowest is None and a.folds == b.folds
+        round(a.mean, 2) == b.mean for a, b in both if a and a.lowest is None and a.folds == b.folds
     )
     codes = sorted({row["code"] for row in data.rows})
     parts = [

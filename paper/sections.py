@@ -62,8 +62,10 @@ def table2_section(data: Measured) -> str:
     for sim, rule in SIM.items():
         cells = [f"{published.TABLE_2[sim][name]:.2f}" for name in SMALL]
         lines.append([f"{sim}, {_rule(rule)}", "published", *cells])
-        for who in ("paper", "ours"):
-            lines.append(["", WHO[who], *(number(here(rule, who, name)) for name in SMALL)])
+        lines += [
+            ["", WHO[who], *(number(here(rule, who, name)) for name in SMALL)]
+            for who in ("paper", "ours")
+        ]
     ratios = [published.TABLE_2["SIM1"][n] / published.TABLE_2["SIM2"][n] for n in SMALL]
     lines.append(["SIM1 / SIM2", "published", *(f"{ratio:.1f}" for ratio in ratios)])
     for who in ("paper", "ours"):
@@ -110,8 +112,7 @@ def large_section(data: Measured) -> str:
                 lines.append([name, "published", *told])
             for who in SOLVERS:
                 cells = [
-                    data.cell(name, f"{family}:{rule}:{who}", mark=True)
-                    for rule in DENSE_AND_RULES
+                    data.cell(name, f"{family}:{rule}:{who}", mark=True) for rule in DENSE_AND_RULES
                 ]
                 if any(cell != NONE for cell in cells):
                     lines.append(["" if name in PUBLISHED else name, WHO[who], *cells])
