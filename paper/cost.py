@@ -2,7 +2,8 @@
 
 Points on a checkerboard with the ELM kernel, 50 landmarks (random, or chosen by MEB), one BLAS
 thread. Each fit runs in a process of its own. Memory is the peak of the process beyond what it held
-before the fit. A method stops before the N whose fit would exceed the limit.
+before the fit. A method stops before the N whose fit would exceed the limit. Methods that are in
+`cost.csv` are not measured again.
 """
 
 from __future__ import annotations
@@ -25,13 +26,11 @@ from krein import IKFD, PCVM
 from krein.datasets import make_checkerboard
 
 from .methods import quietly
+from .statistics import exponents
 from .style import CLASSES, MARKERS, plt, save
 
 M = 50
-SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 256_000, 1_024_000)
-FROM = 4000
-"""Exponents are fitted to the sizes from here on: below, fixed costs dominate."""
-
+SIZES = (500, 1000, 2000, 4000, 16_000, 64_000, 256_000, 1_024_000)
 RANDOM: dict[str, Any] = {"landmarks": "random", "n_landmarks": M}
 METHODS: dict[str, Callable[[], Any]] = {
     "iKFD, dense, text": lambda: IKFD("elm", landmarks="all", solver="paper"),
@@ -54,24 +53,6 @@ def measure(method: str, n: int) -> dict[str, float]:
     seconds = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"seconds": seconds, "megabytes": (peak - before) / 1024}
-
-
-def exponents(rows: Sequence[dict[str, str]], field: str = "seconds") -> dict[str, float]:
-    """Return the slope of log cost against log N of each method, from N = 4,000 if it got there.
-
-    >>> rows = [{"method": "a", "n": str(n), "seconds": str(n**2)} for n in (1000, 4000, 8000)]
-    >>> {k: round(v, 3) for k, v in exponents(rows).items()}
-    {'a': 2.0}
-    """
-    found = {}
-    for method in dict.fromkeys(row["method"] for row in rows):
-        own = [(float(r["n"]), float(r[field])) for r in rows if r["method"] == method]
-        own = [(n, cost) for n, cost in own if n >= FROM and cost > 0] if len(own) > 4 else own
-        own = [pair for pair in own if pair[1] > 0]
-        if len(own) > 1:
-            n, cost = np.log(np.array(own)).T
-            found[method] = float(np.polyfit(n, cost, 1)[0])
-    return found
 
 
 def draw(rows: Sequence[dict[str, str]], folder: Path) -> None:
@@ -108,8 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     path = options.output / "cost.csv"
     rows: list[dict[str, str]] = []
+    if path.exists():  # of an interrupted run
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    done = {row["method"] for row in rows}
     for method in METHODS:
-        for n in SIZES:
+        for n in () if method in done else SIZES:
             own = [r for r in rows if r["method"] == method]
             if n > options.objects or (own and _expected(own, n) > options.limit):
                 break

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from paper.cost import exponents
 from paper.folds import FIELDS, write
 from paper.measured import Measured, Result
 from paper.results import (
@@ -16,6 +15,7 @@ from paper.results import (
     verdict_section,
 )
 from paper.sections import smss_section, table1_section, table6_section
+from paper.statistics import exponents
 
 
 def rows(name, method, accuracies, seed=0, **more):
