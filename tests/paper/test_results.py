@@ -54,12 +54,13 @@ def test_the_verdict_counts_each_figure_once_and_no_stand_ins():
         + rows("gesture", "ikfd:meb:paper", [1, 2])  # a stand-in
     )
     text = verdict_section(data)
+    words = " ".join(text.split())
     assert "| iKFD | 1 | 0 | 1 | – | 1 |" in text
     assert "| Ny-PCVM | 1 | 0 | 0 | 1 | 1 |" in text
-    assert "Of 2 published accuracies" in text
-    assert "21.0 % with 2.0 % of the weights" in text
-    assert "91.5 % with 12.0 %" in text
-    assert "order of magnitude: 0 of\n1." in text
+    assert "Of 2 published accuracies" in words
+    assert "21.0 % with 2.0 % of the weights" in words
+    assert "91.5 % with 12.0 %" in words
+    assert "order of magnitude: 0 of 1." in words
 
 
 def test_the_mark_is_the_paired_test_against_dense():
