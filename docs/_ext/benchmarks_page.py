@@ -1,8 +1,8 @@
 """Write the benchmark pages from the results of `make bench` and `make paper`.
 
-`docs/results/*.json` are the results copied by `docs/keep_results.py`, `paper/RESULTS.md` is
-written by `make paper`, and `docs/scale.md` describes the cost of large data. If one of them is
-missing, its page says so.
+`docs/results/*.json` are the results copied by `docs/keep_results.py`, `paper/RESULTS.md` and
+`paper/TRIED.md` are written by `make paper`, and `docs/scale.md` describes the cost of large data.
+If one of them is missing, its page says so.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def paper_page(results: Path) -> str:
             "# The paper, reproduced\n\n`make paper` writes this page, which compares the "
             "published figures with ours. It has not been run in this copy.\n"
         )
-    text = results.read_text()
+    text = results.read_text().replace("](figures/", "](../../paper/figures/")
+    text = text.replace("](TRIED.md)", "](tried.md)")
     return text if text.startswith("# ") else "# The paper, reproduced\n\n" + text
 
 
@@ -131,6 +132,7 @@ def generate(app: Sphinx) -> None:
     write(docs / "generated" / "benchmarks.md", benchmark_page(docs / "results"))
     write(docs / "generated" / "scale.md", scale_page(docs / "scale.md"))
     write(docs / "generated" / "paper.md", paper_page(docs.parent / "paper" / "RESULTS.md"))
+    write(docs / "generated" / "tried.md", paper_page(docs.parent / "paper" / "TRIED.md"))
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -592,6 +592,7 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
             family=family,
             rank=self.rank,
             among=among,
+            centre=getattr(self, "centre", "landmarks"),
         )
         self._last_call = Counter()
         self.n_samples_seen_ = data.survey().n_objects
@@ -657,6 +658,10 @@ class LandmarkChoice:
         return replace(self, landmarks=replace(self.landmarks, indices=rows))
 
 
+Centre = Literal["landmarks", "training"]
+"""What dissimilarities are centred on. If every object is a landmark, both are the same."""
+
+
 def choose_landmarks(
     data: Dataset,
     rule: Rule,
@@ -667,6 +672,7 @@ def choose_landmarks(
     family: Family | None = None,
     rank: int | None = None,
     among: Mask | None = None,
+    centre: Centre = "landmarks",
 ) -> LandmarkChoice:
     """Choose landmarks of a data set by `rule`, from a sample, and span their space.
 
@@ -674,10 +680,12 @@ def choose_landmarks(
     depend on errors. The columns keep the values that the rule has compared, so that no pair is
     compared again.
     """
+    if centre not in ("landmarks", "training"):
+        raise ValueError(f"centre must be 'landmarks' or 'training'; got {centre!r}")
     N = data.survey().n_objects
     measure = run.measure
     if isinstance(rule, Given):
-        return _given_landmarks(data, rule, run, classes, N, rank)
+        return _given_landmarks(data, rule, run, classes, N, rank, centre)
     most = data.n_sampled(measure)
     if isinstance(rule, All) and most < N:
         raise ValueError(
@@ -706,12 +714,19 @@ def choose_landmarks(
         (known_rows, known),
         labelled=classes is not None,
         rank=rank,
+        row_means=centre == "landmarks" or len(indices) == N,
         family=found.family,
     )
 
 
 def _given_landmarks(
-    data: Dataset, rule: Given, run: Comparisons, classes: Any, N: int, rank: int | None
+    data: Dataset,
+    rule: Given,
+    run: Comparisons,
+    classes: Any,
+    N: int,
+    rank: int | None,
+    centre: Centre,
 ) -> LandmarkChoice:
     """Return the landmarks that the user gave, in the same order."""
     measure = run.measure
@@ -740,6 +755,7 @@ def _given_landmarks(
         (indices, between),
         labelled=classes is not None,
         rank=rank,
+        row_means=centre == "landmarks" or len(indices) == N,
     )
 
 
@@ -755,12 +771,14 @@ def _choice(
     *,
     labelled: bool,
     rank: int | None,
+    row_means: bool,
     family: Family | None = None,
 ) -> LandmarkChoice:
     """Return the choice of landmarks with these values between them."""
     _refuse_underflow(run.measure, objects, between)
     unit = unit_of(between) if labelled else 1.0  # coordinates keep the user's unit
-    space = LandmarkSpace.of(between, run.measure.kind, rank=rank, unit=unit)
+    kind = run.measure.kind
+    space = LandmarkSpace.of(between, kind, rank=rank, unit=unit, row_means=row_means)
     columns = replace(run, n_jobs=data.n_jobs).columns(kept, selection.indices, *known)
     landmarks = Landmarks(selection.indices, codes, None, kept)
     return LandmarkChoice(landmarks, space, columns, selection, family)

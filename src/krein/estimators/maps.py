@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from numbers import Integral
 from operator import add
@@ -15,7 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from ..compare.pairs import block_rows
 from ..core.moments import ClassMoments
 from ..core.shapes import Array
-from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen
+from ..core.space import Embedding, LandmarkSpace, embed, signed_eigen, stable_rank
 from ..data.dataset import Chunk, Counted, LandmarkColumns, check_labels
 from ..data.opening import Memory, open_data
 from ..landmarks import get_rule
@@ -196,8 +197,18 @@ class NystromMap(LandmarkTransformer):
         """Choose landmarks among the objects X; labels y are used by rules that need them."""
         with all_or_nothing(self):
             moments, choice, run = self._gram(X, y)
-            eigenvalues = signed_eigen(moments.gram(), choice.space.signs).values
-            self._set_map(choice, run, eigenvalues, None)
+            G, signs = moments.gram(), choice.space.signs
+            self._set_map(choice, run, signed_eigen(G, signs).values, None)
+            stable = stable_rank(G, signs)
+            if stable < len(signs):
+                share = abs(choice.space.basis.lam[stable] / choice.space.basis.lam[0])
+                warnings.warn(
+                    f"the approximation is unstable: eigenvalue {stable + 1} of the landmarks' "
+                    f"matrix, {share:.1e} of the largest, contributes more than all larger ones "
+                    f"together. Set rank={stable}, or choose other landmarks",
+                    UserWarning,
+                    stacklevel=2,
+                )
         return self
 
 

@@ -565,6 +565,7 @@ def fit_as_published(
     n_classes: int,
     rng: np.random.Generator,
     one_against_rest: bool = False,
+    exact: bool = False,
 ) -> PCVMModel:
     """Return one published PCVM for each pair of classes, or for each class against the rest.
 
@@ -575,9 +576,8 @@ def fit_as_published(
     C = space.similarities(raw.features(np.arange(len(codes))))
     W = space.similarities(space.landmark_values)
     dense = len(W) == len(codes)
-    found = fit_published_models(
-        C, None if dense else W, codes, n_classes, rng, one_against_rest=one_against_rest
-    )
+    W1, how = None if dense else W, {"one_against_rest": one_against_rest, "exact": exact}
+    found = fit_published_models(C, W1, codes, n_classes, rng, **how)
     T, J = space.basis.T, space.signs
     fits, w = found.fits, found.weights
     # K̃ w = C W⁺ Cᵀ w, from the landmarks alone
