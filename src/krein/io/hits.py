@@ -16,6 +16,7 @@ import bz2
 import gzip
 import lzma
 import math
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -212,8 +213,8 @@ class HitTable:
     ...         _ = file.write("query\\ttarget\\tbits\\nq1\\tr1\\t80\\nq1\\tr2\\t75.5\\n")
     ...     table = HitTable(path)
     ...     block = next(table.blocks())
-    >>> table.score, block.targets, block.scores
-    ('bits', (b'r1', b'r2'), array([80. , 75.5]))
+    >>> table.score, block.targets.tolist(), block.scores.tolist()
+    ('bits', [b'r1', b'r2'], [80.0, 75.5])
     """
 
     def __init__(
@@ -344,6 +345,8 @@ class HitTable:
         assert self.layout is not None
         if not len(cells):
             return np.empty(0)
+        if name not in self.layout.names:
+            raise DataError(f"{shown(self.path)}: there is no column of identities")
         texts = cells.column(self.layout.names.index(name))
         try:
             found = texts.astype(np.float64)
@@ -457,7 +460,8 @@ class BestHits:
     """Keeps the k best hits of each row, in any order of the hits.
 
     Hits wait until there are as many as are kept, or `WAITING`; then the best are kept. So a hit
-    costs O(log) of what is kept, and memory is about twice the result.
+    costs O(log) of what is kept, and memory is about twice the result. Between equal scores, the
+    `keys` of the columns decide, a list that may still grow; by default the lower column wins.
 
     Examples
     --------
@@ -472,8 +476,8 @@ class BestHits:
 
     WAITING = 2**20
 
-    def __init__(self, k: int = KEPT) -> None:
-        self.k = k
+    def __init__(self, k: int = KEPT, keys: list[int] | None = None) -> None:
+        self.k, self.keys = k, keys
         self._kept = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
         self._waiting: list[tuple[NDArray[Any], NDArray[Any], Array]] = []
         self._n_waiting = 0
@@ -502,7 +506,8 @@ class BestHits:
         kept = ends - starts <= self.k
         if not kept.all():
             some = np.flatnonzero(~kept)
-            some = some[np.lexsort((-scores[some], rows[some]))]  # ties by column
+            keys = columns[some] if self.keys is None else np.array(self.keys)[columns[some]]
+            some = some[np.lexsort((keys, -scores[some], rows[some]))]
             place = np.arange(len(some)) - np.searchsorted(rows[some], rows[some])
             kept[some[place < self.k]] = True
         self._kept = rows[kept], columns[kept], scores[kept]
@@ -520,13 +525,15 @@ class BestHits:
 class Names:
     """Names and their numbers, in the order in which they come; unknown ones have the number −1.
 
-    `number_of` returns the numbers of new names, None for as they come.
+    `find` tells which names are known, by default all. Each has a key that depends on nothing but
+    the name, so that ties are broken in the same way in any order of the rows.
     """
 
     def __init__(self, find: Callable[[list[str]], list[bool]] | None = None) -> None:
         self._find = find
         self._numbers: dict[bytes, int] = {}
         self.known: list[str] = []
+        self.keys: list[int] = []
 
     def numbers(self, names: NDArray[np.bytes_] | Sequence[bytes]) -> Indices:
         """Return the number (n,) of each name; equal ones often follow each other."""
@@ -544,6 +551,7 @@ class Names:
             numbers[name] = len(self.known) if is_wanted else -1
             if is_wanted:
                 self.known.append(text)
+                self.keys.append(zlib.crc32(name))
         found = np.array(list(map(numbers.__getitem__, some)), dtype=np.intp)
         return np.repeat(found, runs)
 
@@ -571,9 +579,10 @@ def references(
 
     `find` tells which names are known, that is, have a label; by default all. With `group_of`,
     hits between objects of a group are left out. Objects that occur only as a query, or only as a
-    target, are included.
+    target, are included. Their order depends on their names alone.
     """
-    names, counts, best = Names(find), HitCounts(), BestHits(k)
+    names, counts = Names(find), HitCounts()
+    best = BestHits(k, names.keys)
     groups: list[int] = []
     codes: dict[Any, int] = {}
     for block in table.blocks():
@@ -592,8 +601,10 @@ def references(
         q, t, s = q[fair], t[fair], block.scores[fair]
         best.add(np.concatenate([q, t]), np.concatenate([t, q]), np.concatenate([s, s]))
     n = len(names.known)
-    graph = _unit(best.graph(n, n), table)
-    return Hits(names.known, names.known, graph, table.score, counts)
+    order = sorted(range(n), key=lambda i: (names.keys[i], names.known[i]))
+    graph = _unit(best.graph(n, n), table)[order][:, order]
+    ordered = [names.known[i] for i in order]
+    return Hits(ordered, ordered, graph, table.score, counts)
 
 
 def queries(
@@ -654,8 +665,6 @@ def identity_groups(table: HitTable, threshold: float) -> dict[str, int]:
     pairs: list[NDArray[np.int32]] = []
     shares: list[Array] = []
     for block in table.blocks(identity=True):
-        if "identity" not in (table.layout.names if table.layout else ()):
-            raise DataError(f"{shown(table.path)}: there is no column of identities")
         assert block.identity is not None
         q, t = names.numbers(block.queries), names.numbers(block.targets)
         high = (block.identity >= threshold) & (q != t)
