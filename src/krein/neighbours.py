@@ -34,8 +34,8 @@ def graph(values: Any, neighbours: Any, n: int) -> sparse.csr_matrix:
     Returns
     -------
     graph : sparse matrix (q, n)
-        For `KreinClassifier("precomputed-distance")`, or "precomputed" if the values are
-        similarities.
+        Each row in the order of its neighbours. For `KreinClassifier("precomputed-distance")`, or
+        "precomputed" if the values are similarities.
 
     Examples
     --------
@@ -66,7 +66,9 @@ def graph(values: Any, neighbours: Any, n: int) -> sparse.csr_matrix:
     there = neighbours >= 0
     starts = np.append(0, np.cumsum(there.sum(axis=1)))
     shape = (len(values), n)
-    return check_graph(sparse.csr_matrix((values[there], neighbours[there], starts), shape=shape))
+    found = sparse.csr_matrix((values[there], neighbours[there], starts), shape=shape)
+    check_graph(found)
+    return found
 
 
 def check_graph(given: Any, kind: Kind = "similarity") -> sparse.csr_matrix:

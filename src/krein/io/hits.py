@@ -19,7 +19,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ WIDEST = 16
 
 
 @dataclass(frozen=True)
-class Block:
+class HitRows:
     """Some rows of a table."""
 
     queries: NDArray[np.bytes_]
@@ -195,7 +195,7 @@ class HitTable:
     ----------
     path : str
         File, compressed or not, or "-" for standard input.
-    columns : sequence of str, optional
+    columns : sequence of str or None, default=None
         The names of the columns in their order. Default: as the table says, or the twelve of BLAST.
     score : str or None, default=None
         The column to score hits by, by name or by number from 1. Default: bits, identity, or
@@ -234,8 +234,13 @@ class HitTable:
         self.score = ""  # the name of the column, once the first row was read
         self.percent = False  # whether identities are percentages, as far as rows were read
 
-    def blocks(self, *, identity: bool = False) -> Iterator[Block]:
-        """Yield the rows in order, with their identities if they are wanted."""
+    @property
+    def has_identity(self) -> bool:
+        """Whether there is a column of identities; known once the first row was read."""
+        return self.layout is not None and "identity" in self.layout.names
+
+    def blocks(self, *, identity: bool | None = False) -> Iterator[HitRows]:
+        """Yield the rows in order, with their identities (None: if there are any)."""
         named: tuple[str, ...] | None = None
         for line, text, comments in self._texts():
             without: list[bytes] = []
@@ -283,7 +288,9 @@ class HitTable:
         names = canonical(row.decode("utf-8", "replace").split(self.layout.delimiter.decode()))
         return "query" in names and "target" in names
 
-    def _block(self, text: bytes, line: int, without: list[bytes], identity: bool) -> Block:
+    def _block(
+        self, text: bytes, line: int, without: list[bytes], identity: bool | None
+    ) -> HitRows:
         assert self.layout is not None
         layout = self.layout
         cells = Cells(text, layout.delimiter, len(layout.names))
@@ -301,11 +308,12 @@ class HitTable:
         if not self.score and len(cells):
             self.score = self._choose_score(cells)
         scores = self._numbers(cells, self.score, line)
-        shares = self._numbers(cells, "identity", line) if identity else None
+        wanted = self.has_identity if identity is None else identity
+        shares = self._numbers(cells, "identity", line) if wanted else None
         for some in (scores if self.score == "identity" else None, shares):
             self.percent |= some is not None and bool(some.max(initial=0.0) > 1)
         queries = cells.column(layout.query)
-        return Block(queries, targets, self._larger_is_better(scores), without, shares)
+        return HitRows(queries, targets, self._larger_is_better(scores), without, shares)
 
     def _choose_score(self, cells: Cells) -> str:
         """Return the column to score hits by: the one that is wanted, or the first of the usual."""
@@ -568,43 +576,109 @@ class Hits:
     swapped: bool = False  # the table has the known objects as queries
 
 
+@dataclass(frozen=True)
+class ReferenceHits(Hits):
+    """The best hits of known objects among each other, and how each one occurs in the table."""
+
+    asked: Indices = field(default_factory=lambda: np.empty(0, np.intp))  # (n,): rows as a query
+    searched: Indices = field(default_factory=lambda: np.empty(0, np.intp))  # (n,): as a target
+    identity: Array | None = None  # (n,): the highest with another object, as a share
+
+    def at(self, kept: Indices) -> ReferenceHits:
+        """Return some of the objects."""
+        names = [self.queries[i] for i in kept]
+        return replace(
+            self,
+            queries=names,
+            targets=names,
+            graph=self.graph[kept][:, kept],
+            asked=self.asked[kept],
+            searched=self.searched[kept],
+            identity=None if self.identity is None else self.identity[kept],
+        )
+
+
+class _Tally:
+    """Numbers of objects, of which there may still be more."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        self.start, self.values = start, np.empty(0)
+
+    def grow(self, n: int) -> Array:
+        """Return the numbers of n objects."""
+        if len(self.values) < n:
+            more = np.full(max(n, 2 * len(self.values)) - len(self.values), self.start)
+            self.values = np.append(self.values, more)
+        return self.values[:n]
+
+
 def references(
     table: HitTable,
     find: Callable[[list[str]], list[bool]] | None = None,
     *,
     group_of: Callable[[str], Any] | None = None,
     k: int = KEPT,
-) -> Hits:
+) -> ReferenceHits:
     """Return the hits of known objects among each other, both directions merged by the maximum.
 
     `find` tells which names are known, that is, have a label; by default all. With `group_of`,
     hits between objects of a group are left out. Objects that occur only as a query, or only as a
     target, are included. Their order depends on their names alone.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from krein.io.hits import HitTable, references
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "hits.tsv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("query\\ttarget\\tbits\\na\\ta\\t90\\na\\tb\\t80\\nb\\ta\\t81\\n")
+    ...     found = references(HitTable(path))
+    >>> found.queries, found.graph.data.tolist(), found.counts.itself
+    (['b', 'a'], [81.0, 81.0], 1)
     """
     names, counts = Names(find), HitCounts()
     best = BestHits(k, names.keys)
     groups: list[int] = []
     codes: dict[Any, int] = {}
-    for block in table.blocks():
+    asked, searched, identity = _Tally(), _Tally(), _Tally()
+    for block in table.blocks(identity=None):
         names.numbers(block.without)
         q, t = names.numbers(block.queries), names.numbers(block.targets)
+        n = len(names.known)
         counts.rows += len(q)
         counts.unknown_queries += int((q < 0).sum())
         counts.unknown_targets += int(((q >= 0) & (t < 0)).sum())
         counts.itself += int(((q == t) & (q >= 0)).sum())
         fair = (q >= 0) & (t >= 0) & (q != t)
+        q, t, s = q[fair], t[fair], block.scores[fair]
+        asked.grow(n)[:] += np.bincount(q, minlength=n)
+        searched.grow(n)[:] += np.bincount(t, minlength=n)
+        if block.identity is not None:
+            for side in (q, t):
+                np.maximum.at(identity.grow(n), side, block.identity[fair])
         if group_of is not None:
             new = [group_of(name) for name in names.known[len(groups) :]]
             groups += [codes.setdefault(group, len(codes)) for group in new]
-            own = np.array(groups, dtype=np.intp) if groups else np.zeros(1, dtype=np.intp)
-            fair &= own[q] != own[t]
-        q, t, s = q[fair], t[fair], block.scores[fair]
+            own = np.array(groups, dtype=np.intp)
+            other = own[q] != own[t]
+            q, t, s = q[other], t[other], s[other]
         best.add(np.concatenate([q, t]), np.concatenate([t, q]), np.concatenate([s, s]))
     n = len(names.known)
+    if n == 0 and counts.rows == 0:
+        raise DataError(f"{shown(table.path)}: contains no hits")
+    found = ReferenceHits(
+        names.known,
+        names.known,
+        _unit(best.graph(n, n), table),
+        table.score,
+        counts,
+        asked=asked.grow(n).astype(np.intp),
+        searched=searched.grow(n).astype(np.intp),
+        identity=identity.grow(n) / (100 if table.percent else 1) if table.has_identity else None,
+    )
     order = sorted(range(n), key=lambda i: (names.keys[i], names.known[i]))
-    graph = _unit(best.graph(n, n), table)[order][:, order]
-    ordered = [names.known[i] for i in order]
-    return Hits(ordered, ordered, graph, table.score, counts)
+    return found.at(np.array(order, dtype=np.intp))
 
 
 def queries(
@@ -614,6 +688,18 @@ def queries(
 
     If the first rows contain known objects only as queries, the table is read the other way round.
     An object that has the name of a known one does not count as a hit of itself.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from krein.io.hits import HitTable, queries
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "hits.tsv")
+    ...     with open(path, "w") as file:
+    ...         _ = file.write("query\\ttarget\\tbits\\nnew\\tb\\t80\\nnew\\tx\\t9\\n")
+    ...     found = queries(HitTable(path), ["a", "b"])
+    >>> found.queries, found.graph.toarray().tolist(), found.counts.unknown_targets
+    (['new'], [[0.0, 80.0]], 1)
     """
     place = {name: i for i, name in enumerate(known)}
     targets = {name.encode(): i for name, i in place.items()}
