@@ -195,3 +195,15 @@ def test_inspect_describes_the_model(model, run):
     code, out, err = run("inspect", "model.krein")
     assert code == 0, err
     assert "hits" in out
+
+
+def test_a_model_of_hits_is_not_served(model, run):
+    code, _, err = run("serve", "model.krein", "--port", "0")
+    assert code != 0
+    assert "use krein predict" in err
+
+
+def test_explain_names_the_hits(model, files, run):
+    code, _, err = run("explain", "model.krein", "queries-vs-refs.tsv", "-o", "why.html")
+    assert code == 0, err
+    assert "ref" in (files / "why.html").read_text()

@@ -252,7 +252,7 @@ class Predictor:
         known ones as random ones."""
         if not self.assesses or not len(found):
             return [None] * len(found)
-        if self.model.hits is not None:
+        if hasattr(objects, "indptr"):  # hits
             empty = np.diff(objects.indptr) == 0
             return [NO_HIT if one else None for one in empty.tolist()]
         alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
