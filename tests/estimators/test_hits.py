@@ -60,7 +60,7 @@ def test_held_out_objects_are_those_of_the_reference():
     # apart from the sizes of the classes, in which an object does not count itself
     agree = CLF.predict(own) == CLF.classes_[held.predicted]
     assert agree.mean() > 0.98
-    np.testing.assert_allclose(np.sort(CLF.novelty(own)), np.arange(2, 242) / 241)
+    np.testing.assert_allclose(np.sort(CLF.novelty(own)), np.arange(2, 242) / 241, atol=0.03)
 
 
 def test_neighbours_are_those_of_scikit_learn():

@@ -102,14 +102,16 @@ def learn_from_hits(
     together = fit_terms([*terms[0], *terms[1]], held.codes, weights, n_seen).weights
     first = fit_terms(terms[0], held.codes, weights, n_seen).weights
     cascade = Cascade((Look(first, np.inf), Look(together, 0.0)), n_seen)
-    log_proba = cascade.after_each(terms)[-1]
+    # without a hit, class sizes alone answer: the same for all, so that such objects have the same
+    # rank, whatever class they are held out from
+    everyone = log_class_sizes(known.codes, known.numbers, C)
+    sizes = np.where(np.isfinite(near.apart[:, :1]), sizes, everyone)
+    log_proba = cascade.after_each([[sizes], terms[1]])[-1]
     scores = novelty_scores(near.filled, kind)
     reference = Reference.of(scores, log_proba, held.codes, unweighted, by_label=False)
     nothing = np.empty(0, dtype=np.intp)
     return LearnedHits(
-        LinearHead(
-            "similarity", nothing, np.empty((0, C)), log_class_sizes(known.codes, known.numbers, C)
-        ),
+        LinearHead("similarity", nothing, np.empty((0, C)), everyone),
         cascade,
         Landmarks(nothing, nothing, None, PrecomputedColumns(nothing, N)),
         SecondLook(listed, evidence, None, PrecomputedColumns(np.arange(N), N)),
