@@ -15,16 +15,19 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
 from krein import KreinClassifier, datasets
+from krein.compare import open_pairs
 from krein.evaluation.heldout import reliability
+from krein.evaluation.hits import BestHit, HitVote
 from krein.io.hits import HitTable, queries, references
+from krein.neighbours import graph
 
 from .accuracy import folder
 from .classes import sequences, taxa
@@ -57,7 +60,7 @@ def run() -> list[dict]:
             rows.append(row("Swiss-Prot and 16S", float("nan"), "", "set KREIN_DATA"))
         else:
             rows += proteins(here) + genes(here)
-        rows += million(here)
+        rows += simulated() + million(here)
     return rows
 
 
@@ -150,6 +153,33 @@ def genes(here: Path) -> list[dict]:
     return found
 
 
+def simulated() -> list[dict]:
+    """Simulated families, of which remote members have hits by chance only."""
+    found = []
+    for divergence in (1.0, 1.3, 1.6):
+        X, y = datasets.make_protein_families(2000, divergence=divergence, random_state=0)
+        pairs = open_pairs("smith-waterman", X, measure_params={"normalize": False}, n_jobs=1)
+        values = pairs.block(np.arange(2000), np.arange(800))
+        np.fill_diagonal(values, -np.inf)
+        order = np.argsort(-values, axis=1)[:, :25]
+        whole = graph(np.take_along_axis(values, order, axis=1), order, 800)
+        clf = KreinClassifier("precomputed").fit(whole[:800], y[:800])
+        P = clf.predict_proba(whole[800:])
+        best = BestHit().fit(whole[:800], y[:800]).predict_proba(whole[800:])
+        with mock.patch("krein.core.hits.KNOTS", (0.0, 1.0)):
+            one = KreinClassifier("precomputed").fit(whole[:800], y[:800])
+            ramp = judged(one.predict_proba(whole[800:]), y[800:])
+        (right, loss, error), (_, other, _) = judged(P, y[800:]), judged(best, y[800:])
+        detail = f"800 references, 1,200 queries, accuracy {100 * right:.1f} %, log-loss {loss:.3f}"
+        detail += f"; best hit: {other:.3f}; krein with one ramp of trust: {ramp[1]:.3f}"
+        name = f"simulated families, divergence {divergence:g}"
+        found += [
+            row(f"{name}: log-loss ÷ best hit", loss / other, "below 1", detail, ""),
+            row(f"{name}: calibration error", error, "", "", ""),
+        ]
+    return found
+
+
 # -- answers ---------------------------------------------------------------------------------------
 
 
@@ -166,8 +196,8 @@ def compared(searched: Searched, score: str | None, true: Table | None = None) -
     found = queries(HitTable(str(searched.new), score=score), own.queries)
     place = {name: i for i, name in enumerate(found.queries)}
     nothing = sparse.csr_matrix((1, len(y)))  # for queries without a hit
-    graph = sparse.vstack([found.graph, nothing]).tocsr()[[place.get(name, -1) for name in true]]
-    P = clf.predict_proba(graph)
+    hits = sparse.vstack([found.graph, nothing]).tocsr()[[place.get(name, -1) for name in true]]
+    P = clf.predict_proba(hits)
     seconds = time.process_time() - start
     labels = np.array(list(true.values()))
     listed = np.isin(labels, clf.classes_)
@@ -175,8 +205,10 @@ def compared(searched: Searched, score: str | None, true: Table | None = None) -
     name = f"{searched.name}, {own.score}"
     answers = {
         "krein": P[listed],
-        "best hit with isotonic regression": best_hit(own.graph, y, graph, clf.classes_)[listed],
-        "vote of ten": vote(graph, y, clf.classes_)[listed],
+        "best hit with isotonic regression": BestHit()
+        .fit(own.graph, y)
+        .predict_proba(hits)[listed],
+        "vote of ten": HitVote().fit(own.graph, y).predict_proba(hits)[listed],
     }
     figures = {who: judged(Q, codes) for who, Q in answers.items()}
     others = "; ".join(
@@ -186,15 +218,15 @@ def compared(searched: Searched, score: str | None, true: Table | None = None) -
     )
     right, loss, error = figures["krein"]
     least = min(loss for who, (_, loss, _) in figures.items() if who != "krein")
-    detail = f"{len(clf.classes_)} classes, {listed.sum():,} queries, accuracy {100 * right:.1f} %, "
-    detail += f"log-loss {loss:.3f}; {others} (accuracy, log-loss, calibration error); "
-    detail += f"{seconds:.1f} s of processor time without the search"
+    detail = f"{len(clf.classes_)} classes, {listed.sum():,} queries, accuracy "
+    detail += f"{100 * right:.1f} %, log-loss {loss:.3f}; {others} (accuracy, log-loss, "
+    detail += f"calibration error); {seconds:.1f} s of processor time without the search"
     rows = [
         row(f"{name}: log-loss ÷ best of the others", loss / least, "below 1", detail, ""),
         row(f"{name}: calibration error", error, "at most 0.02", unit=""),
     ]
     if 0 < listed.sum() < len(labels):
-        p = clf.novelty(graph)
+        p = clf.novelty(hits)
         detail = f"{(~listed).sum():,} queries of classes that the references lack"
         rows.append(row(f"{name}: novelty, AUROC", roc_auc_score(~listed, -p), "", detail, ""))
     return rows
@@ -207,48 +239,6 @@ def judged(P: np.ndarray, codes: np.ndarray) -> tuple[float, float, float]:
     return right, loss, reliability(P, codes).error
 
 
-def best_of(graph: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the score and the target of the best hit of each row; −∞ and 0 without a hit."""
-    score, target = np.full(graph.shape[0], -np.inf), np.zeros(graph.shape[0], dtype=int)
-    for i in range(graph.shape[0]):
-        part = slice(graph.indptr[i], graph.indptr[i + 1])
-        if part.start < part.stop:
-            k = int(graph.data[part].argmax())
-            score[i], target[i] = graph.data[part][k], graph.indices[part][k]
-    return score, target
-
-
-def best_hit(own: Any, y: np.ndarray, graph: Any, classes: np.ndarray) -> np.ndarray:
-    """Return the label of the best hit, with how often it was right among references of its score.
-
-    The other classes share the rest; without a hit, class frequencies answer.
-    """
-    score, target = best_of(own)
-    there = np.isfinite(score)
-    n, C = int(there.sum()), len(classes)
-    limits = {"y_min": 1 / (n + 1), "y_max": 1 - 1 / (n + 1), "out_of_bounds": "clip"}
-    curve = IsotonicRegression(**limits).fit(score[there], (y[target] == y)[there])
-    score, target = best_of(graph)
-    there = np.isfinite(score)
-    p = np.full(len(score), 1 / C)
-    p[there] = curve.predict(score[there])
-    P = np.tile(((1 - p) / (C - 1))[:, None], (1, C))
-    P[np.arange(len(p)), np.searchsorted(classes, y[target])] = p
-    P[~there] = np.unique(y, return_counts=True)[1] / len(y)
-    return P
-
-
-def vote(graph: Any, y: np.ndarray, classes: np.ndarray, k: int = 10) -> np.ndarray:
-    """Return the share of each class among the k best hits, with half a vote for all together."""
-    codes, C = np.searchsorted(classes, y), len(classes)
-    P = np.full((graph.shape[0], C), 0.5 / C)
-    for i in range(len(P)):
-        part = slice(graph.indptr[i], graph.indptr[i + 1])
-        best = graph.indices[part][np.argsort(-graph.data[part], kind="stable")[:k]]
-        np.add.at(P[i], codes[best], 1.0)
-    return P / P.sum(axis=1, keepdims=True)
-
-
 def lists(searched: Searched) -> list[dict]:
     """The share of wrong labels on lists, over splits of the references into halves."""
     own = references(HitTable(str(searched.among)))
@@ -258,10 +248,10 @@ def lists(searched: Searched) -> list[dict]:
         order = np.random.default_rng(seed).permutation(len(y))
         train, test = np.split(order, 2)
         clf = KreinClassifier("precomputed").fit(own.graph[train][:, train], y[train])
-        graph = own.graph[test][:, train]
-        chosen = clf.select(graph, FDR)
+        hits = own.graph[test][:, train]
+        chosen = clf.select(hits, FDR)
         size.append(chosen.mean())
-        wrong.append((clf.predict(graph) != y[test])[chosen].mean())
+        wrong.append((clf.predict(hits) != y[test])[chosen].mean())
     error = np.std(wrong) / np.sqrt(SPLITS)
     detail = f"± {error:.3f} over {SPLITS} halves of the references; lists contain "
     detail += f"{100 * np.mean(size):.0f} % of the objects"

@@ -225,7 +225,7 @@ def evaluate_hits(
         classes=classes,
         folds=split,
         models=results,
-        pairs=PairCount(0, 0, 0.0, True),
+        pairs=PairCount(n * n, 0, 0, 0.0, True),
         spectrum=None,
         duplicates=None,
         map=graph_map(graph, ~best.right, random_state),
