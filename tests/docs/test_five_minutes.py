@@ -11,7 +11,7 @@ from .pages import ROOT, START, run_shell, steps, words
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize("name", ["sequences.md", "receptors.md", "service.md"])
+@pytest.mark.parametrize("name", ["sequences.md", "hits.md", "receptors.md", "service.md"])
 def test_commands_print_what_the_page_shows(tmp_path, name):
     if name == "service.md":
         pytest.importorskip("starlette")

@@ -28,6 +28,7 @@ PARTS = {
     "landmarks",
     "measures",
     "model",
+    "neighbours",
     "reject",
     "report",
 }

@@ -15,7 +15,8 @@ import click
 
 from ..estimators import MODELS as FAMILIES
 from ..io import Chunk, DataError
-from . import options
+from ..io.streams import shown
+from . import hits, options
 from .group import command_line, krein_command
 from .options import shortened
 from .output import check_target, printable, say, say_worth, warnings_as_lines
@@ -35,6 +36,9 @@ from .reading import (
     require_labels,
     warn_of_matrix,
 )
+
+EVALUATION = ("folds", "label_ranks", "rank_above", "random_state")
+"""Options that also apply to a table of hits."""
 
 MODELS = (*FAMILIES, "svm-clip", "knn", "logistic", "features")
 
@@ -56,6 +60,7 @@ def split_models(
 
 @krein_command("evaluate")
 @options.labelled_data
+@options.hit_table
 @click.option(
     "--compare",
     callback=split_models,
@@ -113,11 +118,24 @@ def command(
       krein evaluate families.fasta --label-pattern 'family=(\\S+)' --report report.html
       krein evaluate words.csv --labels language --compare ikfd,pcvm,knn --folds 5
       krein evaluate families.fasta --test new.fasta --label-pattern 'family=(\\S+)'
+      krein evaluate refs-vs-refs.tsv --hits --labels taxonomy.tsv --report report.html
     """
     check_report(report, reads=(data.data, data.labels, groups, test))
     if test is not None and groups is not None:
         raise click.UsageError("--groups is for folds, which --test replaces")
     check_rule(settings["landmarks"], settings["n_landmarks"])
+    if data.hits:
+        if test is not None or compare is not None:
+            raise click.UsageError(
+                "--test and --compare cannot be used with --hits: krein, the best hit and a vote "
+                "are compared on folds of the references"
+            )
+        known = {name: settings[name] for name in EVALUATION}
+        found, seconds = hits.evaluate(
+            data, groups, min_class_size, as_json, class_weight=class_weight, **known
+        )
+        show(found, report, as_json, os.path.basename(shown(data.data)), seconds)
+        return
     check_groups(groups, data.data)
     source = open_data(data, skip_unreadable)
     start = time.perf_counter()

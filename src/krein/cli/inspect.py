@@ -388,7 +388,8 @@ def _describe_contents(tree: dict[str, Any]) -> dict[str, Any]:
         "landmark_names": None if names is None else names.tolist(),
         "landmark_rule": rule if isinstance(rule, str) else None,
         "comparisons": model.get("comparisons"),
-        "candidates": None if known is None else known["n_candidates"],
+        "candidates": None if known is None else known.get("n_candidates"),
+        "hits": None if known is None else known.get("score"),
         "expected": _expected(model),
         "signature": fitted.get("signature_"),
         "calibrated": params.get("calibrate"),
@@ -470,8 +471,13 @@ def show_model(about: dict[str, Any]) -> None:
     say("measure", str(Comparison(about["measure"], about["measure_params"])))
     if about["columns"] is not None:
         say("columns", ", ".join(about["columns"]))
+    if about["hits"] is not None:
+        scored = f", scored by {about['hits']}" if about["hits"] else ""
+        say("hits", f"among {about['objects']:,} known objects{scored}; nothing is compared")
+        about = about | {"comparisons": None, "signature": None, "compared": None}
     rule = f", chosen by {about['landmark_rule']}" if about["landmark_rule"] else ""
-    say("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
+    if about["hits"] is None:
+        say("landmarks", f"{about['landmarks']:,}, one comparison each per new object{rule}")
     numbers = [str(number) for number in about["landmark_rows"] or ()]
     if about["landmark_names"] not in (None, numbers):
         say("names", _shortened([printable(name, 30) for name in about["landmark_names"]]))

@@ -80,6 +80,20 @@ def together(*options: Decorator) -> Decorator:
     return add
 
 
+def split_names(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> list[str] | None:
+    """Return the names in a list separated by commas, or by the plus signs of vsearch."""
+    return None if value is None else value.replace("+", ",").split(",")
+
+
+hit_columns = click.option(
+    "--columns",
+    callback=split_names,
+    metavar="NAMES",
+    help="Columns of a table of hits in their order, such as query,target,bits, if it is neither "
+    "BLAST's table of twelve columns nor has a header.",
+)
 seed = click.option(
     "--seed", "random_state", type=click.IntRange(0, 2**32 - 1), default=0, help="Random seed."
 )
@@ -142,6 +156,9 @@ class DataOptions:
     no_header: bool
     max_size: int | None
     skip_unlabelled: bool
+    hits: bool = False
+    columns: list[str] | None = None
+    score: str | None = None
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the measure; each is a number, true, false, null, or text."""
@@ -168,7 +185,9 @@ def labelled_data(function: Function) -> Function:
     def command(both_strands: bool, **given: Any) -> Any:
         if both_strands:
             given["measure_params"] += ("both_strands=true",)
-        described = {field.name: given.pop(field.name) for field in fields(DataOptions)}
+        described = {
+            one.name: given.pop(one.name) for one in fields(DataOptions) if one.name in given
+        }
         return function(DataOptions(**described), **given)
 
     return together(
@@ -223,6 +242,21 @@ def labelled_data(function: Function) -> Function:
     )(command)
 
 
+hit_table = together(
+    click.option(
+        "--hits",
+        is_flag=True,
+        help="DATA is a table of hits: the references searched against themselves with BLAST, "
+        "DIAMOND, MMseqs2, foldseek or vsearch. Nothing is compared.",
+    ),
+    click.option(
+        "--score",
+        metavar="COLUMN|auto",
+        help="Column to score hits by, by name or by number from 1; auto: the one with the least "
+        "held-out loss. Default: bits, identity or e-value, whichever comes first.",
+    ),
+    hit_columns,
+)
 choosing = together(
     click.option(
         "--landmarks",
@@ -358,6 +392,8 @@ OPTIONS_FOR_PARAMETERS = {
     "skip_unlabelled": "--skip-unlabelled",
     "min_class_size": "--min-class-size",
     "label_ranks": "--label-ranks",
+    "columns": "--columns",
+    "score": "--score",
 }
 
 LONGEST = 280

@@ -39,6 +39,9 @@ TURNED, FEWEST_NOVEL, MOST_NOVEL = 20, 5, 0.9
 BY_CHANCE = "no nearer to the known objects than random objects of its size"
 """Reason for calling an object ambiguous, whatever the probability of its label."""
 
+NO_HIT = "no hit"
+"""Reason for calling a query of a table of hits novel, whatever its p-value."""
+
 CLASSIFIED = (KNOWN, OK)
 """An object with another status is unclassified, whatever its most probable label."""
 
@@ -147,6 +150,13 @@ class Predictor:
 
     def open(self, path: str, *, input_format: str | None, no_header: bool, **named: Any) -> Source:
         """Open new objects, read as the kind of objects that the model was fitted to."""
+        if self.model.hits is not None and self.model.hits.score:
+            return self._open_hits(path, named)
+        for option in ("queries", "columns"):
+            if named.pop(option, None) is not None:
+                raise click.UsageError(
+                    f"--{option} is for tables of hits, but the model was not fitted to one"
+                )
         given = self.model.measure.accepts == "values"
         header = False if no_header else None
         columns = self.model.measure.columns
@@ -173,6 +183,28 @@ class Predictor:
         source.lenient = True
         return source
 
+    def _open_hits(self, path: str, named: dict[str, Any]) -> Source:
+        """Open a table of hits, scored by the column that the model learned from."""
+        from .hits import QuerySource
+
+        hits, second = self.model.hits, self.model.second_look
+        assert hits is not None
+        assert second is not None
+        if named.get("objects") is not None or named.get("names") is not None:
+            raise click.UsageError(
+                "--objects and --names are not for tables of hits: use --columns"
+            )
+        if second.names is None:
+            raise DataError("the model does not know the names of its objects")
+        return QuerySource(
+            path,
+            second.names.tolist(),
+            hits.score,
+            named.get("columns"),
+            named.get("queries"),
+            named["max_size"],
+        )
+
     def _check_kind(self, source: Source) -> None:
         """Refuse text for a model of numbers, and numbers for a model of text."""
         known = self.model.landmarks.objects
@@ -197,7 +229,10 @@ class Predictor:
     def rows_of(self, chunk: Chunk, until: float | None = None) -> list[Row]:
         """Return the row of each object of a chunk; past `until`, raise `OutOfTime`."""
         found = self.assess(chunk, until)
-        columns, reasons = self._columns(found.assessed), self._found_by_chance(found.assessed)
+        columns, reasons = (
+            self._columns(found.assessed),
+            self._reasons(found.assessed, found.objects),
+        )
         cells = zip(*columns.values(), reasons, strict=True)
         answered = dict(zip(found.places, cells, strict=True))
         refused = found.foreign | found.reasons  # a foreign object may be unreadable, too
@@ -212,10 +247,14 @@ class Predictor:
                     self.novel.append(chunk.objects[i])
         return rows
 
-    def _found_by_chance(self, found: NDArray[Any]) -> list[str | None]:
-        """Return the reason for ambiguous objects that are as near to known ones as random ones."""
+    def _reasons(self, found: NDArray[Any], objects: Any) -> list[str | None]:
+        """Return the reason for objects without a hit, and for ambiguous ones that are as near to
+        known ones as random ones."""
         if not self.assesses or not len(found):
             return [None] * len(found)
+        if hasattr(objects, "indptr"):  # hits
+            empty = np.diff(objects.indptr) == 0
+            return [NO_HIT if one else None for one in empty.tolist()]
         alike = (found["status"] == AMBIGUOUS) & (found["chance"] > FOUND_BY_CHANCE)
         return [BY_CHANCE if one else None for one in alike.tolist()]
 

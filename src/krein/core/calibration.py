@@ -573,6 +573,9 @@ class Reference:
     log_sizes: Annotated[Array, "n_held_out", LOG_SIZE] | None = None
     """None if the objects have no size, or all the same."""
     chance: Chance | None = None
+    by_label: bool = True
+    """Whether novelty is ranked among objects with the same predicted label. An object without any
+    hit has no label of its own, only the most frequent one."""
 
     @classmethod
     def of(
@@ -582,6 +585,8 @@ class Reference:
         codes: Codes,
         weights: Array | None,
         log_sizes: Array | None = None,
+        *,
+        by_label: bool = True,
     ) -> Reference:
         """Return the reference of held-out objects with these log-probabilities (n, C)."""
         codes = codes.astype(np.intp)
@@ -592,7 +597,7 @@ class Reference:
         if log_sizes is not None and np.ptp(log_sizes) == 0:
             log_sizes = None
         certainty, true = odds[rows, predicted], odds[rows, codes]
-        return cls(scores, predicted, certainty, true, codes, weights, log_sizes)
+        return cls(scores, predicted, certainty, true, codes, weights, log_sizes, by_label=by_label)
 
     def novelty(
         self, scores: Array, certainty: Array, predicted: Codes, x: Array | None = None
@@ -609,7 +614,9 @@ class Reference:
         their `predicted` classes, and `x` their log sizes, if the reference has some.
         """
         n_classes = 1 + int(max(self.predicted.max(initial=0), predicted.max(initial=0)))
-        groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP, self.weights)
+        groups = np.full(n_classes, ALL)
+        if self.by_label:
+            groups = groups_of(self.predicted, n_classes, NOVELTY_GROUP, self.weights)
         own, asked = groups[self.predicted], groups[predicted]
         p, far, unfit = np.ones((3, len(scores)))
         for group in np.unique(asked):

@@ -128,6 +128,8 @@ class Neighbours:
     codes: Codes
     columns: Indices | None = None  # (n, k): positions among the compared objects of all groups
     numbers: Array | None = None  # (n, k): how many objects each one stands for; None for one each
+    farthest: float = np.inf
+    """What a missing neighbour counts as, where a number is needed."""
 
     @classmethod
     def nearest(cls, parts: Sequence[tuple[Array, Codes, Array]], k: int) -> Neighbours:
@@ -149,8 +151,13 @@ class Neighbours:
     @property
     def least(self) -> Array:
         """The squared dissimilarity to the nearest object (n,); 0 if there is none."""
-        found = self.apart.min(axis=1, initial=np.inf)
+        found = self.filled.min(axis=1, initial=self.farthest)
         return np.where(np.isfinite(found), found, 0.0)
+
+    @property
+    def filled(self) -> Array:
+        """The squared dissimilarities (n, k), none beyond what a missing neighbour counts as."""
+        return np.minimum(self.apart, self.farthest)
 
     def spread(self, rows: Indices, n: int) -> Neighbours:
         """Return the neighbours of n objects, of which these are the rows; the others have none."""
@@ -164,12 +171,12 @@ class Neighbours:
             columns[rows] = self.columns
         if self.numbers is not None:
             numbers[rows] = self.numbers
-        return Neighbours(apart, codes, columns, numbers)
+        return Neighbours(apart, codes, columns, numbers, self.farthest)
 
     def at(self, rows: NDArray[Any]) -> Neighbours:
         """Return the neighbours of some of the objects."""
         columns, numbers = (None if x is None else x[rows] for x in (self.columns, self.numbers))
-        return Neighbours(self.apart[rows], self.codes[rows], columns, numbers)
+        return Neighbours(self.apart[rows], self.codes[rows], columns, numbers, self.farthest)
 
     def evidence(self, n_classes: int, bandwidth: float) -> Array:
         """Return the evidence of these objects (n, C)."""

@@ -97,8 +97,11 @@ class LandmarkEstimator(BaseEstimator):
     verbose: int | None
     random_state: Any
 
+    takes_graphs = False
+    """Whether values of some pairs are enough, in a sparse matrix."""
+
     model_: Model | LandmarkMap
-    space_: LandmarkSpace
+    space_: Annotated[LandmarkSpace, OPTIONAL]
     eigenvalues_: Annotated[Array, "eigenvalues"]
     signature_: Signature
     comparisons_to_fit_: Annotated[int, Within(0)]
@@ -209,6 +212,14 @@ class LandmarkEstimator(BaseEstimator):
         if measure.accepts == "values":
             if isinstance(X, str | os.PathLike | np.memmap):
                 return X  # read by block, and checked there
+            if hasattr(X, "tocsr"):
+                if not self.takes_graphs:
+                    raise TypeError(
+                        f"the missing entries of a sparse matrix have no value, and "
+                        f"{type(self).__name__} needs all of them: make it dense, or use "
+                        "KreinClassifier"
+                    )
+                return X  # checked by the measure
             if not reset:
                 return check_array(X, dtype=None, estimator=self)  # n × N or n × m
             # entries are checked when they are read, with an error that names them

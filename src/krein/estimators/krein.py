@@ -16,18 +16,30 @@ from ..compare.pairs import block_rows, progress
 from ..core.calibration import Priors, Reference, novelty_scores
 from ..core.candidates import Points, no_points
 from ..core.cascade import Cascade, Worth, head_worth, look_worth
-from ..core.evidence import Evidence, Neighbours, apart_from, nearest_landmarks
+from ..core.evidence import VOTERS, Evidence, Neighbours, apart_from, nearest_landmarks
 from ..core.gaussian import FisherFamily
+from ..core.moments import weights_of
 from ..core.shapes import NON_NEGATIVE, Array, Indices
-from ..core.space import signed_eigen
-from ..data.dataset import Dataset, check_groups, first_equal, joined_groups, log_sizes
+from ..core.space import Signature, signed_eigen
+from ..data.dataset import (
+    Dataset,
+    check_groups,
+    check_labels,
+    encode,
+    first_equal,
+    joined_groups,
+    log_sizes,
+)
+from ..data.opening import Memory
 from ..landmarks import Rule, Stratified, get_rule
 from ..landmarks.random import default_number
-from ..measures import take
+from ..measures import Measure, get_measure, take
+from ..measures.precomputed import GraphRows
 from ..model.heads import Head
 from ..model.model import Comparisons, Model, SecondLook
 from .firstlook import HeldOut, Values, calibrated, fit_heads, worthwhile_heads
 from .fitting import Classifier, LandmarkChoice, all_or_nothing, mean_values, values_of
+from .hits import Objects, learn_from_hits
 from .lookzero import FeatureFit, fit_features
 from .secondlook import (
     FEWEST,
@@ -157,6 +169,8 @@ class KreinClassifier(Classifier):
     True
     """
 
+    takes_graphs = True
+
     dropped_heads_: tuple[str, ...]
     worth_: Worth | None
     n_copies_: Annotated[int, NON_NEGATIVE]
@@ -226,6 +240,9 @@ class KreinClassifier(Classifier):
         self._check()
         with all_or_nothing(self), self._open(X, y, sample_weight) as data:
             found = self._survey(data)
+            if isinstance(data, Memory) and isinstance(data.objects, GraphRows):
+                self._fit_graph(data, groups)
+                return self
             keys, codes = data.contents()
             copies, C = first_equal(keys), len(found.classes)
             related = joined_groups(check_groups(groups, found.n_objects), copies)
@@ -368,6 +385,114 @@ class KreinClassifier(Classifier):
             self.worth_ = Worth(heads_worth, looks)
         eigenvalues = signed_eigen(kept.moments.gram(), choice.space.signs).values
         self._set_fit(choice, choice.space, eigenvalues, run.counter)
+
+    def fit_hits(
+        self,
+        graph: Any,
+        y: Any,
+        known: Any,
+        *,
+        groups: Any = None,
+        known_groups: Any = None,
+        score: str = "",
+    ) -> Self:
+        """Fit to hits of labelled objects among known ones that may be other objects.
+
+        If all objects were searched among each other, `fit` does the same.
+
+        Parameters
+        ----------
+        graph : sparse matrix (n, N)
+            The values of n objects with their hits among N known ones.
+        y : array of n labels
+        known : array of N labels
+            Those of the known objects, among which new ones are searched too.
+        groups : array of n groups, optional
+            Hits of an object within its own group are ignored when it is held out.
+        known_groups : array of N groups, optional
+            The groups of the known objects, if `groups` are given.
+        score : str, default=""
+            The column that the values come from, if they are from a table of hits.
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        with all_or_nothing(self):
+            measure = get_measure(self.measure, self.measure_params)
+            rows, (n, N) = measure.check(graph), graph.shape
+            y, known = check_labels(np.asarray(y), n), check_labels(np.asarray(known), N)
+            classes = np.unique(known)
+            kept = np.flatnonzero(np.isin(y, classes))  # others cannot be predicted
+            if groups is None:
+                own, others = np.arange(n), n + np.arange(N)
+            else:
+                both = np.concatenate([np.asarray(groups), np.asarray(known_groups)])
+                own, others = np.split(np.unique(both, return_inverse=True)[1], [n])
+            self._learn_from_hits(
+                rows[kept],
+                Objects(encode(y[kept], classes), own[kept], np.ones(len(kept))),
+                Objects(encode(known, classes), others, np.ones(N)),
+                measure,
+                classes,
+                score,
+            )
+        return self
+
+    def _fit_graph(self, data: Memory, groups: Any) -> None:
+        """Learn from a graph of neighbours, in which nothing remains to be compared."""
+        found, N = data.survey(), len(data)
+        if data.objects.width != N:
+            raise ValueError(
+                f"for fit, a graph must be square, with a row and a column per object; got "
+                f"{N} × {data.objects.width}"
+            )
+        codes = encode(data.labels, found.classes)
+        objects = Objects(codes, check_groups(groups, N), weights_of(data.weights, N))
+        self._learn_from_hits(data.objects, objects, objects, data.measure, found.classes)
+
+    def _learn_from_hits(
+        self,
+        rows: GraphRows,
+        objects: Objects,
+        known: Objects,
+        measure: Measure,
+        classes: Any,
+        score: str = "",
+    ) -> None:
+        """Learn from the hits of objects among known ones, and set the attributes of the fit."""
+        if self.neighbours == 0:
+            raise ValueError("neighbours=0 leaves nothing to learn from: a graph has no landmarks")
+        n = len(known.codes)
+        sizes = np.bincount(known.codes, known.numbers, len(classes)).astype(np.float64)
+        learned = learn_from_hits(
+            rows,
+            measure.kind,
+            objects,
+            known,
+            len(classes),
+            class_weights=self._class_weights(classes).of_objects(sizes),
+            k=self.neighbours or VOTERS,
+            score=score,
+        )
+        self.model_ = Model(
+            measure,
+            False,
+            classes,
+            (learned.head,),
+            learned.cascade,
+            np.empty(0),
+            learned.landmarks,
+            learned.second_look,
+            learned.reference,
+            n_objects=n,
+            ambiguous_below=self.ambiguous_below,
+            novel_below=self.novel_below,
+        )
+        self.dropped_heads_, self.worth_, self.n_copies_ = (), learned.worth, 0
+        self.eigenvalues_, self.signature_ = np.empty(0), Signature(0, 0, n)
+        self.comparisons_to_fit_, self.comparisons_reused_, self.n_samples_seen_ = 0, 0, n
 
     def _features(
         self, data: Dataset, run: Comparisons, kept: Values, held_out: Indices

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ..core.calibration import NEAREST, novelty_scores
 from ..core.cascade import Worth
 from ..core.evidence import Neighbours, squared
+from ..core.hits import KnownHits
 from ..core.shapes import Array, Indices
 from ..measures.base import Kind
 from ..model.model import Model
@@ -121,6 +122,7 @@ def compare_held_out(
     """
     landmarks, kind = train[model.landmarks.indices], model.measure.kind
     known = None if model.second_look is None else model.second_look.known
+    assert not isinstance(known, KnownHits)  # hits are not compared
     values = store.read(rows, landmarks)
     m, k = len(landmarks), 0 if known is None else known.n_candidates
     apart = np.full((len(rows), m + k), np.inf)

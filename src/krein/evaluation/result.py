@@ -289,7 +289,8 @@ class Evaluation:
     """The fold in which each object was held out, from 0."""
     models: dict[str, ModelResult]
     pairs: PairCount
-    spectrum: SpectrumEstimate
+    spectrum: SpectrumEstimate | None
+    """None if most values are unknown, as in a table of hits."""
     duplicates: Duplicates | None
     """None if objects cannot be recognised by their contents."""
     map: ObjectMap
@@ -327,7 +328,6 @@ class Evaluation:
                 "groups": len(self.duplicates.groups),
                 "conflicting": self.duplicates.conflicting,
             }
-        p, q, z = self.spectrum.signature
         return {
             "objects": n,
             "classes": [str(name) for name in self.classes.tolist()],
@@ -340,20 +340,25 @@ class Evaluation:
             "models": {name: model.summary() for name, model in self.models.items()},
             "ranks": self.by_rank,
             "pairs": asdict(self.pairs),
-            "spectrum": {
-                "positive": p,
-                "negative": q,
-                "zero": z,
-                "negative_mass": self.spectrum.negative_mass,
-                "sampled": self.spectrum.n_sampled,
-                "exact": self.spectrum.exact,
-                "eigenvalues": self.spectrum.eigenvalues.tolist(),
-            },
+            "spectrum": None if self.spectrum is None else _described(self.spectrum),
             "duplicates": duplicates,
             "groups": None if self.groups is None else int(self.groups.max()) + 1,
             "near_copies": None if self.near_copies is None else asdict(self.near_copies),
             "settings": dict(self.settings),
         }
+
+
+def _described(spectrum: SpectrumEstimate) -> dict[str, Any]:
+    p, q, z = spectrum.signature
+    return {
+        "positive": p,
+        "negative": q,
+        "zero": z,
+        "negative_mass": spectrum.negative_mass,
+        "sampled": spectrum.n_sampled,
+        "exact": spectrum.exact,
+        "eigenvalues": spectrum.eigenvalues.tolist(),
+    }
 
 
 # The overview of the objects
@@ -449,7 +454,7 @@ def object_map(
     if len(landmarks) > MAP_LANDMARKS:
         landmarks = np.sort(rng.choice(landmarks, MAP_LANDMARKS, replace=False))
     core = pairs.block(landmarks, landmarks)
-    shown = _shown(n, landmarks[landmarks < n], errors, rng)
+    shown = shown_objects(n, landmarks[landmarks < n], errors, rng)
     space = LandmarkSpace.of(core, pairs.kind)
     values = columns(pairs, landmarks, rows=shown, known=core)
     B = space.coordinates(_as_others(values, shown, landmarks))
@@ -460,10 +465,7 @@ def object_map(
         embedding = embed(moments.within(), space.signs, mean=moments.means[0], n_components=AXES)
         V = embedding.coordinates(B)
         axes, negative = V.shape[1], int((embedding.eigenvalues < 0).sum())
-        if axes < 3 or len(shown) < 20:
-            xy = np.hstack([V, xy])[:, :2]
-        else:
-            xy, method = _tsne(V, seed), "t-SNE"
+        xy, method = flattened(V, seed)
     return ObjectMap(shown, xy, landmarks, whose, axes, negative, method)
 
 
@@ -483,7 +485,10 @@ def _as_others(values: Array, rows: Indices, landmarks: Indices) -> Array:
     return found
 
 
-def _tsne(V: Array, seed: int) -> Array:
+def flattened(V: Array, seed: int) -> tuple[Array, str]:
+    """Return points (n, 2) of objects with these coordinates (n, r), and how they were found."""
+    if V.shape[1] < 3 or len(V) < 20:
+        return np.hstack([V, np.zeros((len(V), 2))])[:, :2], "axes"
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
@@ -491,10 +496,11 @@ def _tsne(V: Array, seed: int) -> Array:
     options: dict[str, Any] = {"perplexity": min(30.0, (len(V) - 1) / 3), "random_state": seed}
     # the threads of t-SNE busy-wait: on a busy machine, one thread is faster than two
     with threadpool_limits(1):
-        return np.asarray(TSNE(init=start, n_jobs=1, **options).fit_transform(V), dtype=float)
+        xy = TSNE(init=start, n_jobs=1, **options).fit_transform(V)
+    return np.asarray(xy, dtype=float), "t-SNE"
 
 
-def _shown(
+def shown_objects(
     n: int, landmarks: Indices, errors: NDArray[np.bool_], rng: np.random.Generator
 ) -> Indices:
     """Return all objects, or landmarks, errors (at most three quarters) and a sample of the

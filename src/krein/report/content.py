@@ -103,7 +103,7 @@ def report_content(
         "label": partial(label_markup, dict(zip(classes, paths, strict=True))),
         "reliability": charts.reliability_chart(models),
         "reject": charts.reject_chart(models, chosen),
-        "spectrum": charts.spectrum_chart(evaluation.spectrum.eigenvalues),
+        "spectrum": evaluation.spectrum and charts.spectrum_chart(evaluation.spectrum.eigenvalues),
         "growth": charts.growth_chart(models),
         "looks": charts.look_charts(models),
         "looked_at": max((m.looks.n for m in models if m.looks is not None), default=0),
