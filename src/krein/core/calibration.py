@@ -624,9 +624,10 @@ class Reference:
             here = np.ones(len(own), bool) if group == ALL else own == group
             w = weights_of(self.weights, len(own))[here]
             known, new = self.scores[here], scores[there]
+            fit, new_fit = -self.certainty[here], -certainty[there]
             if x is not None:
                 known, new = self._for_its_size(here, new, x[there])
-            fit, new_fit = -self.certainty[here], -certainty[there]
+                fit, new_fit = self._among_peers(here, fit, new_fit, x[there])
             far[there], unfit[there] = conformal_p(known, new, w), conformal_p(fit, new_fit, w)
             # a held-out object counts itself, as if the new one were as unusual
             own_far, own_unfit = conformal_p(known, known, w), conformal_p(fit, fit, w)
@@ -649,25 +650,33 @@ class Reference:
     def _for_its_size(
         self, here: NDArray[np.bool_], scores: Array, x: Array
     ) -> tuple[Array, Array]:
-        """Return how unusual the held-out objects `here` and new ones are for their size."""
+        """Return how far the held-out objects `here` and new ones are, for their size."""
         assert self.log_sizes is not None
         own_x, own_scores = self.log_sizes[here], self.scores[here]
-        weights = None if self.weights is None else self.weights[here]
         ends = np.sort(own_x)[[0, min(1, len(own_x) - 1), max(len(own_x) - 2, 0), -1]]
         inside, a, b = np.clip(x, ends[0], ends[3]), own_scores, scores
         if self.chance is not None:
             a = self.chance.standardised(a, own_x)
             b = np.minimum(*(self.chance.standardised(b, one) for one in (x, inside)))
-        w = weights_of(weights, len(a))
-        peers = FartherPeers.of(own_x, a, w)
-        reference, asked = peers.count(own_x, a, w), peers.count(inside, b)
+        reference, asked = self._among_peers(here, a, b, x)
         if self.chance is not None:
             alike = self.chance.p_values(scores, x) > FOUND_BY_CHANCE
-            asked[(x != inside) & alike] = -1.0
+            asked[(x != inside) & alike] = 1.0
             # the smallest and the largest object are outside the range of all others
             alike = self.chance.p_values(own_scores, own_x) > FOUND_BY_CHANCE
-            reference[((own_x < ends[1]) | (own_x > ends[2])) & alike] = -1.0
-        return -reference, -asked
+            reference[((own_x < ends[1]) | (own_x > ends[2])) & alike] = 1.0
+        return reference, asked
+
+    def _among_peers(
+        self, here: NDArray[np.bool_], own: Array, asked: Array, x: Array
+    ) -> tuple[Array, Array]:
+        """Return, negative, the number of held-out objects of about the same size that are at least
+        as unusual as the held-out objects `here`, and as new ones."""
+        assert self.log_sizes is not None
+        own_x, w = self.log_sizes[here], weights_of(self.weights, len(here))[here]
+        peers = FartherPeers.of(own_x, own, w)
+        inside = np.clip(x, own_x.min(), own_x.max())
+        return -peers.count(own_x, own, w), -peers.count(inside, asked)
 
     def doubt(
         self, certainty: Array, predicted: Codes, wanted: NDArray[np.bool_] | None = None

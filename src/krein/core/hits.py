@@ -143,9 +143,7 @@ class HitEvidence:
         """Return the evidence with the least held-out loss, in a pool with the terms `before`."""
         C, rank = before[0].shape[1], Closeness.of(near.least, 1.0, weights)
         tried = [cls(bandwidth, rank) for bandwidth in BANDWIDTHS]
-        losses = [
-            fit_terms([*before, *one.terms(near, C)], codes, weights, n).loss for one in tried
-        ]
+        losses = [fit_terms([*before, *one.terms(near, C)], codes, weights, n)[1] for one in tried]
         return tried[int(np.argmin(losses))]
 
 

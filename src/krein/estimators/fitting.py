@@ -928,8 +928,9 @@ def cross_fit(
     """
     folds = stratified_folds(values, codes, weights, groups=groups[rows])
     some = np.flatnonzero(folds >= 0)
-    if len(some) == 0:
-        return HeldOutScores(rows[some], np.empty((0, 2)))
+    present = np.unique(codes if weights is None else codes[weights > 0])
+    if len(some) == 0 or len(present) < len(np.unique(choice.landmarks.codes)):
+        return HeldOutScores(rows[:0], np.empty((0, 2)))
     own = own_landmarks(groups, rows, choice.landmarks.indices)
     scores = refitted_scores(family, choice, values, codes, weights, folds, own)
     return HeldOutScores(rows[some], scores[some])

@@ -99,8 +99,8 @@ def learn_from_hits(
     sizes = log_class_sizes(known.codes, known.numbers, C, groups)
     evidence = HitEvidence.learn([sizes], held.codes, near, weights, n_seen)
     terms = [[sizes], evidence.terms(near, C)]
-    together = fit_terms([*terms[0], *terms[1]], held.codes, weights, n_seen).weights
-    first = fit_terms(terms[0], held.codes, weights, n_seen).weights
+    together, _ = fit_terms([*terms[0], *terms[1]], held.codes, weights, n_seen)
+    first, _ = fit_terms(terms[0], held.codes, weights, n_seen)
     cascade = Cascade((Look(first, np.inf), Look(together, 0.0)), n_seen)
     # without a hit, class sizes alone answer: the same for all, so that such objects have the same
     # rank, whatever class they are held out from

@@ -472,7 +472,7 @@ class KreinClassifier(Classifier):
             objects,
             known,
             len(classes),
-            class_weights=self._class_weights(classes).of_objects(sizes),
+            class_weights=self._class_costs(classes).weights(sizes),
             k=self.neighbours or VOTERS,
             score=score,
         )
