@@ -408,9 +408,7 @@ def test_the_guessed_layout_is_saved_with_the_model(tmp_path):
     np.testing.assert_allclose(*models, atol=1e-9)
 
 
-RANDOM = [
-    "".join(word) for word in np.random.default_rng(0).choice(list("abcdef"), size=(40, 7))
-]
+RANDOM = ["".join(word) for word in np.random.default_rng(0).choice(list("abcdef"), size=(40, 7))]
 DEGENERATE = {
     "one of 40": (RANDOM, [0] * 39 + [1], None),
     "two objects": (RANDOM[:2], [0, 1], None),
