@@ -453,3 +453,11 @@ def test_an_unknown_centre_is_refused():
     D, y = _objects_of_two_sizes(0, 20)
     with pytest.raises(ValueError, match="centre must be 'landmarks' or 'training'"):
         IKFD("precomputed-distance", centre="mean").fit(D, y)
+
+
+@BOTH
+def test_a_training_centred_model_survives_its_file(cls, tmp_path):
+    D, y = _objects_of_two_sizes(2)
+    clf = cls("precomputed-distance", landmarks=np.arange(12), centre="training").fit(D, y)
+    clf.save(tmp_path / "m.krein")
+    assert_allclose(krein.load(tmp_path / "m.krein").predict_proba(D), clf.predict_proba(D))

@@ -341,7 +341,7 @@ def benjamini_hochberg(p: Array, fdr: float) -> NDArray[np.bool_]:
 def novelty_scores(apart: Array, kind: Kind) -> Array:
     """Return the score (n,) of objects with these squared dissimilarities (n, k), nearest first.
 
-    For a similarity s, the "squared dissimilarities" are −2s, as in `looks.squared`.
+    For a similarity s, the "squared dissimilarities" are −2s, as in `evidence.squared`.
 
     Examples
     --------
