@@ -43,8 +43,8 @@ def overlap(a, b):
         (IKFD("precomputed-distance"), np.linalg.norm(X[:, None] - X[None], axis=2), y),
         (IKQD("elm", random_state=np.random.RandomState(0)), X, y),
         (NystromMap("elm", random_state=0), X, y),
-        (PseudoEuclideanEmbedding(3, measure="elm", random_state=0), X, None),
-        (IndefiniteKernelPCA(2, measure="levenshtein", landmarks="all"), WORDS, None),
+        (PseudoEuclideanEmbedding("elm", n_components=3, random_state=0), X, None),
+        (IndefiniteKernelPCA("levenshtein", n_components=2, landmarks="all"), WORDS, None),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -27,8 +27,8 @@ ESTIMATORS = [
     IKFD("elm", landmarks="random", n_landmarks=5, multiclass="ovr", random_state=0),
     IKQD("elm", random_state=0),
     PCVM("elm", random_state=0),
-    PseudoEuclideanEmbedding(measure="elm", random_state=0),
-    IndefiniteKernelPCA(measure="elm", random_state=0),
+    PseudoEuclideanEmbedding("elm", random_state=0),
+    IndefiniteKernelPCA("elm", random_state=0),
 ]
 OTHER_SETTINGS = [
     KreinClassifier("elm"),

@@ -223,7 +223,7 @@ def test_a_model_from_a_file_gives_the_same_answers(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "estimator", [NystromMap("manhattan"), IndefiniteKernelPCA(2, measure="elm")], ids=str
+    "estimator", [NystromMap("manhattan"), IndefiniteKernelPCA("elm", n_components=2)], ids=str
 )
 def test_a_map_from_a_file_gives_the_same_vectors(estimator, tmp_path):
     X, _ = blobs(100, 0)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -164,9 +165,11 @@ class LandmarkEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = (
-            get_measure(self.measure, self.measure_params).accepts == "values"
-        )
+        accepts = get_measure(self.measure, self.measure_params).accepts
+        tags.input_tags.pairwise = accepts == "values"
+        if accepts == "objects":
+            tags.input_tags.two_d_array = False
+            tags.input_tags.one_d_array = tags.input_tags.string = True
         return tags
 
     # -- what fits and predictions share -----------------------------------------------------------
@@ -221,6 +224,7 @@ class LandmarkEstimator(BaseEstimator):
                     )
                 return X  # checked by the measure
             if not reset:
+                self._check_columns(X)
                 return check_array(X, dtype=None, estimator=self)  # n × N or n × m
             # entries are checked when they are read, with an error that names them
             return validate_data(self, X, reset=True, dtype=None, ensure_all_finite=False)
@@ -249,6 +253,23 @@ class LandmarkEstimator(BaseEstimator):
                 f"for these objects, e.g. {parameter('measure', repr('levenshtein'))} "
                 f"({list_of_measures()} lists them)"
             ) from error
+
+    def _check_columns(self, X: Any) -> None:
+        """Refuse a frame of precomputed values whose columns are other objects than in fit."""
+        names, given = getattr(self, "feature_names_in_", None), getattr(X, "columns", None)
+        if names is None or given is None:
+            return
+        if len(given) == len(self.landmarks_) < len(names):
+            names = names[self.landmarks_]
+        if len(given) != len(names):
+            return  # the measure says what is wrong
+        other = np.flatnonzero(np.asarray(given, dtype=object) != names)
+        if len(other):
+            k = int(other[0])
+            raise ValueError(
+                f"column {k} of X is {given[k]!r}, but {names[k]!r} in fit: pass the columns in "
+                "the order of the training objects, as X[clf.feature_names_in_]"
+            )
 
     def _set_fit(
         self, choice: LandmarkChoice, space: LandmarkSpace, eigenvalues: Array, counter: Counter
@@ -497,6 +518,12 @@ class Classifier(ClassifierMixin, LandmarkEstimator):
         """
         self.model_ = self._fitted().with_names(names)
         return self
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of `predict(X)`, for objects in memory or in a file."""
+        found = self.predict(X)
+        found = np.concatenate(list(found)) if isinstance(found, Iterator) else np.asarray(found)
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
 
     def _new(self, X: Any) -> tuple[Any, Comparisons]:
         """Return new objects, checked as scikit-learn does, and how to compare them."""

@@ -217,11 +217,11 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Number of axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    n_components : int or None, default=None
+        Number of axes; None keeps all with a non-zero eigenvalue.
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
         larger values mean less similar.
@@ -271,7 +271,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
     --------
     >>> from krein import PseudoEuclideanEmbedding
     >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
-    >>> embedding = PseudoEuclideanEmbedding(2, measure="levenshtein", landmarks="all")
+    >>> embedding = PseudoEuclideanEmbedding("levenshtein", n_components=2, landmarks="all")
     >>> embedding.fit_transform(words).shape
     (6, 2)
     """
@@ -280,9 +280,9 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
 
     def __init__(
         self,
-        n_components: int | None = None,
-        *,
         measure: Any,
+        *,
+        n_components: int | None = None,
         measure_params: dict[str, Any] | None = None,
         landmarks: Any = "meb",
         n_landmarks: int | None = None,
@@ -386,7 +386,7 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
     --------
     >>> from krein import IndefiniteKernelPCA
     >>> words = ["house", "mouse", "horse", "haus", "maus", "ross"]
-    >>> pca = IndefiniteKernelPCA(2, measure="levenshtein", landmarks="all").fit(words)
+    >>> pca = IndefiniteKernelPCA("levenshtein", n_components=2, landmarks="all").fit(words)
     >>> pca.transform(["laus"]).shape
     (1, 2)
     """
