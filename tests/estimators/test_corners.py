@@ -367,11 +367,6 @@ def test_few_objects_are_compared_once(landmarks):
     assert given.fit(objects, labels).comparisons_to_fit_ <= 3 * 100 + 16, "no more than needed"
 
 
-def test_a_measure_in_place_of_a_number_is_reported():
-    with pytest.raises(ValueError, match="pass the measure by keyword"):
-        krein.IndefiniteKernelPCA("levenshtein", measure="elm").fit(WORDS)
-
-
 def test_a_single_series_is_refused():
     series = np.random.default_rng(0).normal(size=(12, 20))
     clf = IKFD("dtw", landmarks="all").fit(series, np.arange(12) % 2)
