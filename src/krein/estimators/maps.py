@@ -309,10 +309,7 @@ class PseudoEuclideanEmbedding(LandmarkTransformer):
         """Find the axes from objects X; labels y are used by rules that need them."""
         n = self.n_components
         if n is not None and not (isinstance(n, Integral) and n >= 1):
-            raise ValueError(
-                f"n_components must be a whole number, at least 1, or None; got {n!r} (pass "
-                "the measure by keyword: measure=...)"
-            )
+            raise ValueError(f"n_components must be a whole number, at least 1, or None; got {n!r}")
         with all_or_nothing(self):
             moments, choice, run = self._gram(X, y)
             embedding = embed(
