@@ -14,7 +14,7 @@ from krein.compare import open_pairs
 from krein.estimators.secondlook import FEWEST, FEWEST_RANDOM
 from krein.evaluation import AVAILABLE, evaluate
 from krein.evaluation.heldout import log_losses, reliability
-from krein.evaluation.result import MAPPED, _as_others, _shown
+from krein.evaluation.result import MAPPED, _as_others, shown_objects
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*have a near-duplicate")  # short words have some
 
@@ -192,11 +192,11 @@ def test_a_map_of_many_keeps_landmarks_and_errors():
     errors = np.zeros(10_000, dtype=bool)
     errors[::7] = True
     landmarks = np.arange(3, 10_000, 100)
-    shown = _shown(10_000, landmarks, errors, np.random.default_rng(0))
+    shown = shown_objects(10_000, landmarks, errors, np.random.default_rng(0))
     assert len(shown) == MAPPED
     assert np.isin(landmarks, shown).all()
     assert np.isin(np.flatnonzero(errors), shown).all()
-    everyone_wrong = _shown(10_000, landmarks, ~errors, np.random.default_rng(0))
+    everyone_wrong = shown_objects(10_000, landmarks, ~errors, np.random.default_rng(0))
     assert len(everyone_wrong) == MAPPED
 
 

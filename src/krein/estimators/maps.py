@@ -330,11 +330,11 @@ class IndefiniteKernelPCA(PseudoEuclideanEmbedding):
 
     Parameters
     ----------
-    n_components : int or None, default=None
-        Number of axes; None keeps all with a non-zero eigenvalue.
     measure : str, Measure or callable
         How two objects are compared: a name from `krein.measures.available()`, a `Measure`, a
         function of two objects, "precomputed" (X contains similarities) or "precomputed-distance".
+    n_components : int or None, default=None
+        Number of axes; None keeps all with a non-zero eigenvalue.
     measure_params : dict or None, default=None
         Parameters of a measure given by name. For a function, pass {"kind": "dissimilarity"} if
         larger values mean less similar.
